@@ -1,0 +1,1 @@
+"""Tidings: standing questions, matched against every event at once."""

@@ -1,0 +1,31 @@
+"""What can go wrong with what a user gave us, each with its place and a next step.
+
+Every error a user can cause is a `TidingsError` whose text is one readable sentence; the command line
+prints it, the engine reports it per subscription or per event, and nothing else is lost.
+"""
+
+
+class TidingsError(Exception):
+    """Something the user can mend; `str(error)` says what was given, what is needed, what to try."""
+
+
+class SubscriptionError(TidingsError):
+    """A subscription's text cannot be accepted. `line` and `column` count from 1, where known."""
+
+    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        place = f" at {line}:{column}" if line is not None else ""
+        super().__init__(f"{message}{place}")
+        self.line = line
+        self.column = column
+
+
+class EventError(TidingsError):
+    """An event's content cannot be read: malformed RDF, a refused document, a wrong encoding."""
+
+
+class TaxonomyError(TidingsError):
+    """A taxonomy cannot be used, such as one with a cycle; the text carries the path."""
+
+
+class IndexFileError(TidingsError):
+    """A folder does not hold a readable index: missing, of another format, or damaged."""

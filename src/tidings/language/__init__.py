@@ -1,0 +1,1 @@
+"""Text <-> query: one language for every kind of subscription (LANGUAGE.md shows it by example)."""

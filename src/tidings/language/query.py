@@ -1,0 +1,147 @@
+"""The query tree: what a subscription says, free of how it was written.
+
+Every node is an immutable value, so equal questions are equal trees and `parse(print(q)) == q` can be tested.
+A `Parameter` stands where a constant will be: in a template of `subscribe_table`, and in the shape that many
+texts share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidings.terms import Iri, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """`$name`: a constant given later, by a table's column or by the text that has this shape."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A value in the event's envelope or payload, such as `topic` or `user.age`."""
+
+    path: str
+
+
+Constant = Iri | Literal | Parameter
+Node = Variable | Constant
+Operand = Variable | Attribute
+
+
+@dataclass(frozen=True, slots=True)
+class TriplePattern:
+    """`(subject, property, object)`. A literal matches by value, an IRI by its address."""
+
+    subject: Node
+    property: Node
+    object: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`left op right` with op one of = != < <= > >=; the left side is never a constant."""
+
+    left: Operand
+    op: str
+    right: Operand | Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    operand: Operand
+    low: Constant
+    high: Constant
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """`IN (…)`, or `NOT IN (…)` when negated: then comparable with some option and equal to none."""
+
+    operand: Operand
+    options: tuple[Constant, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextTest:
+    """`operand op pattern` with op one of LIKE (% and _), CONTAINS, MATCHES (an RE2 expression)."""
+
+    operand: Operand
+    op: str
+    pattern: Literal | Parameter
+
+
+@dataclass(frozen=True, slots=True)
+class IsA:
+    """`operand ISA class` is op "<="; `ISA >= class` and `ISA = class` are the other two."""
+
+    operand: Variable
+    op: str
+    cls: Iri | Parameter
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """`EXISTS attribute`."""
+
+    attribute: Attribute
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    part: Condition
+
+
+Leaf = TriplePattern | Comparison | Between | OneOf | TextTest | IsA | Exists
+Condition = Leaf | And | Or | Not
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """`SELECT select FROM stream WHERE where`; select is None for `*`, stream is None for every event."""
+
+    where: Condition
+    select: tuple[Variable, ...] | None = None
+    stream: str | None = None
+
+
+def leaves(condition: Condition) -> Iterator[Leaf]:
+    """The leaves of a condition, left to right."""
+    if isinstance(condition, And | Or):
+        for part in condition.parts:
+            yield from leaves(part)
+    elif isinstance(condition, Not):
+        yield from leaves(condition.part)
+    else:
+        yield condition
+
+
+def variables(condition: Condition) -> tuple[Variable, ...]:
+    """The variables of a condition in the order in which they first appear."""
+    found: dict[Variable, None] = {}
+    for leaf in leaves(condition):
+        for name in leaf.__dataclass_fields__:
+            value = getattr(leaf, name)
+            for item in value if isinstance(value, tuple) else (value,):
+                if isinstance(item, Variable):
+                    found[item] = None
+    return tuple(found)
