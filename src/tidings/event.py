@@ -1,0 +1,127 @@
+"""An event: a CloudEvents envelope around attributes, a graph, or both.
+
+Events travel as rows of Arrow tables with `EVENT_SCHEMA`; the class is for people who have one in hand. An
+event without an id gets the hash of its content, so that the same content published twice is one event.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+import pyarrow as pa
+
+from tidings.errors import EventError
+
+EVENT_SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("source", pa.string()),
+        ("type", pa.string()),
+        ("time", pa.string()),
+        ("datacontenttype", pa.string()),
+        ("data", pa.binary()),
+        ("attributes", pa.string()),  # JSON object of every other attribute
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened. `data` is as published; `attributes` are all names outside the envelope."""
+
+    source: str = ""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    id: str = ""
+    type: str = ""
+    time: str | None = None
+    datacontenttype: str = ""
+    data: bytes = b""
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            object.__setattr__(self, "id", content_id(self.datacontenttype, self.data, self._attributes_text()))
+
+    @classmethod
+    def from_rdf(
+        cls, data: str | bytes, format: str, *, source: str = "", base: str | None = None, **envelope: Any
+    ) -> Event:
+        """An event whose content is a graph; format is "nt", "turtle", "rdfxml", "jsonld", … or a media type."""
+        from tidings.rdf import NTRIPLES, canonical
+
+        return cls(source=source, datacontenttype=NTRIPLES, data=canonical(data, format, base), **envelope)
+
+    @classmethod
+    def from_cloudevent(cls, obj: Mapping[str, Any]) -> Event:
+        """An event from the JSON form of CloudEvents: a dict with source, type, data or data_base64, …"""
+        if not isinstance(obj, Mapping):
+            raise EventError(f"a CloudEvent is a JSON object, not {type(obj).__name__}")
+        envelope = {name: obj.get(name) for name in ("id", "source", "type", "time", "datacontenttype")}
+        for name, value in envelope.items():
+            if value is not None and not isinstance(value, str):
+                raise EventError(f"the CloudEvent's {name!r} must be a string, not {value!r}")
+        attributes = {k: v for k, v in obj.items() if k not in _ENVELOPE}
+        data, media_type = obj.get("data"), envelope["datacontenttype"] or ""
+        if (encoded := obj.get("data_base64")) is not None:
+            try:
+                raw = base64.b64decode(encoded, validate=True)
+            except (ValueError, TypeError):
+                raise EventError("the CloudEvent's 'data_base64' is not valid base64") from None
+        elif isinstance(data, str):
+            raw = data.encode(errors="surrogatepass")
+        else:
+            raw = b"" if data is None else json.dumps(data).encode()
+            if isinstance(data, Mapping) and "json" in (media_type or "json") and "ld+json" not in media_type:
+                attributes = {**data, **attributes}
+        return cls(
+            id=envelope["id"] or "",
+            source=envelope["source"] or "",
+            type=envelope["type"] or "",
+            time=envelope["time"],
+            datacontenttype=media_type,
+            data=raw,
+            attributes=attributes,
+        )
+
+    def graph(self) -> bytes:
+        """The event's graph as canonical N-Triples; empty when it has none."""
+        from tidings.rdf import canonical, is_rdf
+
+        return canonical(self.data, self.datacontenttype) if is_rdf(self.datacontenttype) else b""
+
+    def row(self) -> dict[str, Any]:
+        """The event as a row of `EVENT_SCHEMA`."""
+        return {
+            "id": self.id,
+            "source": self.source,
+            "type": self.type,
+            "time": self.time,
+            "datacontenttype": self.datacontenttype,
+            "data": self.data,
+            "attributes": self._attributes_text(),
+        }
+
+    def _attributes_text(self) -> str | None:
+        return json.dumps(self.attributes, sort_keys=True, default=str) if self.attributes else None
+
+
+_ENVELOPE = frozenset(
+    {"id", "source", "type", "time", "datacontenttype", "data", "data_base64", "specversion", "dataschema"}
+)
+
+
+def content_id(media_type: str, data: bytes, attributes: str | None) -> str:
+    """The id of an event that came without one."""
+    digest = blake2b(data, digest_size=16)
+    digest.update(f"\0{media_type}\0{attributes or ''}".encode(errors="surrogatepass"))
+    return digest.hexdigest()
+
+
+def to_table(events: Iterable[Event]) -> pa.Table:
+    """Events as one Arrow table."""
+    rows = [event.row() for event in events]
+    return pa.table({name: [row[name] for row in rows] for name in EVENT_SCHEMA.names}, schema=EVENT_SCHEMA)

@@ -1,0 +1,71 @@
+"""RDF bytes in any syntax -> the canonical N-Triples bytes that the rest of Tidings works on.
+
+Nothing reaches the parser before `documents` has bounded its size, its encoding and its entities. Named graphs
+are merged: an event is one graph.
+"""
+
+from __future__ import annotations
+
+import pyoxigraph as ox
+
+from tidings.documents import safe_text, safe_xml
+from tidings.errors import EventError
+
+NTRIPLES = "application/n-triples"
+
+_FORMATS = {
+    "nt": ox.RdfFormat.N_TRIPLES,
+    "ntriples": ox.RdfFormat.N_TRIPLES,
+    "turtle": ox.RdfFormat.TURTLE,
+    "ttl": ox.RdfFormat.TURTLE,
+    "rdfxml": ox.RdfFormat.RDF_XML,
+    "rdf": ox.RdfFormat.RDF_XML,
+    "owl": ox.RdfFormat.RDF_XML,
+    "xml": ox.RdfFormat.RDF_XML,
+    "nquads": ox.RdfFormat.N_QUADS,
+    "nq": ox.RdfFormat.N_QUADS,
+    "trig": ox.RdfFormat.TRIG,
+    "n3": ox.RdfFormat.N3,
+    "jsonld": ox.RdfFormat.JSON_LD,
+    NTRIPLES: ox.RdfFormat.N_TRIPLES,
+    "text/turtle": ox.RdfFormat.TURTLE,
+    "application/x-turtle": ox.RdfFormat.TURTLE,
+    "application/rdf+xml": ox.RdfFormat.RDF_XML,
+    "application/n-quads": ox.RdfFormat.N_QUADS,
+    "application/trig": ox.RdfFormat.TRIG,
+    "text/n3": ox.RdfFormat.N3,
+    "application/ld+json": ox.RdfFormat.JSON_LD,
+}
+_WITH_NAMED_GRAPHS = frozenset({ox.RdfFormat.N_QUADS, ox.RdfFormat.TRIG, ox.RdfFormat.JSON_LD})
+
+
+def is_rdf(media_type: str | None) -> bool:
+    """Whether `media_type` (or a short name such as "turtle") is an RDF syntax."""
+    return bool(media_type) and _bare(media_type) in _FORMATS  # type: ignore[arg-type]
+
+
+def canonical(data: str | bytes, media_type: str, base: str | None = None) -> bytes:
+    """The graph in `data` as canonical N-Triples; an `EventError` says what is wrong with it."""
+    syntax = _FORMATS.get(_bare(media_type))
+    if syntax is None:
+        known = ", ".join(sorted(name for name in _FORMATS if "/" not in name))
+        raise EventError(f"unknown RDF format {media_type!r}; use one of {known}, or a media type")
+    raw = data.encode() if isinstance(data, str) else data
+    raw = safe_xml(raw) if syntax == ox.RdfFormat.RDF_XML else safe_text(raw)
+    try:
+        statements = ox.parse(raw, format=syntax, base_iri=base)
+        if syntax in _WITH_NAMED_GRAPHS:
+            triples = dict.fromkeys(quad.triple for quad in statements)
+            written = ox.serialize(triples, format=ox.RdfFormat.N_TRIPLES)
+        else:
+            written = ox.serialize(statements, format=ox.RdfFormat.N_TRIPLES)
+    except (SyntaxError, ValueError, OSError) as error:
+        raise EventError(f"not readable as {syntax.name}: {error}") from None
+    assert written is not None
+    if b"<<(" in written:
+        raise EventError("triple terms (RDF 1.2) are not supported; state the inner triple on its own")
+    return written
+
+
+def _bare(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()
