@@ -1,0 +1,51 @@
+# Everything starts here: `make demo` and `make test` need Python 3.11+ and set up the rest themselves.
+
+BIN := .venv/bin
+PYTHON ?= python3
+
+# Spark needs Java 17+: found, or installed where the user may, or asked for in a sentence.
+WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
+
+.PHONY: help setup demo test bench lint lock clean
+
+help:
+	@echo "make demo   run sample feeds through a Spark stream and show the notifications"
+	@echo "make test   check style, types and layers, then run all tests"
+	@echo "make bench  reproduce the papers' figures (JSON and PNG)"
+	@echo "make lint   check style, types and layers only"
+	@echo "make lock   resolve the dependencies anew into requirements.lock"
+	@echo "make clean  remove .venv and all that was built"
+
+setup: .venv/ready
+
+# The stamp lives in the environment, so that they vanish together.
+.venv/ready: requirements.lock pyproject.toml scripts/setup.sh
+	@PYTHON="$(PYTHON)" scripts/setup.sh
+	@touch $@
+
+demo: .venv/ready
+	@$(WITH_JAVA) $(BIN)/tidings demo
+
+test: lint
+	@echo "== pytest"
+	@$(WITH_JAVA) $(BIN)/pytest -q
+
+bench: .venv/ready
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks
+
+lint: .venv/ready
+	@echo "== ruff check"
+	@$(BIN)/ruff check .
+	@echo "== ruff format"
+	@$(BIN)/ruff format --check .
+	@echo "== mypy"
+	@$(BIN)/mypy
+	@echo "== lint-imports"
+	@$(BIN)/lint-imports
+
+lock: .venv/ready
+	@$(BIN)/python scripts/lock.py
+
+clean:
+	rm -rf .venv .make build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
