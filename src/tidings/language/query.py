@@ -73,7 +73,11 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class TextTest:
-    """`operand op pattern` with op one of LIKE (% and _), CONTAINS, MATCHES (an RE2 expression)."""
+    """`operand op pattern` with op one of LIKE, CONTAINS, MATCHES.
+
+    LIKE looks at the whole text: % stands for any run of characters, _ for one, a backslash before %, _ or itself
+    takes away that meaning. CONTAINS looks for the pattern as it is; MATCHES finds an RE2 expression anywhere.
+    """
 
     operand: Operand
     op: str

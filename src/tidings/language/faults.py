@@ -1,0 +1,141 @@
+"""What to say to someone whose text cannot be read: the place, what was found, what would be right.
+
+The lexicon and the builders raise a `Misread` that knows no place; the parser adds it. Syntax errors are put in
+the words of LANGUAGE.md, never in the names of tokens.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+from tidings.errors import SubscriptionError
+from tidings.language.tokens import KEYWORDS
+
+_VALUES = {"STRING", "NUMBER", "DATE", "BOOLEAN"}
+_COMPARISONS = {"COMPARE", "_BETWEEN", "_IN", "LIKE"}
+# The first group whose tokens are all acceptable speaks for the whole of the second set.
+_GROUPS: tuple[tuple[set[str], set[str], str], ...] = (
+    (
+        {"TRIPLE", "_NOT"},
+        {"TRIPLE", "_NOT", "_EXISTS", "VARIABLE", "NAME", "QUOTED_NAME", "_LPAR", "IRI", "ABSOLUTE", "PNAME"}
+        | {"PARAMETER", *_VALUES},
+        "a condition such as (?x, dc:title, ?t) or topic = 'finance'",
+    ),
+    (_VALUES, {*_VALUES, "IRI", "ABSOLUTE", "PNAME", "PARAMETER"}, "a value (5, 'text', 2004-01-31, <iri>)"),
+    (
+        _COMPARISONS,
+        {*_COMPARISONS, "_NOT", "CONTAINS", "MATCHES"},
+        "a comparison (= != < <= > >= BETWEEN, IN, LIKE, CONTAINS or MATCHES)",
+    ),
+    ({"CLASS"}, {"CLASS", "IRI", "ABSOLUTE", "PNAME", "PARAMETER"}, "a class such as Sport or ex:Sport"),
+    ({"_AND", "_SUCHTHAT"}, {"_SUCHTHAT"}, ""),
+    ({"NAME", "QUOTED_NAME"}, {"NAME", "QUOTED_NAME"}, "a name"),
+    ({"IRI", "PNAME"}, {"IRI", "PNAME", "ABSOLUTE", "PARAMETER"}, "an IRI (<iri> or prefix:name)"),
+)
+_WORDS = {
+    "$END": "the end of the text",
+    "VARIABLE": "a ?variable",
+    "PARAMETER": "a $parameter",
+    "IRI": "an <iri>",
+    "PNAME": "a prefix:name",
+    "NAME": "a name",
+    "STRING": "a 'quoted text'",
+    "COMPARE": "one of = != < <= > >=",
+    "ISA_COMPARE": "one of <= >= =",
+    "A": "a",
+    "BANGS": "!",
+    "_BARS": "||",
+    "_AMPERSANDS": "&&",
+    "_COMMA": "','",
+    "_SEMICOLON": "';'",
+    "_DOT": "'.'",
+    "_LPAR": "'('",
+    "_RPAR": "')'",
+    "_LBRACE": "'{'",
+    "_RBRACE": "'}'",
+    "_STAR": "*",
+}
+_BEYOND_SUBSET = set(
+    "OPTIONAL UNION GRAPH BIND VALUES MINUS SERVICE GROUP ORDER LIMIT OFFSET HAVING ASK CONSTRUCT DESCRIBE BASE".split()
+)
+
+
+class Misread(Exception):
+    """Something wrong inside a token: `what` was given, and `advice` on what would be right."""
+
+    def __init__(self, what: str, advice: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.advice = advice
+
+
+def place(text: str, offset: int) -> tuple[int, int]:
+    """Line and column, both from 1, of a position in the text."""
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+
+
+def error_at(text: str, offset: int, what: str, advice: str) -> SubscriptionError:
+    line, column = place(text, offset)
+    error = SubscriptionError(f"{what} at {line}:{column}; {advice}")
+    error.line, error.column = line, column
+    return error
+
+
+def did_you_mean(word: str, options: Iterable[str], otherwise: str) -> str:
+    """`did you mean 'x'?` for the nearest option, or the other advice if none is near."""
+    near = difflib.get_close_matches(word, list(options), n=1, cutoff=0.6)
+    return f"did you mean '{near[0]}'?" if near else otherwise
+
+
+def shown(text: str) -> str:
+    """A piece of the text as a message quotes it: one line, not long."""
+    text = " ".join(text[:200].split())
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+def syntax_error(text: str, offset: int, acceptable: set[str]) -> SubscriptionError:
+    """The error for the token at `offset`, where only `acceptable` tokens could have stood."""
+    word = re.compile(r"\w+|\S?").match(text, offset)[0]  # type: ignore[index]
+    if not text.strip():
+        return error_at(text, 0, "the text is empty", "write a subscription such as WHERE topic = 'finance'")
+    if not word:
+        return error_at(text, offset, "the text ends", "expected " + _expected(acceptable))
+    if word in "'\"`":
+        return error_at(text, offset, f"the quote {word} is never closed", f"close it with another {word}")
+    found = f"found {shown(word)}"
+    if word.upper() in _BEYOND_SUBSET and "TRIPLE" not in acceptable:
+        advice = "the SPARQL subset has SELECT, WHERE, triples and FILTER only"
+        return error_at(text, offset, f"{word.upper()} is not understood", advice)
+    if word.upper() == "ISA" and "COMPARE" in acceptable:
+        return error_at(text, offset, "ISA stands after something else than a variable", "write ?x ISA Sport")
+    if text.startswith("=", offset) and text.startswith("=", offset - 1):
+        return error_at(text, offset - 1, "found '=='", "equality is a single =")
+    if (opening := _broken_triple(text, offset)) is not None:
+        inside = re.compile(r"\([^()]*\)?").match(text, opening)[0]  # type: ignore[index]
+        advice = "a triple is (subject, property, object); put quotes around texts and <> around IRIs with ? = ! ( ) ,"
+        return error_at(text, opening, f"{shown(inside)} is not a triple", advice)
+    keywords = {name.lstrip("_") for name in acceptable & set(KEYWORDS)}
+    return error_at(text, offset, found, did_you_mean(word.upper(), keywords, "expected " + _expected(acceptable)))
+
+
+def _expected(acceptable: set[str]) -> str:
+    left, words = set(acceptable), []
+    for needed, spoken_for, phrase in _GROUPS:
+        if needed <= left:
+            left -= spoken_for
+            words += [phrase] if phrase else []
+    words += sorted({_WORDS.get(name, name.lstrip("_")) for name in left})
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
+
+
+def _broken_triple(text: str, offset: int) -> int | None:
+    """Where the innermost parenthesis around `offset` opens, if commas in it show that a triple was meant."""
+    opening = text.rfind("(", 0, offset + 1)
+    if opening < 0 or ")" in text[opening:offset] or re.search(r"(?i)\bIN\s*$", text[max(0, opening - 20) : opening]):
+        return None
+    if re.search(r"\w$", text[:opening][-1:]):
+        return None
+    inside = re.compile(r"\(([^()]*)\)?").match(text, opening)
+    return opening if inside is not None and "," in inside[1] else None

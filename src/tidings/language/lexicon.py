@@ -1,0 +1,120 @@
+"""What a word means: from the spelling of a term to the term.
+
+Quoted texts, IRIs, numbers and dates mean the same everywhere. A bare word in a triple is a name in the default
+prefix, percent-encoded, so `RSS Filter` is <urn:tidings:RSS%20Filter>. A lexicon is a set of prefixes and
+remembers what it has read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from tidings.language.faults import Misread, did_you_mean
+from tidings.language.prefixes import WELL_KNOWN
+from tidings.language.query import Node, Parameter, Variable
+from tidings.language.tokens import BOOLEAN, DATE, NUMBER, PARAMETER
+from tidings.terms import XSD, Iri, Literal
+from tidings.values import instant
+
+_REMEMBERED = 1_000_000
+_PARAMETER = re.compile(PARAMETER)
+_NUMBER = re.compile(NUMBER)
+_DATE = re.compile(DATE)
+_BOOLEAN = re.compile(BOOLEAN, re.IGNORECASE)
+_ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://|urn:)\S*")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PREFIXED = re.compile(r"([^\W\d][\w.-]*)?:(?!\s)(.*)", re.DOTALL)
+_STRING = re.compile(r"""(['"])(.*)\1(?:@([A-Za-z0-9-]+)|\^\^(.+))?""", re.DOTALL)
+_ESCAPE = re.compile(r"""''|""|\\(?:([nrt\\'"])|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))""")
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
+_NOT_IN_IRI = re.compile(r"""[\x00-\x20<>"{}|\\^`\x7f-\x9f\ufffe\uffff\ufdd0-\ufdef]""")
+_TO_ENCODE = re.compile(_NOT_IN_IRI.pattern + "|%(?![0-9A-Fa-f]{2})")
+
+
+class Lexicon:
+    """The meaning of words under a set of prefixes."""
+
+    def __init__(self, prefixes: Mapping[str, str] | None = None) -> None:
+        self.prefixes = {**WELL_KNOWN, **(prefixes or {})}
+        self._terms: dict[str, Node] = {}
+
+    def with_prefix(self, prefix: str, iri: str) -> Lexicon:
+        return Lexicon({**self.prefixes, prefix: iri})
+
+    def term(self, text: str) -> Node:
+        """The term spelled `text` in a triple; constants elsewhere are spelled the same."""
+        found = self._terms.get(text)
+        if found is None:
+            if len(self._terms) >= _REMEMBERED:
+                self._terms.clear()
+            found = self._terms[text] = self._read(text.strip())
+        return found
+
+    def _read(self, text: str) -> Node:
+        first = text[0]
+        if first == "?":
+            return Variable(text[1:])
+        if first == "<":
+            return self.iri(text[1:-1])
+        if first in "'\"":
+            return self.string(text)
+        if _PARAMETER.fullmatch(text):
+            return Parameter(text[1:])
+        if _NUMBER.fullmatch(text):
+            kind = "double" if "e" in text or "E" in text else "decimal" if "." in text else "integer"
+            return Literal(text, XSD + kind)
+        if _DATE.fullmatch(text):
+            if instant(text) is None:
+                raise Misread(f"{text!r} is not a date of the calendar", "dates are written like 2004-01-31")
+            return Literal(text, XSD + ("dateTime" if "T" in text else "date"))
+        if _BOOLEAN.fullmatch(text):
+            return Literal(text.lower(), XSD + "boolean")
+        return self.name(text)
+
+    def name(self, text: str) -> Iri:
+        """The IRI that a bare word or `prefix:name` stands for."""
+        if _ABSOLUTE.fullmatch(text) and text.partition(":")[0] not in self.prefixes:
+            return self.iri(text)
+        if found := _PREFIXED.fullmatch(text):
+            prefix = found[1] or ""
+            if prefix not in self.prefixes:
+                known = sorted(name for name in self.prefixes if name)
+                otherwise = f"known prefixes are {', '.join(known)}; a full IRI is written <{prefix}:...>"
+                raise Misread(f"unknown prefix {prefix!r}", did_you_mean(prefix, known, otherwise))
+            return self.iri(self.prefixes[prefix] + _encode(found[2]))
+        return self.iri(self.prefixes[""] + _encode(text))
+
+    def iri(self, text: str) -> Iri:
+        if found := _NOT_IN_IRI.search(text):
+            raise Misread(f"an IRI cannot hold {found[0]!r}", "write it percent-encoded, a blank as %20")
+        if not _SCHEME.match(text):
+            raise Misread(f"<{text}> is not an absolute IRI", "it has to start with a scheme such as http://")
+        return Iri(text)
+
+    def string(self, text: str) -> Literal:
+        quote, body, language, datatype = _STRING.fullmatch(text).groups()  # type: ignore[union-attr]
+        if "\\" in body or quote in body:
+            body = _ESCAPE.sub(lambda m: _unescape(m, quote), body)
+        if datatype is None:
+            return Literal(body, None, language.lower() if language else None)
+        kind = self.iri(datatype[1:-1]) if datatype[0] == "<" else self.name(datatype)
+        return Literal(body, None if kind.value == XSD + "string" else kind.value)
+
+
+def _unescape(found: re.Match[str], quote: str) -> str:
+    letter, short, long = found.groups()
+    if letter:
+        return _ESCAPED.get(letter, letter)
+    if short or long:
+        code = int(short or long, 16)
+        if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+            raise Misread(f"{found[0]} is not a character", "characters end at \\U0010FFFF, without D800 to DFFF")
+        return chr(code)
+    return quote if found[0][0] == quote else found[0]
+
+
+def _encode(word: str) -> str:
+    """A bare word as part of an IRI: runs of blanks become one, what an IRI cannot hold is percent-encoded."""
+    word = " ".join(word.split())
+    return _TO_ENCODE.sub(lambda m: "".join(f"%{byte:02X}" for byte in m[0].encode()), word)

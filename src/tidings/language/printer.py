@@ -1,0 +1,120 @@
+"""Query -> text, such that parsing the text gives the same query back.
+
+IRIs are written in full, so the text needs no prefixes; parentheses stand only where the tree needs them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tidings.language.query import (
+    And,
+    Attribute,
+    Between,
+    Comparison,
+    Condition,
+    Exists,
+    IsA,
+    Node,
+    Not,
+    OneOf,
+    Or,
+    Parameter,
+    Query,
+    TextTest,
+    TriplePattern,
+    Variable,
+)
+from tidings.language.tokens import DATE, KEYWORDS, NAME, NUMBER
+from tidings.terms import XSD, Iri, Literal
+from tidings.values import instant
+
+_NAME = re.compile(NAME)
+_NUMBER = re.compile(NUMBER)
+_DATE = re.compile(DATE)
+_RESERVED = {word.lstrip("_") for word in KEYWORDS} | {"TRUE", "FALSE"}
+_ESCAPES = {"\\": "\\\\", "'": "''", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_TO_ESCAPE = re.compile(r"[\\'\n\r\t]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def to_text(query: Query) -> str:
+    """`query` in Tidings' own language."""
+    clauses = []
+    if query.select is not None:
+        clauses.append("SELECT " + ", ".join(f"?{variable.name}" for variable in query.select))
+    if query.stream is not None:
+        clauses.append(f"FROM {_name(query.stream)}")
+    clauses.append(f"WHERE {condition_text(query.where)}")
+    return " ".join(clauses)
+
+
+def condition_text(condition: Condition) -> str:
+    """A condition as it stands after WHERE."""
+    if isinstance(condition, And):
+        return " AND ".join(_inner(part) for part in condition.parts)
+    if isinstance(condition, Or):
+        return " OR ".join(_inner(part) for part in condition.parts)
+    if isinstance(condition, Not):
+        return f"NOT {_inner(condition.part)}"
+    if isinstance(condition, TriplePattern):
+        nodes = (condition.subject, condition.property, condition.object)
+        return f"({', '.join(term_text(node) for node in nodes)})"
+    if isinstance(condition, Comparison):
+        return f"{term_text(condition.left)} {condition.op} {term_text(condition.right)}"
+    if isinstance(condition, Between):
+        return f"{term_text(condition.operand)} BETWEEN {term_text(condition.low)} AND {term_text(condition.high)}"
+    if isinstance(condition, OneOf):
+        options = ", ".join(term_text(option) for option in condition.options)
+        return f"{term_text(condition.operand)} {'NOT IN' if condition.negated else 'IN'} ({options})"
+    if isinstance(condition, TextTest):
+        return f"{term_text(condition.operand)} {condition.op} {term_text(condition.pattern)}"
+    if isinstance(condition, IsA):
+        word = "ISA" if condition.op == "<=" else f"ISA {condition.op}"
+        return f"{term_text(condition.operand)} {word} {term_text(condition.cls)}"
+    assert isinstance(condition, Exists)
+    return f"EXISTS {term_text(condition.attribute)}"
+
+
+def term_text(term: Node | Attribute) -> str:
+    """A variable, an attribute or a constant."""
+    if isinstance(term, Variable):
+        return f"?{term.name}"
+    if isinstance(term, Parameter):
+        return f"${term.name}"
+    if isinstance(term, Attribute):
+        return _name(term.path)
+    if isinstance(term, Iri):
+        return f"<{term.value}>"
+    return _literal(term)
+
+
+def _inner(condition: Condition) -> str:
+    text = condition_text(condition)
+    return f"({text})" if isinstance(condition, And | Or) else text
+
+
+def _name(name: str) -> str:
+    if _NAME.fullmatch(name) and name.upper() not in _RESERVED:
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _literal(literal: Literal) -> str:
+    text, datatype = literal.text, literal.datatype
+    if datatype and datatype == _bare_datatype(text):
+        return text
+    quoted = _TO_ESCAPE.sub(lambda m: _ESCAPES[m[0]], text)
+    quoted = "'" + _CONTROL.sub(lambda m: f"\\u{ord(m[0]):04X}", quoted) + "'"
+    if literal.language:
+        return f"{quoted}@{literal.language}"
+    return f"{quoted}^^<{datatype}>" if datatype else quoted
+
+
+def _bare_datatype(text: str) -> str | None:
+    """The datatype that `text` has when it is written without quotes."""
+    if _NUMBER.fullmatch(text):
+        return XSD + ("double" if "e" in text.lower() else "decimal" if "." in text else "integer")
+    if _DATE.fullmatch(text) and instant(text) is not None:
+        return XSD + ("dateTime" if "T" in text else "date")
+    return XSD + "boolean" if text in ("true", "false") else None
