@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from lark import Token
 
-from tidings.language.faults import Misread, error_at
-from tidings.language.lexicon import Lexicon
+from tidings.language.faults import Misread, error_at, shown
+from tidings.language.lexicon import Lexicon, expression_fault
 from tidings.language.query import (
     And,
     Attribute,
@@ -158,17 +158,9 @@ class Builder:
 
     def check_expression(self, expression: str, token: Token) -> None:
         """Refuses an expression that RE2, which never backtracks, does not take."""
-        import re2
-
-        options = re2.Options()
-        options.log_errors = False
-        try:
-            re2.compile(expression, options)
-        except re2.error as error:
-            reason = error.args[0].decode() if isinstance(error.args[0], bytes) else error.args[0]
-            advice = f"RE2 says: {reason}"
-            what = f"{expression[:60]!r} is not a regular expression"
-            raise error_at(self.text, token.start_pos or 0, what, advice) from None
+        if reason := expression_fault(expression):
+            what = f"{shown(expression)} is not a regular expression"
+            raise error_at(self.text, token.start_pos or 0, what, f"RE2 says: {reason}")
 
 
 def _name(token: Token) -> str:

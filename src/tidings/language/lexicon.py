@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
+from typing import Any
 
 from tidings.language.faults import Misread, did_you_mean
 from tidings.language.prefixes import WELL_KNOWN
@@ -118,3 +120,24 @@ def _encode(word: str) -> str:
     """A bare word as part of an IRI: runs of blanks become one, what an IRI cannot hold is percent-encoded."""
     word = " ".join(word.split())
     return _TO_ENCODE.sub(lambda m: "".join(f"%{byte:02X}" for byte in m[0].encode()), word)
+
+
+@cache
+def _re2_options() -> Any:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    return options
+
+
+def expression_fault(expression: str) -> str | None:
+    """Why RE2, which never backtracks, does not take a regular expression; None if it does."""
+    import re2
+
+    try:
+        re2.compile(expression, _re2_options())
+    except re2.error as error:
+        reason = error.args[0]
+        return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+    return None

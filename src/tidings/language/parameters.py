@@ -7,16 +7,16 @@ no constant here, because it is checked and compiled when the text is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tidings.errors import SubscriptionError
+from tidings.language.lexicon import expression_fault
 from tidings.language.query import (
     And,
     Between,
     Comparison,
     Condition,
-    Constant,
     IsA,
     Not,
     OneOf,
@@ -25,8 +25,9 @@ from tidings.language.query import (
     Query,
     TextTest,
     TriplePattern,
+    leaves,
 )
-from tidings.terms import Iri, Literal
+from tidings.terms import Iri, Literal, ntriples
 
 Replace = Callable[[Any], Any]
 
@@ -51,7 +52,9 @@ def substitute(query: Query, values: Mapping[str, Iri | Literal]) -> Query:
     def fill(term: Any) -> Any:
         return values.get(term.name, term) if isinstance(term, Parameter) else term
 
-    return Query(_rebuilt(query.where, fill), query.select, query.stream)
+    where = _rebuilt(query.where, fill)
+    _check_places(where)
+    return Query(where, query.select, query.stream)
 
 
 def parameters(query: Query) -> tuple[str, ...]:
@@ -65,3 +68,45 @@ def parameters(query: Query) -> tuple[str, ...]:
 
     _rebuilt(query.where, note)
     return tuple(names)
+
+
+def _rebuilt(condition: Condition, replace: Replace) -> Condition:
+    """`condition` with `replace` applied to every place where a constant can stand, from left to right."""
+    if isinstance(condition, TriplePattern):
+        return TriplePattern(replace(condition.subject), replace(condition.property), replace(condition.object))
+    if isinstance(condition, And | Or):
+        return type(condition)(tuple([_rebuilt(part, replace) for part in condition.parts]))
+    if isinstance(condition, Not):
+        return Not(_rebuilt(condition.part, replace))
+    if isinstance(condition, Comparison):
+        return Comparison(condition.left, condition.op, replace(condition.right))
+    if isinstance(condition, Between):
+        return Between(condition.operand, replace(condition.low), replace(condition.high))
+    if isinstance(condition, OneOf):
+        return OneOf(condition.operand, tuple([replace(option) for option in condition.options]), condition.negated)
+    if isinstance(condition, IsA):
+        return IsA(condition.operand, condition.op, replace(condition.cls))
+    if isinstance(condition, TextTest) and not _is_expression(condition):
+        return TextTest(condition.operand, condition.op, replace(condition.pattern))
+    return condition
+
+
+def _is_expression(test: TextTest) -> bool:
+    return test.op == "MATCHES" and isinstance(test.pattern, Literal)
+
+
+def _check_places(condition: Condition) -> None:
+    """Refuses constants where the language would not have let them be written."""
+    for leaf in leaves(condition):
+        if isinstance(leaf, TriplePattern):
+            for role, node in (("subject", leaf.subject), ("property", leaf.property)):
+                if isinstance(node, Literal):
+                    raise SubscriptionError(f"{node.text!r} is given for the {role} of a triple; it has to be an IRI")
+        elif isinstance(leaf, IsA) and isinstance(leaf.cls, Literal):
+            raise SubscriptionError(f"{leaf.cls.text!r} is given for a class; it has to be an IRI")
+        elif isinstance(leaf, TextTest) and isinstance(leaf.pattern, Iri | Literal):
+            pattern = leaf.pattern
+            if isinstance(pattern, Iri) or pattern.datatype or pattern.language:
+                raise SubscriptionError(f"{ntriples(pattern)} is given for a {leaf.op}; it has to be a plain text")
+            if leaf.op == "MATCHES" and (reason := expression_fault(pattern.text)):
+                raise SubscriptionError(f"{pattern.text!r} is not a regular expression; RE2 says: {reason}")
