@@ -36,7 +36,7 @@ from tidings.language.query import (
 from tidings.language.tokens import TERM
 from tidings.terms import Iri, Literal
 
-_TRIPLE = re.compile(rf"\(({TERM}),({TERM}),({TERM})\)")
+TRIPLE_TERMS = re.compile(rf"\(({TERM}),({TERM}),({TERM})\)")
 T = TypeVar("T")
 REVERSED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -73,27 +73,27 @@ class Builder:
     def negation(self, children: list[Any]) -> Condition:
         return Not(children[0])
 
-    def triple(self, children: list[Token]) -> TriplePattern:
+    def triples(self, children: list[Token]) -> Condition:
         token = children[0]
-        found = _TRIPLE.fullmatch(token)
-        assert found is not None, "the lexer's TRIPLE is made of the same terms"
         term = self.lexicon.term
-        try:
-            pattern = TriplePattern(term(found[1]), term(found[2]), term(found[3]))
-        except Misread:
-            # Only a text with a fault pays for knowing where its terms stand.
-            for group in (1, 2, 3):
-                blanks = len(found[group]) - len(found[group].lstrip())
-                self.read(term, found[group], token.start_pos + found.start(group) + blanks)
-            raise
-        self.check_triple(pattern, token)
-        return pattern
-
-    def check_triple(self, pattern: TriplePattern, token: Token) -> None:
-        for role, node in (("subject", pattern.subject), ("property", pattern.property)):
-            if isinstance(node, Literal):
+        found: list[Condition] = []
+        for parts in TRIPLE_TERMS.finditer(token):
+            subject, property, object = parts.groups()
+            try:
+                pattern = TriplePattern(term(subject), term(property), term(object))
+            except Misread:
+                # Only a text with a fault pays for knowing where its terms stand.
+                for group in (1, 2, 3):
+                    blanks = len(parts[group]) - len(parts[group].lstrip())
+                    self.read(term, parts[group], (token.start_pos or 0) + parts.start(group) + blanks)
+                raise
+            if isinstance(pattern.subject, Literal) or isinstance(pattern.property, Literal):
+                role = "subject" if isinstance(pattern.subject, Literal) else "property"
+                what = f"a literal cannot be the {role} of a triple"
                 advice = "only the object of a triple may be a text, a number or a date"
-                raise error_at(self.text, token.start_pos or 0, f"a literal cannot be the {role} of a triple", advice)
+                raise error_at(self.text, (token.start_pos or 0) + parts.start(), what, advice)
+            found.append(pattern)
+        return found[0] if len(found) == 1 else And(tuple(found))
 
     def variable(self, children: list[Token]) -> Variable:
         return Variable(children[0][1:])

@@ -19,7 +19,7 @@ _COMPARISONS = {"COMPARE", "_BETWEEN", "_IN", "LIKE"}
 _GROUPS: tuple[tuple[set[str], set[str], str], ...] = (
     (
         {"TRIPLE", "_NOT"},
-        {"TRIPLE", "_NOT", "_EXISTS", "VARIABLE", "NAME", "QUOTED_NAME", "_LPAR", "IRI", "ABSOLUTE", "PNAME"}
+        {"TRIPLE", "TRIPLES", "_NOT", "_EXISTS", "VARIABLE", "NAME", "QUOTED_NAME", "_LPAR", "IRI", "ABSOLUTE", "PNAME"}
         | {"PARAMETER", *_VALUES},
         "a condition such as (?x, dc:title, ?t) or topic = 'finance'",
     ),

@@ -1,6 +1,7 @@
 """Text -> query. One parser for Tidings' own language and one for the SPARQL subset, both made when first needed.
 
-A text is SPARQL if it starts with PREFIX, or if a brace that does not open on a `(` follows its SELECT or WHERE.
+A text is SPARQL if it starts with PREFIX, or if a brace follows its SELECT or WHERE and no condition of our own
+stands right behind that brace.
 Parsing is iterative and nesting is bounded, so no text ends in anything but a query or a `SubscriptionError`.
 """
 
@@ -16,16 +17,22 @@ from threading import Lock
 from lark import Lark, Token, UnexpectedInput
 
 from tidings.errors import SubscriptionError
-from tidings.language.builder import Builder
+from tidings.language.builder import TRIPLE_TERMS, Builder
 from tidings.language.faults import did_you_mean, error_at, syntax_error
 from tidings.language.lexicon import Lexicon
 from tidings.language.query import And, Condition, Not, Or, Query, TriplePattern, Variable, variables
 from tidings.language.sparql import SparqlBuilder
-from tidings.language.tokens import DEFINITIONS
+from tidings.language.tokens import DEFINITIONS, NAME, QUOTED_NAME, VARIABLE
 
 MAX_NESTING = 100
+# Of our own language is what opens with a parenthesis, NOT, EXISTS, or a name or variable before a comparison.
+_OWN = (
+    rf"\s*+(?:\(|(?:NOT|EXISTS)\b|(?:{VARIABLE}|{NAME}|{QUOTED_NAME})\s*+"
+    r"(?:[=!>]|<(?![A-Za-z][^\s<>]*>)|(?:BETWEEN|NOT|IN|LIKE|CONTAINS|MATCHES|ISA)\b))"
+)
 _SPARQL = re.compile(
-    r"(?:\s|#[^\n]*\n)*+(?:PREFIX\b|BASE\b|(?:SELECT\b[\s*?\w,]*?)?(?<!\w)WHERE\s*\{(?!\s*\()|SELECT\b[\s*?\w]*\{(?!\s*\())",
+    rf"(?:\s|#[^\n]*+\n)*+(?:(?:PREFIX|BASE)\b|(?:SELECT\b[\s*?\w,]*?)?\bWHERE\s*+\{{(?!{_OWN})"
+    rf"|SELECT\b[\s*?\w]*+\{{(?!{_OWN}))",
     re.IGNORECASE,
 )
 _PARENTHESES = re.compile(r"""'(?:[^'\\]++|\\.|'')*+'|"(?:[^"\\]++|\\.|"")*+"|[()]""", re.DOTALL)
@@ -106,10 +113,9 @@ def _check_tree(query: Query, text: str, lark: Lark) -> None:
         node, depth, negated = stack.pop()
         if isinstance(node, TriplePattern):
             if negated:
-                places = (token.start_pos for token in _tokens(lark, text) if token.type == "TRIPLE")
-                offset = next(islice(places, triples, None))
+                offset = next(islice(_triple_places(lark, text), triples, None))
                 what = "a triple cannot stand under NOT"
-                raise error_at(text, offset or 0, what, "negate a condition on a variable instead, as in NOT ?x = 5")
+                raise error_at(text, offset, what, "negate a condition on a variable instead, as in NOT ?x = 5")
             triples += 1
             for term in (node.subject, node.property, node.object):
                 if isinstance(term, Variable):
@@ -136,6 +142,12 @@ def _unbound(variable: Variable, bound: set[Variable], text: str, lark: Lark) ->
     return error_at(
         text, token.start_pos or 0, f"variable {written} is in no triple", did_you_mean(written, known, otherwise)
     )
+
+
+def _triple_places(lark: Lark, text: str) -> Iterator[int]:
+    for token in _tokens(lark, text):
+        if token.type in ("TRIPLE", "TRIPLES"):
+            yield from ((token.start_pos or 0) + found.start() for found in TRIPLE_TERMS.finditer(token))
 
 
 def _tokens(lark: Lark, text: str) -> Iterator[Token]:

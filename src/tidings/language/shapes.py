@@ -27,13 +27,11 @@ _REMEMBERED_TOKENS = 1_000_000
 
 # The terms of a triple keep their opening "(" or ",", so that `(ISA x,` is never taken for `ISA x`. An expression
 # after MATCHES belongs to the shape: it is compiled when the shape is parsed.
+# The look ahead and behind spares most positions the trial of every kind of constant: twice as fast.
 _SPLIT = re.compile(
     rf"(\({TERM})(,{TERM})(,{TERM})\)"
-    rf"|((?<![\w.])(?i:MATCHES)\s*+{STRING}"
-    rf"|{STRING}|{ABSOLUTE}|{IRI}"
-    rf"|(?<![\w.])(?i:ISA)\b\s*+(?:[<>]?=\s*+)?{CLASS}(?![\w:])"
-    rf"|(?<![\w.?]){PNAME}"
-    rf"|(?<![\w.?:$@`+-])(?:{DATE}|{NUMBER}(?!\.)|(?i:{BOOLEAN})))"
+    rf"|(?<![\w.?:$@`+-])((?=[\w'\"<:+.-])(?:(?i:MATCHES)\s*+{STRING}|{STRING}|{ABSOLUTE}|{IRI}"
+    rf"|(?i:ISA)\b\s*+(?:[<>]?=\s*+)?{CLASS}(?![\w:])|{PNAME}|{DATE}|{NUMBER}(?!\.)|(?i:{BOOLEAN})))"
 )
 _GROUPS = 4
 _EXPRESSION = re.compile(r"MATCHES\s*['\"]", re.IGNORECASE)

@@ -6,9 +6,9 @@ language. Every repetition that could be tried again in vain is possessive: no t
 
 from __future__ import annotations
 
-VARIABLE = r"\?\w+"
-PARAMETER = r"\$\w+"
-IRI = r'<[^\s\x00-\x1f<>"{}|\\^`]*>'
+VARIABLE = r"\?\w++"
+PARAMETER = r"\$\w++"
+IRI = r'<[^\x00-\x20<>"{}|\\^`]*+>'
 PNAME = r"(?:[^\W\d][\w.-]*+)?:(?:[\w:%-](?:[\w:%.-]*[\w:%-])?)?"
 ABSOLUTE = r"""[A-Za-z][A-Za-z0-9+.-]*+:\/\/[^\s(),;?'"<>=!{}|\\^`]++"""
 NAME = r"[^\W\d]\w*+(?:\.\w++)*+"
@@ -21,11 +21,14 @@ STRING = rf"""(?:'(?:[^'\\]++|\\[\s\S]|'')*+'|"(?:[^"\\]++|\\[\s\S]|"")*+"){_SUF
 BOOLEAN = r"(?:true|false)(?![\w.:])"
 
 _BARE = r"""[^\s(),?'"<>=!][^(),?'"<>=!]*+"""
-TERM = rf"\s*+(?:{VARIABLE}|{IRI}|{STRING}|{_BARE})\s*+"
+TERM = rf"\s*+(?:{_BARE}|{VARIABLE}\s*+|{IRI}\s*+|{STRING}\s*+)"
 TRIPLE = rf"\({TERM},{TERM},{TERM}\)"
+# A run of triples that nothing but a comma or the end follows is one token too: most of a pattern in one step.
+TRIPLES = rf"{TRIPLE}(?:\s*+(?:,|(?i:AND|SUCHTHAT))\s*+{TRIPLE})*(?=\s*+(?:[,}}]|\Z))"
 
 # Name -> (priority, spelling): the lexer takes the first that fits, so the more specific ones come first.
 TERMINALS: dict[str, tuple[int, str]] = {
+    "TRIPLES": (10, TRIPLES),
     "TRIPLE": (9, TRIPLE),
     "ABSOLUTE": (8, ABSOLUTE),
     "PNAME": (7, PNAME),
