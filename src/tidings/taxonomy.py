@@ -151,6 +151,14 @@ class Taxonomy:
                     self._named.setdefault(label, []).append(iri)
         return tuple(self._named.get(text, ()))
 
+    def labels(self, iri: str) -> tuple[str, ...]:
+        """The labels that were given to a class."""
+        return self._labels.get(iri, ())
+
+    def instances(self) -> dict[str, tuple[str, ...]]:
+        """Each individual with the classes it is typed with."""
+        return dict(self._types)
+
     def super_properties(self) -> dict[str, tuple[str, ...]]:
         """Each property that has others above it, with all of them, near or far."""
         above = {iri: tuple(_above(self._properties, iri)) for iri in self._properties}
