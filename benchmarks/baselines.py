@@ -1,13 +1,13 @@
 """What Tidings is compared with: the papers' algorithms on the integer forms, and SPARQL one by one.
 
 Each has `match(publications) -> pairs`, an array of (publication, subscription), and `nbytes`, the size of its
-index. All but SPARQL are compiled the way our own loops are.
+index without tests. All but SPARQL are compiled the way our own loops are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,20 +19,31 @@ from benchmarks.workloads import Edges, Workload
 Pairs = npt.NDArray[np.int64]
 
 
-class Baseline(Protocol):
+class Contender(Protocol):
+    """What can be timed: `prepare` brings the first publications into the form that `match` takes."""
+
     nbytes: int
 
-    def match(self, publications: Edges) -> Pairs: ...
+    def prepare(self, workload: Workload, count: int) -> Any: ...
+
+    def match(self, prepared: Any) -> Pairs: ...
 
 
-class Counting:
+class _OnIntegers:
+    def prepare(self, workload: Workload, count: int) -> Edges:
+        return workload.publications[:count]
+
+
+class Counting(_OnIntegers):
     """G-ToPSS 4: the matrix of all subscriptions as a two-level table, pair of vertices then label, counted."""
 
     def __init__(self, workload: Workload) -> None:
         self.stars = _stars(workload)
         width, labels = len(workload.value) + self.stars, workload.parameters.labels + 1
         edges = workload.subscriptions
-        tail, head = (_vertex(column, self.stars).astype(np.int64) for column in (edges.subject, edges.object))
+        tail, head = (
+            _vertex(column, self.stars).astype(np.int64) for column in (edges.subject, edges.object)
+        )
         keys = (tail * width + head) * labels + edges.label
         unique, edge = np.unique(keys, return_inverse=True)
         edge = edge.reshape(keys.shape)
@@ -62,7 +73,7 @@ class Counting:
         )
 
 
-class AsVariables:
+class AsVariables(_OnIntegers):
     """In the manner of OPS, as G-ToPSS 5 describes it: every node is a variable until an embedding is complete."""
 
     def __init__(self, workload: Workload) -> None:
@@ -73,7 +84,11 @@ class AsVariables:
         pair = np.unique(edges.label.ravel().astype(np.int64) * len(edges) + owner)
         first = np.append(0, np.cumsum(np.bincount(pair // len(edges), minlength=labels)))
         listed = pair % len(edges)
-        self.by_label = (first, listed.astype(np.int32), np.bincount(listed, minlength=len(edges)).astype(np.int32))
+        self.by_label = (
+            first,
+            listed.astype(np.int32),
+            np.bincount(listed, minlength=len(edges)).astype(np.int32),
+        )
         self.tests = _tests(workload)
         self.nbytes = sum(array.nbytes for array in (*self.by_label, *self.subscriptions, self.names))
 
@@ -85,7 +100,7 @@ class AsVariables:
         )
 
 
-class OneByOne:
+class OneByOne(_OnIntegers):
     """No index: every subscription is tried against every publication."""
 
     def __init__(self, workload: Workload) -> None:
@@ -102,7 +117,7 @@ class OneByOne:
         )
 
 
-class Sparql:
+class Sparql(_OnIntegers):
     """One query for each subscription, asked of each publication in a store of its own."""
 
     def __init__(self, workload: Workload) -> None:

@@ -128,7 +128,9 @@ def match_by_counting(publications, matrix, subscriptions, tests, stars, out):
                     at = head[sub_edge[s, j]]
                     while at >= 0:
                         v, w = subject[p, entry[at]], object_[p, entry[at]]
-                        fits = (x < 0 or _may_be(rows[current, r, x], v)) and (y < 0 or _may_be(rows[current, r, y], w))
+                        fits = (x < 0 or _may_be(rows[current, r, x], v)) and (
+                            y < 0 or _may_be(rows[current, r, y], w)
+                        )
                         if fits:
                             rows[1 - current, kept] = rows[current, r]
                             if x >= 0:

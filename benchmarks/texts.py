@@ -21,7 +21,9 @@ _VARIABLES = "abcdefghijklmnop"
 def subscription_text(workload: Workload, row: int) -> str:
     """Subscription `row` in our language: SELECT * WHERE (n12, p4, n7), (?a, p5, n7) AND ?a > 10."""
     edges = workload.subscriptions
-    triples = zip(edges.subject[row].tolist(), edges.label[row].tolist(), edges.object[row].tolist(), strict=True)
+    triples = zip(
+        edges.subject[row].tolist(), edges.label[row].tolist(), edges.object[row].tolist(), strict=True
+    )
     text = ", ".join(f"({_name(s)}, p{p}, {_name(o)})" for s, p, o in triples)
     return f"SELECT * WHERE {text}{_test(workload, row, ' AND ?a {} {}')}"
 
@@ -34,9 +36,12 @@ def subscription_texts(workload: Workload) -> list[tuple[str, str]]:
 def sparql_text(workload: Workload, row: int) -> str:
     """Subscription `row` as an ASK query."""
     edges = workload.subscriptions
-    triples = zip(edges.subject[row].tolist(), edges.label[row].tolist(), edges.object[row].tolist(), strict=True)
+    triples = zip(
+        edges.subject[row].tolist(), edges.label[row].tolist(), edges.object[row].tolist(), strict=True
+    )
     text = " . ".join(
-        f"{_name(s) if s < 0 else _iri(s)} <{BASE}p{p}> {_name(o) if o < 0 else _iri(o)}" for s, p, o in triples
+        f"{_name(s) if s < 0 else _iri(s)} <{BASE}p{p}> {_name(o) if o < 0 else _iri(o)}"
+        for s, p, o in triples
     )
     return f"ASK {{ {text}{_test(workload, row, ' . FILTER(?a {} {})')} }}"
 
@@ -81,7 +86,10 @@ def alerts(count: int, seed: int = 2007) -> tuple[str, pa.Table]:
 
 
 def ntriples(workload: Workload, row: int) -> bytes:
-    lines = [f"{_iri(s)} <{BASE}p{p}> {_object(workload, o)} .\n" for s, p, o in _triples(workload.publications, row)]
+    lines = [
+        f"{_iri(s)} <{BASE}p{p}> {_object(workload, o)} .\n"
+        for s, p, o in _triples(workload.publications, row)
+    ]
     return "".join(lines).encode()
 
 
@@ -104,7 +112,8 @@ def rdf_xml(workload: Workload, row: int) -> bytes:
         else:
             about.setdefault(s, []).append(f'    <t:p{p} rdf:datatype="{XSD}integer">{value}</t:p{p}>\n')
     body = [
-        f'  <rdf:Description rdf:about="{BASE}n{s}">\n{"".join(facts)}  </rdf:Description>\n' for s, facts in about.items()
+        f'  <rdf:Description rdf:about="{BASE}n{s}">\n{"".join(facts)}  </rdf:Description>\n'
+        for s, facts in about.items()
     ]
     head = f'<?xml version="1.0" encoding="UTF-8"?>\n<rdf:RDF xmlns:rdf="{RDF}" xmlns:t="{BASE}">\n'
     return f"{head}{''.join(body)}</rdf:RDF>\n".encode()
@@ -121,7 +130,12 @@ def documents(workload: Workload, syntax: str) -> Sequence[bytes]:
 def _triples(edges: Edges, row: int) -> list[tuple[int, int, int]]:
     return list(
         dict.fromkeys(
-            zip(edges.subject[row].tolist(), edges.label[row].tolist(), edges.object[row].tolist(), strict=True)
+            zip(
+                edges.subject[row].tolist(),
+                edges.label[row].tolist(),
+                edges.object[row].tolist(),
+                strict=True,
+            )
         )
     )
 
@@ -143,4 +157,6 @@ def _object(workload: Workload, node: int, short: bool = False) -> str:
 
 def _test(workload: Workload, row: int, form: str) -> str:
     operator = workload.operator[row]
-    return "" if operator == NO_TEST else form.format(">" if operator == GREATER else "<", workload.bound[row])
+    return (
+        "" if operator == NO_TEST else form.format(">" if operator == GREATER else "<", workload.bound[row])
+    )

@@ -87,7 +87,7 @@ def make(parameters: Parameters) -> Workload:
     measured = max(1, min(parameters.publications, total // 2 // max(1, matches)))
     matching = measured * matches
     overlapping = max(0, int(total * parameters.overlap) - matching)
-    k, m = parameters.publication_size
+    m = parameters.publication_size[1]
     graphs, places = _publications(rng, parameters, max(measured, total // 500))
     home = np.repeat(np.arange(measured), matches)
     structures = _Structures(rng, parameters)

@@ -1,0 +1,66 @@
+"""A figure as a picture: lines that can be told apart without colour, what it shows as its title."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+from matplotlib import pyplot
+from matplotlib.ticker import FuncFormatter
+
+from benchmarks.measure import Figure
+
+_STYLE = {
+    "Tidings": ("#0b5fa5", "o", "-"),
+    "counting (G-ToPSS)": ("#d1495b", "s", "-"),
+    "as variables (OPS)": ("#e9a13b", "^", "-"),
+    "one by one": ("#6b7280", "D", "-"),
+    "SPARQL, one query each": ("#2f9e6e", "v", "-"),
+}
+_OTHERS = (("#7b4bb3", "P", "-"), ("#2f9e6e", "v", "--"), ("#6b7280", "D", "--"))
+
+
+def draw(figure: Figure, path: Path) -> None:
+    """Writes the PNG of `figure`."""
+    with pyplot.rc_context({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False}):
+        canvas, axes = pyplot.subplots(figsize=(8, 5), dpi=150)
+        others = iter(_OTHERS)
+        for name, values in figure.series.items():
+            colour, marker, line = _STYLE.get(name) or next(others)
+            axes.plot(figure.x, values, color=colour, marker=marker, linestyle=line, linewidth=2, label=name)
+        for name, published in figure.published_series.items():
+            colour = _STYLE.get(name, _OTHERS[0])[0]
+            points = [(x, y) for x, y in zip(figure.x, published, strict=True) if y is not None]
+            axes.plot(
+                *zip(*points, strict=True), "*", color=colour, markersize=14, label=f"{name}, as published"
+            )
+        if figure.log_x:
+            axes.set_xscale("log")
+        if figure.log_y:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
+        axes.set_xticks(figure.x, minor=False)
+        axes.minorticks_off()
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+        axes.set_xlabel(figure.x_label)
+        axes.set_ylabel(figure.y_label)
+        axes.set_title(figure.title, loc="left", fontsize=12.5, fontweight="bold", pad=14)
+        axes.grid(axis="y", alpha=0.25)
+        axes.legend(frameon=False)
+        canvas.text(0.01, 0.01, f"1 = {figure.reference}", fontsize=8.5, color="#4b5563")
+        canvas.tight_layout(rect=(0, 0.03, 1, 1))
+        canvas.savefig(path)
+        pyplot.close(canvas)
+
+
+def _short(value: float) -> str:
+    """1000000 as 1M, 30000 as 30K, 0.5 as 0.5."""
+    for size, letter in ((1e6, "M"), (1e3, "K")):
+        if abs(value) >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"

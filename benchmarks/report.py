@@ -1,0 +1,98 @@
+"""docs/benchmarks.md, written from the result files, so that the page never says more than was measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+FIGURES = (
+    ("gtopss-9a", "G-ToPSS 9(a)"),
+    ("gtopss-9b", "G-ToPSS 9(b)"),
+    ("gtopss-9c", "G-ToPSS 9(c)"),
+    ("gtopss-9d", "G-ToPSS 9(d)"),
+    ("gtopss-9e", "G-ToPSS 9(e)"),
+    ("gtopss-9f", "G-ToPSS 9(f)"),
+    ("gtopss-10a", "G-ToPSS 10(a)"),
+    ("gtopss-10b", "G-ToPSS 10(b)"),
+    ("cluster-9a", "RSS cluster 9(a)"),
+    ("cluster-9a-million", "beyond RSS cluster 9(a)"),
+    ("cluster-9b", "RSS cluster 9(b)"),
+)
+_INTRODUCTION = """# Benchmarks
+
+Written by `python -m benchmarks report` from the files in `benchmarks/results`; do not edit.
+
+Times are the best of five runs on one core. What counts is the ratio between contenders in one run: the papers'
+figures were taken on machines of 2005, so only their courses and ratios are set beside ours. `make bench`
+repeats everything; `benchmarks/workloads.py` says how publications and subscriptions are drawn.
+
+The contenders: **Tidings**; the **counting** algorithm of G-ToPSS, compiled the same way; an algorithm in the
+manner of **OPS** that treats every node as a variable; subscriptions tried **one by one**; and one **SPARQL** query for
+each subscription with pyoxigraph.
+"""
+
+
+def write(results: Path, page: Path) -> None:
+    """Writes the page of all results in a folder."""
+    parts = [_INTRODUCTION]
+    for name, title in (("bars", "What must hold"), ("spark-bars", "What must hold, on Spark")):
+        if (found := _read(results, name)) is not None:
+            parts.append(f"## {title}\n\n{_origin(found)}\n\n{_bars(found)}\n")
+    figures = [(name, label, found) for name, label in FIGURES if (found := _read(results, name)) is not None]
+    if figures:
+        parts.append("## The papers' figures\n\n" + _overview(figures))
+        parts += [_figure(name, label, found, results, page) for name, label, found in figures]
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text("\n".join(parts), encoding="utf-8")
+
+
+def _read(results: Path, name: str) -> dict[str, Any] | None:
+    path = results / f"{name}.json"
+    found: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    return found
+
+
+def _origin(found: dict[str, Any]) -> str:
+    machine = found["machine"]
+    return (
+        f"Commit {found['commit']}, {machine['processor']}, {machine['cores']} cores, Python {machine['python']}; "
+        f"calibration loop {found['calibration_ms']} ms."
+    )
+
+
+def _bars(found: dict[str, Any]) -> str:
+    lines = ["| what | bar | measured | holds |", "|---|---|---|---|"]
+    lines += [
+        f"| {bar['what']} | {bar['bar']} | {bar['measured']} | {'yes' if bar['holds'] else '**no**'} |"
+        for bar in found["bars"]
+    ]
+    return "\n".join(lines)
+
+
+def _overview(figures: list[tuple[str, str, dict[str, Any]]]) -> str:
+    """Ours beside the published courses: how each series changes from the first to the last point."""
+    lines = ["| figure | published | measured, first to last point |", "|---|---|---|"]
+    for _, label, found in figures:
+        courses = [
+            f"{name}: {values[0]:,.4g} to {values[-1]:,.4g}" for name, values in found["series"].items()
+        ]
+        lines.append(f"| {label} | {found['published']} | {'; '.join(courses)} (1 = {found['reference']}) |")
+    return "\n".join(lines) + "\n"
+
+
+def _figure(name: str, label: str, found: dict[str, Any], results: Path, page: Path) -> str:
+    picture = Path("..") / (results / f"{name}.png").relative_to(page.parent.parent)
+    lines = [
+        f"### {label}: {found['title']}",
+        "",
+        f"![{found['title']}]({picture.as_posix()})",
+        "",
+        f"| {found['x_label']} | " + " | ".join(found["series"]) + " |",
+        "|---|" + "---|" * len(found["series"]),
+    ]
+    for i, x in enumerate(found["x"]):
+        lines.append(
+            f"| {x:,} | " + " | ".join(f"{values[i]:,.4g}" for values in found["series"].values()) + " |"
+        )
+    return "\n".join([*lines, "", f"1 = {found['reference']}. {_origin(found)}", ""])
