@@ -1,0 +1,402 @@
+"""The event log: accepted events in append-only segments, read by offset.
+
+A segment is a file of frames; a frame is one Arrow record batch of `EVENT_SCHEMA`. An offset is (segment, byte),
+and offsets are totally ordered. `HEAD` names the first segment kept and the end of what is durable: it is written
+only after the frames before it are on disk, so a reader that stops at it needs no lock and never sees a torn frame.
+
+    segment   16 bytes of magic, then frames
+    frame     | magic u32 | payload bytes u32 | rows u32 | crc32 u32 | Arrow message, padded to 8 |
+    HEAD      | first segment u64 | end segment u64 | end byte u64 | crc32 u32 |
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import threading
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from tidings.envelope import conform
+from tidings.errors import TidingsError
+from tidings.event import EVENT_SCHEMA, Event
+
+SEGMENT_MAGIC = b"tidings log 1\n\0\0"
+START = len(SEGMENT_MAGIC)
+_FRAME = struct.Struct("<IIII")
+_FRAME_MAGIC = 0x7F1D1265
+_HEAD = struct.Struct("<QQQ")
+_CRC = struct.Struct("<I")
+
+# Frames are the grain of parallel reading: a large table is cut so that several tasks can share it.
+_FRAME_ROWS = 1_000
+_FRAME_BYTES = 1 << 20
+# What `read` hands out at once; single-event frames are put together up to this.
+_BATCH_ROWS = 10_000
+
+
+class LogError(TidingsError):
+    """The event log cannot be used as asked: a second writer, a damaged segment, events already dropped."""
+
+
+class Offset(NamedTuple):
+    """A place between two frames. Compares by segment, then byte."""
+
+    segment: int
+    byte: int
+
+    def __str__(self) -> str:
+        return f"{self.segment}:{self.byte}"
+
+
+class Frame(NamedTuple):
+    """One frame without its content: where it starts and ends, and how many events it holds."""
+
+    start: Offset
+    end: Offset
+    rows: int
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Frames that wait for the next write; filled in by whoever performs it."""
+
+    frames: list[bytes]
+    end: Offset | None = None
+    error: OSError | None = None
+
+
+class EventLog:
+    """A folder of segments. Any number of readers; one writer, which holds the folder's lock until `close`."""
+
+    def __init__(self, folder: str | os.PathLike[str], *, segment_bytes: int = 64 << 20) -> None:
+        self.folder = Path(folder)
+        self.segment_bytes = segment_bytes
+        self._writer: _Writer | None = None
+        self._queue: list[_Pending] = []
+        self._queue_lock = threading.Lock()
+        self._write_lock = threading.Lock()
+
+    def append(self, events: pa.Table | pa.RecordBatch | Iterable[Event]) -> Offset:
+        """Put events at the end; when it returns they are on disk. Returns the offset just after them.
+
+        Threads that append at the same time share one write and one fsync.
+        """
+        mine = _Pending([_frame(batch) for batch in _slices(conform(events))])
+        with self._queue_lock:
+            self._queue.append(mine)
+        with self._write_lock:
+            if mine.end is None and mine.error is None:
+                with self._queue_lock:
+                    group, self._queue = self._queue, []
+                self._write(group)
+        if mine.end is None:
+            raise LogError(
+                f"the events could not be written to {self.folder}: {mine.error}; try again"
+            ) from mine.error
+        return mine.end
+
+    def start(self) -> Offset:
+        """The offset of the first event kept."""
+        first, _ = _read_head(self.folder)
+        return Offset(first, START)
+
+    def end(self) -> Offset:
+        """The offset after the last durable event. One small read, however many segments there are."""
+        _, end = _read_head(self.folder)
+        return end
+
+    def read(self, start: Offset | None = None, end: Offset | None = None) -> Iterator[pa.RecordBatch]:
+        """The events between two offsets as batches of up to 10,000 rows; by default all of them."""
+        held: list[pa.RecordBatch] = []
+        rows = 0
+        for segment, low, high in self._stretches(start, end):
+            buffer = self._map(segment)
+            for frame in _frames(buffer, segment, low, high):
+                if held and rows + frame.rows > _BATCH_ROWS:
+                    yield pa.concat_batches(held)
+                    held, rows = [], 0
+                held.append(_payload(buffer, frame))
+                rows += frame.rows
+        if held:
+            yield pa.concat_batches(held)
+
+    def frames(self, start: Offset | None = None, end: Offset | None = None) -> Iterator[Frame]:
+        """The frames between two offsets, from their headers alone: for splitting and limiting a read."""
+        for segment, low, high in self._stretches(start, end):
+            yield from _frames(self._map(segment), segment, low, high)
+
+    def drop_before(self, offset: Offset) -> None:
+        """Remove the segments that end at or before `offset`. Only the writer may."""
+        with self._write_lock:
+            writer = self._open_writer()
+            last = min(offset.segment, writer.end.segment)
+            if last > writer.first:
+                writer.drop_before(last)
+
+    def close(self) -> None:
+        """Give up the writer's lock; reading goes on to work, and a later append takes the lock again."""
+        with self._write_lock:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+
+    def __enter__(self) -> EventLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open_writer(self) -> _Writer:
+        if self._writer is None:
+            self._writer = _Writer(self.folder, self.segment_bytes)
+        return self._writer
+
+    def _write(self, group: list[_Pending]) -> None:
+        try:
+            writer = self._open_writer()
+            ends = writer.write([pending.frames for pending in group])
+        except OSError as error:
+            # The writer's own view of the file is no longer certain: the next append recovers from HEAD.
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+            for pending in group:
+                pending.error = error
+            return
+        except BaseException:
+            # A second writer, an interrupt: the others of the group must not wait for an answer in vain.
+            for pending in group:
+                pending.error = OSError("the write was given up")
+            raise
+        for pending, end in zip(group, ends, strict=True):
+            pending.end = end
+
+    def _stretches(self, start: Offset | None, end: Offset | None) -> Iterator[tuple[int, int, int]]:
+        """The range as (segment, first byte, last byte), the last byte of a full segment being its size."""
+        first, durable = _read_head(self.folder)
+        start = Offset(first, START) if start is None else start
+        end = durable if end is None else min(end, durable)
+        if start.segment < first and start < end:
+            raise LogError(
+                f"the events from {start} to {Offset(first, START)} were dropped from {self.folder}; "
+                f"start at {Offset(first, START)} or later"
+            )
+        for segment in range(start.segment, end.segment + 1):
+            low = start.byte if segment == start.segment else START
+            high = end.byte if segment == end.segment else _segment_path(self.folder, segment).stat().st_size
+            if low < high:
+                yield segment, low, high
+
+    def _map(self, segment: int) -> pa.Buffer:
+        path = _segment_path(self.folder, segment)
+        with pa.memory_map(str(path)) as source:
+            buffer = source.read_buffer()
+        if buffer.size < START or buffer.slice(0, START).to_pybytes() != SEGMENT_MAGIC:
+            raise LogError(
+                f"{path} is not a segment of an event log; restore it, or start after segment {segment}"
+            )
+        return buffer
+
+
+class _Writer:
+    """The open last segment, the lock, and HEAD. Opening it recovers: a torn last frame is cut off."""
+
+    def __init__(self, folder: Path, segment_bytes: int) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.segment_bytes = segment_bytes
+        self._lock = os.open(folder / "LOCK", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._lock, 32, 0).decode(errors="replace").strip() or "another process"
+            os.close(self._lock)
+            raise LogError(
+                f"the event log {folder} already has a writer, process {holder}; "
+                "send the events through it, or stop it first"
+            ) from None
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, str(os.getpid()).encode(), 0)
+        self._head = os.open(folder / "HEAD", os.O_RDWR | os.O_CREAT, 0o644)
+        self._file = -1
+        self._recover()
+
+    def write(self, groups: list[list[bytes]]) -> list[Offset]:
+        """Write the frames of each group, make all durable at once, and say where each group ends."""
+        if self.end.byte >= self.segment_bytes:
+            self._roll(self.end.segment + 1)
+        ends = []
+        byte = self.end.byte
+        for frames in groups:
+            byte += sum(map(len, frames))
+            ends.append(Offset(self.end.segment, byte))
+        data = b"".join(frame for frames in groups for frame in frames)
+        try:
+            _write_all(self._file, data, self.end.byte)
+            os.fdatasync(self._file)
+        except OSError:
+            # Refused events must not come to light at the next recovery.
+            os.ftruncate(self._file, self.end.byte)
+            raise
+        self._publish(self.first, ends[-1])
+        return ends
+
+    def drop_before(self, segment: int) -> None:
+        """HEAD first, then the files in rising order: after a crash the leftovers lie just below `first`."""
+        self._publish(segment, self.end)
+        os.fsync(self._head)
+        oldest = segment
+        while _segment_path(self.folder, oldest - 1).exists():
+            oldest -= 1
+        for number in range(oldest, segment):
+            _segment_path(self.folder, number).unlink()
+
+    def close(self) -> None:
+        for descriptor in (self._file, self._head, self._lock):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._file = self._head = self._lock = -1
+
+    def _recover(self) -> None:
+        """Go on from HEAD over whole frames, through segments that were begun after it was written."""
+        try:
+            self.first, end = _read_head(self.folder)
+        except LogError:
+            self.first, end = 0, Offset(0, START)
+        if end == (0, START) and (names := sorted(self.folder.glob("*.log"))):
+            # HEAD is lost: the only time that the folder is listed.
+            self.first = int(names[0].stem)
+            end = Offset(int(names[-1].stem), START)
+        while _segment_path(self.folder, end.segment + 1).exists():
+            end = Offset(end.segment + 1, START)
+        path = _segment_path(self.folder, end.segment)
+        if not path.exists():
+            self._roll(end.segment)
+            return
+        self._file = os.open(path, os.O_RDWR)
+        if os.fstat(self._file).st_size < START:
+            _write_all(self._file, SEGMENT_MAGIC, 0)
+        for frame in _whole_frames(path, end):
+            end = frame.end
+        os.ftruncate(self._file, end.byte)
+        os.fsync(self._file)
+        self._publish(self.first, end)
+
+    def _roll(self, segment: int) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+        path = _segment_path(self.folder, segment)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+        _write_all(self._file, SEGMENT_MAGIC, 0)
+        os.fsync(self._file)
+        sync(self.folder)
+        self._publish(self.first, Offset(segment, START))
+
+    def _publish(self, first: int, end: Offset) -> None:
+        """Replaced in place and not synced: after a power cut an older HEAD is right too, and recovery goes on."""
+        body = _HEAD.pack(first, end.segment, end.byte)
+        os.pwrite(self._head, body + _CRC.pack(zlib.crc32(body)), 0)
+        self.first, self.end = first, end
+
+
+def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    rows = max(1, min(_FRAME_ROWS, batch.num_rows * _FRAME_BYTES // max(1, batch.nbytes)))
+    for first in range(0, batch.num_rows, rows):
+        yield batch.slice(first, rows)
+
+
+def _frame(batch: pa.RecordBatch) -> bytes:
+    payload = batch.serialize()
+    head = _FRAME.pack(_FRAME_MAGIC, payload.size, batch.num_rows, 0)
+    crc = zlib.crc32(payload, zlib.crc32(head))
+    return _FRAME.pack(_FRAME_MAGIC, payload.size, batch.num_rows, crc) + payload.to_pybytes()
+
+
+def _payload(buffer: pa.Buffer, frame: Frame) -> pa.RecordBatch:
+    start, end = frame.start.byte, frame.end.byte
+    payload = buffer.slice(start + _FRAME.size, end - start - _FRAME.size)
+    _, size, rows, crc = _FRAME.unpack_from(buffer, start)
+    if zlib.crc32(payload, zlib.crc32(_FRAME.pack(_FRAME_MAGIC, size, rows, 0))) != crc:
+        raise _damaged(frame.start)
+    return pa.ipc.read_record_batch(payload, EVENT_SCHEMA)
+
+
+def _frames(buffer: pa.Buffer, segment: int, low: int, high: int) -> Iterator[Frame]:
+    """The frames of one segment that start in [low, high); both must be frame boundaries."""
+    while low < high:
+        if low + _FRAME.size > buffer.size:
+            raise _damaged(Offset(segment, low))
+        magic, size, rows, _ = _FRAME.unpack_from(buffer, low)
+        next_low = low + _FRAME.size + size
+        if magic != _FRAME_MAGIC or next_low > high:
+            raise _damaged(Offset(segment, low))
+        yield Frame(Offset(segment, low), Offset(segment, next_low), rows)
+        low = next_low
+
+
+def _whole_frames(path: Path, end: Offset) -> Iterator[Frame]:
+    """The frames from `end` on whose checksum holds, up to the first that is torn."""
+    with pa.memory_map(str(path)) as source:
+        buffer = source.read_buffer()
+    try:
+        for frame in _frames(buffer, end.segment, end.byte, buffer.size):
+            _payload(buffer, frame)
+            yield frame
+    except LogError:
+        return
+
+
+def _damaged(offset: Offset) -> LogError:
+    return LogError(
+        f"segment {offset.segment} is damaged at byte {offset.byte}; restore it, or read on from the next one"
+    )
+
+
+def _read_head(folder: Path) -> tuple[int, Offset]:
+    """The first segment and the durable end. HEAD is replaced in place, so a torn read is read again."""
+    try:
+        descriptor = os.open(folder / "HEAD", os.O_RDONLY)
+    except FileNotFoundError:
+        return 0, Offset(0, START)
+    try:
+        for _ in range(100):
+            record = os.pread(descriptor, _HEAD.size + _CRC.size, 0)
+            if not record:
+                return 0, Offset(0, START)
+            body = record[: _HEAD.size]
+            if record[_HEAD.size :] == _CRC.pack(zlib.crc32(body)):
+                first, segment, byte = _HEAD.unpack(body)
+                return first, Offset(segment, byte)
+    finally:
+        os.close(descriptor)
+    raise LogError(f"{folder / 'HEAD'} is damaged; the next append to the log mends it")
+
+
+def _segment_path(folder: Path, segment: int) -> Path:
+    return folder / f"{segment:012d}.log"
+
+
+def _write_all(descriptor: int, data: bytes, at: int) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(descriptor, view, at)
+        view, at = view[written:], at + written
+
+
+def sync(path: Path) -> None:
+    """Make a file's content, or a folder's list of names, durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

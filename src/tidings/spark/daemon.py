@@ -1,0 +1,48 @@
+"""The process that Spark forks Python workers from, with everything a worker needs already loaded.
+
+Spark kills a worker that was idle for a minute; a fresh one then costs its imports. Forked from here it has them,
+shares their memory, and its garbage collector does not walk them. Nothing here may print: standard output is the
+line on which Spark waits for a port number.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+from tidings.spark.settings import PRELOAD
+
+
+def main() -> None:
+    import pyarrow as pa
+    import pyspark.daemon
+    import pyspark.worker
+
+    # Spark starts one daemon for tasks and others for planning; only tasks need the index.
+    if "pyspark.worker" in sys.argv:
+        # Threads do not survive a fork, and the tasks already use all cores.
+        pa.set_cpu_count(1)
+        _warm(os.environ.get(PRELOAD, ""))
+    gc.collect()
+    gc.freeze()
+    pyspark.daemon.manager()
+
+
+def _warm(root: str) -> None:
+    """Open the current version of an index and run one event through it, so that kernels are compiled."""
+    from tidings import versions
+    from tidings.event import Event, to_table
+
+    if not root:
+        return
+    probe = to_table([Event(datacontenttype="application/n-triples", data=b"<a:a> <a:b> <a:c> .\n")])
+    try:
+        versions.open(root, versions.current(root)).match(probe.to_batches()[0])
+    except Exception:
+        # No index yet, or a broken one: the first task meets the same fault and reports it as its own.
+        return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""Events DataFrame -> notifications DataFrame: the index is opened in the Python workers, over Arrow batches.
+
+Every task uses one version of the index. In batch it is fixed when the DataFrame is made; in a stream, where the
+plan is made once and lives for months, the first task of a micro-batch pins it, and the others and any replay follow.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from tidings import versions
+from tidings.envelope import conform
+from tidings.errors import IndexFileError
+from tidings.notification import NOTIFICATION_SCHEMA
+from tidings.spark import pins
+
+Index = str | os.PathLike[str] | tuple[str | os.PathLike[str], versions.Version | str]
+
+
+def match(events: DataFrame, index: Index) -> DataFrame:
+    """The notifications that `events` cause, as subscription, source, event, verdict, bindings, message.
+
+    `index` is an index folder, then its current version counts (in a stream: current when a micro-batch begins),
+    or (folder, version). Columns of `events` that are missing are taken as null; extra ones are attributes.
+    An event that cannot be read gives one row with verdict "error" and disturbs no other.
+    """
+    if isinstance(index, tuple):
+        root, version = Path(index[0]).absolute(), str(index[1])
+    else:
+        root, version = Path(index).absolute(), ""
+    if not root.is_dir():
+        raise IndexFileError(f"there is no index in {root}; build one with 'tidings index build'")
+    # A column that cannot be read is told here, not by a task.
+    conform(to_arrow_schema(events.schema).empty_table())
+    if not version and not events.isStreaming:
+        version = str(versions.current(root))
+    return events.mapInArrow(partial(matched, str(root), version), from_arrow_schema(NOTIFICATION_SCHEMA))
+
+
+def matched(root: str, version: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What one task does. `versions.open` keeps the index open between tasks of one worker."""
+    index = versions.open(root, versions.Version.parse(version or _pinned(root)))
+    for batch in batches:
+        if batch.num_rows:
+            yield index.match(conform(batch))
+
+
+def _pinned(root: str) -> str:
+    """The version of this task's micro-batch: pinned beside the index under the query's id."""
+    task = TaskContext.get()
+    query = task and task.getLocalProperty("sql.streaming.queryId")
+    batch = task and task.getLocalProperty("streaming.sql.batchId")
+    if not query or not batch:
+        return str(versions.current(root))
+    return pins.pin(Path(root) / "pins" / query, int(batch), lambda: str(versions.current(root)))

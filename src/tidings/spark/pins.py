@@ -1,0 +1,41 @@
+"""Which index version a micro-batch uses: decided once, on disk before the batch runs, and kept for its replay.
+
+A pin is a file named by the batch id. It appears whole (written aside, synced, then linked into place), and the
+first one stays: of two that try at once, on one host or several, both return the winner's version.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from tidings.log import sync
+
+# Spark keeps the offsets of the last 100 batches and can replay no older one.
+_KEPT = 200
+
+
+def pin(folder: Path, batch: int, propose: Callable[[], str]) -> str:
+    """The version pinned for a batch; `propose` is asked for one if there is none yet."""
+    path = folder / f"{batch}"
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        pass
+    folder.mkdir(parents=True, exist_ok=True)
+    aside = folder / f".{batch}.{uuid.uuid4().hex}"
+    with open(aside, "w") as file:
+        file.write(propose())
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        pass
+    finally:
+        aside.unlink()
+    sync(folder)
+    (folder / f"{batch - _KEPT}").unlink(missing_ok=True)
+    return path.read_text()

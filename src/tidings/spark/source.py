@@ -1,0 +1,177 @@
+"""The event log as a Spark data source: `spark.readStream.format("tidings").load(folder)`, and `spark.read` too.
+
+The offset is the log's own (segment, byte), so asking for the end costs one small read whatever the log's age.
+Columns are those of `EVENT_SCHEMA`: id, source, type, time, datacontenttype, data, and attributes, the JSON text of
+every other attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from tidings.errors import TidingsError
+from tidings.event import EVENT_SCHEMA
+from tidings.log import EventLog, Offset
+
+# A task costs some 10 ms whatever it does; below this many bytes a second one does not pay.
+_PARTITION_BYTES = 256 << 10
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("tidings")` known to this session."""
+    spark.dataSource.register(LogSource)
+
+
+class LogSource(DataSource):
+    """Options: `path` (the log's folder), `partitions` (tasks at most, 8), `maxEvents` (a micro-batch at most)."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tidings"
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(EVENT_SCHEMA)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return LogReader(self._folder(), self._number("partitions", 8))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return LogStreamReader(self._folder(), self._number("partitions", 8), self._number("maxEvents", 0))
+
+    def _folder(self) -> str:
+        path = self.options.get("path")
+        if not path:
+            raise TidingsError("the source 'tidings' needs the event log's folder; give it as .load(folder)")
+        return path.removeprefix("file://")
+
+    def _number(self, option: str, default: int) -> int:
+        text = self.options.get(option, str(default))
+        if not text.isdigit():
+            raise TidingsError(f"the option {option!r} is {text!r}; it must be a whole number")
+        return int(text)
+
+
+@dataclass
+class Stretch(InputPartition):
+    """What one task reads: everything between two offsets."""
+
+    folder: str
+    start: Offset
+    end: Offset
+
+
+class LogReader(DataSourceReader):
+    """All events that are in the log when the query is planned."""
+
+    def __init__(self, folder: str, partitions: int) -> None:
+        log = EventLog(folder)
+        self._folder = folder
+        self._stretches = split(log, log.start(), log.end(), partitions)
+
+    def partitions(self) -> list[Stretch]:
+        # Spark reads one partition even if there is none: an empty stretch stands for an empty log.
+        empty = Offset(0, 0)
+        return self._stretches or [Stretch(self._folder, empty, empty)]
+
+    def read(self, partition: Stretch) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        return _read(partition)
+
+
+class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The log as a stream. Lives in one process on the driver while the query runs; tasks get a pickled copy."""
+
+    def __init__(self, folder: str, partitions: int, max_events: int) -> None:
+        self._folder = folder
+        self._partitions = partitions
+        self._max_events = max_events
+        self._target: Offset | None = None
+
+    def initialOffset(self) -> dict[str, int]:
+        return _to_json(EventLog(self._folder).start())
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._max_events) if self._max_events else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = EventLog(self._folder).end()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        begin = _from_json(start)
+        end = EventLog(self._folder).end() if self._target is None else self._target
+        # After a power cut HEAD may be older than what was read; an offset never goes back.
+        if end <= begin:
+            return start
+        if isinstance(limit, ReadMaxRows):
+            end = _limited(EventLog(self._folder), begin, end, limit.max_rows)
+        return _to_json(end)
+
+    def reportLatestOffset(self) -> dict[str, int]:
+        return _to_json(EventLog(self._folder).end())
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Stretch]:
+        return split(EventLog(self._folder), _from_json(start), _from_json(end), self._partitions)
+
+    def read(self, partition: Stretch) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        return _read(partition)
+
+
+def split(log: EventLog, start: Offset, end: Offset, most: int) -> list[Stretch]:
+    """[start, end) in at most `most` stretches of about equal bytes, cut between frames."""
+    edges, sizes = [start], [0]
+    for frame in log.frames(start, end):
+        edges.append(frame.end)
+        sizes.append(sizes[-1] + frame.end.byte - frame.start.byte)
+    total = sizes[-1]
+    if not total:
+        return []
+    parts = max(1, min(most, total // _PARTITION_BYTES))
+    cuts = [
+        edge
+        for edge, (low, high) in zip(edges[1:], pairwise(sizes), strict=True)
+        if _crosses(low, high, total, parts)
+    ]
+    folder = str(log.folder)
+    return [Stretch(folder, low, high) for low, high in pairwise([start, *cuts[:-1], end])]
+
+
+def _crosses(low: int, high: int, total: int, parts: int) -> bool:
+    """Whether the running size passes one of the `parts` equal marks between low and high."""
+    return low * parts // total < high * parts // total
+
+
+def _limited(log: EventLog, start: Offset, end: Offset, rows: int) -> Offset:
+    """The last frame's end within `rows` events of start; one frame at least, or the stream would stand still."""
+    reached = start
+    for frame in log.frames(start, end):
+        rows -= frame.rows
+        if rows < 0 and reached != start:
+            break
+        reached = frame.end
+    return reached
+
+
+def _read(stretch: Stretch) -> Iterator[pa.RecordBatch]:
+    return EventLog(stretch.folder).read(stretch.start, stretch.end)
+
+
+def _to_json(offset: Offset) -> dict[str, int]:
+    return {"segment": offset.segment, "byte": offset.byte}
+
+
+def _from_json(offset: dict[str, Any]) -> Offset:
+    return Offset(offset["segment"], offset["byte"])

@@ -1,0 +1,158 @@
+"""The stream: log -> micro-batches -> match -> notifications, nothing lost and nothing twice.
+
+Before a micro-batch runs its index version is pinned on disk; its output has the place (query id, batch id). A
+batch that is replayed after a crash therefore gives the same answer in the same place. A version published while
+the stream runs is used from the next micro-batch on.
+
+    checkpoint/spark   what Spark keeps: offsets, commits, the query's id
+    checkpoint/pins    the version of each batch
+    checkpoint/LOCK    the process that runs the stream
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidings import versions
+from tidings.errors import TidingsError
+from tidings.notification import NOTIFICATION_SCHEMA
+from tidings.spark import output as outputs
+from tidings.spark import pins
+from tidings.spark.lock import StreamLock
+from tidings.spark.output import Batch
+
+Folder = str | os.PathLike[str]
+
+
+class StreamError(TidingsError):
+    """The stream ended because something in it failed."""
+
+
+class Stream:
+    """A running stream. `query` is Spark's own handle, with its progress."""
+
+    def __init__(self, query: StreamingQuery, lock: StreamLock) -> None:
+        self.query = query
+        self._lock = lock
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Until the stream ends, or for some seconds; whether it has ended. A failure inside is raised here."""
+        try:
+            # awaitTermination wants whole seconds and treats None as forever.
+            ended = self.query.awaitTermination(seconds)  # type: ignore[arg-type]
+        except StreamingQueryException as error:
+            self._lock.release()
+            raise StreamError(f"the stream stopped: {_reason(error)}") from error
+        if ended is None or ended:
+            self._lock.release()
+            return True
+        return False
+
+    def drain(self) -> None:
+        """Until all that is in the log now has been answered."""
+        try:
+            self.query.processAllAvailable()
+        except StreamingQueryException as error:
+            raise StreamError(f"the stream stopped: {_reason(error)}") from error
+
+    def stop(self) -> None:
+        """End the stream; a micro-batch under way is given up and replayed at the next start."""
+        self.query.stop()
+        self._lock.release()
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def run(
+    spark: SparkSession,
+    log: Folder,
+    index: Folder,
+    output: Folder,
+    checkpoint: Folder,
+    *,
+    sink: Callable[[DataFrame, int], None] | None = None,
+    on_batch: Callable[[Batch], None] | None = None,
+    interval: str | None = None,
+    available_now: bool = False,
+    max_events: int = 100_000,
+) -> Stream:
+    """Start matching a log against an index, for good or (`available_now`) until the log's present end.
+
+    Notifications go to Parquet under `output` (read them with `notifications`); then to `sink`, a function as for
+    Spark's foreachBatch, which a replay calls again with the same rows and batch id. `on_batch` hears of
+    every batch that is done. Without an `interval` ("5 seconds") a micro-batch begins as soon as there are events.
+    """
+    index, output, checkpoint = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
+    # Fail here, in the caller's hands, and not in the first micro-batch.
+    versions.current(index)
+    lock = StreamLock(checkpoint, spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        outputs.clear_unfinished(output)
+        events = (
+            spark.readStream.format("tidings")
+            .option("partitions", spark.sparkContext.defaultParallelism)
+            .option("maxEvents", max_events)
+            .load(str(Path(log).absolute()))
+        )
+
+        def process(batch_events: DataFrame, batch: int) -> None:
+            version = pins.pin(checkpoint / "pins", batch, lambda: str(versions.current(index)))
+            done = outputs.write(batch_events, index, version, output, _query_id(checkpoint), batch)
+            if sink is not None:
+                sink(_frame(batch_events.sparkSession, done), batch)
+            if on_batch is not None:
+                on_batch(done)
+
+        writer = events.writeStream.option("checkpointLocation", str(checkpoint / "spark")).foreachBatch(
+            process
+        )
+        if available_now:
+            writer = writer.trigger(availableNow=True)
+        elif interval is not None:
+            writer = writer.trigger(processingTime=interval)
+        return Stream(writer.start(), lock)
+    except BaseException:
+        lock.release()
+        raise
+
+
+def _frame(spark: SparkSession, batch: Batch) -> DataFrame:
+    """A batch's notifications, read back from where they were put: a sink computes nothing twice."""
+    schema = from_arrow_schema(NOTIFICATION_SCHEMA)
+    if not batch.folder.exists():
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(str(batch.folder))
+
+
+def _query_id(checkpoint: Path) -> str:
+    text = (checkpoint / "spark" / "metadata").read_text()
+    query: str = json.loads(text)["id"]
+    return query
+
+
+def _reason(error: StreamingQueryException) -> str:
+    """The last line of a failure that says something: Spark wraps Python's in pages of its own."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    told = [
+        line for line in lines if line and not line.startswith(("at ", "File ", "SQLSTATE", "=== ", "JVM"))
+    ]
+    python = [
+        line for line in told if line.startswith(("tidings.", "pyspark.", "OSError", "FileNotFoundError"))
+    ]
+    return (python or told or ["no reason given"])[0 if not python else -1]
