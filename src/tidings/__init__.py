@@ -1,1 +1,39 @@
-"""Tidings: standing questions, matched against every event at once."""
+"""Tidings: standing questions, matched against every event at once.
+
+>>> from tidings import Engine, Event
+>>> engine = Engine()
+>>> engine.subscribe("titles", "SELECT ?t WHERE (?item, rss:title, ?t)")
+
+Names are loaded when first used, so that `import tidings` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidings.engine import Engine
+    from tidings.errors import EventError, SubscriptionError, TaxonomyError, TidingsError
+    from tidings.event import Event
+    from tidings.explanation import Explanation
+    from tidings.notification import Notification
+    from tidings.taxonomy import Taxonomy
+
+_HOMES = {
+    "Engine": "engine",
+    "Event": "event",
+    "EventError": "errors",
+    "Explanation": "explanation",
+    "Notification": "notification",
+    "SubscriptionError": "errors",
+    "Taxonomy": "taxonomy",
+    "TaxonomyError": "errors",
+    "TidingsError": "errors",
+}
+__all__ = list(_HOMES)
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tidings' has no attribute {name!r}")
+    return getattr(import_module(f"tidings.{_HOMES[name]}"), name)

@@ -233,7 +233,7 @@ class _Writer:
 
     def write(self, groups: list[list[bytes]]) -> list[Offset]:
         """Write the frames of each group, make all durable at once, and say where each group ends."""
-        if self.end.byte >= self.segment_bytes:
+        if self.end.byte >= max(self.segment_bytes, START + 1):
             self._roll(self.end.segment + 1)
         ends = []
         byte = self.end.byte

@@ -1,0 +1,23 @@
+"""The one decorator of every compiled loop, so that compiler flags are decided in one place.
+
+`error_model="numpy"` drops the zero-division checks; `nogil` lets Spark's worker threads and the service go on
+while a loop runs; `cache` keeps machine code on disk, which the Makefile warms before several processes start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+
+
+def inlined(function: Function) -> Function:
+    """For the steps of a loop: a call would copy every array's header, which costs more than the step."""
+    return numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)  # type: ignore[no-any-return]

@@ -1,0 +1,121 @@
+"""A table's columns as the constants of a template: every distinct value is read once, rows keep its code.
+
+Where a `$parameter` stands in a triple, or after ISA, its column is read like a term written there: `ex:Sport`,
+`<http://…>`, `'quoted'`. Elsewhere a text is a text. Numbers, truth values, dates and times are themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as types
+
+from tidings.errors import SubscriptionError
+from tidings.language.faults import Misread
+from tidings.language.lexicon import Lexicon
+from tidings.language.parameters import parameters
+from tidings.language.query import IsA, Parameter, Query, TriplePattern, Variable, leaves
+from tidings.terms import XSD, escape, ntriples
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The value of row i is texts[codes[i]], in N-Triples form; `literal` when they are literals."""
+
+    codes: np.ndarray
+    texts: list[str]
+    literal: bool
+
+
+def parameter_columns(
+    table: pa.Table, query: Query, prefixes: Mapping[str, str]
+) -> tuple[list[str], dict[Parameter, Column]]:
+    """The ids and the columns of a template's table; a `SubscriptionError` says what does not fit."""
+    names = parameters(query)
+    missing = [name for name in ("id", *names) if name not in table.column_names]
+    if missing:
+        raise SubscriptionError(
+            f"the table has no column {missing[0]!r}; it needs 'id' and one column for each $parameter: "
+            f"{', '.join(names) or 'none'}"
+        )
+    ids = table["id"].cast(pa.string()).to_pylist()
+    if None in ids or len(set(ids)) < len(ids):
+        twice = next(id for id in ids if id is None or ids.count(id) > 1)
+        raise SubscriptionError(f"the id {twice!r} stands twice in the table, or is missing; every row needs its own")
+    terms = {
+        part.name
+        for leaf in leaves(query.where)
+        for part in _term_places(leaf)
+        if isinstance(part, Parameter)
+    }
+    lexicon = Lexicon(prefixes)
+    return ids, {Parameter(name): _column(name, table[name], name in terms, lexicon) for name in names}
+
+
+def _term_places(leaf: object) -> tuple[object, ...]:
+    if isinstance(leaf, TriplePattern):
+        return (leaf.subject, leaf.property, leaf.object)
+    return (leaf.cls,) if isinstance(leaf, IsA) else ()
+
+
+def _column(name: str, column: pa.ChunkedArray, is_term: bool, lexicon: Lexicon) -> Column:
+    if column.null_count:
+        row = column.to_pylist().index(None)
+        raise SubscriptionError(f"column {name!r} has no value in row {row}; every subscription needs one")
+    if not types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    encoded = column.combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.chunk(0) if encoded.num_chunks else pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), [])
+    values, codes = encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False)
+    texts = _texts(name, values, is_term, lexicon)
+    kinds = {text[0] for text in texts}
+    if len(kinds) > 1:
+        raise SubscriptionError(f"column {name!r} mixes IRIs and literals; give each kind its own table")
+    return Column(codes, texts, kinds == {'"'})
+
+
+def _texts(name: str, values: pa.Array, is_term: bool, lexicon: Lexicon) -> list[str]:
+    kind = values.type
+    if types.is_string(kind) or types.is_large_string(kind):
+        read: Callable[[str], str] = (lambda text: _term(name, text, lexicon)) if is_term else _quoted
+        return [read(text) for text in values.to_pylist()]
+    datatype = _datatype(kind)
+    if datatype is None:
+        raise SubscriptionError(f"column {name!r} is of type {kind}; use texts, numbers, truth values or dates")
+    if types.is_timestamp(kind):
+        texts = [value.isoformat() for value in values.cast(pa.timestamp("us", tz="UTC")).to_pylist()]
+    else:
+        texts = values.cast(pa.string()).to_pylist()
+    return [f'"{text}"^^<{XSD}{datatype}>' for text in texts]
+
+
+def _datatype(kind: pa.DataType) -> str | None:
+    for test, datatype in (
+        (types.is_integer, "integer"),
+        (types.is_floating, "double"),
+        (types.is_decimal, "decimal"),
+        (types.is_boolean, "boolean"),
+        (types.is_date, "date"),
+        (types.is_timestamp, "dateTime"),
+    ):
+        if test(kind):
+            return datatype
+    return None
+
+
+def _quoted(text: str) -> str:
+    return f'"{escape(text)}"'
+
+
+def _term(name: str, text: str, lexicon: Lexicon) -> str:
+    try:
+        term = lexicon.term(text) if text.strip() else None
+    except Misread as error:
+        raise SubscriptionError(f"column {name!r} has {text!r}: {error}") from None
+    if term is None or isinstance(term, Variable | Parameter):
+        raise SubscriptionError(f"column {name!r} has {text!r}, which is no IRI or literal")
+    return ntriples(term)

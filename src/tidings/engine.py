@@ -1,0 +1,160 @@
+"""All stages in one process: subscribe, publish, explain, save, load.
+
+Subscriptions are in a base and a tail, each with an index of its own. A change goes to the tail, whose index is
+rebuilt when the next event comes; when the tail has grown large it is folded into the base.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from tidings.columns import parameter_columns
+from tidings.errors import SubscriptionError, TidingsError
+from tidings.event import Event, to_table
+from tidings.explanation import Explanation, explain
+from tidings.language.parameters import parameters
+from tidings.language.parser import parse
+from tidings.layer import ALWAYS, Layer, Template
+from tidings.notification import Notification, from_table
+from tidings.plan import Planner, make_plan
+from tidings.stages import publish
+from tidings.taxonomy import Taxonomy
+from tidings.values import instant
+
+FOLD_AT_LEAST = 1_000
+FOLD_SHARE = 0.25
+
+
+class BroadSubscription(UserWarning):
+    """A subscription that nearly every event would match."""
+
+
+class Engine:
+    """Standing questions, matched against every published event at once."""
+
+    def __init__(self, *, taxonomy: Taxonomy | None = None, prefixes: Mapping[str, str] | None = None) -> None:
+        self.taxonomy = taxonomy or Taxonomy()
+        self.prefixes = dict(prefixes or {})
+        self._planner = Planner(self.prefixes)
+        self._base = Layer()
+        self._tail = Layer()
+        self._above = self.taxonomy.super_properties()
+
+    def __len__(self) -> int:
+        return sum(sum(layer.live) for layer in (self._base, self._tail))
+
+    def __contains__(self, id: str) -> bool:
+        return self._base.find(id) >= 0 or self._tail.find(id) >= 0
+
+    def subscribe(self, id: str, text: str, *, valid_until: datetime | str | None = None) -> None:
+        """Adds a standing question; one with the same id is replaced."""
+        plan, values = self._planner.read(text)
+        until = _moment(valid_until)
+        if plan.is_broad:
+            warnings.warn(f"subscription {id!r} would match nearly every event", BroadSubscription, stacklevel=2)
+        self.unsubscribe(id)
+        self._tail.add(id, text, plan, values, until)
+
+    def subscribe_many(self, subscriptions: Iterable[tuple[str, str]]) -> list[tuple[str, TidingsError]]:
+        """Adds many; returns the rejected ones with their errors."""
+        rejected: list[tuple[str, TidingsError]] = []
+        for id, text in subscriptions:
+            try:
+                self.subscribe(id, text)
+            except TidingsError as error:
+                rejected.append((id, error))
+        return rejected
+
+    def subscribe_table(self, template: str, table: pa.Table) -> None:
+        """One text with `$parameters`, and a table of `id` and a column for each: a subscription a row."""
+        query = parse(template, self.prefixes)
+        ids, columns = parameter_columns(table, query, self.prefixes)
+        for id in ids if len(self) else ():
+            self.unsubscribe(id)
+        literals = {parameter for parameter, column in columns.items() if column.literal}
+        plan = make_plan(query, literals)
+        texts = {parameter.name: (column.codes, column.texts) for parameter, column in columns.items()}
+        self._tail.add_table(Template(query, ids, texts), plan)
+
+    def unsubscribe(self, id: str) -> bool:
+        """Removes a standing question; False when there is none with this id."""
+        return self._tail.remove(id) or self._base.remove(id)
+
+    def text(self, id: str) -> str:
+        """The text of a subscription."""
+        for layer in (self._tail, self._base):
+            if (number := layer.find(id)) >= 0:
+                return layer.text(number)
+        raise SubscriptionError(f"there is no subscription {id!r}")
+
+    def publish(self, event: Event, *, all_bindings: bool = False) -> list[Notification]:
+        """The notifications of one event, each with its first bindings or one for every binding."""
+        return list(from_table(self.publish_many([event], all_bindings=all_bindings)))
+
+    def publish_many(self, events: pa.Table | Sequence[Event], *, all_bindings: bool = False) -> pa.Table:
+        """The notifications of many events, as a table."""
+        table = events if isinstance(events, pa.Table) else to_table(events)
+        return publish(table, self._layers(), self.taxonomy, self._above, self.prefixes, all_bindings)
+
+    def match(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        """The notifications of a batch of events, as a batch."""
+        table = self.publish_many(pa.Table.from_batches([events])).combine_chunks()
+        batches = table.to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+    def explain(self, id: str, event: Event) -> Explanation:
+        """Why an event matches a subscription, or the first clause that does not hold."""
+        return explain(id, parse(self.text(id), self.prefixes), event, self.taxonomy)
+
+    def save(self, folder: str | Path) -> None:
+        """Writes subscriptions, index, taxonomy and prefixes to a folder."""
+        folder = Path(folder)
+        self._fold()
+        self._base.save(folder, self.taxonomy)
+        (folder / "taxonomy.nt").write_bytes(self.taxonomy.to_ntriples())
+        (folder / "prefixes.json").write_text(json.dumps(self.prefixes, indent=1))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Engine:
+        """The engine that was saved there; its arrays are mapped into memory, not read."""
+        folder = Path(folder)
+        base = Layer.load(folder)
+        engine = cls(
+            taxonomy=Taxonomy.from_ntriples((folder / "taxonomy.nt").read_bytes()),
+            prefixes=json.loads((folder / "prefixes.json").read_text()),
+        )
+        engine._base = base
+        return engine
+
+    def _layers(self) -> list[Layer]:
+        if len(self._tail) > max(FOLD_AT_LEAST, FOLD_SHARE * len(self._base)):
+            self._fold()
+        return [layer for layer in (self._base, self._tail) if len(layer)]
+
+    def _fold(self) -> None:
+        """Makes base and tail one base, without what was removed."""
+        if not len(self._base) and all(self._tail.live):
+            self._base, self._tail = self._tail, Layer()
+        elif len(self._tail) or not all(self._base.live):
+            folded = Layer()
+            folded.extend(self._base)
+            folded.extend(self._tail)
+            self._base, self._tail = folded, Layer()
+
+
+def _moment(valid_until: datetime | str | None) -> float:
+    """Seconds since 1970 of the end of a validity."""
+    if valid_until is None:
+        return ALWAYS
+    if isinstance(valid_until, datetime):
+        return valid_until.astimezone(UTC).timestamp()
+    micros = instant(valid_until)
+    if micros is None:
+        raise SubscriptionError(f"valid_until is {valid_until!r}; give a datetime, or a text like 2030-01-31T10:00:00Z")
+    return micros / 1e6

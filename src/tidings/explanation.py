@@ -1,0 +1,108 @@
+"""Why an event matches a subscription or does not, in words.
+
+A pattern's clauses are tried jointly from the first on. For a match every clause is shown with what it was bound
+to; otherwise the longest run of clauses that did hold together, and the first clause that had no support.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidings.errors import EventError
+from tidings.event import Event
+from tidings.language.printer import condition_text
+from tidings.language.query import And, Condition, Query, TriplePattern, Variable, variables
+from tidings.patterns import naive
+from tidings.plan import alternatives
+from tidings.taxonomy import Taxonomy
+from tidings.terms import Term, plain, read_graph
+
+MAX_BINDINGS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One clause and whether it held together with those before it; None when it was not reached."""
+
+    text: str
+    held: bool | None
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`verdict` is "match", "no match" or "error"; `str()` is for reading."""
+
+    subscription: str
+    verdict: str
+    clauses: tuple[Clause, ...] = ()
+    bindings: dict[str, str] = field(default_factory=dict)
+    message: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"{self.subscription}: {self.verdict}" + (f" ({self.message})" if self.message else "")]
+        marks = {True: "✓", False: "✗", None: "·"}
+        for clause in self.clauses:
+            evidence = f"   {clause.evidence}" if clause.evidence else ""
+            lines.append(f"  {marks[clause.held]} {clause.text}{evidence}")
+        return "\n".join(lines)
+
+
+def explain(id: str, query: Query, event: Event, taxonomy: Taxonomy) -> Explanation:
+    """The explanation of the alternative that went furthest."""
+    try:
+        graph = naive.expand(read_graph(event.graph()), taxonomy)
+    except EventError as error:
+        return Explanation(id, "error", message=str(error))
+    attributes = {"id": event.id, "source": event.source, "type": event.type, "time": event.time, **event.attributes}
+    best: tuple[int, list[Condition], dict[str, Term]] | None = None
+    for way in alternatives(query):
+        clauses: list[Condition] = [*way.pattern.edges, *way.pattern.tests, *way.residual]
+        held, binding = _longest(clauses, graph, taxonomy, attributes)
+        if best is None or held - len(clauses) > best[0] - len(best[1]):
+            best = (held, clauses, binding)
+    assert best is not None
+    return _tell(id, query, *best)
+
+
+def _longest(
+    clauses: Sequence[Condition], graph: set[Any], taxonomy: Taxonomy, attributes: dict[str, Any]
+) -> tuple[int, dict[str, Term]]:
+    """How many clauses, from the first on, hold jointly, and bindings that show it."""
+    bindings: list[dict[str, Term]] = [{}]
+    for count, clause in enumerate(clauses):
+        extended = [
+            new for binding in bindings for new in naive.solve(clause, graph, taxonomy, attributes, binding)
+        ]
+        if not extended:
+            return count, bindings[0]
+        bindings = extended[:MAX_BINDINGS]
+    return len(clauses), bindings[0]
+
+
+def _tell(id: str, query: Query, held: int, clauses: list[Condition], binding: dict[str, Term]) -> Explanation:
+    told: list[Clause] = []
+    shown: set[str] = set()
+    for number, clause in enumerate(clauses):
+        if number > held:
+            told.append(Clause(condition_text(clause), None))
+        elif number == held:
+            told.append(Clause(condition_text(clause), False, _lacking(clause, binding)))
+        else:
+            new = [v.name for v in variables(clause) if v.name in binding and v.name not in shown]
+            shown.update(new)
+            evidence = ", ".join(f"?{name} = {plain(binding[name])}" for name in new)
+            told.append(Clause(condition_text(clause), True, evidence))
+    if held < len(clauses):
+        return Explanation(id, "no match", tuple(told))
+    names = [v.name for v in query.select] if query.select else list(binding)
+    return Explanation(id, "match", tuple(told), {n: plain(binding[n]) for n in names if n in binding})
+
+
+def _lacking(clause: Condition, binding: dict[str, Term]) -> str:
+    bound = [f"?{v.name} = {plain(binding[v.name])}" for v in variables(clause) if v.name in binding]
+    if isinstance(clause, TriplePattern):
+        return "no such triple" + (f" with {', '.join(bound)}" if bound else "")
+    return "does not hold" + (f" for {', '.join(bound)}" if bound else "")

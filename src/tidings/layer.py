@@ -1,0 +1,209 @@
+"""Subscriptions that one index covers: their ids, texts and validity, and the rows they became.
+
+The engine has two of them, a large one that rarely changes and a small one that takes every change (base and
+tail). Removing marks a subscription dead in its layer; its rows stay until the layers are folded into one.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.arrays import folders
+from tidings.language.parameters import substitute
+from tidings.language.printer import to_text
+from tidings.language.query import Parameter, Query
+from tidings.patterns.index import PatternIndex
+from tidings.patterns.table import PatternTable
+from tidings.plan import Plan
+from tidings.taxonomy import Taxonomy
+from tidings.vocabulary import join_texts, thaw_texts
+
+ALWAYS = float("inf")
+
+
+class Layer:
+    """Grows by `add`, `add_table` and `extend`; `index` covers what is there when it is asked for."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.valid_until = array("d")
+        self.live = bytearray()
+        self._texts: list[str | None] = []  # None: a row of a template
+        self._templates: list[Template] = []
+        self._numbers: dict[str, int] | None = {}
+        self._table: PatternTable | None = PatternTable()
+        self._index: PatternIndex | None = None
+        self._shape_numbers: dict[int, tuple[Plan, list[int]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def table(self) -> PatternTable:
+        if self._table is None:
+            assert self._index is not None
+            self._table = PatternTable.thaw(self._index.arrays, self._index.facts)
+        return self._table
+
+    def index(self, taxonomy: Taxonomy) -> PatternIndex:
+        if self._index is None:
+            self._index = PatternIndex.build(self.table, taxonomy)
+        return self._index
+
+    @property
+    def settled(self) -> PatternIndex:
+        """The index, which must have been made."""
+        assert self._index is not None
+        return self._index
+
+    @cached_property
+    def id_column(self) -> pa.Array:
+        return pa.array(self.ids, pa.string())
+
+    @cached_property
+    def selected(self) -> tuple[pa.Array, np.ndarray, np.ndarray, np.ndarray]:
+        """What subscribers are told: names, and by shape where its selected variables are, and their names."""
+        variables, select = self.settled.facts["variables"], self.settled.facts["select"]
+        names: dict[str, int] = {}
+        first = np.concatenate([[0], np.cumsum([len(slots) for slots in select])]).astype(np.int64)
+        slots = np.array([slot for chosen in select for slot in chosen], dtype=np.int64)
+        numbers = np.array(
+            [names.setdefault(variables[shape][slot], len(names)) for shape, chosen in enumerate(select) for slot in chosen],
+            dtype=np.int32,
+        )
+        return pa.array(list(names), pa.string()), first, slots, numbers
+
+    def find(self, id: str) -> int:
+        """The number of the live subscription with this id, or -1."""
+        if self._numbers is None:
+            self._numbers = {id: number for number, id in enumerate(self.ids)}
+        number = self._numbers.get(id, -1)
+        return number if number >= 0 and self.live[number] else -1
+
+    def text(self, number: int) -> str:
+        text = self._texts[number]
+        if text is not None:
+            return text
+        template = self._templates[bisect_right(self._templates, number, key=lambda t: t.first) - 1]
+        return template.text(number - template.first)
+
+    def add(self, id: str, text: str, plan: Plan, values: Mapping[str, str], valid_until: float) -> None:
+        """One subscription: a plan and the N-Triples texts of its parameters."""
+        self._before_adding()
+        number = len(self.ids)
+        for way, shape in enumerate(self._shapes(plan)):
+            if shape >= 0:
+                self.table.add(shape, values, number, way)
+        self._note([id], valid_until)
+        self._texts.append(text)
+
+    def add_table(self, template: Template, plan: Plan) -> None:
+        """A subscription for each row of a template."""
+        self._before_adding()
+        template.first = len(self.ids)
+        owners = np.arange(template.first, template.first + len(template))
+        for way, shape in enumerate(self._shapes(plan)):
+            if shape >= 0:
+                self.table.add_many(shape, template.columns, owners, way)
+        self._note(template.ids, ALWAYS)
+        self._texts += [None] * len(template)
+        self._templates.append(template)
+
+    def remove(self, id: str) -> bool:
+        number = self.find(id)
+        if number >= 0:
+            self.live[number] = 0
+        return number >= 0
+
+    def extend(self, other: Layer) -> None:
+        """Takes over the live subscriptions of `other`."""
+        self._before_adding()
+        live = np.frombuffer(other.live, dtype=np.uint8).astype(np.bool_)
+        numbers = len(self.ids) + np.cumsum(live) - 1
+        owner = np.frombuffer(other.table.row_owner, dtype=np.int32)
+        if len(owner):
+            self.table.extend(other.table, live[owner], numbers)
+        kept = np.flatnonzero(live).tolist()
+        self._note([other.ids[i] for i in kept], ALWAYS)
+        self.valid_until[-len(kept) or len(self.valid_until) :] = array("d", [other.valid_until[i] for i in kept])
+        self._texts += [other.text(i) for i in kept]
+
+    def _before_adding(self) -> None:
+        _ = self.table  # made from the index, if it came from a folder
+        self._index = None
+        self.__dict__.pop("id_column", None)
+        self.__dict__.pop("selected", None)
+
+    def _note(self, ids: list[str], valid_until: float) -> None:
+        if self._numbers is not None:
+            self._numbers.update(zip(ids, range(len(self.ids), len(self.ids) + len(ids)), strict=True))
+        self.ids += ids
+        self.live += b"\x01" * len(ids)
+        self.valid_until.extend([valid_until] * len(ids))
+
+    def _shapes(self, plan: Plan) -> list[int]:
+        known = self._shape_numbers.get(id(plan))
+        if known is None:
+            numbers = [
+                -1 if shape.never else self.table.add_shape(shape, way.every, bool(way.residual))
+                for shape, way in zip(plan.shapes, plan.ways, strict=True)
+            ]
+            known = self._shape_numbers[id(plan)] = (plan, numbers)  # the plan is kept: its id stays its own
+        return known[1]
+
+    def save(self, folder: Path, taxonomy: Taxonomy) -> None:
+        """Writes the index and the subscriptions; dead ones must have been folded away."""
+        self.index(taxonomy).save(folder / "patterns")
+        ids, texts = join_texts(self.ids), join_texts(self.text(i) for i in range(len(self)))
+        arrays = {
+            "id_blob": ids[0],
+            "id_start": ids[1],
+            "text_blob": texts[0],
+            "text_start": texts[1],
+            "valid_until": np.frombuffer(self.valid_until, dtype=np.float64),
+        }
+        folders.save(folder / "subscriptions", arrays, {"count": len(self.ids)})
+
+    @classmethod
+    def load(cls, folder: Path) -> Layer:
+        layer = cls()
+        arrays, _ = folders.load(folder / "subscriptions")
+        layer._index, layer._table, layer._numbers = PatternIndex.load(folder / "patterns"), None, None
+        layer.ids = thaw_texts({"blob": arrays["id_blob"], "start": arrays["id_start"]})
+        layer._texts = thaw_texts({"blob": arrays["text_blob"], "start": arrays["text_start"]})
+        layer.valid_until = array("d", arrays["valid_until"].tolist())
+        layer.live = bytearray(b"\x01" * len(layer.ids))
+        return layer
+
+
+class Template:
+    """One text with `$parameters` and a table with a column for each: a subscription a row."""
+
+    def __init__(self, query: Query, ids: list[str], columns: dict[str, tuple[np.ndarray, list[str]]]) -> None:
+        self.query, self.ids, self.columns = query, ids, columns
+        self.first = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def _pieces(self) -> list[str]:
+        """The text, cut at its parameters: fixed text, name, fixed text, name, …"""
+        marked = {name: Parameter(f"\0{name}\0") for name in self.columns}
+        return re.split("\\$\0([^\0]*)\0", to_text(substitute(self.query, marked)))  # type: ignore[arg-type]
+
+    def text(self, row: int) -> str:
+        """The subscription of one row, written out: constants in N-Triples form are constants of the language."""
+        pieces = list(self._pieces)
+        for i in range(1, len(pieces), 2):
+            codes, texts = self.columns[pieces[i]]
+            pieces[i] = texts[codes[row]]
+        return "".join(pieces)

@@ -1,0 +1,1 @@
+"""Graph patterns over RDF: G-ToPSS and the RSS cluster paper, filed by their rarest clause."""

@@ -1,0 +1,235 @@
+"""The constants that tests compare with, put in order once, so that every comparison is one of small integers.
+
+Constant i of its kind has the odd rank 2 i + 1; a value of an event between two constants has the even rank
+between theirs. Then `< c`, `= c` or `BETWEEN c AND d` is an interval of ranks, exact for numbers of any size,
+and values of different kinds never meet. This is the constraint table of the RSS cluster paper (4.1), for all
+operators at once.
+
+    value   0 … 2N numbers | … 2I + 1 instants | false, true
+    words   0 … 2T texts
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tidings import values
+from tidings.patterns import kernels
+from tidings.patterns.kernels import RESOURCE, TAGGED, TERM, VALUE, WORDS, Atoms, Constants
+from tidings.patterns.table import OPS
+from tidings.terms import Literal, escape, from_ntriples, unescape
+from tidings.vocabulary import freeze_texts, thaw_texts
+
+_NONE, _NUMBER, _INSTANT, _TRUTH, _TEXT, _RESOURCE, _TERM = range(7)
+_LAST = np.iinfo(np.int32).max
+_ORDERS = tuple(OPS.index(op) for op in ("<", "<=", ">", ">=", "BETWEEN"))
+
+
+class RankedConstants:
+    """Sorted constants as arrays, and the exact arithmetic for the few values that need it."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> None:
+        self.arrays, self.facts = arrays, facts
+        self.kernel = Constants(
+            **{name: arrays[f"constants_{name}"] for name in Constants._fields[:-1]},
+            texts_ordered=bool(facts["texts_ordered"]),
+        )
+
+    @classmethod
+    def build(
+        cls, texts: list[str], atoms: np.ndarray, labels: Iterable[str], number_of: Mapping[str, int]
+    ) -> tuple[RankedConstants, Atoms, dict[str, int]]:
+        """Ranks `texts`, the constants that rows of `atoms` name by number, and class labels among them.
+
+        Also gives the atoms as intervals of ranks, and the place of each text constant.
+        """
+        frozen = freeze_texts(texts)
+        n = len(texts)
+        kind, mantissa = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int64)
+        exponent, approximation = np.zeros(n, dtype=np.int32), np.zeros(n)
+        kernels.read_constants(frozen["blob"], frozen["start"], kind, mantissa, exponent, approximation)
+        rank = np.full(n, -1, dtype=np.int64)
+
+        numbers, long = _sort_numbers(texts, np.flatnonzero(kind == _NUMBER), mantissa, exponent, approximation, rank)
+        instants, place = np.unique(mantissa[kind == _INSTANT], return_inverse=True)
+        rank[kind == _INSTANT] = 2 * place + 1
+        rank[kind == _TRUTH] = mantissa[kind == _TRUTH]
+
+        compared = np.zeros(n, dtype=np.bool_)
+        compared[atoms[atoms[:, 0] <= OPS.index("KIND"), 1:].ravel()] = True
+        own = [texts[i] for i in np.flatnonzero((kind == _TEXT) & compared)]
+        escaped = {text[1:-1] for text in own} | {escape(label) for label in labels}
+        ordered = sorted(escaped, key=lambda text: unescape(text).encode(errors="surrogatepass"))
+        text_place = {text: i for i, text in enumerate(ordered)}
+        for i in np.flatnonzero((kind == _TEXT) & compared):
+            rank[i] = 2 * text_place[texts[i][1:-1]] + 1
+
+        texts_ordered = bool(np.isin(atoms[kind[atoms[:, 1]] == _TEXT, 0], _ORDERS).any()) if n else False
+        table = freeze_texts(ordered)
+        plain = freeze_texts(unescape(t) for t in ordered) if texts_ordered else freeze_texts(())
+        arrays = {
+            "constants_mantissa": mantissa[numbers],
+            "constants_exponent": exponent[numbers],
+            "constants_approximation": approximation[numbers],
+            "constants_instants": instants,
+            "constants_text_blob": table["blob"],
+            "constants_text_start": table["start"],
+            "constants_text_slots": table["slots"],
+            "constants_plain_blob": plain["blob"],
+            "constants_plain_start": plain["start"],
+        }
+        facts = {"texts_ordered": texts_ordered, "long_numbers": long}
+        first_instant = 2 * len(numbers) + 1
+        first_truth = first_instant + 2 * len(instants) + 1
+        resolved = _intervals(atoms, kind, rank, texts, number_of, first_instant, first_truth)
+        return cls(arrays, facts), resolved, text_place
+
+    @cached_property
+    def _numbers(self) -> list[Fraction]:
+        long = {int(i): text for i, text in self.facts["long_numbers"].items()}
+        pairs = zip(self.kernel.mantissa.tolist(), self.kernel.exponent.tolist(), strict=True)
+        return [
+            Fraction(long[i]) if i in long else Fraction(m) * Fraction(10) ** e for i, (m, e) in enumerate(pairs)
+        ]
+
+    @cached_property
+    def _texts(self) -> list[bytes]:
+        arrays = {"blob": self.kernel.plain_blob, "start": self.kernel.plain_start}
+        return [text.encode(errors="surrogatepass") for text in thaw_texts(arrays)]
+
+    def exact_ranks(self, text: str) -> tuple[int, int]:
+        """(value rank, words rank) of a term, by the definition: for the terms that a loop was not sure of."""
+        value, words = -1, -1
+        for kind, key in values.views(from_ntriples(text)):
+            if kind == values.NUMBER:
+                value = _rank(self._numbers, key)
+            elif kind == values.INSTANT:
+                value = 2 * len(self.kernel.mantissa) + 1 + _rank(self.kernel.instants.tolist(), key)
+            elif kind == values.TEXT and self.kernel.texts_ordered:
+                words = _rank(self._texts, key.encode(errors="surrogatepass"))
+        return value, words
+
+
+def _rank(ordered: list[Any], key: Any) -> int:
+    at = bisect_left(ordered, key)
+    return 2 * at + (1 if at < len(ordered) and ordered[at] == key else 0)
+
+
+def _sort_numbers(
+    texts: list[str],
+    places: np.ndarray,
+    mantissa: np.ndarray,
+    exponent: np.ndarray,
+    approximation: np.ndarray,
+    rank: np.ndarray,
+) -> tuple[np.ndarray, dict[str, str]]:
+    """Distinct numbers in exact order, as places of constants; ranks are written. Long ones are told apart by
+    an exponent no read number has."""
+    for i in places[exponent[places] == kernels.LONG_EXPONENT]:
+        mantissa[i] = i
+        approximation[i] = float(_fraction(texts[i]))
+    order = places[np.lexsort((mantissa[places], exponent[places], approximation[places]))]
+    near = np.zeros(len(order), dtype=np.bool_)
+    if len(order) > 1:
+        a, b = approximation[order[:-1]], approximation[order[1:]]
+        near[1:] = (b - a <= np.abs(b) * 4e-14) & (
+            (mantissa[order[1:]] != mantissa[order[:-1]]) | (exponent[order[1:]] != exponent[order[:-1]])
+        )
+    exact: dict[int, Fraction] = {}
+    at = 0
+    for start in np.flatnonzero(near):  # runs that only exact arithmetic can order
+        if start < at:
+            continue
+        low, at = start - 1, start + 1
+        while at < len(order) and (near[at] or _same(order[at], order[at - 1], mantissa, exponent)):
+            at += 1
+        while low > 0 and _same(order[low], order[low - 1], mantissa, exponent):
+            low -= 1
+        run = order[low:at].tolist()
+        exact.update((i, _fraction(texts[i])) for i in run)
+        order[low:at] = sorted(run, key=exact.__getitem__)
+    distinct: list[int] = []
+    long: dict[str, str] = {}
+    for i in order.tolist():
+        previous = distinct[-1] if distinct else -1
+        if previous < 0 or not (
+            _same(i, previous, mantissa, exponent) or (i in exact and exact[i] == exact.get(previous))
+        ):
+            if exponent[i] == kernels.LONG_EXPONENT:
+                long[str(len(distinct))] = str(_fraction(texts[i]))
+            distinct.append(i)
+        rank[i] = 2 * len(distinct) - 1
+    return np.array(distinct, dtype=np.int64), long
+
+
+def _same(i: int, j: int, mantissa: np.ndarray, exponent: np.ndarray) -> bool:
+    return bool(mantissa[i] == mantissa[j] and exponent[i] == exponent[j])
+
+
+def _fraction(text: str) -> Fraction:
+    literal = from_ntriples(text)
+    assert isinstance(literal, Literal)
+    number = values.number(literal.text)
+    assert number is not None
+    return number
+
+
+def _intervals(
+    atoms: np.ndarray,
+    kind: np.ndarray,
+    rank: np.ndarray,
+    texts: list[str],
+    number_of: Mapping[str, int],
+    first_instant: int,
+    first_truth: int,
+) -> Atoms:
+    """Comparisons as intervals of ranks. Text tests and is-a are left to the caller (space -1)."""
+    n = len(atoms)
+    space, low = np.full(n, -1, dtype=np.int8), np.zeros(n, dtype=np.int32)
+    high, hole = np.full(n, -1, dtype=np.int32), np.full(n, -1, dtype=np.int32)
+    # Of each kind: its space, the bounds of its ranks and the offset of its own ranks in them.
+    layout = {
+        _NUMBER: (VALUE, 0, first_instant - 1, 0),
+        _INSTANT: (VALUE, first_instant, first_truth - 1, first_instant),
+        _TRUTH: (VALUE, first_truth, first_truth + 1, first_truth),
+        _TEXT: (WORDS, 0, _LAST, 0),
+        _RESOURCE: (RESOURCE, 0, _LAST, 0),
+        _TERM: (TERM, 0, _LAST, 0),
+    }
+    op, first, last = atoms[:, 0], atoms[:, 1], atoms[:, 2]
+    comparison = op <= OPS.index("KIND")
+    for which, (where, bottom, top, offset) in layout.items():
+        here = comparison & (kind[first] == which) & (kind[last] == which)
+        if not here.any():
+            continue
+        space[here] = where
+        if which in (_RESOURCE, _TERM):
+            a = b = np.array([number_of[texts[i]] for i in first[here]], dtype=np.int64)
+        else:
+            a, b = rank[first[here]] + offset, rank[last[here]] + offset
+        ordered = which in (_NUMBER, _INSTANT, _TEXT)
+        name = op[here]
+        lower = np.select([name == 0, name == 4, (name == 5) | (name == 6)], [a, a + 1, a], bottom)
+        upper = np.select([name == 0, name == 2, name == 3, name == 6], [a, a - 1, a, b], top)
+        if not ordered:
+            upper = np.where((name >= 2) & (name <= 6), -1, upper)
+        low[here], high[here] = lower, upper
+        hole[here] = np.where(name == 1, a, -1)
+        if which == _TERM:  # `!=` and KIND ask for the same language or datatype: the part behind the quotes
+            same = np.array([number_of[suffix(texts[i])] for i in first[here]], dtype=np.int64)
+            tagged = (name == 1) | (name == 7)
+            space[here] = np.where(tagged, TAGGED, TERM)
+            low[here] = np.where(tagged, same, lower)
+            high[here] = np.where(tagged, same, upper)
+    return Atoms(space, low, high, hole)
+
+
+def suffix(text: str) -> str:
+    """The language or datatype of a literal's N-Triples text, with its mark."""
+    return text[text.rindex('"') + 1 :]

@@ -1,0 +1,883 @@
+"""The compiled loops of pattern matching: rank an event's terms, file rows, find and verify candidates.
+
+An event's edges are chained by what a step may know of them: for mode m, the edges of one hash value form the
+list head[m, h] -> next[m, e] -> …; a walk compares what is known, so a collision costs a step, never an answer.
+
+A candidate is verified by joining its shape's steps with an explicit stack: cursor[i] is the edge that step i
+stands on. Rows of one event are verified once, however many clauses lead to them (`seen`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tidings.arrays.compiled import compiled, inlined
+from tidings.arrays.hashing import find_span, hash_span, mix
+from tidings.arrays.lexical import LONG, YES, read_instant, read_number
+
+SPO, SP, PO, SO, S, P, O, ALL = range(8)  # noqa: E741
+POINT, RANGE, TEXT, ISA = range(8, 12)
+KINDS = 12
+# What an atom looks at: the value's rank, the text's rank, an IRI's number, any term's number, a text test,
+# the classes a term belongs to, the language or datatype of a literal.
+VALUE, WORDS, RESOURCE, TERM, TEST, CLASS, TAGGED = range(7)
+MATCHED, FAILED, EXHAUSTED, FULL = range(4)
+LONG_EXPONENT = 1 << 20  # marks a constant that needs exact arithmetic
+BLOCK = 6  # ranges are skipped in blocks of 2**BLOCK
+
+
+class Programs(NamedTuple):
+    """Shapes, end to end: shape i owns steps[step_first[i]:step_first[i + 1]], and so on."""
+
+    step_first: np.ndarray
+    steps: np.ndarray
+    code_first: np.ndarray
+    code: np.ndarray
+    option_first: np.ndarray
+    options: np.ndarray
+    width: np.ndarray
+
+
+class Rows(NamedTuple):
+    """Row r has shape[r] and the slots slots[start[r]:]."""
+
+    shape: np.ndarray
+    start: np.ndarray
+    slots: np.ndarray
+
+
+class Atoms(NamedTuple):
+    """Atom a holds for a term whose rank r in space[a] has low[a] <= r <= high[a] and r != hole[a]."""
+
+    space: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    hole: np.ndarray
+
+
+class Access(NamedTuple):
+    """Where rows are filed: postings by hashed key, ranges by property, and those that must always be tried.
+
+    `used` tells which kinds of key exist at all, `points` in which spaces. range_of[p] is the group of ranges of
+    values of property p, range_of[p + half] that of texts; -1 for none.
+    """
+
+    used: np.ndarray
+    points: np.ndarray
+    slots: np.ndarray
+    keys: np.ndarray
+    first: np.ndarray
+    postings: np.ndarray
+    range_of: np.ndarray
+    range_first: np.ndarray
+    range_low: np.ndarray
+    range_high: np.ndarray
+    range_row: np.ndarray
+    range_block: np.ndarray
+    always: np.ndarray
+
+
+class Classes(NamedTuple):
+    """The taxonomy, by number of term: which classes a term stands for and belongs to."""
+
+    type_property: int
+    number: np.ndarray
+    typed_first: np.ndarray
+    typed: np.ndarray
+    label_first: np.ndarray
+    label: np.ndarray
+    interval_first: np.ndarray
+    interval_low: np.ndarray
+    interval_high: np.ndarray
+    parent_first: np.ndarray
+    parents: np.ndarray
+
+
+class Terms(NamedTuple):
+    """What a batch's terms are to one index: their number in its vocabulary, ranks and satisfied text tests."""
+
+    number: np.ndarray
+    suffix: np.ndarray
+    value: np.ndarray
+    words: np.ndarray
+    is_iri: np.ndarray
+    test_first: np.ndarray
+    tests: np.ndarray
+
+
+class Graphs(NamedTuple):
+    """A batch's triples, of batch-wide term numbers."""
+
+    subjects: np.ndarray
+    properties: np.ndarray
+    objects: np.ndarray
+    first: np.ndarray
+
+
+class Constants(NamedTuple):
+    """The constants that tests compare with, sorted; constant i has rank 2 i + 1, what lies between is even."""
+
+    mantissa: np.ndarray
+    exponent: np.ndarray
+    approximation: np.ndarray
+    instants: np.ndarray
+    text_blob: np.ndarray
+    text_start: np.ndarray
+    text_slots: np.ndarray
+    plain_blob: np.ndarray
+    plain_start: np.ndarray
+    texts_ordered: bool
+
+
+# --------------------------------------------------------------------------- terms of a batch
+
+
+@compiled
+def number_terms(blob, low, high, hashes, known_blob, known_start, known_slots, out):  # type: ignore[no-untyped-def]
+    """out[t] = the vocabulary's number of term t, or one above the vocabulary that is the term's own."""
+    known = known_start.shape[0] - 1
+    for t in range(low.shape[0]):
+        found = find_span(hashes[t], blob, low[t], high[t], known_blob, known_start, known_slots)
+        out[t] = found if found >= 0 else known + t
+
+
+@compiled
+def number_suffixes(blob, low, high, known_blob, known_start, known_slots, out):  # type: ignore[no-untyped-def]
+    """out[t] = the vocabulary's number of the language or datatype of term t, or -1."""
+    for t in range(low.shape[0]):
+        out[t] = -1
+        close = high[t] - 1
+        if blob[low[t]] == 34 and blob[close] != 34:
+            while blob[close] != 34:
+                close -= 1
+            h = hash_span(blob, close + 1, high[t])
+            out[t] = find_span(h, blob, close + 1, high[t], known_blob, known_start, known_slots)
+
+
+@compiled
+def number_rank(mantissa, exponent, approximation, c):  # type: ignore[no-untyped-def]
+    """The rank of a number among the constants, or -2 when only exact arithmetic can tell."""
+    slack = abs(approximation) * 1e-14
+    low, high = 0, c.approximation.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if c.approximation[middle] < approximation - slack:
+            low = middle + 1
+        else:
+            high = middle
+    i = low
+    unsure = False
+    while i < c.approximation.shape[0] and c.approximation[i] <= approximation + slack:
+        if c.mantissa[i] == mantissa and c.exponent[i] == exponent:
+            return 2 * i + 1
+        unsure = True
+        i += 1
+    return -2 if unsure else 2 * low
+
+
+@compiled
+def _plain_order(blob, low, high, c, i):  # type: ignore[no-untyped-def]
+    """Whether blob[low:high] comes before (-1), is (0) or comes after (1) the text constant i."""
+    at, end = c.plain_start[i], c.plain_start[i + 1]
+    while low < high and at < end:
+        if blob[low] != c.plain_blob[at]:
+            return -1 if blob[low] < c.plain_blob[at] else 1
+        low += 1
+        at += 1
+    if low < high:
+        return 1
+    return -1 if at < end else 0
+
+
+@compiled
+def rank_terms(blob, low, high, c, value, words, is_iri, unsure):  # type: ignore[no-untyped-def]
+    """Ranks of a batch's terms: in `value` among numbers, instants and truth values, in `words` among texts.
+
+    -1 stands for none. Terms that need more than 18 digits or an unescaped text are flagged `unsure`.
+    """
+    numbers = c.approximation.shape[0]
+    instants = c.instants.shape[0]
+    first_instant = 2 * numbers + 1
+    first_truth = first_instant + 2 * instants + 1
+    for t in range(low.shape[0]):
+        value[t], words[t] = -1, -1
+        is_iri[t] = blob[low[t]] == 60
+        if blob[low[t]] != 34:
+            continue
+        begin, end = low[t] + 1, high[t]
+        close = end - 1
+        if blob[close] != 34:
+            while blob[close] != 34:
+                close -= 1
+        tagged = close + 1 < end and blob[close + 1] == 64
+        typed = close + 1 < end and not tagged
+        if not typed:
+            at = find_span(hash_span(blob, begin, close), blob, begin, close, c.text_blob, c.text_start, c.text_slots)
+            if at >= 0:
+                words[t] = 2 * at + 1
+            elif not c.texts_ordered:
+                words[t] = 0
+            else:
+                for i in range(begin, close):
+                    if blob[i] == 92:
+                        unsure[t] = True
+                lower, upper = 0, c.plain_start.shape[0] - 1
+                while lower < upper:
+                    middle = (lower + upper) // 2
+                    if _plain_order(blob, begin, close, c, middle) > 0:
+                        lower = middle + 1
+                    else:
+                        upper = middle
+                words[t] = 2 * lower
+        if tagged or begin == close:
+            continue
+        kind = 0  # 0: untyped, 1: a number, 2: an instant, 3: a truth value, 4: anything else
+        if typed:
+            kind = _datatype(blob, close + 4, end - 1)
+        if kind == 0 or kind == 1:
+            status, mantissa, exponent, approximation = read_number(blob, begin, close)
+            if status == LONG:
+                unsure[t] = True
+            elif status == YES:
+                rank = number_rank(mantissa, exponent, approximation, c)
+                if rank == -2:
+                    unsure[t] = True
+                value[t] = rank
+                continue
+        if kind == 0 or kind == 2:
+            ok, micros = read_instant(blob, begin, close)
+            if ok:
+                i = np.searchsorted(c.instants, micros)
+                hit = i < instants and c.instants[i] == micros
+                value[t] = first_instant + 2 * i + (1 if hit else 0)
+        if kind == 3:
+            if close - begin == 1 and (blob[begin] == 48 or blob[begin] == 49):
+                value[t] = first_truth + (blob[begin] - 48)
+            elif close - begin == 4 and blob[begin] == 116 and blob[begin + 1] == 114 and blob[begin + 2] == 117:
+                value[t] = first_truth + (1 if blob[begin + 3] == 101 else -first_truth - 1)
+            elif close - begin == 5 and blob[begin] == 102 and blob[begin + 1] == 97 and blob[begin + 2] == 108:
+                value[t] = first_truth if blob[begin + 3] == 115 and blob[begin + 4] == 101 else -1
+
+
+_XSD = np.frombuffer(b"http://www.w3.org/2001/XMLSchema#", dtype=np.uint8).copy()
+_TYPES = [
+    ("integer", 1), ("decimal", 1), ("float", 1), ("double", 1), ("long", 1), ("int", 1), ("short", 1), ("byte", 1),
+    ("nonNegativeInteger", 1), ("positiveInteger", 1), ("nonPositiveInteger", 1), ("negativeInteger", 1),
+    ("unsignedLong", 1), ("unsignedInt", 1), ("unsignedShort", 1), ("unsignedByte", 1), ("gYear", 1),
+    ("date", 2), ("dateTime", 2), ("dateTimeStamp", 2), ("boolean", 3), ("string", 0),
+]  # fmt: skip
+_TYPE_BLOB = np.frombuffer("".join(name for name, _ in _TYPES).encode(), dtype=np.uint8).copy()
+_TYPE_START = np.cumsum([0] + [len(name) for name, _ in _TYPES])
+_TYPE_KIND = np.array([kind for _, kind in _TYPES], dtype=np.int64)
+
+
+@compiled
+def _datatype(blob, low, high):  # type: ignore[no-untyped-def]
+    """What a literal of the datatype blob[low:high] is compared as; see `rank_terms`."""
+    if high - low <= _XSD.shape[0]:
+        return 4
+    for i in range(_XSD.shape[0]):
+        if blob[low + i] != _XSD[i]:
+            return 4
+    begin = low + _XSD.shape[0]
+    for k in range(_TYPE_KIND.shape[0]):
+        if _TYPE_START[k + 1] - _TYPE_START[k] == high - begin:
+            same = True
+            for i in range(high - begin):
+                if blob[begin + i] != _TYPE_BLOB[_TYPE_START[k] + i]:
+                    same = False
+                    break
+            if same:
+                return _TYPE_KIND[k]
+    return 4
+
+
+@compiled
+def read_constants(blob, start, kind, mantissa, exponent, approximation):  # type: ignore[no-untyped-def]
+    """Constants by what they are compared as: 0 nothing, 1 number, 2 instant, 3 truth value, 4 text, 5 IRI,
+    6 a literal of another datatype or a language. Instants and truth values are left in `mantissa`."""
+    for i in range(start.shape[0] - 1):
+        low, high = start[i], start[i + 1]
+        if blob[low] == 60:
+            kind[i] = 5
+            continue
+        close = high - 1
+        while blob[close] != 34:
+            close -= 1
+        if close == high - 1:
+            kind[i] = 4
+            continue
+        kind[i] = 6
+        if blob[close + 1] == 64:
+            continue
+        datatype = _datatype(blob, close + 4, high - 1)
+        if datatype == 1:
+            status, m, e, f = read_number(blob, low + 1, close)
+            kind[i] = 1 if status != 0 else 0
+            mantissa[i], exponent[i], approximation[i] = m, e if status == YES else LONG_EXPONENT, f
+        elif datatype == 2:
+            ok, micros = read_instant(blob, low + 1, close)
+            kind[i] = 2 if ok else 0
+            mantissa[i] = micros
+        elif datatype == 3:
+            kind[i] = 3
+            mantissa[i] = 1 if blob[low + 1] == 116 or blob[low + 1] == 49 else 0
+
+
+# --------------------------------------------------------------------------- filing rows
+
+
+@compiled
+def access_key(kind, a, b, c):  # type: ignore[no-untyped-def]
+    return mix(mix(mix(np.uint64(kind) * np.uint64(0x9E3779B97F4A7C15), a), b), c)
+
+
+@compiled
+def option_key(option, base, rows, atoms):  # type: ignore[no-untyped-def]
+    """The key under which an access option files a row whose slots start at `base`."""
+    kind = option[1]
+    if kind < POINT:
+        a = rows.slots[base + option[2]] if option[2] >= 0 else -1
+        b = rows.slots[base + option[3]] if option[3] >= 0 else -1
+        c = rows.slots[base + option[4]] if option[4] >= 0 else -1
+        return access_key(kind, a, b, c)
+    p, atom = rows.slots[base + option[2]], rows.slots[base + option[3]]
+    if kind == RANGE:
+        return access_key(kind, p, -1, -1)
+    if kind == POINT:
+        return access_key(kind, p, atoms.space[atom], atoms.low[atom])
+    return access_key(kind, p, atoms.low[atom], -1)
+
+
+@compiled
+def count_keys(programs, rows, atoms, counts):  # type: ignore[no-untyped-def]
+    """How many rows could be filed under each key, in buckets: two keys that share one look more popular."""
+    mask = np.uint64(counts.shape[0] - 1)
+    for r in range(rows.shape.shape[0]):
+        shape = rows.shape[r]
+        for i in range(programs.option_first[shape], programs.option_first[shape + 1]):
+            counts[option_key(programs.options[i], rows.start[r], rows, atoms) & mask] += 1
+
+
+@compiled
+def choose_options(programs, rows, atoms, counts, coverage, chosen):  # type: ignore[no-untyped-def]
+    """chosen[r] = the first option of the group under which row r meets the fewest others, or -1.
+
+    A range is expected to be met as often as ranges of its property overlap: `coverage` of them. On a tie the
+    option that says more wins: they are tried from whole edges down.
+    """
+    mask = np.uint64(counts.shape[0] - 1)
+    for r in range(rows.shape.shape[0]):
+        shape = rows.shape[r]
+        last = programs.option_first[shape + 1]
+        best, best_cost = -1, 0.0
+        i = programs.option_first[shape]
+        while i < last:
+            group, begin, cost = programs.options[i, 0], i, 0.0
+            while i < last and programs.options[i, 0] == group:
+                option = programs.options[i]
+                count = float(counts[option_key(option, rows.start[r], rows, atoms) & mask])
+                if option[1] == RANGE:
+                    p, atom = rows.slots[rows.start[r] + option[2]], rows.slots[rows.start[r] + option[3]]
+                    count = coverage[p + (coverage.shape[0] // 2 if atoms.space[atom] == WORDS else 0)]
+                # An option that knows less of an edge is met by more edges of an event.
+                cost += count * (1.0 + 0.05 * (option[1] != SPO) + 0.5 * (option[1] == P))
+                i += 1
+            if best < 0 or cost < best_cost:
+                best, best_cost = begin, cost
+        chosen[r] = best
+
+
+@compiled
+def file_rows(programs, rows, atoms, chosen, keys, posted):  # type: ignore[no-untyped-def]
+    """Writes (key, row) for every row's chosen options; returns how many. With empty `keys` it only counts."""
+    count = 0
+    for r in range(rows.shape.shape[0]):
+        if chosen[r] < 0:
+            continue
+        last = programs.option_first[rows.shape[r] + 1]
+        i = chosen[r]
+        group = programs.options[i, 0]
+        while i < last and programs.options[i, 0] == group:
+            if programs.options[i, 1] != RANGE:
+                if keys.shape[0] > 0:
+                    keys[count] = option_key(programs.options[i], rows.start[r], rows, atoms)
+                    posted[count] = r
+                count += 1
+            i += 1
+    return count
+
+
+@compiled
+def list_ranges(programs, rows, atoms, terms, chosen, out):  # type: ignore[no-untyped-def]
+    """Writes (group, low, high, row) of the ranges that rows could be filed under, or of the `chosen` ones;
+    returns how many. With an empty `out` it only counts."""
+    count = 0
+    for r in range(rows.shape.shape[0]):
+        base, last = rows.start[r], programs.option_first[rows.shape[r] + 1]
+        i = programs.option_first[rows.shape[r]]
+        if chosen.shape[0] > 0:
+            i = chosen[r] if chosen[r] >= 0 else last
+            last = min(last, i + 1)
+        while i < last:
+            if programs.options[i, 1] == RANGE:
+                if out.shape[0] > 0:
+                    p, atom = rows.slots[base + programs.options[i, 2]], rows.slots[base + programs.options[i, 3]]
+                    out[count, 0] = p + (terms if atoms.space[atom] == WORDS else 0)
+                    out[count, 1], out[count, 2] = atoms.low[atom], atoms.high[atom]
+                    out[count, 3] = r
+                count += 1
+            i += 1
+    return count
+
+
+@compiled
+def mark_texts(programs, rows, atoms, looked):  # type: ignore[no-untyped-def]
+    """Marks the properties whose objects a text test may look at; returns whether any term may be looked at."""
+    anywhere = False
+    for r in range(rows.shape.shape[0]):
+        shape, base = rows.shape[r], rows.start[r]
+        for i in range(programs.code_first[shape], programs.code_first[shape + 1]):
+            if atoms.space[rows.slots[base + programs.code[i, 1]]] != TEST:
+                continue
+            marked = False
+            for j in range(programs.step_first[shape], programs.step_first[shape + 1]):
+                if programs.steps[j, 2] == ~programs.code[i, 0] and programs.steps[j, 1] >= 0:
+                    looked[rows.slots[base + programs.steps[j, 1]]] = True
+                    marked = True
+            anywhere = anywhere or not marked
+    return anywhere
+
+
+@compiled
+def key_table(keys, slots):  # type: ignore[no-untyped-def]
+    """An open-addressed table from keys[i] to i."""
+    mask = np.uint64(slots.shape[0] - 1)
+    for i in range(keys.shape[0]):
+        at = keys[i] & mask
+        while slots[at] >= 0:
+            at = (at + np.uint64(1)) & mask
+        slots[at] = i
+
+
+# --------------------------------------------------------------------------- matching
+
+
+class Index(NamedTuple):
+    """Everything that matching reads and no event changes."""
+
+    programs: Programs
+    rows: Rows
+    atoms: Atoms
+    access: Access
+    classes: Classes
+    modes: np.ndarray  # which chains the steps walk
+    variables: np.ndarray  # of each shape
+    every: np.ndarray  # of each shape: whether all its bindings are wanted
+    budget: int  # steps a pair may take
+    limit: int  # bindings a pair may have
+
+
+class Space(NamedTuple):
+    """Scratch for one event at a time."""
+
+    head: np.ndarray  # [mode, hash] -> first edge, or -1
+    next: np.ndarray  # [mode, edge] -> next edge of the same hash
+    edge: np.ndarray  # [3, edge] -> the terms of an edge, numbered in the batch
+    known: np.ndarray  # [3, edge] -> their numbers in the vocabulary
+    bound: np.ndarray  # variable -> term of the batch
+    cursor: np.ndarray  # step -> edge
+    seen: np.ndarray  # row -> the last event it was a candidate for
+    candidates: np.ndarray  # rows to verify
+    stack: np.ndarray  # classes still to be looked at
+    visited: np.ndarray  # class -> the last look that met it; the looks are counted in [-1]
+
+
+class Found(NamedTuple):
+    """Answers: (event, row, verdict), with the bindings of answer i at binding[first[i]:first[i + 1]]."""
+
+    event: np.ndarray
+    row: np.ndarray
+    verdict: np.ndarray
+    first: np.ndarray
+    binding: np.ndarray
+
+
+@inlined
+def _bucket(mode, s, p, o, mask):  # type: ignore[no-untyped-def]
+    h = np.uint64(0)
+    if mode == SPO or mode == SP or mode == SO or mode == S:
+        h += np.uint64(s) * np.uint64(0x9E3779B97F4A7C15)
+    if mode == SPO or mode == SP or mode == PO or mode == P:
+        h += np.uint64(p) * np.uint64(0xC2B2AE3D27D4EB4F)
+    if mode == SPO or mode == PO or mode == SO or mode == O:
+        h += np.uint64(o) * np.uint64(0x165667B19E3779F9)
+    return np.int64((h >> np.uint64(32)) & mask)
+
+
+@inlined
+def _chain(d, graphs, terms, modes, space):  # type: ignore[no-untyped-def]
+    """Chains the distinct edges of event d; returns (number of edges, mask of the buckets)."""
+    low, high = graphs.first[d], graphs.first[d + 1]
+    buckets = 8
+    while buckets < 2 * (high - low):
+        buckets *= 2
+    mask = np.uint64(buckets - 1)
+    for mode in range(8):
+        if modes[mode]:
+            space.head[mode, :buckets] = -1
+    count = 0
+    for e in range(low, high):
+        s, p, o = graphs.subjects[e], graphs.properties[e], graphs.objects[e]
+        gs, gp, go = terms.number[s], terms.number[p], terms.number[o]
+        at = space.head[SPO, _bucket(SPO, gs, gp, go, mask)]
+        while at >= 0 and not (space.known[0, at] == gs and space.known[1, at] == gp and space.known[2, at] == go):
+            at = space.next[SPO, at]
+        if at >= 0:
+            continue
+        space.edge[0, count], space.edge[1, count], space.edge[2, count] = s, p, o
+        space.known[0, count], space.known[1, count], space.known[2, count] = gs, gp, go
+        for mode in range(8):
+            if modes[mode]:
+                h = _bucket(mode, gs, gp, go, mask)
+                space.next[mode, count] = space.head[mode, h]
+                space.head[mode, h] = count
+        count += 1
+    return count, mask
+
+
+@compiled
+def _below(lower, cls, classes):  # type: ignore[no-untyped-def]
+    """Whether class `lower` is `cls` or below it: classes are numbered so that those are a few intervals."""
+    low, end = classes.interval_first[cls], classes.interval_first[cls + 1]
+    high = end
+    while low < high:
+        middle = (low + high) // 2
+        if classes.interval_high[middle] < lower:
+            low = middle + 1
+        else:
+            high = middle
+    return low < end and classes.interval_low[low] <= lower
+
+
+@compiled
+def _related(base, is_class, op, cls, classes):  # type: ignore[no-untyped-def]
+    """Whether something that is (or is an instance of) class `base` is a `cls`; op 0 <=, 1 >=, 2 =."""
+    if op == 0:
+        return _below(base, cls, classes)
+    if op == 1:
+        return _below(cls, base, classes)
+    if not is_class:
+        return base == cls
+    for i in range(classes.parent_first[base], classes.parent_first[base + 1]):
+        if classes.parents[i] == cls:
+            return True
+    return False
+
+
+@compiled
+def _is_a(term, cls, op, terms, classes, space, mask):  # type: ignore[no-untyped-def]
+    number = terms.number[term]
+    if number < classes.number.shape[0]:
+        if classes.number[number] >= 0 and _related(classes.number[number], True, op, cls, classes):
+            return True
+        for i in range(classes.typed_first[number], classes.typed_first[number + 1]):
+            if _related(classes.typed[i], False, op, cls, classes):
+                return True
+    if terms.words[term] & 1 and terms.words[term] > 0:
+        text = terms.words[term] // 2
+        for i in range(classes.label_first[text], classes.label_first[text + 1]):
+            if _related(classes.label[i], True, op, cls, classes):
+                return True
+    e = space.head[SP, _bucket(SP, number, classes.type_property, 0, mask)]
+    while e >= 0:
+        if space.known[0, e] == number and space.known[1, e] == classes.type_property:
+            typed = space.known[2, e]
+            if typed < classes.number.shape[0] and classes.number[typed] >= 0:
+                if _related(classes.number[typed], False, op, cls, classes):
+                    return True
+        e = space.next[SP, e]
+    return False
+
+
+@inlined
+def _holds(atom, term, index, terms, space, mask):  # type: ignore[no-untyped-def]
+    atoms = index.atoms
+    what, low = atoms.space[atom], atoms.low[atom]
+    if what == VALUE:
+        rank = terms.value[term]
+    elif what == WORDS:
+        rank = terms.words[term]
+    elif what == RESOURCE:
+        rank = terms.number[term] if terms.is_iri[term] else np.int32(-1)
+    elif what == TERM:
+        rank = terms.number[term]
+    elif what == TEST:
+        at, end = terms.test_first[term], terms.test_first[term + 1]
+        while at < end and terms.tests[at] < low:
+            at += 1
+        return at < end and terms.tests[at] == low
+    elif what == CLASS:
+        return _is_a(term, low, atoms.high[atom], terms, index.classes, space, mask)
+    elif what == TAGGED:
+        return terms.suffix[term] == low and terms.number[term] != atoms.hole[atom]
+    else:
+        return False
+    return rank >= 0 and low <= rank <= atoms.high[atom] and rank != atoms.hole[atom]
+
+
+@inlined
+def _accepts(entry, shape, base, index, terms, space, mask):  # type: ignore[no-untyped-def]
+    """Runs the tests that start at `entry`."""
+    code, first = index.programs.code, index.programs.code_first[shape]
+    at = entry
+    while at >= 0:
+        i = first + at
+        if _holds(index.rows.slots[base + code[i, 1]], space.bound[code[i, 0]], index, terms, space, mask):
+            at = code[i, 2]
+        else:
+            at = code[i, 3]
+    return at == -1
+
+
+@inlined
+def _next_edge(i, e, base, index, terms, space, mask):  # type: ignore[no-untyped-def]
+    """The edge for step i after e, or the first one when e is -2; -1 when there is none."""
+    step, slots = index.programs.steps[i], index.rows.slots
+    s_ref, p_ref, o_ref, mode = step[0], step[1], step[2], step[3]
+    s, p, o = np.int32(-1), np.int32(-1), np.int32(-1)
+    if mode == SPO or mode == SP or mode == SO or mode == S:
+        s = slots[base + s_ref] if s_ref >= 0 else terms.number[space.bound[~s_ref]]
+    if mode == SPO or mode == SP or mode == PO or mode == P:
+        p = slots[base + p_ref] if p_ref >= 0 else terms.number[space.bound[~p_ref]]
+    if mode == SPO or mode == PO or mode == SO or mode == O:
+        o = slots[base + o_ref] if o_ref >= 0 else terms.number[space.bound[~o_ref]]
+    e = space.head[mode, _bucket(mode, s, p, o, mask)] if e == -2 else space.next[mode, e]
+    while e >= 0:
+        if (
+            (s < 0 or space.known[0, e] == s)
+            and (p < 0 or space.known[1, e] == p)
+            and (o < 0 or space.known[2, e] == o)
+            # One variable in two places of a triple binds one term.
+            and (s_ref >= 0 or s_ref != o_ref or space.known[0, e] == space.known[2, e])
+            and (s_ref >= 0 or s_ref != p_ref or space.known[0, e] == space.known[1, e])
+            and (p_ref >= 0 or p_ref != o_ref or space.known[1, e] == space.known[2, e])
+        ):
+            return e
+        e = space.next[mode, e]
+    return -1
+
+
+@inlined
+def _search(first, last, level, budget, shape, base, index, terms, space, mask):  # type: ignore[no-untyped-def]
+    """Joins steps first..last-1, going on from `level`; (MATCHED | FAILED | EXHAUSTED, budget left)."""
+    steps = index.programs.steps
+    while level >= first:
+        if level == last:
+            return MATCHED, budget
+        budget -= 1
+        if budget < 0:
+            return EXHAUSTED, budget
+        e = _next_edge(level, space.cursor[level - first], base, index, terms, space, mask)
+        space.cursor[level - first] = e
+        if e < 0:
+            level -= 1
+            continue
+        for part in range(3):
+            ref = steps[level, part]
+            if ref < 0:
+                space.bound[~ref] = space.edge[part, e]
+        entry = steps[level, 4]
+        if entry >= 0 and not _accepts(entry, shape, base, index, terms, space, mask):
+            continue
+        level += 1
+        if level < last:
+            space.cursor[level - first] = -2
+    return FAILED, budget
+
+
+@compiled
+def _verify(d, r, index, terms, space, mask, found, count):  # type: ignore[no-untyped-def]
+    """Writes the answers of row r for event d; returns their count so far, or -1 when there is no room.
+
+    Parts of a pattern are settled one after the other; where all bindings are wanted they are one part.
+    """
+    shape, base = index.rows.shape[r], index.rows.start[r]
+    variables, every = index.variables[shape], index.every[shape]
+    begin, end = index.programs.step_first[shape], index.programs.step_first[shape + 1]
+    first, budget, answers = begin, index.budget, 0
+    last = end if every or begin == end else begin + index.programs.steps[begin, 6]
+    level = first
+    space.cursor[0] = -2
+    while True:
+        verdict, budget = _search(first, last, level, budget, shape, base, index, terms, space, mask)
+        if verdict == FAILED:
+            return count
+        if verdict == MATCHED and last < end:
+            first = last
+            last = begin + index.programs.steps[first, 6]
+            level = first
+            space.cursor[0] = -2
+            continue
+        if count + 1 >= found.event.shape[0] or found.first[count] + variables > found.binding.shape[0]:
+            return -1
+        if answers == index.limit:
+            verdict = EXHAUSTED
+        found.event[count], found.row[count], found.verdict[count] = d, r, verdict
+        at = found.first[count]
+        for v in range(variables):
+            found.binding[at + v] = space.bound[v] if verdict == MATCHED else -1
+        found.first[count + 1] = at + variables
+        count += 1
+        answers += 1
+        if verdict == EXHAUSTED or not every:
+            return count
+        level = last - 1
+
+
+@inlined
+def _candidate(r, d, space, count):  # type: ignore[no-untyped-def]
+    if space.seen[r] == d:
+        return count
+    space.seen[r] = d
+    space.candidates[count] = r
+    return count + 1
+
+
+@compiled
+def _posted(key, d, slots, keys, first, postings, space, count):  # type: ignore[no-untyped-def]
+    """Adds the rows filed under `key` to the candidates."""
+    mask = np.uint64(slots.shape[0] - 1)
+    at = key & mask
+    while slots[at] >= 0:
+        i = slots[at]
+        if keys[i] == key:
+            for j in range(first[i], first[i + 1]):
+                count = _candidate(postings[j], d, space, count)
+            return count
+        at = (at + np.uint64(1)) & mask
+    return count
+
+
+@compiled
+def _in_range(group, rank, d, access, space, count):  # type: ignore[no-untyped-def]
+    """Adds the rows of a group of ranges that hold `rank`.
+
+    Ranges are sorted by their low end, and among equals by their high end, largest first. So those that begin
+    at or below the rank are a prefix, in which a block whose high ends all lie below the rank is skipped.
+    """
+    begin, low, high = access.range_first[group], access.range_first[group], access.range_first[group + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if access.range_low[middle] <= rank:
+            low = middle + 1
+        else:
+            high = middle
+    i = begin
+    while i < low:
+        if i & ((1 << BLOCK) - 1) == 0 and access.range_block[i >> BLOCK] < rank:
+            i += 1 << BLOCK
+            continue
+        if access.range_high[i] >= rank:
+            count = _candidate(access.range_row[i], d, space, count)
+        i += 1
+    return count
+
+
+@inlined
+def _push(cls, space, top):  # type: ignore[no-untyped-def]
+    if space.visited[cls] == space.visited[-1]:
+        return top
+    space.visited[cls] = space.visited[-1]
+    space.stack[top] = cls
+    return top + 1
+
+
+@compiled
+def _of_class(p, term, d, index, terms, space, mask, count):  # type: ignore[no-untyped-def]
+    """Adds the rows filed under property p and a class that `term` belongs to: its own classes, and upwards."""
+    access, classes, number, top = index.access, index.classes, terms.number[term], 0
+    space.visited[-1] += 1
+    if number < classes.number.shape[0]:
+        if classes.number[number] >= 0:
+            top = _push(classes.number[number], space, top)
+        for i in range(classes.typed_first[number], classes.typed_first[number + 1]):
+            top = _push(classes.typed[i], space, top)
+    if terms.words[term] & 1 and terms.words[term] > 0:
+        text = terms.words[term] // 2
+        for i in range(classes.label_first[text], classes.label_first[text + 1]):
+            top = _push(classes.label[i], space, top)
+    e = space.head[SP, _bucket(SP, number, classes.type_property, 0, mask)]
+    while e >= 0:
+        if space.known[0, e] == number and space.known[1, e] == classes.type_property:
+            typed = space.known[2, e]
+            if typed < classes.number.shape[0] and classes.number[typed] >= 0:
+                top = _push(classes.number[typed], space, top)
+        e = space.next[SP, e]
+    while top > 0:
+        top -= 1
+        cls = space.stack[top]
+        key = access_key(ISA, p, cls, -1)
+        count = _posted(key, d, access.slots, access.keys, access.first, access.postings, space, count)
+        for i in range(classes.parent_first[cls], classes.parent_first[cls + 1]):
+            top = _push(classes.parents[i], space, top)
+    return count
+
+
+@inlined
+def _candidates(d, edges, index, terms, space, mask):  # type: ignore[no-untyped-def]
+    """Collects the rows that a clause of event d leads to; returns how many."""
+    access = index.access
+    slots, keys, first, postings = access.slots, access.keys, access.first, access.postings
+    half = access.range_of.shape[0] // 2
+    count = 0
+    for i in range(access.always.shape[0]):
+        count = _candidate(access.always[i], d, space, count)
+    for e in range(edges):
+        s, p, o, term = space.known[0, e], space.known[1, e], space.known[2, e], space.edge[2, e]
+        for kind in range(ALL):
+            if access.used[kind]:
+                a = s if kind == SPO or kind == SP or kind == SO or kind == S else np.int32(-1)
+                b = p if kind == SPO or kind == SP or kind == PO or kind == P else np.int32(-1)
+                c = o if kind == SPO or kind == PO or kind == SO or kind == O else np.int32(-1)
+                count = _posted(access_key(kind, a, b, c), d, slots, keys, first, postings, space, count)
+        if access.used[POINT]:
+            for what in range(4):
+                if not access.points[what] or (what == RESOURCE and not terms.is_iri[term]):
+                    continue
+                rank = terms.value[term] if what == VALUE else terms.words[term] if what == WORDS else o
+                if rank >= 0:
+                    key = access_key(POINT, p, what, rank)
+                    count = _posted(key, d, slots, keys, first, postings, space, count)
+        if access.used[RANGE] and p < half:
+            if access.range_of[p] >= 0 and terms.value[term] >= 0:
+                count = _in_range(access.range_of[p], terms.value[term], d, access, space, count)
+            if access.range_of[p + half] >= 0 and terms.words[term] >= 0:
+                count = _in_range(access.range_of[p + half], terms.words[term], d, access, space, count)
+        if access.used[TEXT]:
+            for i in range(terms.test_first[term], terms.test_first[term + 1]):
+                key = access_key(TEXT, p, terms.tests[i], -1)
+                count = _posted(key, d, slots, keys, first, postings, space, count)
+        if access.used[ISA]:
+            count = _of_class(p, term, d, index, terms, space, mask, count)
+    return count
+
+
+@compiled
+def match_graphs(begin, graphs, terms, index, space, found):  # type: ignore[no-untyped-def]
+    """Matches events begin, begin + 1, …; returns (the event it stopped before, answers).
+
+    It stops early when `found` is full: the caller takes the answers of whole events and goes on with more
+    room. `seen` must not hold the number of an event that is still to be matched.
+    """
+    count = 0
+    for d in range(begin, graphs.first.shape[0] - 1):
+        start = count
+        edges, mask = _chain(d, graphs, terms, index.modes, space)
+        for i in range(_candidates(d, edges, index, terms, space, mask)):
+            count = _verify(d, space.candidates[i], index, terms, space, mask, found, count)
+            if count < 0:
+                return d, start
+    return graphs.first.shape[0] - 1, count

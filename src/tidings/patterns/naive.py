@@ -1,0 +1,150 @@
+"""What a pattern means: slow, obvious, complete.
+
+Oracle of the tests, baseline of the benchmarks, voice of `explain`. A condition is solved against a graph by
+trying every triple; the solutions are the bindings under which everything holds at once (a homomorphism: two
+variables may be bound to one node). G-ToPSS 3.3, with the corrections of docs/papers.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from tidings import values
+from tidings.language.query import (
+    And,
+    Attribute,
+    Between,
+    Comparison,
+    Condition,
+    Exists,
+    IsA,
+    Node,
+    Not,
+    OneOf,
+    Or,
+    TextTest,
+    TriplePattern,
+    Variable,
+    leaves,
+)
+from tidings.taxonomy import Taxonomy
+from tidings.terms import RDF, RDFS, Iri, Literal, Term, Triple
+from tidings.text_tests import text_holds
+
+Binding = Mapping[str, Term]
+
+
+def expand(triples: Iterable[Triple], taxonomy: Taxonomy) -> set[Triple]:
+    """The graph with what it implies: members of containers are related like their container, and what a
+    property relates, the properties above it relate too."""
+    graph = set(triples)
+    members = [t for t in graph if isinstance(t[1], Iri) and _is_membership(t[1].value)]
+    graph |= {(container, Iri(RDFS + "member"), member) for container, _, member in members}
+    held: dict[Term, list[Term]] = {}
+    for container, _, member in members:
+        held.setdefault(container, []).append(member)
+    graph |= {(s, p, member) for s, p, o in list(graph) for member in held.get(o, ()) if not _is_member(p)}
+    above = taxonomy.super_properties()
+    return graph | {(s, Iri(q), o) for s, p, o in graph if isinstance(p, Iri) for q in above.get(p.value, ())}
+
+
+def _is_membership(iri: str) -> bool:
+    number = iri.removeprefix(RDF + "_")
+    return number != iri and number.isdecimal() and number.isascii()
+
+
+def _is_member(p: Term) -> bool:
+    return isinstance(p, Iri) and (_is_membership(p.value) or p.value == RDFS + "member")
+
+
+def solve(
+    condition: Condition,
+    graph: Collection[Triple],
+    taxonomy: Taxonomy,
+    attributes: Mapping[str, Any] | None = None,
+    binding: Binding | None = None,
+) -> Iterator[dict[str, Term]]:
+    """The bindings under which `condition` holds for an expanded graph; repeated if found in several ways."""
+    binding = binding or {}
+    if isinstance(condition, TriplePattern):
+        for triple in graph:
+            if (extended := _unify(condition, triple, binding)) is not None:
+                yield extended
+    elif isinstance(condition, And) and condition.parts:
+        # Triples first: a test can only be decided when its variables are bound.
+        first, *rest = sorted(condition.parts, key=lambda part: not _has_triples(part))
+        for extended in solve(first, graph, taxonomy, attributes, binding):
+            yield from solve(And(tuple(rest)), graph, taxonomy, attributes, extended)
+    elif isinstance(condition, Or) and _has_triples(condition):
+        for part in condition.parts:
+            yield from solve(part, graph, taxonomy, attributes, binding)
+    elif holds(condition, binding, graph, taxonomy, attributes or {}):
+        yield dict(binding)
+
+
+def holds(
+    condition: Condition,
+    binding: Binding,
+    graph: Iterable[Triple],
+    taxonomy: Taxonomy,
+    attributes: Mapping[str, Any],
+) -> bool:
+    """Whether a condition without triples holds under a binding."""
+
+    def value(operand: Variable | Attribute) -> Any:
+        return binding.get(operand.name) if isinstance(operand, Variable) else _lookup(attributes, operand.path)
+
+    def decide(condition: Condition) -> bool:
+        match condition:
+            case And(parts):
+                return all(map(decide, parts))
+            case Or(parts):
+                return any(map(decide, parts))
+            case Not(part):
+                return not decide(part)
+            case Comparison(left, op, Variable() | Attribute() as right):
+                return values.compare_values(value(left), op, value(right))
+            case Comparison(left, op, right):
+                return values.compare(value(left), op, right)
+            case Between(operand, low, high):
+                return values.between(value(operand), low, high)
+            case OneOf(operand, options, negated):
+                return (values.none_of if negated else values.one_of)(value(operand), options)
+            case TextTest(operand, op, pattern):
+                text = values.text_of(value(operand))
+                return text is not None and text_holds(text, op, pattern.text)
+            case IsA(operand, op, cls):
+                term = value(operand)
+                types = [o.value for s, p, o in graph if s == term and p == Iri(RDF + "type") and isinstance(o, Iri)]
+                return term is not None and taxonomy.is_a(term, op, cls.value, types)
+            case Exists(attribute):
+                return value(attribute) is not None
+        raise TypeError(f"{condition!r} is not a condition on values")
+
+    return decide(condition)
+
+
+def _lookup(attributes: Mapping[str, Any], path: str) -> Any:
+    found: Any = attributes
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def _has_triples(condition: Condition) -> bool:
+    return any(isinstance(leaf, TriplePattern) for leaf in leaves(condition))
+
+
+def _unify(pattern: TriplePattern, triple: Triple, binding: Binding) -> dict[str, Term] | None:
+    extended = dict(binding)
+    for node, term in zip((pattern.subject, pattern.property, pattern.object), triple, strict=True):
+        if not _agrees(node, term, extended):
+            return None
+    return extended
+
+
+def _agrees(node: Node, term: Term, binding: dict[str, Term]) -> bool:
+    if isinstance(node, Variable):
+        return binding.setdefault(node.name, term) == term
+    return values.compare(term, "=", node) if isinstance(node, Literal) else node == term

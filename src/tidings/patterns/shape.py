@@ -1,0 +1,297 @@
+"""A shape: what patterns that differ only in their constants have in common, compiled to a small program.
+
+A row of the index is a shape and its constants, so a thousand texts of one shape share one program.
+
+    slots     constants of a row: first the terms of its edges, then its tests (atoms)
+    steps     the edges in the order in which they are joined, each found by what is bound by then
+    code      the tests that become decidable after a step, as jumps: (variable, slot, if true, if false)
+    options   the ways to file a row; options of one group form one way (an IN is filed under each value)
+
+Edges that share no variable are parts of their own and are settled apart, so that a pattern of unconnected
+edges costs the sum of its parts, not their product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tidings.errors import SubscriptionError
+from tidings.language.query import (
+    And,
+    Between,
+    Comparison,
+    Condition,
+    Constant,
+    IsA,
+    Leaf,
+    Not,
+    OneOf,
+    Or,
+    Parameter,
+    TextTest,
+    TriplePattern,
+    Variable,
+    variables,
+)
+from tidings.terms import Literal
+
+# How an edge is found by what is known of it; also the first kinds of access option.
+SPO, SP, PO, SO, S, P, O, ALL = range(8)  # noqa: E741
+# Further access options, by a test on the object of an edge with a known property.
+POINT, RANGE, TEXT, ISA = range(8, 12)
+ACCEPT, REJECT = -1, -2
+
+_MODES = {
+    (True, True, True): SPO,
+    (True, True, False): SP,
+    (False, True, True): PO,
+    (True, False, True): SO,
+    (True, False, False): S,
+    (False, True, False): P,
+    (False, False, True): O,
+    (False, False, False): ALL,
+}
+_PREFERENCE = {SPO: 0, SP: 1, PO: 1, SO: 2, S: 3, O: 3, P: 4, ALL: 5}
+_RANGES = frozenset({"<", "<=", ">", ">=", "BETWEEN"})
+
+MAX_EDGES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Edges that must all be there, and conditions on their variables that must all hold, jointly."""
+
+    edges: tuple[TriplePattern, ...]
+    tests: tuple[Condition, ...] = ()
+    select: tuple[Variable, ...] | None = None  # None: all of them
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """One test of a variable against constants: op is a comparison, BETWEEN, KIND, LIKE, …, `ISA <=`."""
+
+    op: str
+    constants: tuple[Constant, ...]
+
+
+@dataclass(slots=True)
+class Shape:
+    """A compiled pattern; `terms` and `atoms` say what each slot of a row has to be filled with.
+
+    A shape read back from an index has its programs and the counts of its slots, which is all that its rows need.
+    """
+
+    variables: tuple[str | None, ...] = ()
+    select: tuple[int, ...] = ()  # the variables a subscriber is told, in the order asked for
+    terms: list[Constant] = field(default_factory=list)
+    atoms: list[Atom] = field(default_factory=list)
+    steps: np.ndarray = field(default_factory=lambda: np.zeros((0, 7), dtype=np.int16))
+    code: np.ndarray = field(default_factory=lambda: np.zeros((0, 4), dtype=np.int16))
+    options: np.ndarray = field(default_factory=lambda: np.zeros((0, 5), dtype=np.int16))
+
+    term_count: int = 0
+    width: int = 0
+    never: bool = False  # no event can match: a condition is false whatever is bound
+
+    def key(self) -> tuple[object, ...]:
+        """Equal keys for shapes whose rows mean the same by the same slots."""
+        programs = (self.steps.tobytes(), self.code.tobytes(), self.options.tobytes())
+        return (self.variables, self.select, *programs, self.term_count, self.width, tuple(self.terms), tuple(self.atoms))
+
+
+def compile_pattern(pattern: Pattern, literals: Collection[Parameter] = ()) -> Shape:
+    """The shape of `pattern`. A literal that stands as an object is matched by value: it becomes a variable
+    without a name and a test `= literal`; so does a parameter that is one of `literals`."""
+    if len(pattern.edges) > MAX_EDGES:
+        raise SubscriptionError(f"a pattern may have {MAX_EDGES} triples, this one has {len(pattern.edges)}")
+    return _Compiler(pattern, literals).shape
+
+
+class _Compiler:
+    def __init__(self, pattern: Pattern, literals: Collection[Parameter]) -> None:
+        self.shape = Shape()
+        self.literals = literals
+        self.slots: dict[Variable, int] = {}
+        self.term_slots: dict[Constant, int] = {}
+        self.atom_slots: dict[Atom, int] = {}
+        tests = list(pattern.tests)
+        edges = [self._edge(edge, tests) for edge in pattern.edges]
+        self.tests = [(test, frozenset(self._variables(test))) for test in tests]
+        self.code: list[tuple[int, int, int, int]] = []
+        # Without variables of these edges a test is a constant: unbound variables satisfy nothing.
+        self.shape.never = any(not vs and self._emit(test, ACCEPT, REJECT) == REJECT for test, vs in self.tests)
+        self.shape.variables = tuple(None if v.name.startswith(" ") else v.name for v in self.slots)
+        chosen = [v for v in (pattern.select or self.slots) if v in self.slots]
+        self.shape.select = tuple(self.slots[v] for v in chosen if not v.name.startswith(" "))
+        self.steps: list[tuple[int, ...]] = []
+        for part in self._parts(edges):
+            self._join(part)
+        self.options: list[tuple[int, ...]] = []
+        self._file(edges)
+        # Atoms come behind all terms; until now they were numbered from zero.
+        base = len(self.shape.terms)
+        code = np.array(self.code, dtype=np.int16).reshape(-1, 4)
+        code[:, 1] += base
+        options = np.array(self.options, dtype=np.int16).reshape(-1, 5)
+        options[options[:, 1] >= POINT, 3] += base
+        self.shape.steps = np.array(self.steps, dtype=np.int16).reshape(-1, 7)
+        self.shape.code, self.shape.options = code, options
+        self.shape.term_count, self.shape.width = base, base + len(self.shape.atoms)
+
+    def _edge(self, edge: TriplePattern, tests: list[Condition]) -> tuple[int, int, int]:
+        return (self._node(edge.subject, tests), self._node(edge.property, tests), self._node(edge.object, tests))
+
+    def _node(self, node: Variable | Constant, tests: list[Condition]) -> int:
+        """A reference: a slot of the row when >= 0, else ~variable."""
+        if isinstance(node, Variable):
+            return ~self.slots.setdefault(node, len(self.slots))
+        if isinstance(node, Literal) or node in self.literals:
+            hidden = Variable(f" {len(self.slots)}")
+            tests.append(Comparison(hidden, "=", node))
+            return ~self.slots.setdefault(hidden, len(self.slots))
+        if node not in self.term_slots:
+            self.term_slots[node] = len(self.shape.terms)
+            self.shape.terms.append(node)
+        return self.term_slots[node]
+
+    def _variables(self, test: Condition) -> Iterable[int]:
+        return (self.slots[v] for v in variables(test) if v in self.slots)
+
+    def _parts(self, edges: Sequence[tuple[int, int, int]]) -> list[list[tuple[int, int, int]]]:
+        """Edges grouped by the variables they share, directly or through a test; cheap groups first."""
+        parent = list(range(len(self.slots)))
+
+        def root(v: int) -> int:
+            while parent[v] != v:
+                v = parent[v]
+            return v
+
+        links = [[~ref for ref in edge if ref < 0] for edge in edges] + [list(vs) for _, vs in self.tests]
+        for linked in links:
+            for v in linked[1:]:
+                parent[root(v)] = root(linked[0])
+        parts: dict[int, list[tuple[int, int, int]]] = {}
+        for number, edge in enumerate(dict.fromkeys(edges)):
+            inside = [~ref for ref in edge if ref < 0]
+            parts.setdefault(root(inside[0]) if inside else -1 - number, []).append(edge)
+        return sorted(parts.values(), key=len)
+
+    def _join(self, part: list[tuple[int, int, int]]) -> None:
+        """Appends the steps of one part: at each, the edge that what is bound by then narrows down most."""
+        bound: set[int] = set()
+        tested = {v for _, vs in self.tests if len(vs) == 1 for v in vs}
+        left, first = list(part), len(self.steps)
+        while left:
+
+            def cost(edge: tuple[int, int, int]) -> tuple[int, int]:
+                mode = self._mode(edge, bound)
+                return _PREFERENCE[mode], -len({~r for r in edge if r < 0} & tested - bound)
+
+            edge = min(left, key=cost)
+            left.remove(edge)
+            mode = self._mode(edge, bound)
+            before = frozenset(bound)
+            bound |= {~ref for ref in edge if ref < 0}
+            due = [test for test, vs in self.tests if vs <= bound and not vs <= before]
+            entry = self._emit(And(tuple(due)), ACCEPT, REJECT) if due else ACCEPT
+            self.steps.append((*edge, mode, entry, first, 0))
+        last = len(self.steps)
+        self.steps[first:] = [(*step[:6], last) for step in self.steps[first:]]
+
+    @staticmethod
+    def _mode(edge: tuple[int, int, int], bound: set[int]) -> int:
+        known = tuple(ref >= 0 or ~ref in bound for ref in edge)
+        return _MODES[known]  # type: ignore[index]
+
+    def _emit(self, condition: Condition, true: int, false: int) -> int:
+        """Appends code for `condition`, back to front; returns where it starts."""
+        if isinstance(condition, And):
+            for part in reversed(condition.parts):
+                true = self._emit(part, true, false)
+            return true
+        if isinstance(condition, Or):
+            for part in reversed(condition.parts):
+                false = self._emit(part, true, false)
+            return false
+        if isinstance(condition, Not):
+            return self._emit(condition.part, false, true)
+        if _operand(condition) not in self.slots:
+            return false
+        if isinstance(condition, OneOf):
+            equal = [Atom("=", (option,)) for option in condition.options]
+            slot = self.slots[_operand(condition)]
+            if not condition.negated:
+                for atom in reversed(equal):
+                    false = self._instruction(slot, atom, true, false)
+                return false
+            for atom in reversed(equal):
+                true = self._instruction(slot, atom, false, true)
+            for atom in reversed([Atom("KIND", (option,)) for option in condition.options]):
+                false = self._instruction(slot, atom, true, false)
+            return false
+        return self._instruction(self.slots[_operand(condition)], _atom(condition), true, false)
+
+    def _instruction(self, slot: int, atom: Atom, true: int, false: int) -> int:
+        self.code.append((slot, self._atom_slot(atom), true, false))
+        if len(self.code) > 32_000:
+            raise SubscriptionError("the conditions have more than 32,000 comparisons; split the subscription")
+        return len(self.code) - 1
+
+    def _atom_slot(self, atom: Atom) -> int:
+        if atom not in self.atom_slots:
+            self.atom_slots[atom] = len(self.shape.atoms)
+            self.shape.atoms.append(atom)
+        return self.atom_slots[atom]
+
+    def _file(self, edges: Sequence[tuple[int, int, int]]) -> None:
+        """The access options: (group, kind, slot, slot, slot)."""
+        group = 0
+        conjuncts = [test for test, vs in self.tests if len(vs) == 1]
+        for s, p, o in dict.fromkeys(edges):
+            mode = self._mode((s, p, o), set())
+            if mode != ALL:
+                self.options.append((group, mode, *(ref if ref >= 0 else -1 for ref in (s, p, o))))
+                group += 1
+            if p < 0 or o >= 0:
+                continue
+            for test in conjuncts:
+                if isinstance(test, And | Or | Not) or self.slots[_operand(test)] != ~o:
+                    continue
+                if isinstance(test, OneOf) and not test.negated and len(test.options) <= 64:
+                    for option in test.options:
+                        self.options.append((group, POINT, p, self.atom_slots[Atom("=", (option,))], -1))
+                elif (kind := _access(test)) is not None:
+                    self.options.append((group, kind, p, self.atom_slots[_atom(test)], -1))
+                group += 1
+
+
+def _operand(leaf: Leaf) -> Variable:
+    operand = leaf.left if isinstance(leaf, Comparison) else leaf.operand  # type: ignore[union-attr]
+    assert isinstance(operand, Variable)
+    return operand
+
+
+def _access(leaf: Leaf) -> int | None:
+    """How rows are filed by a test on an object: by one value, by a range, by a text or by a class."""
+    op = _atom(leaf).op if not isinstance(leaf, OneOf) else "NOT IN"
+    if op == "=":
+        return POINT
+    if op in _RANGES:
+        return RANGE
+    if op in ("LIKE", "CONTAINS", "MATCHES"):
+        return TEXT
+    return ISA if op == "ISA <=" else None
+
+
+def _atom(leaf: Leaf) -> Atom:
+    if isinstance(leaf, Comparison):
+        return Atom(leaf.op, (leaf.right,))  # type: ignore[arg-type]
+    if isinstance(leaf, Between):
+        return Atom("BETWEEN", (leaf.low, leaf.high))
+    if isinstance(leaf, TextTest):
+        return Atom(leaf.op, (leaf.pattern,))
+    assert isinstance(leaf, IsA)
+    return Atom(f"ISA {leaf.op}", (leaf.cls,))

@@ -1,0 +1,197 @@
+"""Patterns being collected: rows of a shape and its slots, in plain growing columns.
+
+An index is built from a table and does not change; the table grows on. Every row has an owner, the number of the
+subscription it belongs to: a subscription with an OR over triples has several rows.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tidings.language.query import Parameter
+from tidings.patterns.shape import Atom, Shape
+from tidings.terms import ntriples
+from tidings.vocabulary import Vocabulary, freeze_texts, thaw_texts
+
+OPS = (
+    "=", "!=", "<", "<=", ">", ">=", "BETWEEN", "KIND", "LIKE", "CONTAINS", "MATCHES", "ISA <=", "ISA >=", "ISA =",
+)  # fmt: skip
+OP_NUMBER = {op: number for number, op in enumerate(OPS)}
+
+
+class PatternTable:
+    """Rows, and the vocabulary of their terms and of the constants in their tests."""
+
+    def __init__(self) -> None:
+        self.terms = Vocabulary()
+        self.constants = Vocabulary()
+        self.shapes: list[Shape] = []
+        self.every: list[bool] = []
+        self.later: list[bool] = []
+        self._shape_numbers: dict[object, int] = {}
+        self._texts: list[str] = []
+        self.atoms: dict[tuple[int, int, int], int] = {}
+        self.row_shape = array("i")
+        self.row_start = array("q")
+        self.row_owner = array("i")
+        self.row_way = array("h")
+        self.slots = array("i")
+
+    def __len__(self) -> int:
+        return len(self.row_shape)
+
+    def add_shape(self, shape: Shape, every: bool = False, later: bool = False) -> int:
+        """A shape to add rows of; `later` tells that a later stage decides, `every` that it needs all bindings."""
+        key = (shape.key(), every, later)
+        if key not in self._shape_numbers:
+            self._shape_numbers[key] = len(self.shapes)
+            self.shapes.append(shape)
+            self.every.append(every)
+            self.later.append(later)
+        return self._shape_numbers[key]
+
+    def add(self, shape: int, values: Mapping[str, str], owner: int, way: int = 0) -> None:
+        """A row: `values` are the N-Triples texts of its shape's parameters; `way` tells which of its owner's
+        alternatives it is."""
+        compiled = self.shapes[shape]
+        self.row_shape.append(shape)
+        self.row_start.append(len(self.slots))
+        self.row_owner.append(owner)
+        self.row_way.append(way)
+        number = self.terms.number
+        for term in compiled.terms:
+            self.slots.append(number(values[term.name] if isinstance(term, Parameter) else ntriples(term)))
+        for atom in compiled.atoms:
+            self.slots.append(self._atom(atom, values))
+
+    def add_many(
+        self, shape: int, columns: Mapping[str, tuple[np.ndarray, list[str]]], owners: np.ndarray, way: int = 0
+    ) -> None:
+        """Many rows of one shape: for each parameter the codes of the rows and the N-Triples texts they mean."""
+        compiled, count = self.shapes[shape], len(owners)
+        rows = np.empty((count, compiled.width), dtype=np.int32)
+        for i, term in enumerate(compiled.terms):
+            if isinstance(term, Parameter):
+                codes, texts = columns[term.name]
+                rows[:, i] = np.fromiter(map(self.terms.number, texts), dtype=np.int32, count=len(texts))[codes]
+            else:
+                rows[:, i] = self.terms.number(ntriples(term))
+        for i, atom in enumerate(compiled.atoms, start=len(compiled.terms)):
+            rows[:, i] = self._atom_column(atom, columns, count)
+        self.row_start.frombytes((len(self.slots) + np.arange(count, dtype=np.int64) * compiled.width).tobytes())
+        self.row_shape.frombytes(np.full(count, shape, dtype=np.int32).tobytes())
+        self.row_owner.frombytes(owners.astype(np.int32).tobytes())
+        self.row_way.frombytes(np.full(count, way, dtype=np.int16).tobytes())
+        self.slots.frombytes(rows.tobytes())
+
+    def _atom(self, atom: Atom, values: Mapping[str, str]) -> int:
+        numbers = [
+            self.constants.number(values[c.name] if isinstance(c, Parameter) else ntriples(c)) for c in atom.constants
+        ]
+        key = (OP_NUMBER[atom.op], numbers[0], numbers[-1])
+        return self.atoms.setdefault(key, len(self.atoms))
+
+    def _atom_column(
+        self, atom: Atom, columns: Mapping[str, tuple[np.ndarray, list[str]]], count: int
+    ) -> np.ndarray:
+        sides = []
+        for constant in (atom.constants[0], atom.constants[-1]):
+            if isinstance(constant, Parameter):
+                codes, texts = columns[constant.name]
+                numbers = np.fromiter(map(self.constants.number, texts), dtype=np.int64, count=len(texts))
+                sides.append(numbers[codes])
+            else:
+                sides.append(np.full(count, self.constants.number(ntriples(constant)), dtype=np.int64))
+        distinct, inverse = np.unique(sides[0] << 32 | sides[1], return_inverse=True)
+        op, known = OP_NUMBER[atom.op], self.atoms
+        atoms = [known.setdefault((op, pair >> 32, pair & 0xFFFFFFFF), len(known)) for pair in distinct.tolist()]
+        return np.array(atoms, dtype=np.int32)[inverse]
+
+    def atom_columns(self) -> np.ndarray:
+        """Atoms as rows of (op, first constant, last constant)."""
+        return np.array(list(self.atoms), dtype=np.int32).reshape(-1, 3)
+
+    def extend(self, other: PatternTable, keep: np.ndarray, owners: np.ndarray) -> None:
+        """Adds the rows of `other` that `keep` tells, their owners renumbered by `owners`, and no more of its
+        vocabulary than they use."""
+        kept = np.flatnonzero(keep)
+        shape = np.frombuffer(other.row_shape, dtype=np.int32)[kept]
+        width = np.array([s.width for s in other.shapes], dtype=np.int64)[shape]
+        terms = np.array([s.term_count for s in other.shapes], dtype=np.int64)[shape]
+        first = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
+        start = np.frombuffer(other.row_start, dtype=np.int64)[kept]
+        place = np.arange(first[-1]) - np.repeat(first[:-1], width)
+        slots = np.frombuffer(other.slots, dtype=np.int32)[np.repeat(start, width) + place]
+        is_term = place < np.repeat(terms, width)
+        slots = slots.copy()
+        slots[is_term] = _renumber(slots[is_term], list(other.terms.numbers), self.terms.number)
+        slots[~is_term] = _renumber(slots[~is_term], list(other.atoms), lambda atom: self._take_atom(other, atom))
+        numbers = _renumber(shape, list(range(len(other.shapes))), lambda i: self._take_shape(other, i))
+        self.row_start.frombytes((len(self.slots) + first[:-1]).tobytes())
+        self.row_shape.frombytes(numbers.astype(np.int32).tobytes())
+        owner = owners[np.frombuffer(other.row_owner, dtype=np.int32)[kept]]
+        self.row_owner.frombytes(owner.astype(np.int32).tobytes())
+        self.row_way.frombytes(np.frombuffer(other.row_way, dtype=np.int16)[kept].tobytes())
+        self.slots.frombytes(slots.tobytes())
+
+    def _take_atom(self, other: PatternTable, atom: tuple[int, int, int]) -> int:
+        texts = other.constant_texts
+        op, a, b = atom
+        key = (op, self.constants.number(texts[a]), self.constants.number(texts[b]))
+        return self.atoms.setdefault(key, len(self.atoms))
+
+    def _take_shape(self, other: PatternTable, number: int) -> int:
+        return self.add_shape(other.shapes[number], other.every[number], other.later[number])
+
+    @property
+    def constant_texts(self) -> list[str]:
+        if len(self._texts) != len(self.constants):
+            self._texts = list(self.constants.numbers)
+        return self._texts
+
+    def freeze(self) -> dict[str, np.ndarray]:
+        """What an index does not hold itself and `thaw` needs."""
+        constants = freeze_texts(self.constants.numbers)
+        return {
+            "table_constant_blob": constants["blob"],
+            "table_constant_start": constants["start"],
+            "table_atoms": self.atom_columns(),
+            "table_terms": np.array([s.term_count for s in self.shapes], dtype=np.int32),
+            "row_owner": np.frombuffer(self.row_owner, dtype=np.int32).copy(),
+            "row_way": np.frombuffer(self.row_way, dtype=np.int16).copy(),
+        }
+
+    @classmethod
+    def thaw(cls, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> PatternTable:
+        """The table an index was built from, to be extended."""
+        table = cls()
+        vocabulary = {name: arrays[f"vocabulary_{name}"] for name in ("blob", "start")}
+        table.terms = Vocabulary(thaw_texts(vocabulary))
+        constants = {name: arrays[f"table_constant_{name}"] for name in ("blob", "start")}
+        table.constants = Vocabulary(thaw_texts(constants))
+        table.atoms = {tuple(atom): i for i, atom in enumerate(arrays["table_atoms"].tolist())}
+
+        def piece(name: str, i: int) -> np.ndarray:
+            first = arrays[f"program_{name.rstrip('s')}_first"]
+            return arrays[f"program_{name}"][first[i] : first[i + 1]]
+
+        for i, (variables, select) in enumerate(zip(facts["variables"], facts["select"], strict=True)):
+            shape = Shape(tuple(variables), tuple(select), [], [], piece("steps", i), piece("code", i), piece("options", i))
+            shape.term_count, shape.width = int(arrays["table_terms"][i]), int(arrays["program_width"][i])
+            table.add_shape(shape, bool(arrays["every"][i]), bool(arrays["later"][i]))
+        table.row_shape.frombytes(arrays["row_shape"].tobytes())
+        table.row_start.frombytes(arrays["row_start"].astype(np.int64).tobytes())
+        table.row_owner.frombytes(arrays["row_owner"].tobytes())
+        table.row_way.frombytes(arrays["row_way"].tobytes())
+        table.slots.frombytes(arrays["row_slots"].tobytes())
+        return table
+
+
+def _renumber(numbers: np.ndarray, meaning: Sequence[Any], number: Callable[[Any], int]) -> np.ndarray:
+    """`numbers` with each distinct one replaced by what `number` gives for its meaning."""
+    distinct, inverse = np.unique(numbers, return_inverse=True)
+    return np.array([number(meaning[i]) for i in distinct.tolist()], dtype=np.int32)[inverse]

@@ -1,0 +1,139 @@
+"""A query -> what each stage has to settle.
+
+The condition becomes alternatives, one for each way through its ORs over triples. Each has a pattern, which the
+index of patterns files and settles, and a residual: conditions on attributes, and between two variables, that
+are settled afterwards on the few pairs that are left. So `topic = 'x' OR (?i, rss:title, ?t)` is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from tidings.errors import SubscriptionError
+from tidings.language.query import (
+    And,
+    Attribute,
+    Comparison,
+    Condition,
+    Exists,
+    Not,
+    Or,
+    Parameter,
+    Query,
+    TriplePattern,
+    Variable,
+    leaves,
+    variables,
+)
+from tidings.language.shapes import Shapes
+from tidings.patterns.shape import Pattern, Shape, compile_pattern
+from tidings.terms import Literal, from_ntriples
+from tidings.values import constant_view
+
+MAX_ALTERNATIVES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One way to satisfy a query."""
+
+    pattern: Pattern
+    residual: tuple[Condition, ...]
+
+    @property
+    def every(self) -> bool:
+        """Whether the residual looks at variables, so that it must see all their bindings."""
+        return any(variables(condition) for condition in self.residual)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A query's alternatives and their compiled shapes, for all texts that differ in their constants only."""
+
+    query: Query
+    ways: tuple[Alternative, ...]
+    shapes: tuple[Shape, ...]
+
+    @property
+    def is_broad(self) -> bool:
+        """Whether nearly every event would match: a way without a constant and without a condition."""
+        return any(not shape.width and not way.residual for shape, way in zip(self.shapes, self.ways, strict=True))
+
+
+def make_plan(query: Query, literals: Collection[Parameter] = ()) -> Plan:
+    """The plan of a query; `literals` are the parameters that will be literals, not IRIs."""
+    ways = alternatives(query)
+    return Plan(query, ways, tuple(compile_pattern(way.pattern, literals) for way in ways))
+
+
+class Planner:
+    """Texts -> plans and the constants for them, with one plan for the texts of one shape."""
+
+    def __init__(self, prefixes: Mapping[str, str] | None = None) -> None:
+        self._shapes = Shapes(prefixes)
+        self._plans: dict[tuple[int, tuple[bool, ...]], Plan] = {}
+        self._checked: set[str] = set()
+
+    def read(self, text: str) -> tuple[Plan, dict[str, str]]:
+        """The plan of a text's shape and the N-Triples texts of its constants by parameter."""
+        query, constants = self._shapes.read(text)
+        key = (id(query), tuple([constant[0] == '"' for constant in constants]))
+        plan = self._plans.get(key)
+        if plan is None:
+            literals = {Parameter(str(i)) for i, literal in enumerate(key[1]) if literal}
+            plan = self._plans[key] = make_plan(query, literals)  # it keeps the query, so its id stays its own
+        for constant in constants:
+            if constant[-1] == ">" and constant[0] == '"' and constant not in self._checked:
+                check_constant(constant)
+                self._checked.add(constant)
+        return plan, {str(i): constant for i, constant in enumerate(constants)}
+
+
+def check_constant(text: str) -> None:
+    """Refuses a typed literal that says nothing, such as "abc"^^xsd:integer."""
+    literal = from_ntriples(text)
+    if isinstance(literal, Literal) and constant_view(literal) is None:
+        raise SubscriptionError(f"{literal.text!r} is not a value of the type <{literal.datatype}>; mend one of them")
+
+
+def alternatives(query: Query) -> tuple[Alternative, ...]:
+    """The ways to satisfy a query."""
+    found = []
+    for conjuncts in _alternatives(query.where):
+        edges = [part for part in conjuncts if isinstance(part, TriplePattern)]
+        tests = [part for part in conjuncts if not isinstance(part, TriplePattern)]
+        residual = tuple(test for test in tests if any(map(_is_later, leaves(test))))
+        own = tuple(test for test in tests if test not in residual)
+        found.append(Alternative(Pattern(tuple(dict.fromkeys(edges)), own, query.select), residual))
+    return tuple(found)
+
+
+def _is_later(leaf: Condition) -> bool:
+    """Whether a leaf is none that the index of patterns settles."""
+    if isinstance(leaf, Comparison):
+        return isinstance(leaf.left, Attribute) or isinstance(leaf.right, Variable | Attribute)
+    return isinstance(leaf, Exists) or isinstance(getattr(leaf, "operand", None), Attribute)
+
+
+def _alternatives(condition: Condition) -> list[tuple[Condition, ...]]:
+    if isinstance(condition, And):
+        product: list[tuple[Condition, ...]] = [()]
+        for part in condition.parts:
+            product = [left + right for left in product for right in _alternatives(part)]
+            _check(product)
+        return product
+    if isinstance(condition, Or) and any(isinstance(leaf, TriplePattern) for leaf in leaves(condition)):
+        union = [way for part in condition.parts for way in _alternatives(part)]
+        _check(union)
+        return union
+    if isinstance(condition, Not) and any(isinstance(leaf, TriplePattern) for leaf in leaves(condition)):
+        raise SubscriptionError("a triple cannot stand under NOT; negate a condition on its variables instead")
+    return [(condition,)]
+
+
+def _check(ways: list[tuple[Condition, ...]]) -> None:
+    if len(ways) > MAX_ALTERNATIVES:
+        raise SubscriptionError(
+            f"the ORs over triples give more than {MAX_ALTERNATIVES} combinations; split the subscription"
+        )

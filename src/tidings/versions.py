@@ -1,0 +1,202 @@
+"""Versions of an index as folders: a base that is mapped into memory, and a tail of changes behind it.
+
+    ROOT/CURRENT     the number of the newest base
+    ROOT/v3/         a base: the folder of a saved engine
+    ROOT/v3.tail     changes since, one JSON object a line, only ever appended to
+
+A version is a base and a number of bytes of its tail, so it names one state of the subscriptions for good: who
+opens it sees the same answers today and after a crash. A base is written aside and renamed, CURRENT is replaced,
+the tail is flushed to disk before its new length is told. Bases that nobody pins any more can be dropped.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tidings.engine import Engine
+from tidings.errors import IndexFileError
+from tidings.plan import Planner
+
+
+class Version(NamedTuple):
+    """Base `base` and the first `offset` bytes of its tail; written "v3+1234"."""
+
+    base: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"v{self.base}+{self.offset}"
+
+    @classmethod
+    def parse(cls, text: str) -> Version:
+        found = re.fullmatch(r"v(\d+)\+(\d+)", text.strip())
+        if found is None:
+            raise IndexFileError(f"{text!r} names no version; versions are written like v3+1234")
+        return cls(int(found[1]), int(found[2]))
+
+
+class Change(NamedTuple):
+    """A subscription added or replaced, or removed when `text` is None."""
+
+    id: str
+    text: str | None
+    valid_until: str | None = None
+
+
+def publish(root: str | Path, engine: Engine) -> Version:
+    """Writes the engine's subscriptions as a new base and makes it the current one."""
+    root = Path(root)
+    root.mkdir(parents=True, exist_ok=True)
+    with _lock(root):
+        return _publish(root, engine)
+
+
+def append(root: str | Path, changes: Iterable[Change]) -> Version:
+    """Appends changes to the current tail, all or none: a text that cannot be read is refused first."""
+    root = Path(root)
+    with _lock(root):
+        version = current(root)
+        planner = Planner(json.loads((_folder(root, version) / "prefixes.json").read_text()))
+        lines = []
+        for change in changes:
+            if change.text is not None:
+                planner.read(change.text)
+            lines.append(json.dumps(change._asdict()) + "\n")
+        with _tail(root, version).open("r+b") as tail:
+            tail.truncate(version.offset)  # what a crash left of a line
+            tail.seek(version.offset)
+            tail.write("".join(lines).encode())
+            tail.flush()
+            os.fsync(tail.fileno())
+            return Version(version.base, tail.tell())
+
+
+def compact(root: str | Path) -> Version:
+    """Folds the current tail into a new base."""
+    root = Path(root)
+    with _lock(root):
+        version = current(root)
+        return version if not version.offset else _publish(root, _replay(root, version, None))
+
+
+def current(root: str | Path) -> Version:
+    """The newest version."""
+    root = Path(root)
+    try:
+        base = int((root / "CURRENT").read_text())
+    except (OSError, ValueError):
+        raise IndexFileError(f"{root} holds no index; make one with 'tidings index build'") from None
+    return Version(base, _complete(root / f"v{base}.tail"))
+
+
+def drop(root: str | Path, pinned: Iterable[Version] = ()) -> list[int]:
+    """Removes the bases that are neither current nor pinned; returns their numbers."""
+    root = Path(root)
+    with _lock(root):
+        kept = {current(root).base, *(version.base for version in pinned)}
+        gone = [n for n in _bases(root) if n not in kept]
+        for number in gone:
+            shutil.rmtree(root / f"v{number}")
+            (root / f"v{number}.tail").unlink(missing_ok=True)
+        return gone
+
+
+_opened: dict[Path, tuple[Version, Engine]] = {}
+
+
+def open(root: str | Path, version: Version) -> Engine:
+    """The engine of a version. The last one opened of each root is kept, and a longer tail is replayed on it."""
+    root = Path(root).resolve()
+    kept = _opened.get(root)
+    if kept is None or kept[0] != version:
+        _opened[root] = (version, _replay(root, version, kept))
+    return _opened[root][1]
+
+
+def _replay(root: Path, version: Version, kept: tuple[Version, Engine] | None) -> Engine:
+    if kept is not None and kept[0].base == version.base and kept[0].offset <= version.offset:
+        start, engine = kept[0].offset, kept[1]
+    else:
+        start, engine = 0, Engine.load(_folder(root, version))
+    with _tail(root, version).open("rb") as tail:
+        tail.seek(start)
+        lines = tail.read(version.offset - start).splitlines()
+    for line in lines:
+        change = Change(**json.loads(line))
+        if change.text is None:
+            engine.unsubscribe(change.id)
+        else:
+            engine.subscribe(change.id, change.text, valid_until=change.valid_until)
+    return engine
+
+
+def _publish(root: Path, engine: Engine) -> Version:
+    number = max([0, *_bases(root)]) + 1
+    aside = root / f"v{number}.writing"
+    shutil.rmtree(aside, ignore_errors=True)
+    engine.save(aside)
+    for path in [*aside.rglob("*"), aside]:
+        _flush(path)
+    aside.rename(root / f"v{number}")
+    (root / f"v{number}.tail").write_bytes(b"")
+    pointer = root / "CURRENT.writing"
+    pointer.write_text(str(number))
+    _flush(pointer)
+    pointer.replace(root / "CURRENT")
+    _flush(root)
+    return Version(number, 0)
+
+
+def _bases(root: Path) -> list[int]:
+    return [int(p.name[1:]) for p in root.glob("v*") if p.name[1:].isdecimal() and p.is_dir()]
+
+
+def _folder(root: Path, version: Version) -> Path:
+    folder = root / f"v{version.base}"
+    if not folder.is_dir():
+        raise IndexFileError(f"{root} holds no version {version}: its base was dropped")
+    return folder
+
+
+def _tail(root: Path, version: Version) -> Path:
+    return root / f"v{version.base}.tail"
+
+
+def _complete(tail: Path) -> int:
+    """The length of a tail without a line that is still being written."""
+    with tail.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - 65536)
+            file.seek(start)
+            at = file.read(end - start).rfind(b"\n")
+            if at >= 0:
+                return start + at + 1
+            end = start
+    return 0
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _lock(root: Path) -> Iterator[Any]:
+    """One writer at a time; readers need no lock."""
+    if not root.is_dir():
+        raise IndexFileError(f"{root} holds no index; make one with 'tidings index build'")
+    with (root / "LOCK").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file

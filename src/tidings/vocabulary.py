@@ -1,0 +1,52 @@
+"""Terms <-> dense integers.
+
+A vocabulary grows while subscriptions are added, one number for each distinct N-Triples text, and never by
+events: a term of an event that no subscription knows is -1 here. Frozen, it is three arrays that live in a
+file: the texts end to end, where each starts, and an open-addressed table of their hashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from tidings.arrays.hashing import make_span_table
+
+
+class Vocabulary:
+    """Numbers for texts, in the order of their first appearance."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self.numbers: dict[str, int] = {}
+        for text in texts:
+            self.number(text)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def number(self, text: str) -> int:
+        """The number of `text`, a new one if it is new."""
+        return self.numbers.setdefault(text, len(self.numbers))
+
+    def freeze(self) -> dict[str, np.ndarray]:
+        return freeze_texts(self.numbers)
+
+
+def freeze_texts(texts: Iterable[str]) -> dict[str, np.ndarray]:
+    """Distinct texts as arrays: `blob`, `start` and the table `slots`."""
+    blob, start = join_texts(texts)
+    return {"blob": blob, "start": start, "slots": make_span_table(blob, start)}
+
+
+def join_texts(texts: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Texts end to end, and where each starts."""
+    encoded = [text.encode(errors="surrogatepass") for text in texts]
+    start = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=start[1:])
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8).copy(), start
+
+
+def thaw_texts(arrays: Mapping[str, np.ndarray]) -> list[str]:
+    whole, start = arrays["blob"].tobytes(), arrays["start"].tolist()
+    return [whole[a:b].decode(errors="surrogatepass") for a, b in zip(start, start[1:], strict=False)]
