@@ -20,6 +20,7 @@ _STYLE = {
     "one by one": ("#6b7280", "D", "-"),
     "SPARQL, one query each": ("#2f9e6e", "v", "-"),
 }
+_PUBLISHED = {"RSS cluster": "#0b5fa5", "G-ToPSS": "#d1495b"}
 _OTHERS = (("#7b4bb3", "P", "-"), ("#2f9e6e", "v", "--"), ("#6b7280", "D", "--"))
 
 
@@ -32,10 +33,13 @@ def draw(figure: Figure, path: Path) -> None:
             colour, marker, line = _STYLE.get(name) or next(others)
             axes.plot(figure.x, values, color=colour, marker=marker, linestyle=line, linewidth=2, label=name)
         for name, published in figure.published_series.items():
-            colour = _STYLE.get(name, _OTHERS[0])[0]
             points = [(x, y) for x, y in zip(figure.x, published, strict=True) if y is not None]
             axes.plot(
-                *zip(*points, strict=True), "*", color=colour, markersize=14, label=f"{name}, as published"
+                *zip(*points, strict=True),
+                "*",
+                color=_PUBLISHED[name],
+                markersize=14,
+                label=f"{name}, as published",
             )
         if figure.log_x:
             axes.set_xscale("log")

@@ -17,7 +17,7 @@ _BYTES = "index size, relative"
 def run(scale: float) -> Iterator[Figure]:
     yield _figure(
         "gtopss-9a",
-        "Memory grows in proportion to the number of subscriptions",
+        "Memory by number of subscriptions",
         "subscriptions",
         {
             n: scaled(GTOPSS, scale * n / GTOPSS.subscriptions)
@@ -30,7 +30,7 @@ def run(scale: float) -> Iterator[Figure]:
     }
     yield _figure(
         "gtopss-9c",
-        "The counting matrix shrinks as subscriptions overlap",
+        "Memory by overlap of subscriptions",
         "overlap of subscriptions, %",
         overlaps,
         "falls with overlap, for the matrix and for matrix and subscriptions together",
@@ -42,7 +42,7 @@ def run(scale: float) -> Iterator[Figure]:
     }
     yield _figure(
         "gtopss-9d",
-        "Memory grows with the edges of a subscription",
+        "Memory by size of subscriptions",
         "edges in a subscription",
         sizes,
         "grows with the number of edges",
