@@ -113,7 +113,13 @@ class Builder:
         if isinstance(term, Literal) and (term.datatype or term.language):
             advice = "leave out its language or datatype"
             raise error_at(self.text, token.start_pos or 0, "a pattern is a plain text", advice)
-        return term  # type: ignore[no-any-return]
+        return term
+
+    def expression(self, children: list[Token]) -> Literal | Parameter:
+        pattern = self.pattern(children)
+        if isinstance(pattern, Literal):
+            self.check_expression(pattern.text, children[0])
+        return pattern
 
     def options(self, children: list[Constant]) -> tuple[Constant, ...]:
         return tuple(children)
@@ -137,10 +143,7 @@ class Builder:
 
     def text_test(self, children: list[Any]) -> TextTest:
         operand, word, pattern = children
-        op = word.upper()
-        if op == "MATCHES" and isinstance(pattern, Literal):
-            self.check_expression(pattern.text, word)
-        return TextTest(operand, op, pattern)
+        return TextTest(operand, word.upper(), pattern)
 
     def is_a(self, children: list[Any]) -> IsA:
         variable, *op, cls = children

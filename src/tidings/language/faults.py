@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from tidings.errors import SubscriptionError
-from tidings.language.tokens import KEYWORDS
+from tidings.language.tokens import KEYWORDS, QUOTED_NAME, STRING
 
 _VALUES = {"STRING", "NUMBER", "DATE", "BOOLEAN"}
 _COMPARISONS = {"COMPARE", "_BETWEEN", "_IN", "LIKE"}
@@ -19,7 +19,19 @@ _COMPARISONS = {"COMPARE", "_BETWEEN", "_IN", "LIKE"}
 _GROUPS: tuple[tuple[set[str], set[str], str], ...] = (
     (
         {"TRIPLE", "_NOT"},
-        {"TRIPLE", "TRIPLES", "_NOT", "_EXISTS", "VARIABLE", "NAME", "QUOTED_NAME", "_LPAR", "IRI", "ABSOLUTE", "PNAME"}
+        {
+            "TRIPLE",
+            "TRIPLES",
+            "_NOT",
+            "_EXISTS",
+            "VARIABLE",
+            "NAME",
+            "QUOTED_NAME",
+            "_LPAR",
+            "IRI",
+            "ABSOLUTE",
+            "PNAME",
+        }
         | {"PARAMETER", *_VALUES},
         "a condition such as (?x, dc:title, ?t) or topic = 'finance'",
     ),
@@ -31,7 +43,7 @@ _GROUPS: tuple[tuple[set[str], set[str], str], ...] = (
     ),
     ({"CLASS"}, {"CLASS", "IRI", "ABSOLUTE", "PNAME", "PARAMETER"}, "a class such as Sport or ex:Sport"),
     ({"_AND", "_SUCHTHAT"}, {"_SUCHTHAT"}, ""),
-    ({"NAME", "QUOTED_NAME"}, {"NAME", "QUOTED_NAME"}, "a name"),
+    ({"NAME", "QUOTED_NAME"}, {"NAME", "QUOTED_NAME"}, "a name such as topic"),
     ({"IRI", "PNAME"}, {"IRI", "PNAME", "ABSOLUTE", "PARAMETER"}, "an IRI (<iri> or prefix:name)"),
 )
 _WORDS = {
@@ -40,7 +52,6 @@ _WORDS = {
     "PARAMETER": "a $parameter",
     "IRI": "an <iri>",
     "PNAME": "a prefix:name",
-    "NAME": "a name",
     "STRING": "a 'quoted text'",
     "COMPARE": "one of = != < <= > >=",
     "ISA_COMPARE": "one of <= >= =",
@@ -57,6 +68,8 @@ _WORDS = {
     "_RBRACE": "'}'",
     "_STAR": "*",
 }
+_WORD = re.compile(rf"{STRING}|[?$]?\w+|\S?")
+_QUOTED_NAME = re.compile(QUOTED_NAME)
 _BEYOND_SUBSET = set(
     "OPTIONAL UNION GRAPH BIND VALUES MINUS SERVICE GROUP ORDER LIMIT OFFSET HAVING ASK CONSTRUCT DESCRIBE BASE".split()
 )
@@ -97,12 +110,12 @@ def shown(text: str) -> str:
 
 def syntax_error(text: str, offset: int, acceptable: set[str]) -> SubscriptionError:
     """The error for the token at `offset`, where only `acceptable` tokens could have stood."""
-    word = re.compile(r"\w+|\S?").match(text, offset)[0]  # type: ignore[index]
+    word = _WORD.match(text, offset)[0]  # type: ignore[index]
     if not text.strip():
         return error_at(text, 0, "the text is empty", "write a subscription such as WHERE topic = 'finance'")
     if not word:
         return error_at(text, offset, "the text ends", "expected " + _expected(acceptable))
-    if word in "'\"`":
+    if word in "'\"" or (word == "`" and not _QUOTED_NAME.match(text, offset)):
         return error_at(text, offset, f"the quote {word} is never closed", f"close it with another {word}")
     found = f"found {shown(word)}"
     if word.upper() in _BEYOND_SUBSET and "TRIPLE" not in acceptable:
@@ -110,14 +123,20 @@ def syntax_error(text: str, offset: int, acceptable: set[str]) -> SubscriptionEr
         return error_at(text, offset, f"{word.upper()} is not understood", advice)
     if word.upper() == "ISA" and "COMPARE" in acceptable:
         return error_at(text, offset, "ISA stands after something else than a variable", "write ?x ISA Sport")
-    if text.startswith("=", offset) and text.startswith("=", offset - 1):
+    if acceptable == {"_IN"} and word.upper() in ("LIKE", "CONTAINS", "MATCHES", "BETWEEN"):
+        return error_at(
+            text, offset, f"NOT stands before {word.upper()}", f"write NOT topic {word.upper()} ..."
+        )
+    if offset and text.startswith("==", offset - 1):
         return error_at(text, offset - 1, "found '=='", "equality is a single =")
     if (opening := _broken_triple(text, offset)) is not None:
         inside = re.compile(r"\([^()]*\)?").match(text, opening)[0]  # type: ignore[index]
         advice = "a triple is (subject, property, object); put quotes around texts and <> around IRIs with ? = ! ( ) ,"
         return error_at(text, opening, f"{shown(inside)} is not a triple", advice)
     keywords = {name.lstrip("_") for name in acceptable & set(KEYWORDS)}
-    return error_at(text, offset, found, did_you_mean(word.upper(), keywords, "expected " + _expected(acceptable)))
+    return error_at(
+        text, offset, found, did_you_mean(word.upper(), keywords, "expected " + _expected(acceptable))
+    )
 
 
 def _expected(acceptable: set[str]) -> str:
@@ -133,7 +152,11 @@ def _expected(acceptable: set[str]) -> str:
 def _broken_triple(text: str, offset: int) -> int | None:
     """Where the innermost parenthesis around `offset` opens, if commas in it show that a triple was meant."""
     opening = text.rfind("(", 0, offset + 1)
-    if opening < 0 or ")" in text[opening:offset] or re.search(r"(?i)\bIN\s*$", text[max(0, opening - 20) : opening]):
+    if (
+        opening < 0
+        or ")" in text[opening:offset]
+        or re.search(r"(?i)\bIN\s*$", text[max(0, opening - 20) : opening])
+    ):
         return None
     if re.search(r"\w$", text[:opening][-1:]):
         return None

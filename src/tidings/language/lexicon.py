@@ -24,7 +24,7 @@ _PARAMETER = re.compile(PARAMETER)
 _NUMBER = re.compile(NUMBER)
 _DATE = re.compile(DATE)
 _BOOLEAN = re.compile(BOOLEAN, re.IGNORECASE)
-_ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://|urn:)\S*")
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|urn:")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PREFIXED = re.compile(r"([^\W\d][\w.-]*)?:(?!\s)(.*)", re.DOTALL)
 _STRING = re.compile(r"""(['"])(.*)\1(?:@([A-Za-z0-9-]+)|\^\^(.+))?""", re.DOTALL)
@@ -76,10 +76,12 @@ class Lexicon:
 
     def name(self, text: str) -> Iri:
         """The IRI that a bare word or `prefix:name` stands for."""
-        if _ABSOLUTE.fullmatch(text) and text.partition(":")[0] not in self.prefixes:
+        if _ABSOLUTE.match(text) and text.partition(":")[0] not in self.prefixes:
             return self.iri(text)
         if found := _PREFIXED.fullmatch(text):
             prefix = found[1] or ""
+            if prefix == "_":
+                raise Misread(f"{text} names a blank node", "write a ?variable, which matches any node")
             if prefix not in self.prefixes:
                 known = sorted(name for name in self.prefixes if name)
                 otherwise = f"known prefixes are {', '.join(known)}; a full IRI is written <{prefix}:...>"
@@ -111,7 +113,9 @@ def _unescape(found: re.Match[str], quote: str) -> str:
     if short or long:
         code = int(short or long, 16)
         if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-            raise Misread(f"{found[0]} is not a character", "characters end at \\U0010FFFF, without D800 to DFFF")
+            raise Misread(
+                f"{found[0]} is not a character", "characters end at \\U0010FFFF, without D800 to DFFF"
+            )
         return chr(code)
     return quote if found[0][0] == quote else found[0]
 
@@ -139,5 +143,5 @@ def expression_fault(expression: str) -> str | None:
         re2.compile(expression, _re2_options())
     except re2.error as error:
         reason = error.args[0]
-        return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        return (reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason))[:100]
     return None

@@ -73,7 +73,9 @@ def parameters(query: Query) -> tuple[str, ...]:
 def _rebuilt(condition: Condition, replace: Replace) -> Condition:
     """`condition` with `replace` applied to every place where a constant can stand, from left to right."""
     if isinstance(condition, TriplePattern):
-        return TriplePattern(replace(condition.subject), replace(condition.property), replace(condition.object))
+        return TriplePattern(
+            replace(condition.subject), replace(condition.property), replace(condition.object)
+        )
     if isinstance(condition, And | Or):
         return type(condition)(tuple([_rebuilt(part, replace) for part in condition.parts]))
     if isinstance(condition, Not):
@@ -83,7 +85,9 @@ def _rebuilt(condition: Condition, replace: Replace) -> Condition:
     if isinstance(condition, Between):
         return Between(condition.operand, replace(condition.low), replace(condition.high))
     if isinstance(condition, OneOf):
-        return OneOf(condition.operand, tuple([replace(option) for option in condition.options]), condition.negated)
+        return OneOf(
+            condition.operand, tuple([replace(option) for option in condition.options]), condition.negated
+        )
     if isinstance(condition, IsA):
         return IsA(condition.operand, condition.op, replace(condition.cls))
     if isinstance(condition, TextTest) and not _is_expression(condition):
@@ -101,12 +105,16 @@ def _check_places(condition: Condition) -> None:
         if isinstance(leaf, TriplePattern):
             for role, node in (("subject", leaf.subject), ("property", leaf.property)):
                 if isinstance(node, Literal):
-                    raise SubscriptionError(f"{node.text!r} is given for the {role} of a triple; it has to be an IRI")
+                    raise SubscriptionError(
+                        f"{node.text!r} is given for the {role} of a triple; it has to be an IRI"
+                    )
         elif isinstance(leaf, IsA) and isinstance(leaf.cls, Literal):
             raise SubscriptionError(f"{leaf.cls.text!r} is given for a class; it has to be an IRI")
         elif isinstance(leaf, TextTest) and isinstance(leaf.pattern, Iri | Literal):
             pattern = leaf.pattern
             if isinstance(pattern, Iri) or pattern.datatype or pattern.language:
-                raise SubscriptionError(f"{ntriples(pattern)} is given for a {leaf.op}; it has to be a plain text")
+                raise SubscriptionError(
+                    f"{ntriples(pattern)} is given for a {leaf.op}; it has to be a plain text"
+                )
             if leaf.op == "MATCHES" and (reason := expression_fault(pattern.text)):
                 raise SubscriptionError(f"{pattern.text!r} is not a regular expression; RE2 says: {reason}")

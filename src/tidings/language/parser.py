@@ -24,6 +24,7 @@ from tidings.language.query import And, Condition, Not, Or, Query, TriplePattern
 from tidings.language.sparql import SparqlBuilder
 from tidings.language.tokens import DEFINITIONS, NAME, QUOTED_NAME, VARIABLE
 
+MAX_LENGTH = 1_000_000
 MAX_NESTING = 100
 # Of our own language is what opens with a parenthesis, NOT, EXISTS, or a name or variable before a comparison.
 _OWN = (
@@ -47,6 +48,11 @@ def parse(text: str, prefixes: Mapping[str, str] | None = None) -> Query:
 
 def read(text: str, lexicon: Lexicon) -> Query:
     """The same, for a caller who reads many texts and keeps the lexicon."""
+    if len(text) > MAX_LENGTH:
+        advice = (
+            f"at most {MAX_LENGTH:,} are read; $parameters and a table make many subscriptions of one text"
+        )
+        raise error_at(text, MAX_LENGTH, f"the text has {len(text):,} characters", advice)
     _check_characters(text)
     _check_parentheses(text)
     lark, builder = _parser("sparql" if _SPARQL.match(text) else "grammar")
@@ -55,8 +61,8 @@ def read(text: str, lexicon: Lexicon) -> Query:
         builder.text, builder.lexicon = text, lexicon
         try:
             query: Query = lark.parse(text)  # type: ignore[assignment]
-        except UnexpectedInput:
-            raise _syntax_error(lark, text) from None
+        except UnexpectedInput as error:
+            raise _syntax_error(text, error) from None
         _check_tree(query, text, lark)
         return query
 
@@ -69,7 +75,7 @@ def _parser(grammar: str) -> tuple[Lark, Builder]:
         rules + DEFINITIONS,
         parser="lalr",
         lexer="contextual",
-        transformer=builder,  # type: ignore[arg-type]
+        transformer=builder,
         maybe_placeholders=False,
     )
     return lark, builder
@@ -115,7 +121,9 @@ def _check_tree(query: Query, text: str, lark: Lark) -> None:
             if negated:
                 offset = next(islice(_triple_places(lark, text), triples, None))
                 what = "a triple cannot stand under NOT"
-                raise error_at(text, offset, what, "negate a condition on a variable instead, as in NOT ?x = 5")
+                raise error_at(
+                    text, offset, what, "negate a condition on a variable instead, as in NOT ?x = 5"
+                )
             triples += 1
             for term in (node.subject, node.property, node.object):
                 if isinstance(term, Variable):
@@ -140,7 +148,10 @@ def _unbound(variable: Variable, bound: set[Variable], text: str, lark: Lark) ->
     known = sorted(f"?{name.name}" for name in bound)
     otherwise = f"the triples have {', '.join(known)}" if known else "the triples have no variables"
     return error_at(
-        text, token.start_pos or 0, f"variable {written} is in no triple", did_you_mean(written, known, otherwise)
+        text,
+        token.start_pos or 0,
+        f"variable {written} is in no triple",
+        did_you_mean(written, known, otherwise),
     )
 
 
@@ -155,15 +166,8 @@ def _tokens(lark: Lark, text: str) -> Iterator[Token]:
     return iter(lark.parse_interactive(text).exhaust_lexer())
 
 
-def _syntax_error(lark: Lark, text: str) -> SubscriptionError:
-    """The error of a text that does not parse, read again up to the fault to learn what could follow."""
-    reading = lark.parse_interactive(text)
-    try:
-        reading.exhaust_lexer()
-        reading.feed_eof()
-    except UnexpectedInput as error:
-        token = getattr(error, "token", None)
-        at_end = token is not None and token.type == "$END"
-        offset = len(text.rstrip()) if at_end else error.pos_in_stream
-        return syntax_error(text, offset or 0, reading.accepts())
-    raise AssertionError("a text that failed to parse has parsed")
+def _syntax_error(text: str, error: UnexpectedInput) -> SubscriptionError:
+    token = getattr(error, "token", None)
+    at_end = token is not None and token.type == "$END"
+    offset = len(text.rstrip()) if at_end else error.pos_in_stream
+    return syntax_error(text, offset or 0, error.interactive_parser.accepts())  # type: ignore[no-untyped-call]

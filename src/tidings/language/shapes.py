@@ -46,7 +46,7 @@ class Shapes:
     def __init__(self, prefixes: Mapping[str, str] | None = None) -> None:
         self._lexicon = Lexicon(prefixes)
         self._queries: dict[str, Query] = {}
-        self._distinct: dict[Query, Query] = {}
+        self._distinct: dict[tuple[Query, str], Query] = {}
         # Of every token that was split off: its part in the shape, and the text of the constant if it is one.
         self._parts: dict[str | None, str] = {None: ""}
         self._constants: dict[str | None, str] = {}
@@ -80,7 +80,9 @@ class Shapes:
         if len(self._queries) >= _REMEMBERED_SHAPES:
             self._queries.clear()
             self._distinct.clear()
-        shared = self._queries[shape] = self._distinct.setdefault(lifted, lifted)
+        # Texts that differ in blanks or spelling only still share one query, if their constants are of the same kinds.
+        kinds = "".join([_kind(constant) for constant in found])
+        shared = self._queries[shape] = self._distinct.setdefault((lifted, kinds), lifted)
         return shared, constants
 
     def _learn(self, tokens: list[str | None]) -> bool:
@@ -109,15 +111,17 @@ class Shapes:
         spelled = token[1:].strip() if token[0] in "(," else token
         term = self._lexicon.term(spelled)
         if isinstance(term, Iri | Literal):
-            return _kind(term, spelled), term
+            # Bare words are apart: a list after IN takes `ex:a`, but not `a`.
+            bare = isinstance(term, Iri) and not _EXPLICIT.fullmatch(spelled)
+            return "w" if bare else _kind(term), term
         return spelled, None
 
 
-def _kind(constant: Iri | Literal, spelled: str) -> str:
-    """A letter for what the constant compares as; bare words have their own, as they stand in triples only."""
+def _kind(constant: Iri | Literal) -> str:
+    """A letter for what the constant is compared as."""
     if isinstance(constant, Iri):
-        return "i" if _EXPLICIT.fullmatch(spelled) else "w"
-    view = constant_view(constant)
+        return "i"
     if constant.language:
         return "l"
+    view = constant_view(constant)
     return _KINDS.get(view[0], "t") if view is not None else "x"

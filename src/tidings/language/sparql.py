@@ -42,13 +42,20 @@ class SparqlBuilder(Builder):
             elif isinstance(child, list):
                 parts.extend(child)
         if not parts:
-            raise error_at(self.text, self.text.rfind("}"), "the pattern is empty", "write a triple such as ?x a ?type .")
+            raise error_at(
+                self.text, self.text.rfind("}"), "the pattern is empty", "write a triple such as ?x a ?type ."
+            )
         return Query(self.conjunction(parts) if len(parts) > 1 else parts[0], select)
 
     def prefix(self, children: list[Token]) -> None:
         name, iri = children
         if not name.endswith(":") or name.count(":") > 1:
-            raise error_at(self.text, name.start_pos or 0, f"{name!r} is not a prefix", "write PREFIX ex: <http://...>")
+            raise error_at(
+                self.text,
+                name.start_pos or 0,
+                f"{str(name)!r} is not a prefix",
+                "write PREFIX ex: <http://...>",
+            )
         value = self.read(self.lexicon.iri, iri[1:-1], iri.start_pos).value
         self.lexicon = self.lexicon.with_prefix(name[:-1], value)
 
@@ -70,7 +77,7 @@ class SparqlBuilder(Builder):
 
     def negation(self, children: list[Any]) -> Condition:
         bangs, condition = children
-        return _negated(condition) if bangs.count("!") % 2 else condition  # type: ignore[no-any-return]
+        return _negated(condition) if bangs.count("!") % 2 else condition
 
     def regex(self, children: list[Any]) -> TextTest:
         operand, token, *flags = children
@@ -84,7 +91,7 @@ class SparqlBuilder(Builder):
         return TextTest(operand, "MATCHES", Literal(expression))
 
     def contains(self, children: list[Any]) -> TextTest:
-        return TextTest(children[0], "CONTAINS", Literal(self.plain(children[2])))
+        return TextTest(children[1], "CONTAINS", Literal(self.plain(children[2])))
 
     def starts(self, children: list[Any]) -> TextTest:
         return TextTest(children[0], "LIKE", Literal(_like(self.plain(children[1])) + "%"))

@@ -1,0 +1,153 @@
+"""Random query trees, as the language can express them: what parse(to_text(q)) == q is tested on.
+
+Trees are flat (no conjunction in a conjunction), triples never stand under NOT, and every variable of a query with
+triples stands in one of them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from hypothesis import strategies as st
+
+from tidings.language.query import (
+    And,
+    Attribute,
+    Between,
+    Comparison,
+    Condition,
+    Exists,
+    IsA,
+    Not,
+    OneOf,
+    Or,
+    Parameter,
+    Query,
+    TextTest,
+    TriplePattern,
+    Variable,
+    leaves,
+)
+from tidings.terms import XSD, Iri, Literal
+
+NAMES = ("x", "y", "z", "item", "t_1", "é")
+OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
+
+variables = st.sampled_from(NAMES).map(Variable)
+any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+texts = st.one_of(
+    st.sampled_from(["finance", "it's", 'say "hi"', "a\\b", "%_", "", "2005", "(a, b, c)", "\n"]), any_text
+)
+iris = st.builds(
+    lambda start, rest: Iri(start + rest),
+    st.sampled_from(["http://example.org/", "urn:tidings:", "https://é.example/a?b=c#", "mailto:", "x+y.z:"]),
+    st.text(st.sampled_from("abzé09-._~:/?#[]@!$&'()*+,;=%20"), max_size=8),
+)
+numbers = st.one_of(
+    st.integers(-(10**20), 10**20).map(lambda n: Literal(str(n), XSD + "integer")),
+    st.decimals(-1000, 1000, places=2).map(lambda d: Literal(str(d), XSD + "decimal")),
+    st.sampled_from(["1e3", "-2.5E-7", "+.5e1"]).map(lambda text: Literal(text, XSD + "double")),
+    st.sampled_from(["007", "+5", "not a number", ""]).map(lambda text: Literal(text, XSD + "integer")),
+)
+instants = st.one_of(
+    st.dates().map(lambda day: Literal(day.isoformat(), XSD + "date")),
+    st.datetimes().map(lambda moment: Literal(moment.isoformat() + "Z", XSD + "dateTime")),
+    st.sampled_from(["2004-02-30", "yesterday"]).map(lambda text: Literal(text, XSD + "date")),
+)
+plain_literals = texts.map(Literal)
+literals = st.one_of(
+    plain_literals,
+    numbers,
+    instants,
+    st.sampled_from(["true", "false", "1", "maybe"]).map(lambda text: Literal(text, XSD + "boolean")),
+    st.builds(Literal, texts, st.none(), st.sampled_from(["en", "de-at", "zh-hans-cn"])),
+    st.builds(Literal, texts, iris.map(lambda iri: iri.value)),
+)
+constants = st.one_of(iris, literals)
+parameters = st.sampled_from(["low", "0", "name_1"]).map(Parameter)
+attributes = st.one_of(
+    st.sampled_from(
+        ["topic", "age", "user.age", "user-agent", "not", "EXISTS", "true", "from", "a b", "`", "2x", "ü"]
+    ),
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8),
+).map(Attribute)
+
+
+def places(values: st.SearchStrategy[object], *, templates: bool) -> st.SearchStrategy[object]:
+    """What can stand where a constant stands: in a template, a parameter too."""
+    return st.one_of(values, parameters) if templates else values
+
+
+@cache
+def triples(*, templates: bool = False) -> st.SearchStrategy[TriplePattern]:
+    nodes = st.one_of(variables, places(iris, templates=templates))
+    return st.builds(TriplePattern, nodes, nodes, st.one_of(nodes, literals))
+
+
+@cache
+def constraints(*, templates: bool = False) -> st.SearchStrategy[Condition]:
+    """Leaves that are no triples."""
+    operands = st.one_of(variables, attributes)
+    values = places(constants, templates=templates)
+    plain = places(plain_literals, templates=templates)
+    expressions = st.sampled_from(["^a+$", "(?i)hello", r"\bword\b", "it's"]).map(Literal)
+    return st.one_of(
+        st.builds(Comparison, operands, st.sampled_from(OPERATORS), st.one_of(values, operands)),
+        st.builds(Between, operands, values, values),
+        st.builds(OneOf, operands, st.lists(values, min_size=1, max_size=4).map(tuple), st.booleans()),
+        st.builds(TextTest, operands, st.sampled_from(["LIKE", "CONTAINS"]), plain),
+        st.builds(TextTest, operands, st.just("MATCHES"), expressions),
+        st.builds(IsA, variables, st.sampled_from(["<=", ">=", "="]), places(iris, templates=templates)),
+        st.builds(Exists, attributes),
+    )
+
+
+def _joined(kind: type[And] | type[Or], parts: list[Condition]) -> Condition:
+    flat: list[Condition] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, kind) else (part,))
+    return kind(tuple(flat))
+
+
+@cache
+def conditions(*, templates: bool = False) -> st.SearchStrategy[Condition]:
+    def negatable(inner: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
+        some = st.lists(inner, min_size=2, max_size=3)
+        return st.one_of(
+            some.map(lambda parts: _joined(And, parts)), some.map(lambda parts: _joined(Or, parts))
+        )
+
+    values_only = st.recursive(
+        constraints(templates=templates),
+        lambda inner: st.one_of(negatable(inner), inner.map(Not)),
+        max_leaves=4,
+    )
+    return st.recursive(st.one_of(triples(templates=templates), values_only), negatable, max_leaves=6)
+
+
+@st.composite
+def queries(draw: st.DrawFn, *, templates: bool = False) -> Query:
+    where = draw(conditions(templates=templates))
+    found = list(leaves(where))
+    if any(isinstance(leaf, TriplePattern) for leaf in found):
+        used = {name for name in NAMES if f"Variable(name={name!r})" in repr(where)}
+        bound = {
+            node.name
+            for leaf in found
+            if isinstance(leaf, TriplePattern)
+            for node in (leaf.subject, leaf.property, leaf.object)
+            if isinstance(node, Variable)
+        }
+        missing = sorted(used - bound)
+        binding = [TriplePattern(Variable(name), Iri("urn:tidings:p"), Variable(name)) for name in missing]
+        where = _joined(And, [*binding, where]) if binding else where
+        names = sorted(used)
+    else:
+        names = list(NAMES)
+    select = (
+        draw(st.none() | st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+        if names
+        else None
+    )
+    stream = draw(st.none() | st.sampled_from(["Publications", "where", "my stream"]))
+    return Query(where, tuple(map(Variable, select)) if select else None, stream)

@@ -1,0 +1,137 @@
+"""Properties of parsing and printing, and texts made to break a parser."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.language.strategies import queries
+from tidings.errors import SubscriptionError
+from tidings.language.parser import parse
+from tidings.language.printer import to_text
+from tidings.language.query import And, Attribute, Comparison, IsA, Query, TriplePattern, Variable
+from tidings.terms import XSD, Iri, Literal
+
+
+@settings(max_examples=300)
+@given(queries(templates=True))
+def test_what_is_printed_parses_to_the_same_query(query: Query) -> None:
+    assert parse(to_text(query)) == query
+
+
+WORDS = (
+    "SELECT FROM WHERE AND OR NOT SUCHTHAT BETWEEN IN LIKE CONTAINS MATCHES ISA EXISTS PREFIX FILTER REGEX ?x ?y a topic "
+    "'t' \"t\"@en 5 2.5 2004-01-31 true <urn:a> dc:title :x $p `q` ( ) { } , . ; = != < <= > >= && || ! * (?x,p,?y) (a,b,1)"
+).split()
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join) | st.text(max_size=40))
+def test_any_text_is_a_query_or_a_placed_error(text: str) -> None:
+    try:
+        query = parse(text)
+    except SubscriptionError as error:
+        assert error.line is not None
+        assert error.column is not None
+        lines = (text + " ").split("\n")
+        assert 1 <= error.line <= len(lines)
+        assert 1 <= error.column <= len(lines[error.line - 1]) + 1
+    else:
+        assert parse(to_text(query)) == query
+
+
+@settings(max_examples=150)
+@given(queries(), st.randoms(use_true_random=False))
+def test_damaged_texts_never_break_the_parser(query: Query, rng: random.Random) -> None:
+    text = to_text(query)
+    start = rng.randrange(len(text))
+    try:
+        parse(text[:start] + text[start + rng.randrange(1, 4) :])
+    except SubscriptionError as error:
+        assert error.line is not None
+
+
+MEGABYTE = 999_900
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WHERE " + "(" * 10_000 + "a = 1" + ")" * 10_000,
+        "WHERE " + "(" * MEGABYTE,
+        "WHERE " + "NOT " * 50_000 + "a = 1",
+        "WHERE " + "NOT (" * 5_000 + "a = 1" + ")" * 5_000,
+        "WHERE " + "(a = 1 OR (b = 1 AND " * 5_000 + "c = 1" + "))" * 5_000,
+        "WHERE a = '" + "x" * MEGABYTE,
+        "WHERE a = '" + "\\" * MEGABYTE,
+        "WHERE (" + " " * MEGABYTE,
+        "WHERE (a," + "b" * MEGABYTE,
+        "WHERE " + "(a, b" * (MEGABYTE // 5),
+        "WHERE " + "a." * (MEGABYTE // 2),
+        "WHERE a = " + "x:" * (MEGABYTE // 2) + "!",
+        "WHERE a = " + "5" * MEGABYTE + "x",
+        "<" * MEGABYTE,
+        "'" * MEGABYTE,
+        "SELECT " + "?x " * 50_000,
+        "WHERE a = '" + "x" * 1_000_000 + "'",
+        "SELECT * WHERE { ?x a ?y FILTER(" + "!" * MEGABYTE + ") }",
+        "SELECT * WHERE { ?x a ?y FILTER(" + "!(" * 10_000 + "?x = 1" + ")" * 10_000 + ") }",
+        "SELECT * WHERE { ?x a ?y FILTER(" + "(?x = 1 && !(?y = 2 || " * 5_000,
+        "WHERE a MATCHES '" + "(" * 100_000 + "'",
+        "WHERE a MATCHES '" + "(x{1000}){1000}" + "'",
+    ],
+    ids=lambda text: text[:20] + "..." + text[-10:],
+)
+def test_hostile_texts_get_a_sentence_in_time(text: str) -> None:
+    started = time.perf_counter()
+    with pytest.raises(SubscriptionError) as caught:
+        parse(text)
+    assert len(str(caught.value)) < 1_000
+    assert time.perf_counter() - started < 5
+
+
+def test_a_long_text_of_many_conditions_works() -> None:
+    triples = ", ".join(f"(?x, p{i}, n{i})" for i in range(30_000))
+    query = parse(f"WHERE {triples} AND ?x ISA Sport")
+    assert isinstance(query.where, And)
+    assert len(query.where.parts) == 30_001
+    options = ", ".join(str(i) for i in range(100_000))
+    assert len(parse(f"WHERE a IN ({options})").where.options) == 100_000  # type: ignore[union-attr]
+
+
+def test_redundant_parentheses_are_free() -> None:
+    assert parse("WHERE " + "(" * 99 + "a = 1" + ")" * 99) == parse("WHERE a = 1")
+
+
+def test_prefixes_of_the_user_lie_over_the_well_known_ones() -> None:
+    query = parse("WHERE (p, dc:title, my:x)", {"": "http://d/", "dc": "http://dc/", "my": "http://my/"})
+    assert query.where == TriplePattern(Iri("http://d/p"), Iri("http://dc/title"), Iri("http://my/x"))
+
+
+def test_a_sparql_prefix_ends_with_its_text() -> None:
+    assert parse("PREFIX k: <http://k/> SELECT * { ?x k:a k:b }").where == TriplePattern(
+        Variable("x"), Iri("http://k/a"), Iri("http://k/b")
+    )
+    with pytest.raises(SubscriptionError, match="unknown prefix 'k' at 1:12"):
+        parse("WHERE (?x, k:a, k:b)")
+
+
+def test_bare_words_mean_what_their_place_says() -> None:
+    query = parse("WHERE (Sport, p, ?x) AND ?x ISA Sport AND Sport = 5")
+    sport = Iri("urn:tidings:Sport")
+    assert query.where == And(
+        (
+            TriplePattern(sport, Iri("urn:tidings:p"), Variable("x")),
+            IsA(Variable("x"), "<=", sport),
+            Comparison(Attribute("Sport"), "=", Literal("5", XSD + "integer")),
+        )
+    )
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(SubscriptionError, match="half a character at 1:12"):
+        parse("WHERE a = '\ud800'")
