@@ -1,0 +1,176 @@
+"""The one fetcher of feeds: asks each address politely when it is due, and appends the items that are new.
+
+Everything it knows about a feed is in a `FeedStates` file, so that a restart asks no more often and delivers
+nothing twice. Items are appended before they are remembered: a crash in between repeats some, with the same
+ids, and loses none. A feed's trouble is that feed's state and never another's.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import SimpleQueue
+from urllib.parse import urlsplit
+
+import httpx
+
+from tidings.documents import MAX_BYTES
+from tidings.errors import EventError, TidingsError
+from tidings.event import Event
+from tidings.feeds.http import Answer, get
+from tidings.feeds.read import read
+from tidings.feeds.states import Feed, FeedStates
+
+INTERVAL = 15 * 60.0  # seconds from one look at a feed to the next
+HOST_INTERVAL = 2.0  # from one request to a host to the next
+LONGEST = 24 * 60 * 60.0
+HOSTS_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class FeedResult:
+    """What came of one look at a feed: status is "ok", "unchanged", "error" or "gone"."""
+
+    url: str
+    status: str
+    events: int = 0  # the new ones
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    feed: Feed
+    answer: Answer
+    events: list[Event]
+
+
+class Fetcher:
+    """Follows feeds; call `fetch_due` whenever `due_in` says so. One thread may use a fetcher at a time."""
+
+    def __init__(
+        self,
+        append: Callable[[list[Event]], None],
+        state_path: str | Path,
+        client: httpx.Client | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+        interval: float = INTERVAL,
+        host_interval: float = HOST_INTERVAL,
+        max_bytes: int = MAX_BYTES,
+        seed: int | None = None,
+    ) -> None:
+        self._append = append
+        self._states = FeedStates(state_path)
+        self._client = client or httpx.Client(timeout=20)
+        self._clock = clock
+        self._sleep = sleep
+        self._interval = interval
+        self._host_interval = host_interval
+        self._max_bytes = max_bytes
+        self._random = random.Random(seed)
+        self._asked: dict[str, float] = {}  # host -> when its last request was sent
+
+    def follow(self, urls: Iterable[str]) -> None:
+        """From now on these feeds and no others. What is known about a feed is kept for when it comes back."""
+        urls = list(dict.fromkeys(urls))
+        for url in urls:
+            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+                raise TidingsError(
+                    f"{url!r} is not the address of a feed; it starts with http:// or https://"
+                )
+        self._states.follow(urls, self._clock())
+
+    def feeds(self) -> list[Feed]:
+        """The followed feeds and how they are."""
+        return self._states.followed()
+
+    def due_in(self) -> float | None:
+        """Seconds until a feed is due, 0 if one is; None if there is none to wait for."""
+        due = [feed.due for feed in self.feeds() if not feed.gone]
+        return max(0.0, min(due) - self._clock()) if due else None
+
+    def fetch_due(self) -> list[FeedResult]:
+        """Looks at every feed that is due; hosts side by side, the feeds of one host one after the other."""
+        now = self._clock()
+        hosts: dict[str, list[Feed]] = {}
+        for feed in self.feeds():
+            if not feed.gone and feed.due <= now:
+                hosts.setdefault(urlsplit(feed.address).netloc, []).append(feed)
+        looks: SimpleQueue[_Look | BaseException] = SimpleQueue()
+        gate = threading.Semaphore(HOSTS_AT_ONCE)
+        for feeds in hosts.values():
+            threading.Thread(target=self._look_at, args=(feeds, looks, gate), daemon=True).start()
+        results = []
+        for _ in range(sum(map(len, hosts.values()))):
+            look = looks.get()
+            if isinstance(look, BaseException):
+                raise look
+            results.append(self._settle(look))
+        return results
+
+    def close(self) -> None:
+        self._states.close()
+        self._client.close()
+
+    def __enter__(self) -> Fetcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _look_at(
+        self, feeds: list[Feed], looks: SimpleQueue[_Look | BaseException], gate: threading.Semaphore
+    ) -> None:
+        """Runs in a thread of its own, for one host: asks and reads, and leaves the rest to `_settle`."""
+        host = urlsplit(feeds[0].address).netloc
+        with gate:
+            for feed in feeds:
+                try:
+                    wait = self._asked.get(host, -LONGEST) + self._host_interval - self._clock()
+                    if wait > 0:
+                        self._sleep(wait)
+                    self._asked[host] = self._clock()
+                    looks.put(self._look(feed))
+                except BaseException as error:  # whatever it is, the caller must hear of it rather than wait
+                    looks.put(error)
+                    return
+
+    def _look(self, feed: Feed) -> _Look:
+        answer = get(self._client, feed.address, feed.etag, feed.modified, self._max_bytes)
+        if answer.status != "ok":
+            return _Look(feed, answer, [])
+        try:
+            return _Look(feed, answer, read(answer.body, feed.url, answer.content_type, self._max_bytes))
+        except EventError as error:
+            return _Look(feed, replace(answer, status="error", error=str(error)), [])
+
+    def _settle(self, look: _Look) -> FeedResult:
+        """Appends what is new, then writes down how the feed is."""
+        feed, answer, now = look.feed, look.answer, self._clock()
+        new: list[Event] = []
+        if answer.status in ("ok", "unchanged"):
+            known = self._states.known(feed.url, [event.id for event in look.events])
+            new = list({event.id: event for event in look.events if event.id not in known}.values())
+            if new:
+                self._append(new)
+            feed = replace(
+                feed, address=answer.address, due=now + self._interval, failures=0, error=None, fetched=now
+            )
+            if answer.status == "ok":
+                feed = replace(feed, etag=answer.etag, modified=answer.modified)
+        else:
+            failures = feed.failures + 1
+            feed = replace(feed, failures=failures, error=answer.error, gone=answer.status == "gone")
+            feed = replace(feed, due=now + (answer.retry_after or self._back_off(failures)))
+        self._states.save(feed, [event.id for event in look.events], now)
+        return FeedResult(feed.url, answer.status, len(new), answer.error)
+
+    def _back_off(self, failures: int) -> float:
+        """Twice as long after every failure, up to a day, and never all feeds at the same moment."""
+        delay = min(self._interval * 2.0 ** min(failures, 32), LONGEST)
+        return delay * self._random.uniform(0.75, 1.0)

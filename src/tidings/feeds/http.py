@@ -1,0 +1,126 @@
+"""One conditional GET of one document: bounded in size and time, redirects followed, whatever happens an answer.
+
+Compressed bodies are unpacked here, piece by piece, because a kilobyte can unpack to a megabyte: the limit counts
+what comes out.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+
+MAX_SECONDS = 120.0  # for one document, however slowly it trickles
+MAX_REDIRECTS = 5
+LONGEST_WAIT = 24 * 60 * 60.0
+
+_HEADERS = {
+    "User-Agent": "tidings/0.1 (feed reader)",
+    "Accept": "application/atom+xml, application/rss+xml, application/rdf+xml, application/feed+json,"
+    " application/xml;q=0.9, application/json;q=0.9, */*;q=0.5",
+    "Accept-Encoding": "gzip, deflate",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`status` is "ok", "unchanged", "gone" or "error"; `address` is where to ask next time."""
+
+    status: str
+    address: str
+    body: bytes = b""
+    content_type: str | None = None
+    etag: str | None = None
+    modified: str | None = None
+    error: str | None = None
+    retry_after: float | None = None  # seconds, if the server said so
+
+
+class _Refused(Exception):
+    """The document is not wanted; the text says why."""
+
+
+def get(client: httpx.Client, address: str, etag: str | None, modified: str | None, max_bytes: int) -> Answer:
+    """Asks for the document at `address`, unless it is still the one with this ETag or Last-Modified."""
+    headers = dict(_HEADERS)
+    if etag:
+        headers["If-None-Match"] = etag
+    if modified:
+        headers["If-Modified-Since"] = modified
+    here = lasting = address
+    permanent = True
+    deadline = time.monotonic() + MAX_SECONDS
+    try:
+        for _ in range(MAX_REDIRECTS + 1):
+            with client.stream("GET", here, headers=headers, follow_redirects=False) as response:
+                target = response.headers.get("Location")
+                if response.status_code not in (301, 302, 303, 307, 308) or not target:
+                    return _answer(response, lasting, max_bytes, deadline)
+                permanent = permanent and response.status_code in (301, 308)
+                here = urljoin(here, target)
+                if urlsplit(here).scheme not in ("http", "https"):
+                    raise _Refused(f"redirected to {here[:200]!r}, which is not an address on the web")
+                lasting = here if permanent else lasting
+        raise _Refused(f"more than {MAX_REDIRECTS} redirects")
+    except (httpx.HTTPError, httpx.InvalidURL, _Refused, ValueError) as error:
+        what = str(error) or type(error).__name__
+        return Answer("error", address, error=f"{address}: {what}")
+
+
+def _answer(response: httpx.Response, address: str, max_bytes: int, deadline: float) -> Answer:
+    code = response.status_code
+    if code == 304:
+        return Answer("unchanged", address)
+    if code == 410:
+        return Answer("gone", address, error=f"{address}: the feed is gone for good (410)")
+    if code != 200:
+        error = f"{address}: the server answered {code} {response.reason_phrase}".rstrip()
+        return Answer("error", address, error=error, retry_after=_retry_after(response))
+    body = bytearray()
+    for piece in _unpacked(response, max_bytes, deadline):
+        body += piece
+        if len(body) > max_bytes:
+            raise _Refused(f"the document has more than {max_bytes:,} bytes")
+    headers = response.headers
+    answer = Answer("ok", address, bytes(body), headers.get("Content-Type"))
+    return replace(answer, etag=headers.get("ETag"), modified=headers.get("Last-Modified"))
+
+
+def _unpacked(response: httpx.Response, max_bytes: int, deadline: float) -> Iterator[bytes]:
+    coding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if coding not in ("identity", "", "gzip", "x-gzip", "deflate"):
+        raise _Refused(f"the document is packed as {coding[:40]!r}, which was not asked for")
+    unpacker = None if coding in ("identity", "") else _unpacker(coding)
+    for piece in response.iter_raw(65536):
+        if time.monotonic() > deadline:
+            raise _Refused(f"the document took longer than {MAX_SECONDS:.0f} seconds")
+        if unpacker is None:
+            yield piece
+            continue
+        try:
+            yield unpacker.decompress(piece, max_bytes + 1)
+        except zlib.error as error:
+            raise _Refused(f"the document is not proper {coding}: {error}") from None
+    if unpacker is not None and not unpacker.eof:
+        raise _Refused("the document was cut off")
+
+
+def _unpacker(coding: str) -> zlib._Decompress:
+    return zlib.decompressobj(zlib.MAX_WBITS if coding == "deflate" else zlib.MAX_WBITS | 16)
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    said = response.headers.get("Retry-After", "").strip()
+    if said.isdecimal():
+        seconds = float(said[:9])
+    else:
+        try:
+            seconds = parsedate_to_datetime(said).timestamp() - time.time()
+        except (ValueError, TypeError, IndexError, OverflowError):
+            return None
+    return min(max(seconds, 1.0), LONGEST_WAIT)

@@ -1,0 +1,121 @@
+"""RSS 1.0 and 0.90: RDF already. An event takes the item's part of the graph, extension modules and all.
+
+The part of an item is what can be reached from it without passing another item or a channel. A few things are
+said once more in the common form: dates are typed, members of a container are also values of the property
+that has the container, a subject with an rdf:value is also that text.
+"""
+
+from __future__ import annotations
+
+import pyoxigraph as ox
+
+from tidings.event import Event
+from tidings.feeds import rss
+from tidings.feeds.elements import Element
+from tidings.feeds.facts import DATES, DC, RSS, Facts, Node, Value, dated, event, iri, name
+from tidings.terms import RDF
+
+_OLD = ("http://my.netscape.com/rdf/simple/0.9/", "http://channel.netscape.com/rdf/simple/0.9/")
+_TYPE = ox.NamedNode(RDF + "type")
+_ITEM, _CHANNEL, _ITEMS = (ox.NamedNode(RSS + word) for word in ("item", "channel", "items"))
+_CONTAINERS = frozenset(ox.NamedNode(RDF + kind) for kind in ("Bag", "Seq", "Alt"))
+_MEMBER = RDF + "_"
+
+Said = tuple[Node, ox.NamedNode, Value]
+Graph = dict[Value, list[Said]]  # by subject
+
+
+def items(document: bytes, root: Element, source: str) -> list[Event]:
+    base = iri(source)
+    try:
+        graph = _graph(document, base.value if base else None)
+    except (SyntaxError, ValueError):
+        return rss.items(root, source)  # as a document, not as a graph: less is kept, but no item is lost
+    nodes = _typed(graph, _ITEM)
+    channels = _typed(graph, _CHANNEL)
+    if not nodes or not channels:
+        return rss.items(root, source)
+    apart: frozenset[Value] = frozenset([*nodes, *channels])
+    channel = _part(channels[0], "channel", graph, apart)
+    return [_event(node, channel, graph, apart, source) for node in nodes]
+
+
+def _event(node: Node, channel: Facts, graph: Graph, apart: frozenset[Value], source: str) -> Event:
+    facts = _part(node, "item", graph, apart)
+    if not facts.values(RSS + "link") and isinstance(node, ox.NamedNode):
+        facts.text(RSS + "link", node.value)
+    if not facts.values(DC + "language"):
+        facts.text(DC + "language", channel.first(DC + "language"))
+    return event(facts, channel, facts.node.value, source or channel.node.value)
+
+
+def _graph(document: bytes, base: str | None) -> Graph:
+    """The triples by subject, in RSS 1.0's names and with typed dates."""
+    graph: Graph = {}
+    for quad in ox.parse(document, format=ox.RdfFormat.RDF_XML, base_iri=base):
+        subject, predicate, value = quad.subject, _modern(quad.predicate), quad.object
+        if isinstance(subject, ox.Triple) or isinstance(value, ox.Triple):
+            continue
+        if predicate == _TYPE and isinstance(value, ox.NamedNode):
+            value = _modern(value)
+        elif predicate.value in DATES and isinstance(value, ox.Literal):
+            value = dated(value.value)
+        graph.setdefault(subject, []).append((subject, predicate, value))
+    return graph
+
+
+def _modern(node: ox.NamedNode) -> ox.NamedNode:
+    for old in _OLD:
+        if node.value.startswith(old):
+            return ox.NamedNode(RSS + node.value[len(old) :])
+    return node
+
+
+def _typed(graph: Graph, kind: ox.NamedNode) -> list[Node]:
+    return [said[0][0] for said in graph.values() if any(p == _TYPE and o == kind for _, p, o in said)]
+
+
+def _part(node: Node, kind: str, graph: Graph, apart: frozenset[Value]) -> Facts:
+    """All that is said about `node`, and about what it leads to.
+
+    Blank nodes are numbered as they are reached, so that reading the item again gives the same triples.
+    """
+    facts = Facts(_named(node, kind, graph), kind)
+    names: dict[Node, Node] = {node: facts.node}
+
+    def stable(term: Node) -> Node:
+        if isinstance(term, ox.BlankNode):
+            return names.setdefault(term, ox.BlankNode(f"{kind}{len(names)}"))
+        return term
+
+    reached, waiting = {node}, [node]
+    while waiting:
+        for subject, predicate, value in graph.get(waiting.pop(0), ()):
+            if predicate == _ITEMS:
+                continue  # the channel's list of all items; an event tells of its own
+            for told in (value, *_shortcuts(predicate, value, graph)):
+                known = told if isinstance(told, ox.Literal) else stable(told)
+                facts.extend([ox.Triple(stable(subject), predicate, known)])
+            if isinstance(value, Node) and value in graph and value not in reached and value not in apart:
+                reached.add(value)
+                waiting.append(value)
+    return facts
+
+
+def _named(node: Node, kind: str, graph: Graph) -> ox.NamedNode:
+    """The node itself, or a name for one without an address, by what identifies it."""
+    if isinstance(node, ox.NamedNode):
+        return node
+    words = {p.value: o.value for _, p, o in graph[node] if isinstance(o, ox.Literal)}
+    link = words.get(RSS + "link", "")
+    return iri(link) or name(kind, link, words.get(RSS + "title", ""))
+
+
+def _shortcuts(predicate: ox.NamedNode, value: Value, graph: Graph) -> list[Value]:
+    """Values said in one step: a container's members, the text of a structured subject."""
+    about = graph.get(value, [])
+    if any(p == _TYPE and o in _CONTAINERS for _, p, o in about):
+        return [o for _, p, o in about if p.value.startswith(_MEMBER)]
+    if predicate.value == DC + "subject":
+        return [o for _, p, o in about if p.value == RDF + "value"]
+    return []

@@ -1,0 +1,94 @@
+"""What is known about each followed feed, in one SQLite file: when it is due, what it last said, its error.
+
+A feed's row and the ids of its items change in one transaction. Ids are remembered as long as the feed shows
+them, and beyond that up to `REMEMBERED` of them, the latest.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+
+from tidings.errors import TidingsError
+
+REMEMBERED = 2000
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS feeds (
+    url TEXT PRIMARY KEY, address TEXT NOT NULL, etag TEXT, modified TEXT, due REAL NOT NULL,
+    failures INTEGER NOT NULL, error TEXT, gone INTEGER NOT NULL, fetched REAL, followed INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS items (
+    url TEXT NOT NULL, id TEXT NOT NULL, shown REAL NOT NULL, PRIMARY KEY (url, id)
+) WITHOUT ROWID;
+"""
+_COLUMNS = "url, address, etag, modified, due, failures, error, gone, fetched"
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """One followed feed. `address` is where it permanently moved to; times are seconds since 1970."""
+
+    url: str
+    address: str
+    etag: str | None
+    modified: str | None
+    due: float
+    failures: int = 0  # in a row
+    error: str | None = None  # of the last look, one sentence
+    gone: bool = False  # the server said that it will not come back
+    fetched: float | None = None  # when it was last read without an error
+
+
+class FeedStates:
+    def __init__(self, path: str | Path) -> None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._db = sqlite3.connect(path, timeout=30)
+            self._db.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise TidingsError(
+                f"{path} does not hold the states of feeds: {error}; name another file"
+            ) from None
+
+    def close(self) -> None:
+        self._db.close()
+
+    def follow(self, urls: Sequence[str], now: float) -> None:
+        """Exactly these are followed; one that was not before is due at once, and no longer gone."""
+        with self._db:
+            before = {url for (url,) in self._db.execute("SELECT url FROM feeds WHERE followed")}
+            self._db.execute("UPDATE feeds SET followed = 0")
+            for url in urls:
+                self._db.execute(
+                    "INSERT INTO feeds VALUES (?, ?, NULL, NULL, ?, 0, NULL, 0, NULL, 1)"
+                    " ON CONFLICT (url) DO UPDATE SET followed = 1",
+                    (url, url, now),
+                )
+                if url not in before:
+                    self._db.execute("UPDATE feeds SET due = ?, gone = 0 WHERE url = ?", (now, url))
+
+    def followed(self) -> list[Feed]:
+        rows = self._db.execute(f"SELECT {_COLUMNS} FROM feeds WHERE followed ORDER BY rowid")
+        return [replace(feed, gone=bool(feed.gone)) for feed in (Feed(*row) for row in rows)]
+
+    def known(self, url: str, ids: Iterable[str]) -> set[str]:
+        """Those of `ids` that the feed has shown before."""
+        found = (self._db.execute("SELECT id FROM items WHERE url = ? AND id = ?", (url, id)) for id in ids)
+        return {row[0] for rows in found for row in rows}
+
+    def save(self, feed: Feed, shown: Iterable[str], now: float) -> None:
+        """The feed's new state, and the items it shows now."""
+        with self._db:
+            values = [*astuple(feed)[1:], feed.url]
+            names = [f"{name} = ?" for name in _COLUMNS.split(", ")[1:]]
+            self._db.execute(f"UPDATE feeds SET {', '.join(names)} WHERE url = ?", values)
+            rows = [(feed.url, id, now) for id in shown]
+            self._db.executemany("INSERT OR REPLACE INTO items VALUES (?, ?, ?)", rows)
+            self._db.execute(
+                "DELETE FROM items WHERE url = ? AND shown < ? AND id NOT IN"
+                " (SELECT id FROM items WHERE url = ? ORDER BY shown DESC LIMIT ?)",
+                (feed.url, now, feed.url, REMEMBERED),
+            )
