@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import TaxonomyError, TidingsError
-from tidings.terms import RDF, RDFS, Iri, Literal, Term, Triple, ntriples, read_graph
+from tidings.terms import RDF, RDFS, XSD, Iri, Literal, Term, Triple, ntriples, read_graph
 
 _OWL = "http://www.w3.org/2002/07/owl#"
 _TYPE, _SUBCLASS, _SUBPROPERTY = RDF + "type", RDFS + "subClassOf", RDFS + "subPropertyOf"
@@ -129,7 +129,7 @@ class Taxonomy:
     def base_classes(self, term: Term, event_types: Iterable[str] = ()) -> tuple[str, ...]:
         """The classes a term is or belongs to: itself, the ones it is typed with, the ones a literal labels."""
         if isinstance(term, Literal):
-            return _union(self.labelled(term.text), event_types)
+            return _union(self._meant(term), event_types)
         iri = term.value if isinstance(term, Iri) else ""
         own = (iri,) if iri in self._classes else ()
         return _union(own + self._types.get(iri, ()), event_types)
@@ -137,10 +137,13 @@ class Taxonomy:
     def direct_classes(self, term: Term, event_types: Iterable[str] = ()) -> tuple[str, ...]:
         """The classes directly above a term: its types, and its parents if it is, or stands for, a class."""
         if isinstance(term, Literal):
-            parents = [parent for cls in self.labelled(term.text) for parent in self._classes[cls]]
+            parents = [parent for cls in self._meant(term) for parent in self._classes[cls]]
             return _union(parents, event_types)
         iri = term.value if isinstance(term, Iri) else ""
         return _union(self._types.get(iri, ()) + self._classes.get(iri, ()), event_types)
+
+    def _meant(self, literal: Literal) -> tuple[str, ...]:
+        return self.labelled(literal.text) if _is_words(literal) else ()
 
     def labelled(self, text: str) -> tuple[str, ...]:
         """The classes that the literal `text` stands for; a class without a label has its local name."""
@@ -235,8 +238,13 @@ def local_name(iri: str) -> str:
 
 def _stands_for(term: Term, cls: str) -> bool:
     if isinstance(term, Literal):
-        return term.text == local_name(cls)
+        return _is_words(term) and term.text == local_name(cls)
     return isinstance(term, Iri) and term.value == cls
+
+
+def _is_words(literal: Literal) -> bool:
+    """Whether a literal is a text, in whatever language: a number or a date stands for no class."""
+    return literal.datatype in (None, XSD + "string")
 
 
 def _union(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:

@@ -60,5 +60,5 @@ class TextTests:
             for _, numbers in self._words.iter(text):
                 found.update(numbers)
         for expressions, numbers in self._expressions:
-            found.update(numbers[i] for i in expressions.Match(text))
+            found.update(numbers[i] for i in expressions.Match(text) or ())
         return sorted(found)
