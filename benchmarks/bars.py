@@ -96,7 +96,7 @@ def same_structure(scale: float) -> Iterator[Bar]:
 def documents(scale: float) -> Iterator[Bar]:
     """Bytes in, notifications out, beside reading the bytes alone."""
     workload = make(scaled(CLUSTER, scale))
-    engine = _loaded(workload)
+    engine = loaded(workload)
     for syntax, media_type, name in (
         ("rdfxml", "application/rdf+xml", "RDF/XML"),
         ("turtle", "text/turtle", "Turtle"),
@@ -163,7 +163,8 @@ def _subscribe_table(template: str, table: object) -> Engine:
     return engine
 
 
-def _loaded(workload: Workload) -> Engine:
+def loaded(workload: Workload) -> Engine:
+    """An engine with all subscriptions of a workload, loaded by shape."""
     engine = Engine()
     for template, table in texts.tables_by_shape(workload):
         engine.subscribe_table(template, table)

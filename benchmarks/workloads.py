@@ -84,11 +84,12 @@ def make(parameters: Parameters) -> Workload:
     """The workload that `parameters` describe."""
     rng = np.random.default_rng(parameters.seed)
     total, matches = parameters.subscriptions, parameters.matches
-    measured = max(1, min(parameters.publications, total // 2 // max(1, matches)))
+    background = max(1, total // 500)
+    measured = max(1, min(parameters.publications, background, total // 2 // max(1, matches)))
     matching = measured * matches
     overlapping = max(0, int(total * parameters.overlap) - matching)
     m = parameters.publication_size[1]
-    graphs, places = _publications(rng, parameters, max(measured, total // 500))
+    graphs, places = _publications(rng, parameters, background)
     home = np.repeat(np.arange(measured), matches)
     structures = _Structures(rng, parameters)
     parts = (
