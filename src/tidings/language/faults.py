@@ -22,6 +22,7 @@ _GROUPS: tuple[tuple[set[str], set[str], str], ...] = (
         {
             "TRIPLE",
             "TRIPLES",
+            "CONJUNCTS",
             "_NOT",
             "_EXISTS",
             "VARIABLE",

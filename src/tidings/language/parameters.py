@@ -8,6 +8,7 @@ no constant here, because it is checked and compiled when the text is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from tidings.errors import SubscriptionError
@@ -30,6 +31,12 @@ from tidings.language.query import (
 from tidings.terms import Iri, Literal, ntriples
 
 Replace = Callable[[Any], Any]
+_CONSTANT = (Iri, Literal)
+
+
+@lru_cache(maxsize=1024)
+def _numbered(number: int) -> Parameter:
+    return Parameter(str(number))
 
 
 def lift(query: Query) -> tuple[Query, tuple[Iri | Literal, ...]]:
@@ -37,10 +44,10 @@ def lift(query: Query) -> tuple[Query, tuple[Iri | Literal, ...]]:
     constants: list[Iri | Literal] = []
 
     def number(term: Any) -> Any:
-        if not isinstance(term, Iri | Literal):
+        if not isinstance(term, _CONSTANT):
             return term
         constants.append(term)
-        return Parameter(str(len(constants) - 1))
+        return _numbered(len(constants) - 1)
 
     lifted = Query(_rebuilt(query.where, number), query.select, query.stream)
     return lifted, tuple(constants)

@@ -112,7 +112,7 @@ def _too_deep(text: str, offset: int) -> SubscriptionError:
 def _check_tree(query: Query, text: str, lark: Lark) -> None:
     """Bounds the depth, refuses triples under NOT and variables that no triple binds."""
     bound: set[Variable] = set()
-    constrained = query.select is not None
+    used: list[Variable] = list(query.select or ())
     triples = 0
     stack: list[tuple[Condition, int, bool]] = [(query.where, 0, False)]
     while stack:
@@ -135,9 +135,9 @@ def _check_tree(query: Query, text: str, lark: Lark) -> None:
             under_not = negated or isinstance(node, Not)
             stack.extend((part, depth + 1, under_not) for part in reversed(inner))
         else:
-            constrained = True
-    if triples and constrained:
-        for variable in (*(query.select or ()), *variables(query.where)):
+            used.extend(variables(node))
+    if triples:
+        for variable in used:
             if variable not in bound:
                 raise _unbound(variable, bound, text, lark)
 
@@ -157,7 +157,7 @@ def _unbound(variable: Variable, bound: set[Variable], text: str, lark: Lark) ->
 
 def _triple_places(lark: Lark, text: str) -> Iterator[int]:
     for token in _tokens(lark, text):
-        if token.type in ("TRIPLE", "TRIPLES"):
+        if token.type in ("TRIPLE", "CONJUNCTS", "TRIPLES"):
             yield from ((token.start_pos or 0) + found.start() for found in TRIPLE_TERMS.finditer(token))
 
 

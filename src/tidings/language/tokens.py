@@ -23,12 +23,15 @@ BOOLEAN = r"(?:true|false)(?![\w.:])"
 _BARE = r"""[^\s(),?'"<>=!][^(),?'"<>=!]*+"""
 TERM = rf"\s*+(?:{_BARE}|{VARIABLE}\s*+|{IRI}\s*+|{STRING}\s*+)"
 TRIPLE = rf"\({TERM},{TERM},{TERM}\)"
-# A run of triples that nothing but a comma or the end follows is one token too: most of a pattern in one step.
+# Runs of triples are one token too, so that most of a pattern is read in one step: joined by AND anywhere but right
+# after NOT, joined by commas where nothing but a comma or the end follows (an OR would take the last triple away).
+CONJUNCTS = rf"{TRIPLE}(?:\s*+(?i:AND|SUCHTHAT)\s*+{TRIPLE})*"
 TRIPLES = rf"{TRIPLE}(?:\s*+(?:,|(?i:AND|SUCHTHAT))\s*+{TRIPLE})*(?=\s*+(?:[,}}]|\Z))"
 
 # Name -> (priority, spelling): the lexer takes the first that fits, so the more specific ones come first.
 TERMINALS: dict[str, tuple[int, str]] = {
-    "TRIPLES": (10, TRIPLES),
+    "TRIPLES": (11, TRIPLES),
+    "CONJUNCTS": (10, CONJUNCTS),
     "TRIPLE": (9, TRIPLE),
     "ABSOLUTE": (8, ABSOLUTE),
     "PNAME": (7, PNAME),
