@@ -273,3 +273,17 @@ def test_anything_is_read_or_refused(text: str) -> None:
         return
     for event in events:
         assert canonical(event.data, "nt") == event.data
+
+
+def test_the_sample_feeds() -> None:
+    """They are what the demo runs on: every format, one of them broken on purpose."""
+    counts = {}
+    for path in sorted((Path(__file__).parents[2] / "examples" / "feeds").iterdir()):
+        try:
+            counts[path.name] = len(read(path.read_bytes(), path.name))
+        except EventError as error:
+            assert path.name == "broken.rss", error
+    assert sum(counts.values()) == 140
+    assert {Path(name).suffix for name in counts} == {".rss", ".rdf", ".atom", ".json"}
+    french = read((Path(__file__).parents[2] / "examples/feeds/actualites-1252.rss").read_bytes())
+    assert "Un café à 2 € : l’expérience d’un bistrot solidaire" in titles(french)
