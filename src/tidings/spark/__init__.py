@@ -1,14 +1,35 @@
 """Tidings on Spark: the event log as a data source, matching as DataFrame -> DataFrame, and the stream of both.
 
-spark = session()
-events = spark.read.format("tidings").load("data/log")
-match(events, "data/index").show()
+    spark = session()
+    events = spark.read.format("tidings").load("data/log")
+    match(events, "data/index").show()
+
+Names are loaded when first used: Spark plans in processes of their own, which need the data source and nothing else.
 """
 
-from tidings.spark.matching import match
-from tidings.spark.output import Batch, notifications
-from tidings.spark.settings import session
-from tidings.spark.source import register
-from tidings.spark.stream import Stream, run
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from tidings.spark.matching import match
+    from tidings.spark.output import Batch, notifications
+    from tidings.spark.settings import session
+    from tidings.spark.source import register
+    from tidings.spark.stream import Stream, run
+
+_HOMES = {
+    "Batch": "output",
+    "Stream": "stream",
+    "match": "matching",
+    "notifications": "output",
+    "register": "source",
+    "run": "stream",
+    "session": "settings",
+}
 __all__ = ["Batch", "Stream", "match", "notifications", "register", "run", "session"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tidings.spark' has no attribute {name!r}")
+    return getattr(import_module(f"tidings.spark.{_HOMES[name]}"), name)

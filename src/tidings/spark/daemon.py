@@ -19,8 +19,10 @@ def main() -> None:
     import pyspark.daemon
     import pyspark.worker
 
-    # Spark starts one daemon for tasks and others for planning; only tasks need the index.
+    # Other daemons than the tasks' may come here to plan; only tasks need the index.
     if "pyspark.worker" in sys.argv:
+        import tidings.spark.output  # noqa: F401
+
         # Threads do not survive a fork, and the tasks already use all cores.
         pa.set_cpu_count(1)
         _warm(os.environ.get(PRELOAD, ""))

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
@@ -84,7 +83,9 @@ def notifications(output: str | os.PathLike[str]) -> pa.Table:
 
 
 def _read(files: list[Path]) -> pa.Table:
-    return ds.dataset([str(path) for path in files], schema=NOTIFICATION_SCHEMA, format="parquet").to_table()
+    return pa.concat_tables(
+        [NOTIFICATION_SCHEMA.empty_table(), *(pq.ParquetFile(path).read() for path in files)]
+    )
 
 
 def _write_task(

@@ -14,7 +14,7 @@ from pathlib import Path
 from tidings.log import sync
 
 # Spark keeps the offsets of the last 100 batches and can replay no older one.
-_KEPT = 200
+_KEPT = 100
 
 
 def pin(folder: Path, batch: int, propose: Callable[[], str]) -> str:
@@ -39,3 +39,8 @@ def pin(folder: Path, batch: int, propose: Callable[[], str]) -> str:
     sync(folder)
     (folder / f"{batch - _KEPT}").unlink(missing_ok=True)
     return path.read_text()
+
+
+def pinned(folder: Path) -> set[str]:
+    """The versions that a replay may still ask for: what a clean-up of the index must leave alone."""
+    return {path.read_text() for path in folder.glob("[0-9]*")}
