@@ -14,9 +14,9 @@ fits() {
 home_of() { "$1" -XshowSettings:properties -version 2>&1 | sed -n 's/^ *java\.home = //p'; }
 
 find_java() {
-    local candidate
-    for candidate in "${JAVA_HOME:+$JAVA_HOME/bin/java}" java /usr/lib/jvm/*/bin/java \
-        "$(/usr/libexec/java_home -v 17+ 2>/dev/null || true)/bin/java"; do
+    local candidate mac
+    mac="$(/usr/libexec/java_home -v 17+ 2>/dev/null || true)"
+    for candidate in "${JAVA_HOME:+$JAVA_HOME/bin/java}" java "${mac:+$mac/bin/java}" /usr/lib/jvm/*/bin/java; do
         if [ -n "$candidate" ] && command -v "$candidate" >/dev/null 2>&1 && fits "$candidate"; then
             home_of "$candidate"
             return
