@@ -15,9 +15,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    return numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(function)  # type: ignore[no-any-return]
 
 
 def inlined(function: Function) -> Function:
     """For the steps of a loop: a call would copy every array's header, which costs more than the step."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)  # type: ignore[no-any-return]
+    return numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)(function)  # type: ignore[no-any-return]

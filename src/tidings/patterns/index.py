@@ -210,6 +210,7 @@ class PatternIndex:
             cursor=np.empty(int(np.diff(steps).max(initial=0)) + 2, dtype=np.int32),
             seen=np.full(rows, -1, dtype=np.int32),
             candidates=np.empty(rows, dtype=np.int32),
+            touched=np.zeros(1, dtype=np.int64),
             stack=np.empty(classes + 1, dtype=np.int32),
             visited=np.zeros(classes + 1, dtype=np.int64),
         )

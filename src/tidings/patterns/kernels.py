@@ -23,7 +23,7 @@ KINDS = 12
 # What an atom looks at: the value's rank, the text's rank, an IRI's number, any term's number, a text test,
 # the classes a term belongs to, the language or datatype of a literal.
 VALUE, WORDS, RESOURCE, TERM, TEST, CLASS, TAGGED = range(7)
-MATCHED, FAILED, EXHAUSTED, FULL = range(4)
+MATCHED, EXHAUSTED = range(2)
 LONG_EXPONENT = 1 << 20  # marks a constant that needs exact arithmetic
 BLOCK = 6  # ranges are skipped in blocks of 2**BLOCK
 
@@ -491,6 +491,7 @@ class Space(NamedTuple):
     cursor: np.ndarray  # step -> edge
     seen: np.ndarray  # row -> the last event it was a candidate for
     candidates: np.ndarray  # rows to verify
+    touched: np.ndarray  # keeps a loop from being optimised away
     stack: np.ndarray  # classes still to be looked at
     visited: np.ndarray  # class -> the last look that met it; the looks are counted in [-1]
 
@@ -603,8 +604,7 @@ def _is_a(term, cls, op, terms, classes, space, mask):  # type: ignore[no-untype
 
 
 @inlined
-def _holds(atom, term, index, terms, space, mask):  # type: ignore[no-untyped-def]
-    atoms = index.atoms
+def _holds(atom, term, atoms, terms, classes, space, mask):  # type: ignore[no-untyped-def]
     what, low = atoms.space[atom], atoms.low[atom]
     if what == VALUE:
         rank = terms.value[term]
@@ -620,7 +620,7 @@ def _holds(atom, term, index, terms, space, mask):  # type: ignore[no-untyped-de
             at += 1
         return at < end and terms.tests[at] == low
     elif what == CLASS:
-        return _is_a(term, low, atoms.high[atom], terms, index.classes, space, mask)
+        return _is_a(term, low, atoms.high[atom], terms, classes, space, mask)
     elif what == TAGGED:
         return terms.suffix[term] == low and terms.number[term] != atoms.hole[atom]
     else:
@@ -628,113 +628,124 @@ def _holds(atom, term, index, terms, space, mask):  # type: ignore[no-untyped-de
     return rank >= 0 and low <= rank <= atoms.high[atom] and rank != atoms.hole[atom]
 
 
-@inlined
-def _accepts(entry, shape, base, index, terms, space, mask):  # type: ignore[no-untyped-def]
-    """Runs the tests that start at `entry`."""
-    code, first = index.programs.code, index.programs.code_first[shape]
+@compiled
+def _accepts(entry, base, code, slots, atoms, terms, classes, space, mask):  # type: ignore[no-untyped-def]
+    """Runs the tests that start at instruction `entry`; the jumps are relative to `code`."""
     at = entry
     while at >= 0:
-        i = first + at
-        if _holds(index.rows.slots[base + code[i, 1]], space.bound[code[i, 0]], index, terms, space, mask):
-            at = code[i, 2]
+        if _holds(slots[base + code[at, 1]], space.bound[code[at, 0]], atoms, terms, classes, space, mask):
+            at = code[at, 2]
         else:
-            at = code[i, 3]
+            at = code[at, 3]
     return at == -1
 
 
 @inlined
-def _next_edge(i, e, base, index, terms, space, mask):  # type: ignore[no-untyped-def]
-    """The edge for step i after e, or the first one when e is -2; -1 when there is none."""
-    step, slots = index.programs.steps[i], index.rows.slots
-    s_ref, p_ref, o_ref, mode = step[0], step[1], step[2], step[3]
+def _next_edge(s_ref, p_ref, o_ref, mode, e, base, slots, number, head, following, known, bound, mask):  # type: ignore[no-untyped-def]
+    """The edge after e that fits a step, or the first one when e is -2; -1 when there is none."""
     s, p, o = np.int32(-1), np.int32(-1), np.int32(-1)
     if mode == SPO or mode == SP or mode == SO or mode == S:
-        s = slots[base + s_ref] if s_ref >= 0 else terms.number[space.bound[~s_ref]]
+        s = slots[base + s_ref] if s_ref >= 0 else number[bound[~s_ref]]
     if mode == SPO or mode == SP or mode == PO or mode == P:
-        p = slots[base + p_ref] if p_ref >= 0 else terms.number[space.bound[~p_ref]]
+        p = slots[base + p_ref] if p_ref >= 0 else number[bound[~p_ref]]
     if mode == SPO or mode == PO or mode == SO or mode == O:
-        o = slots[base + o_ref] if o_ref >= 0 else terms.number[space.bound[~o_ref]]
-    e = space.head[mode, _bucket(mode, s, p, o, mask)] if e == -2 else space.next[mode, e]
+        o = slots[base + o_ref] if o_ref >= 0 else number[bound[~o_ref]]
+    e = head[mode, _bucket(mode, s, p, o, mask)] if e == -2 else following[mode, e]
     while e >= 0:
         if (
-            (s < 0 or space.known[0, e] == s)
-            and (p < 0 or space.known[1, e] == p)
-            and (o < 0 or space.known[2, e] == o)
+            (s < 0 or known[0, e] == s)
+            and (p < 0 or known[1, e] == p)
+            and (o < 0 or known[2, e] == o)
             # One variable in two places of a triple binds one term.
-            and (s_ref >= 0 or s_ref != o_ref or space.known[0, e] == space.known[2, e])
-            and (s_ref >= 0 or s_ref != p_ref or space.known[0, e] == space.known[1, e])
-            and (p_ref >= 0 or p_ref != o_ref or space.known[1, e] == space.known[2, e])
+            and (s_ref >= 0 or s_ref != o_ref or known[0, e] == known[2, e])
+            and (s_ref >= 0 or s_ref != p_ref or known[0, e] == known[1, e])
+            and (p_ref >= 0 or p_ref != o_ref or known[1, e] == known[2, e])
         ):
             return e
-        e = space.next[mode, e]
-    return -1
-
-
-@inlined
-def _search(first, last, level, budget, shape, base, index, terms, space, mask):  # type: ignore[no-untyped-def]
-    """Joins steps first..last-1, going on from `level`; (MATCHED | FAILED | EXHAUSTED, budget left)."""
-    steps = index.programs.steps
-    while level >= first:
-        if level == last:
-            return MATCHED, budget
-        budget -= 1
-        if budget < 0:
-            return EXHAUSTED, budget
-        e = _next_edge(level, space.cursor[level - first], base, index, terms, space, mask)
-        space.cursor[level - first] = e
-        if e < 0:
-            level -= 1
-            continue
-        for part in range(3):
-            ref = steps[level, part]
-            if ref < 0:
-                space.bound[~ref] = space.edge[part, e]
-        entry = steps[level, 4]
-        if entry >= 0 and not _accepts(entry, shape, base, index, terms, space, mask):
-            continue
-        level += 1
-        if level < last:
-            space.cursor[level - first] = -2
-    return FAILED, budget
+        e = following[mode, e]
+    return np.int32(-1)
 
 
 @compiled
-def _verify(d, r, index, terms, space, mask, found, count):  # type: ignore[no-untyped-def]
-    """Writes the answers of row r for event d; returns their count so far, or -1 when there is no room.
+def _verify(d, candidates, index, terms, space, mask, found, count):  # type: ignore[no-untyped-def]
+    """Writes the answers of the first `candidates` rows for event d; returns the count of answers so far, or -1
+    when there is no room.
 
-    Parts of a pattern are settled one after the other; where all bindings are wanted they are one part.
+    Steps first..last-1 of a part are joined from `level` on: a step that finds an edge goes on to the next, one
+    that finds none goes back. Parts are settled one after the other; where all bindings are wanted they are one.
     """
-    shape, base = index.rows.shape[r], index.rows.start[r]
-    variables, every = index.variables[shape], index.every[shape]
-    begin, end = index.programs.step_first[shape], index.programs.step_first[shape + 1]
-    first, budget, answers = begin, index.budget, 0
-    last = end if every or begin == end else begin + index.programs.steps[begin, 6]
-    level = first
-    space.cursor[0] = -2
-    while True:
-        verdict, budget = _search(first, last, level, budget, shape, base, index, terms, space, mask)
-        if verdict == FAILED:
-            return count
-        if verdict == MATCHED and last < end:
-            first = last
-            last = begin + index.programs.steps[first, 6]
-            level = first
-            space.cursor[0] = -2
-            continue
-        if count + 1 >= found.event.shape[0] or found.first[count] + variables > found.binding.shape[0]:
-            return -1
-        if answers == index.limit:
-            verdict = EXHAUSTED
-        found.event[count], found.row[count], found.verdict[count] = d, r, verdict
-        at = found.first[count]
-        for v in range(variables):
-            found.binding[at + v] = space.bound[v] if verdict == MATCHED else -1
-        found.first[count + 1] = at + variables
-        count += 1
-        answers += 1
-        if verdict == EXHAUSTED or not every:
-            return count
-        level = last - 1
+    # Locals, because a tuple's arrays are taken apart at every use.
+    steps, step_first = index.programs.steps, index.programs.step_first
+    code, code_first = index.programs.code, index.programs.code_first
+    row_shape, row_start, slots = index.rows.shape, index.rows.start, index.rows.slots
+    atoms, classes = index.atoms, index.classes
+    head, following, edge, known = space.head, space.next, space.edge, space.known
+    bound, cursor, number = space.bound, space.cursor, terms.number
+    # A row lies anywhere in memory. Touching all of them first lets the processor wait for many lines at once,
+    # not for one after the other: half the time at a million rows.
+    touched = 0
+    for i in range(candidates):
+        r = space.candidates[i]
+        at = np.int64(row_start[r])
+        touched += slots[at] + slots[min(at + 16, slots.shape[0] - 1)] + row_shape[r]
+    space.touched[0] = touched
+    for i in range(candidates):
+        r = space.candidates[i]
+        shape, base = row_shape[r], np.int64(row_start[r])
+        begin, end = step_first[shape], step_first[shape + 1]
+        every, variables, tests = index.every[shape], index.variables[shape], code_first[shape]
+        first, level, budget, answers = begin, begin, index.budget, 0
+        last = end if every or begin == end else begin + steps[begin, 6]
+        cursor[0] = -2
+        while level >= first:
+            verdict = MATCHED
+            if level < last:
+                budget -= 1
+                if budget >= 0:
+                    s_ref, p_ref, o_ref = steps[level, 0], steps[level, 1], steps[level, 2]
+                    e = _next_edge(
+                        s_ref, p_ref, o_ref, steps[level, 3], cursor[level - first], base, slots, number, head,
+                        following, known, bound, mask,
+                    )  # fmt: skip
+                    cursor[level - first] = e
+                    if e < 0:
+                        level -= 1
+                        continue
+                    if s_ref < 0:
+                        bound[~s_ref] = edge[0, e]
+                    if p_ref < 0:
+                        bound[~p_ref] = edge[1, e]
+                    if o_ref < 0:
+                        bound[~o_ref] = edge[2, e]
+                    entry = steps[level, 4]
+                    if entry >= 0 and not _accepts(
+                        entry, base, code[tests:], slots, atoms, terms, classes, space, mask
+                    ):
+                        continue
+                    level += 1
+                    cursor[level - first] = -2
+                    continue
+                verdict = EXHAUSTED
+            elif last < end:
+                first = level = last
+                last = begin + steps[first, 6]
+                cursor[0] = -2
+                continue
+            if count + 1 >= found.event.shape[0] or found.first[count] + variables > found.binding.shape[0]:
+                return -1
+            if answers == index.limit:
+                verdict = EXHAUSTED
+            found.event[count], found.row[count], found.verdict[count] = d, r, verdict
+            at = found.first[count]
+            for v in range(variables):
+                found.binding[at + v] = bound[v] if verdict == MATCHED else -1
+            found.first[count + 1] = at + variables
+            count += 1
+            answers += 1
+            if verdict == EXHAUSTED or not every:
+                break
+            level = last - 1
+    return count
 
 
 @inlined
@@ -876,8 +887,8 @@ def match_graphs(begin, graphs, terms, index, space, found):  # type: ignore[no-
     for d in range(begin, graphs.first.shape[0] - 1):
         start = count
         edges, mask = _chain(d, graphs, terms, index.modes, space)
-        for i in range(_candidates(d, edges, index, terms, space, mask)):
-            count = _verify(d, space.candidates[i], index, terms, space, mask, found, count)
-            if count < 0:
-                return d, start
+        candidates = _candidates(d, edges, index, terms, space, mask)
+        count = _verify(d, candidates, index, terms, space, mask, found, count)
+        if count < 0:
+            return d, start
     return graphs.first.shape[0] - 1, count
