@@ -9,7 +9,7 @@ Subscriptions come in three parts, mixed at the end:
 
 and `stars` vertices of most of them are replaced by variables. Two things the papers leave open are set here.
 The big graph grows with the number of subscriptions, so that the overlap between them stays as it is; node
-names and labels come from pools of a fixed size that all parts share. A connected subgraph with 10 edges on 5
+names (one for ten subscriptions, at most 10,000) and labels (100) come from pools that all parts share. A connected subgraph with 10 edges on 5
 nodes does not exist in a publication of 30 nodes and 90 edges, so subgraphs have the asked number of edges on as
 many nodes as these happen to touch; other graphs have both as asked.
 
@@ -19,7 +19,7 @@ A node is its number, a variable is negative: -1, -2, … Everything follows fro
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -82,6 +82,8 @@ class Workload:
 
 def make(parameters: Parameters) -> Workload:
     """The workload that `parameters` describe."""
+    # With too many names for few publications the big graph would fall apart into them.
+    parameters = replace(parameters, nodes=min(parameters.nodes, max(200, parameters.subscriptions // 10)))
     rng = np.random.default_rng(parameters.seed)
     total, matches = parameters.subscriptions, parameters.matches
     background = max(1, total // 500)
