@@ -66,9 +66,19 @@ class Counting(_OnIntegers):
         self.nbytes = self.matrix_bytes + sum(array.nbytes for array in self.subscriptions)
 
     def match(self, publications: Edges) -> Pairs:
+        edges, choices = publications.subject.shape[1], (self.stars + 1) ** 2
+        scratch = kernels.Counted(
+            counts=np.zeros(len(self.subscriptions[0]), np.int32),
+            touched=_room(len(self.subscriptions[0])),
+            head=np.full(len(self.matrix[3]), -1, np.int32),
+            following=_room(edges * choices),
+            entry=_room(edges * choices),
+            used=_room(edges * choices),
+            rows=_room(2, 1 + edges * edges, self.stars),
+        )
         return _collected(
             lambda out: kernels.match_by_counting(
-                _columns(publications), self.matrix, self.subscriptions, self.tests, self.stars, out
+                _columns(publications), self.matrix, self.subscriptions, self.tests, self.stars, scratch, out
             )
         )
 
@@ -93,9 +103,17 @@ class AsVariables(_OnIntegers):
         self.nbytes = sum(array.nbytes for array in (*self.by_label, *self.subscriptions, self.names))
 
     def match(self, publications: Edges) -> Pairs:
+        labels, slots = len(self.by_label[0]) - 1, self.names.shape[1]
+        scratch = _search_room(publications, self.subscriptions, labels, slots)
         return _collected(
             lambda out: kernels.match_as_variables(
-                _columns(publications), self.by_label, self.subscriptions, self.names, self.tests, out
+                _columns(publications),
+                self.by_label,
+                self.subscriptions,
+                self.names,
+                self.tests,
+                scratch,
+                out,
             )
         )
 
@@ -110,9 +128,10 @@ class OneByOne(_OnIntegers):
         self.nbytes = sum(array.nbytes for array in self.subscriptions)
 
     def match(self, publications: Edges) -> Pairs:
+        scratch = _search_room(publications, self.subscriptions, 0, self.stars)
         return _collected(
             lambda out: kernels.match_one_by_one(
-                _columns(publications), self.subscriptions, self.tests, self.stars, out
+                _columns(publications), self.subscriptions, self.tests, scratch, out
             )
         )
 
@@ -135,6 +154,25 @@ class Sparql(_OnIntegers):
             )
             pairs += [(p, s) for s, query in enumerate(self.queries) if bool(store.query(query))]
         return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def _room(*shape: int) -> npt.NDArray[np.int32]:
+    return np.empty(shape, np.int32)
+
+
+def _search_room(
+    publications: Edges, subscriptions: tuple[npt.NDArray[np.int32], ...], labels: int, slots: int
+) -> kernels.Searched:
+    count, size = subscriptions[0].shape
+    return kernels.Searched(
+        counts=np.zeros(count, np.int32),
+        touched=_room(count),
+        first=_room(labels),
+        following=_room(publications.subject.shape[1]),
+        bound_to=_room(slots),
+        cursor=_room(size),
+        news=_room(size, 2),
+    )
 
 
 def _collected(run: Callable[[Pairs], int]) -> Pairs:

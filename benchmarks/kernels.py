@@ -7,6 +7,8 @@ len(out) says that `out` has to be larger.
 # mypy: ignore-errors
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from benchmarks.workloads import GREATER, NO_TEST, NO_VALUE
@@ -14,6 +16,30 @@ from tidings.arrays.compiled import compiled
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
+
+
+class Counted(NamedTuple):
+    """Scratch of the counting algorithm. Counts are zero and heads -1 between publications."""
+
+    counts: np.ndarray  # subscription -> its edges seen
+    touched: np.ndarray  # subscriptions with a count
+    head: np.ndarray  # edge of the matrix -> first entry of its binding table, or -1
+    following: np.ndarray  # entry -> next entry of the same table
+    entry: np.ndarray  # entry -> edge of the publication
+    used: np.ndarray  # edges of the matrix with a binding table
+    rows: np.ndarray  # [2, row, star]: a join's input and output in turns
+
+
+class Searched(NamedTuple):
+    """Scratch of a search: cursor[j] is the edge that edge j of a subscription stands on."""
+
+    counts: np.ndarray
+    touched: np.ndarray
+    first: np.ndarray  # label -> first edge of the publication, or -1
+    following: np.ndarray  # edge -> next edge of the same label
+    bound_to: np.ndarray  # slot or variable -> node, or -1
+    cursor: np.ndarray
+    news: np.ndarray  # [edge, side] -> what that edge has bound, or -1
 
 
 @compiled
@@ -48,7 +74,7 @@ def _may_be(bound_to, node):
 
 
 @compiled
-def match_by_counting(publications, matrix, subscriptions, tests, stars, out):
+def match_by_counting(publications, matrix, subscriptions, tests, stars, scratch, out):
     """G-ToPSS 4.2. For each edge of a publication, look up the pair of its ends with every choice of stars, then
     its label; count the edge for the subscriptions listed there and note its ends in the edge's binding table. Join
     the tables of subscriptions with enough counts; then check constraints."""
@@ -59,15 +85,7 @@ def match_by_counting(publications, matrix, subscriptions, tests, stars, out):
     width = value.shape[0] + stars
     mask = slots.shape[0] - 1
     size = sub_edge.shape[1]
-    counts = np.zeros(sub_edge.shape[0], np.int32)
-    touched = np.empty(sub_edge.shape[0], np.int32)
-    # Binding tables are lists: head[edge] -> entry -> next[entry] -> …, each an edge of the publication.
-    head = np.full(edge_label.shape[0], -1, np.int32)
-    capacity = subject.shape[1] * (stars + 1) * (stars + 1)
-    following = np.empty(capacity, np.int32)
-    entry = np.empty(capacity, np.int32)
-    used = np.empty(capacity, np.int32)
-    rows = np.empty((2, 1 + subject.shape[1] * subject.shape[1], stars), np.int32)
+    counts, touched, head, following, entry, used, rows = scratch
     found = 0
     for p in range(subject.shape[0]):
         candidates, bindings, filled = 0, 0, 0
@@ -132,7 +150,8 @@ def match_by_counting(publications, matrix, subscriptions, tests, stars, out):
                             y < 0 or _may_be(rows[current, r, y], w)
                         )
                         if fits:
-                            rows[1 - current, kept] = rows[current, r]
+                            for star in range(stars):
+                                rows[1 - current, kept, star] = rows[current, r, star]
                             if x >= 0:
                                 rows[1 - current, kept, x] = v
                             if y >= 0:
@@ -155,22 +174,15 @@ def match_by_counting(publications, matrix, subscriptions, tests, stars, out):
 
 
 @compiled
-def match_as_variables(publications, by_label, subscriptions, names, tests, out):
+def match_as_variables(publications, by_label, subscriptions, names, tests, scratch, out):
     """As OPS does: every node of a subscription is a variable. Subscriptions whose labels all occur are embedded
     by labels alone; an embedding's names and constraints are checked when it is complete."""
     subject, label, object_ = publications
     label_first, listed, needed = by_label
     tails, sub_label, heads = subscriptions
     operator, bound, value = tests
-    labels = label_first.shape[0] - 1
+    counts, touched, first, following, bound_to, cursor, news = scratch
     size, edges = sub_label.shape[1], subject.shape[1]
-    counts = np.zeros(sub_label.shape[0], np.int32)
-    touched = np.empty(sub_label.shape[0], np.int32)
-    first = np.empty(labels, np.int32)
-    following = np.empty(edges, np.int32)
-    bound_to = np.empty(names.shape[1], np.int32)
-    cursor = np.empty(size, np.int32)
-    news = np.empty((size, 2), np.int32)
     found = 0
     for p in range(subject.shape[0]):
         first[:] = -1
@@ -243,15 +255,13 @@ def match_as_variables(publications, by_label, subscriptions, names, tests, out)
 
 
 @compiled
-def match_one_by_one(publications, subscriptions, tests, stars, out):
+def match_one_by_one(publications, subscriptions, tests, scratch, out):
     """Each subscription alone: try every edge of the publication for each of its edges, in the order written."""
     subject, label, object_ = publications
     sub_subject, sub_label, sub_object = subscriptions
     operator, bound, value = tests
     size, edges = sub_label.shape[1], subject.shape[1]
-    bound_to = np.empty(stars + 1, np.int32)
-    cursor = np.empty(size, np.int32)
-    news = np.empty((size, 2), np.int32)
+    bound_to, cursor, news = scratch.bound_to, scratch.cursor, scratch.news
     found = 0
     for p in range(subject.shape[0]):
         for s in range(sub_label.shape[0]):
