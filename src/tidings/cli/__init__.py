@@ -1,0 +1,53 @@
+"""The command line: parse, call, print. One file a command; all that is heavy is imported inside the commands.
+
+A mistake of the user's is one sentence on standard error and exit code 1, never a traceback; a wrong command line
+is exit code 2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tidings import __version__
+from tidings.cli.demo import demo
+from tidings.cli.explain import explain
+from tidings.cli.index import index
+from tidings.cli.match import match
+from tidings.cli.run import run
+from tidings.errors import TidingsError
+
+
+class _Sentences(click.Group):
+    """Turns what a user can mend into a sentence."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except TidingsError as error:
+            raise click.ClickException(str(error)) from None
+        except BrokenPipeError:
+            raise  # `| head`: click ends quietly
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            raise click.ClickException(f"{place}{error.strerror or error}") from None
+
+
+@click.group(
+    cls=_Sentences, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, prog_name="tidings")
+def main() -> None:
+    """Standing questions, matched against every event at once.
+
+    A subscription is a question; an event is a feed's item, an RDF graph or a CloudEvent. See it at work:
+
+    \b
+      tidings demo
+      tidings match --subscriptions questions.txt feeds/
+    """
+
+
+for command in (match, explain, index, run, demo):
+    main.add_command(command)

@@ -1,0 +1,100 @@
+"""The file of `tidings run`: what flows where. Every key is checked, and paths are relative to the file."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tidings.errors import TidingsError
+
+_KINDS = {str: "a text", int: "a whole number", list: "a list of texts", dict: "a table"}
+_TOP: dict[str, type] = {
+    "data": str,
+    "subscriptions": str,
+    "taxonomy": str,
+    "index": str,
+    "log": str,
+    "output": str,
+    "checkpoint": str,
+    "prefixes": dict,
+    "sources": dict,
+    "spark": dict,
+}
+_SOURCES: dict[str, type] = {"feeds": list, "folders": list, "every": int}
+_SPARK: dict[str, type] = {"master": str, "interval": str, "max_events": int, "settings": dict}
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A stream: its places, its sources, and how Spark runs it."""
+
+    index: Path
+    log: Path
+    output: Path
+    checkpoint: Path
+    states: Path  # what the sources remember
+    subscriptions: Path | None = None
+    taxonomy: Path | None = None
+    prefixes: dict[str, str] = field(default_factory=dict)
+    feeds: tuple[str, ...] = ()
+    folders: tuple[Path, ...] = ()
+    every: int = 900
+    master: str = "local[*,4]"
+    interval: str | None = None
+    max_events: int = 100_000
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> Config:
+        """The configuration in a TOML file; what is wrong with it is told with its key."""
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise TidingsError(f"{path} is not readable as TOML: {error}") from None
+        _check(path, "", content, _TOP)
+        sources, spark = content.get("sources", {}), content.get("spark", {})
+        _check(path, "sources.", sources, _SOURCES)
+        _check(path, "spark.", spark, _SPARK)
+        base = path.absolute().parent
+        data = base / content.get("data", "data")
+        places = {
+            name: base / content[name] if name in content else data / name
+            for name in ("index", "log", "output", "checkpoint")
+        }
+        return cls(
+            **places,
+            states=data,
+            subscriptions=base / content["subscriptions"] if "subscriptions" in content else None,
+            taxonomy=base / content["taxonomy"] if "taxonomy" in content else None,
+            prefixes=_texts(path, "prefixes", content.get("prefixes", {})),
+            feeds=tuple(sources.get("feeds", ())),
+            folders=tuple(base / folder for folder in sources.get("folders", ())),
+            **{name: sources[name] for name in ("every",) if name in sources},
+            **{name: spark[name] for name in ("master", "interval", "max_events") if name in spark},
+            settings=_texts(path, "spark.settings", spark.get("settings", {})),
+        )
+
+
+def _check(path: Path, prefix: str, table: dict[str, Any], known: dict[str, type]) -> None:
+    for key, value in table.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            advice = (
+                f"did you mean {prefix}{near[0]}?"
+                if near
+                else f"there are {', '.join(prefix + k for k in known)}"
+            )
+            raise TidingsError(f"{path}: {prefix}{key} is not known; {advice}")
+        wrong = not isinstance(value, known[key]) or isinstance(value, bool)
+        if wrong or (isinstance(value, list) and not all(isinstance(one, str) for one in value)):
+            raise TidingsError(f"{path}: {prefix}{key} is {value!r}; it must be {_KINDS[known[key]]}")
+
+
+def _texts(path: Path, key: str, table: dict[str, Any]) -> dict[str, str]:
+    for name, value in table.items():
+        if not isinstance(value, str):
+            raise TidingsError(f"{path}: {key}.{name} is {value!r}; it must be a text")
+    return dict(table)

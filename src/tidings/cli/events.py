@@ -1,0 +1,171 @@
+"""Events from files, folders and standard input: feeds, RDF in any syntax, CloudEvents as NDJSON.
+
+What a file is, its name says, or its content where the name leaves it open (.xml, .json). In a folder, files with
+other names are passed over. A file that cannot be read is one sentence, and the others are read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidings.cli import terminal
+from tidings.errors import EventError, TidingsError
+
+if TYPE_CHECKING:
+    from tidings.event import Event
+
+RDF_SUFFIXES = frozenset({".nt", ".ttl", ".turtle", ".nq", ".trig", ".n3", ".jsonld", ".owl"})
+OPEN_SUFFIXES = frozenset({".xml", ".rdf", ".rss", ".atom", ".json"})
+LINES_SUFFIXES = frozenset({".ndjson", ".jsonl"})
+KNOWN_SUFFIXES = RDF_SUFFIXES | OPEN_SUFFIXES | LINES_SUFFIXES
+STDIN = "-"
+PORTION = 1000
+_ROOT = re.compile(rb"<([A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)[\s>/]")
+_RSS1 = b"http://purl.org/rss/1.0/"
+
+Report = Callable[[str], None]
+
+
+def files(places: Iterable[str]) -> list[str]:
+    """The files to read: those named, and those of folders whose names say that they hold events."""
+    found: list[str] = []
+    for place in places:
+        path = Path(place)
+        if place == STDIN or path.is_file():
+            found.append(place)
+        elif path.is_dir():
+            inside = [
+                p for p in sorted(path.rglob("*")) if p.suffix.lower() in KNOWN_SUFFIXES and p.is_file()
+            ]
+            found += [
+                str(p) for p in inside if not any(part.startswith(".") for part in p.relative_to(path).parts)
+            ]
+        else:
+            raise TidingsError(
+                f"there is no file or folder {place!r}; give feeds, RDF, NDJSON, a folder, or - for stdin"
+            )
+    return found
+
+
+def read(path: str, report: Report = terminal.warn) -> Iterator[list[Event]]:
+    """The events of one file, in portions. What cannot be read is reported, not raised."""
+    try:
+        if path == STDIN:
+            yield from _stdin(report)
+        elif Path(path).suffix.lower() in LINES_SUFFIXES:
+            with Path(path).open("rb") as lines:
+                yield from _cloudevents(lines, path, report)
+        else:
+            yield document(Path(path).read_bytes(), path, report)
+    except OSError as error:
+        report(f"{path}: {error.strerror}")
+    except EventError as error:
+        # A feed's error begins with its source, which is the path here.
+        report(f"{path}: {str(error).removeprefix(f'{path}: ')}")
+
+
+def document(data: bytes, path: str, report: Report) -> list[Event]:
+    """The events of one document: a feed's items, or one graph, or CloudEvents."""
+    from tidings import feeds
+
+    syntax = _syntax(data, Path(path).suffix.lower())
+    if syntax == "feed":
+        return feeds.read(data, path)
+    if syntax == "cloudevents":
+        return [event for portion in _cloudevents(_objects(data), path, report) for event in portion]
+    return [_graph(data, path, syntax)]
+
+
+def _graph(data: bytes, path: str, syntax: str) -> Event:
+    from tidings.event import Event
+
+    base = "urn:tidings:stdin" if path == STDIN else Path(path).absolute().as_uri()
+    return Event.from_rdf(data, syntax, source=path, base=base)
+
+
+def _syntax(data: bytes, suffix: str) -> str:
+    """ "feed", "cloudevents", or the name of an RDF syntax."""
+    if suffix in RDF_SUFFIXES:
+        return suffix.lstrip(".")
+    start = data[:4096].lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n")
+    if start[:1] in (b"{", b"["):
+        return _json_syntax(data)
+    if start[:1] == b"<" and not re.match(rb"<[^<>\s]+>\s", start):  # else it may be N-Triples
+        # Characters of two or four bytes: the names looked for are ASCII.
+        thin = data[:65536].replace(b"\0", b"")
+        root = _ROOT.search(thin)
+        is_graph = root is not None and root[2] == b"RDF" and _RSS1 not in thin
+        return "rdfxml" if is_graph else "feed"
+    if suffix in OPEN_SUFFIXES:
+        return "feed"
+    return "turtle"  # N-Triples are Turtle too
+
+
+def _json_syntax(data: bytes) -> str:
+    try:
+        parsed = json.loads(data)
+    except ValueError:
+        return "cloudevents"  # more than one object, or none that can be read: told line by line
+    if isinstance(parsed, list):
+        first = parsed[0] if parsed and isinstance(parsed[0], dict) else {}
+        return "jsonld" if any(key.startswith("@") for key in first) else "cloudevents"
+    if "items" in parsed and "jsonfeed.org" in str(parsed.get("version")):
+        return "feed"
+    return "jsonld" if any(key.startswith("@") for key in parsed) else "cloudevents"
+
+
+def _objects(data: bytes) -> list[bytes]:
+    """The lines of NDJSON; a single object or array over several lines is as good."""
+    try:
+        parsed = json.loads(data)
+    except ValueError:
+        return data.splitlines()
+    return [json.dumps(one).encode() for one in (parsed if isinstance(parsed, list) else [parsed])]
+
+
+def _cloudevents(lines: Iterable[bytes], path: str, report: Report, first: int = 1) -> Iterator[list[Event]]:
+    from tidings.event import Event
+
+    portion: list[Event] = []
+    for number, line in enumerate(lines, first):
+        if not line.strip():
+            continue
+        try:
+            portion.append(Event.from_cloudevent(json.loads(line)))
+        except EventError as error:
+            report(f"{path}:{number}: {error}")
+        except ValueError as error:
+            report(f"{path}:{number}: not readable as JSON: {error}")
+        if len(portion) >= PORTION:
+            yield portion
+            portion = []
+    if portion:
+        yield portion
+
+
+def _stdin(report: Report) -> Iterator[list[Event]]:
+    """NDJSON is answered as it comes, so that `tail -f` can be matched; any other document is read to its end."""
+    stream = sys.stdin.buffer
+    start = stream.readline()
+    try:
+        is_lines = isinstance(json.loads(start), dict) and _json_syntax(start) == "cloudevents"
+    except ValueError:
+        is_lines = False
+    if not is_lines:
+        yield document(start + stream.read(), STDIN, report)
+        return
+    number, rest = 1, start
+    while True:
+        *lines, rest = rest.split(b"\n")
+        yield from _cloudevents(lines, STDIN, report, number)
+        number += len(lines)
+        more = stream.read1()  # type: ignore[union-attr]
+        if not more:
+            yield from _cloudevents([rest], STDIN, report, number)
+            return
+        rest += more

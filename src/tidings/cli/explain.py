@@ -1,0 +1,59 @@
+"""`tidings explain`: why an event matches a subscription, or the first clause that does not hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.text import Text
+
+from tidings.cli import options, terminal
+
+_COLOURS = {"match": "bold green", "no match": "bold yellow", "error": "bold red"}
+_MARKS = {"✓": "green", "✗": "bold red", "·": "dim"}
+
+
+@click.command()
+@options.subscriptions
+@click.option("--id", "-i", required=True, metavar="ID", help="The subscription to explain.")
+@click.argument("event", metavar="EVENT")
+@options.taxonomy
+@options.prefix
+def explain(
+    subscriptions: Path, id: str, event: str, taxonomy: Path | None, prefixes: tuple[str, ...]
+) -> None:
+    """Explain why EVENT matches a subscription or does not.
+
+    EVENT is a file as for 'tidings match'; of a feed, every item is explained. A clause that holds has ✓ and what
+    its variables were bound to, the first that does not has ✗, and those after it were not reached.
+
+    \b
+    Example:
+      tidings explain -s questions.txt -i goals news.atom
+    """
+    from tidings.cli import events as event_files
+    from tidings.cli.subscriptions import load, prefix_options
+
+    engine = load(subscriptions, taxonomy, prefix_options(prefixes))
+    engine.text(id)  # an unknown id is told before anything is printed
+    told = 0
+    for path in event_files.files([event]):
+        for portion in event_files.read(path):
+            for one in portion:
+                explanation = engine.explain(id, one)
+                if told:
+                    terminal.out.print()
+                terminal.out.print(Text(f"{one.source or path}  event {one.id}", style="dim"))
+                for line in str(explanation).splitlines():
+                    terminal.out.print(_coloured(line, explanation.verdict))
+                told += 1
+    if not told:
+        raise click.ClickException(f"no event could be read from {event}")
+
+
+def _coloured(line: str, verdict: str) -> Text:
+    mark = line.strip()[:1]
+    if mark in _MARKS and line.startswith("  "):
+        clause, gap, evidence = line[4:].partition("   ")
+        return Text.assemble("  ", (mark, _MARKS[mark]), " ", clause, gap, (evidence, "cyan"))
+    return Text(line, style=_COLOURS[verdict])

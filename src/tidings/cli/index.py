@@ -1,0 +1,112 @@
+"""`tidings index`: build an index of subscriptions for streams and Spark jobs, look at it, change it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from tidings.cli import options, terminal
+
+ROOT = click.argument("root", type=click.Path(file_okay=False, path_type=Path))
+
+
+@click.group()
+def index() -> None:
+    """Build, show and change an index of subscriptions.
+
+    An index is a folder that streams and Spark jobs open ('tidings run', tidings.spark.match). Every change makes
+    a new version, such as v3+1234, which a running stream uses from its next micro-batch on.
+    """
+
+
+@index.command()
+@ROOT
+@options.subscriptions
+@options.taxonomy
+@options.prefix
+def build(root: Path, subscriptions: Path, taxonomy: Path | None, prefixes: tuple[str, ...]) -> None:
+    """Build the index of a file of subscriptions in the folder ROOT.
+
+    If ROOT holds an index, the new subscriptions take the place of the old ones.
+
+    \b
+    Example:
+      tidings index build data/index -s questions.txt -t topics.ttl
+    """
+    from tidings import versions
+    from tidings.cli.subscriptions import load, prefix_options
+
+    engine = load(subscriptions, taxonomy, prefix_options(prefixes))
+    version = versions.publish(root, engine)
+    terminal.out.print(f"{root} is now {version}: {len(engine):,} subscriptions")
+
+
+@index.command()
+@ROOT
+def show(root: Path) -> None:
+    """Show the versions in ROOT and what the current one holds."""
+    from tidings import versions
+    from tidings.arrays import folders
+
+    version = versions.current(root)
+    engine = versions.open(root, version)
+    base = root / f"v{version.base}"
+    patterns, facts = folders.load(base / "patterns")
+    texts, in_base = folders.load(base / "subscriptions")
+    rows = len(patterns["row_shape"])
+    changes = (root / f"v{version.base}.tail").read_bytes()[: version.offset].count(b"\n")
+    bases = sorted(int(p.name[1:]) for p in root.glob("v*") if p.is_dir() and p.name[1:].isdecimal())
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column()
+    for name, value in (
+        ("version", f"{version}"),
+        ("bases on disk", ", ".join(f"v{number}" for number in bases)),
+        ("subscriptions", f"{len(engine):,}"),
+        ("of these in the base", f"{in_base['count']:,}"),
+        ("changes in the tail", f"{changes:,}"),
+        ("shapes", f"{len(facts['variables']):,}"),
+        ("classes", f"{len(engine.taxonomy):,}"),
+        ("prefixes", ", ".join(engine.prefixes) or "only the built-in ones"),
+        ("index", _size(folders.size(patterns), rows)),
+        ("ids and texts", _size(folders.size(texts), in_base["count"])),
+    ):
+        table.add_row(name, value)
+    terminal.out.print(table)
+
+
+@index.command()
+@ROOT
+@click.argument("id")
+@click.argument("text")
+def add(root: Path, id: str, text: str) -> None:
+    """Add the subscription ID with TEXT to ROOT; one with the same ID is replaced.
+
+    \b
+    Example:
+      tidings index add data/index goals "WHERE (?item, rss:title, ?t) AND ?t CONTAINS 'goal'"
+    """
+    from tidings import versions
+
+    version = versions.append(root, [versions.Change(id, text)])
+    terminal.out.print(f"{root} is now {version}: {id} added")
+
+
+@index.command()
+@ROOT
+@click.argument("id")
+def remove(root: Path, id: str) -> None:
+    """Remove the subscription ID from ROOT."""
+    from tidings import versions
+
+    if id not in versions.open(root, versions.current(root)):
+        raise click.ClickException(f"there is no subscription {id!r} in {root}")
+    version = versions.append(root, [versions.Change(id, None)])
+    terminal.out.print(f"{root} is now {version}: {id} removed")
+
+
+def _size(bytes: int, count: int) -> str:
+    each = f", {bytes / count:,.0f} bytes a subscription" if count else ""
+    return f"{bytes / 1e6:,.1f} MB{each}"

@@ -1,0 +1,111 @@
+"""`tidings match`: subscriptions from a file against events from files, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tidings.cli import options, terminal
+from tidings.cli.answers import FORMATS, Answers, open_answers
+
+if TYPE_CHECKING:
+    from tidings.engine import Engine
+    from tidings.event import Event
+
+AT_ONCE = 1000
+
+
+@click.command()
+@options.subscriptions
+@click.argument("events", nargs=-1, required=True, metavar="EVENTS…")
+@options.taxonomy
+@options.prefix
+@click.option(
+    "--all-bindings", is_flag=True, help="A notification for every binding, not only for the first."
+)
+@click.option(
+    "--format", "-f", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the answers."
+)
+@click.option(
+    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="For the answers."
+)
+def match(
+    subscriptions: Path,
+    events: tuple[str, ...],
+    taxonomy: Path | None,
+    prefixes: tuple[str, ...],
+    all_bindings: bool,
+    format: str,
+    output: Path | None,
+) -> None:
+    """Match events against subscriptions.
+
+    EVENTS are files or folders: feeds (RSS, Atom, JSON Feed), RDF (Turtle, N-Triples, RDF/XML, JSON-LD, TriG,
+    N-Quads), NDJSON of CloudEvents; - is standard input.
+
+    \b
+    A file of subscriptions:
+      # comments, prefixes, then 'id: text'; indented lines go on
+      @prefix ex: <http://example.org/>
+      goals: SELECT ?title WHERE (?item, rss:title, ?title) AND ?title CONTAINS 'goal'
+      cheap bicycles:
+          SELECT ?title, ?price
+          WHERE (?item, rss:title, ?title), (?item, ex:price, ?price) AND ?price < 200
+
+    \b
+    Examples:
+      tidings match -s questions.txt feeds/ news.atom
+      tidings match -s questions.txt -t topics.ttl -f ndjson feeds/ | jq .bindings.title
+      tail -f events.ndjson | tidings match -s questions.txt -
+
+    What cannot be read, a file, an event or a subscription, is one sentence on standard error, and the rest
+    goes on. Exit code: 0 if events met subscriptions, matches or not; 1 if nothing could be read.
+    """
+    from tidings.cli import events as event_files
+    from tidings.cli.subscriptions import load, prefix_options
+
+    paths = event_files.files(events)
+    engine = load(subscriptions, taxonomy, prefix_options(prefixes))
+    # Answers in the terminal are progress enough, and a bar between them would be in the way.
+    quiet = output is None and terminal.out.is_terminal
+    with open_answers(format, output) as answers:
+        named = iter(paths) if quiet else terminal.tracked(paths, len(paths), "matching files", 1)
+        read, found = _publish(engine, _portions(named), answers, all_bindings)
+    matched = f"{found:,} notification{'' if found == 1 else 's'}"
+    terminal.note(
+        f"{read:,} event{'' if read == 1 else 's'} against {len(engine):,} subscriptions: {matched}"
+    )
+    if not read:
+        raise click.ClickException("no event could be read; give feeds, RDF or NDJSON of CloudEvents")
+
+
+def _portions(paths: Iterator[str]) -> Iterator[list[Event]]:
+    """Events of small files together, so that each call of the engine has enough to do; standard input as it comes."""
+    from tidings.cli import events as event_files
+
+    held: list[Event] = []
+    for path in paths:
+        for portion in event_files.read(path):
+            held += portion
+            if len(held) >= AT_ONCE or path == event_files.STDIN:
+                yield held
+                held = []
+    if held:
+        yield held
+
+
+def _publish(
+    engine: Engine, portions: Iterator[list[Event]], answers: Answers, all_bindings: bool
+) -> tuple[int, int]:
+    """How many events there were, and how many notifications."""
+    read = found = 0
+    for portion in portions:
+        notifications = engine.publish_many(portion, all_bindings=all_bindings)
+        answers.write(notifications)
+        errors = notifications["verdict"].to_pylist().count("error")
+        read += len(portion) - errors
+        found += len(notifications) - errors
+    return read, found

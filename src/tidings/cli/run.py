@@ -1,0 +1,184 @@
+"""`tidings run`: the stream, from its sources through the event log and Spark to notifications."""
+
+from __future__ import annotations
+
+import signal
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+from rich.live import Live
+from rich.text import Text
+
+from tidings.cli import terminal
+from tidings.cli.answers import Answers, open_answers
+
+if TYPE_CHECKING:
+    from tidings.cli.config import Config
+    from tidings.cli.sources import Sources
+    from tidings.cli.streaming import Batches
+    from tidings.log import EventLog
+    from tidings.spark import Batch, Stream
+
+
+@click.command()
+@click.argument("config", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="CONFIG.toml")
+@click.option("--once", is_flag=True, help="Answer what there is now, and end.")
+@click.option(
+    "--format",
+    "-f",
+    type=click.Choice(("text", "ndjson", "none")),
+    default="text",
+    show_default=True,
+    help="Of the notifications on standard output; Parquet files are written in any case.",
+)
+def run(config: Path, once: bool, format: str) -> None:
+    """Run a stream: sources, event log, Spark, notifications.
+
+    CONFIG.toml names the feeds to follow, the folders to watch, and the subscriptions; examples/stream.toml has
+    every key, with what it is for. Ctrl-C ends the stream after the micro-batch under way; the next run goes on
+    where this one ended. Nothing is lost and nothing is notified twice.
+
+    \b
+    A small CONFIG.toml:
+      subscriptions = "questions.txt"
+      [sources]
+      feeds = ["https://example.org/news.rss"]
+      folders = ["inbox"]
+
+    While it runs, 'tidings index add' and 'tidings index remove' change its questions.
+    """
+    from tidings.cli.config import Config
+
+    with ExitStack() as stack:
+        answers = None if format == "none" else stack.enter_context(open_answers(format, None))
+        _Run(Config.read(config), answers, stack).play(once)
+
+
+class _Run:
+    """One run of a stream; `stack` ends what it began."""
+
+    def __init__(self, config: Config, answers: Answers | None, stack: ExitStack) -> None:
+        self.config, self.answers, self.stack = config, answers, stack
+        self.events = self.notifications = self.batches = 0
+        self.version = ""
+        self.began = time.monotonic()
+        self.interrupted = False
+        # Where answers go to the terminal, the status must be drawn by the same console, or they would cut it up.
+        self.console = terminal.out if terminal.out.is_terminal else terminal.err
+        self.status: Live | None = None
+
+    def play(self, once: bool) -> None:
+        from tidings.cli.sources import Sources
+        from tidings.cli.streaming import Batches
+        from tidings.log import EventLog
+
+        self._prepare_index()
+        with EventLog(self.config.log) as log:
+            if self.console.is_terminal:
+                self.status = self.stack.enter_context(Live(console=self.console, transient=True))
+            sources = Sources(self.config, log, terminal.warn)
+            batches = Batches()
+            if once:
+                self._show("reading the sources")
+                sources.once()
+                self._follow(self._start(log, batches, once=True), batches, None)
+            else:
+                stream = self._start(log, batches, once=False)
+                sources.start()
+                self._follow(stream, batches, sources)
+        terminal.note(
+            f"{self.events:,} events in {self.batches:,} micro-batches: {self.notifications:,} notifications"
+        )
+
+    def _prepare_index(self) -> None:
+        """The first run builds the index; later ones leave it to 'tidings index'."""
+        from tidings import versions
+        from tidings.cli.subscriptions import load
+
+        if (self.config.index / "CURRENT").exists():
+            return
+        if self.config.subscriptions is None:
+            raise click.ClickException(
+                f"there is no index in {self.config.index}; name a file of subscriptions in the configuration,"
+                " or build the index with 'tidings index build'"
+            )
+        engine = load(self.config.subscriptions, self.config.taxonomy, self.config.prefixes)
+        version = versions.publish(self.config.index, engine)
+        terminal.note(f"{self.config.index} is now {version}: {len(engine):,} subscriptions")
+
+    def _start(self, log: EventLog, batches: Batches, once: bool) -> Stream:
+        from tidings.cli.streaming import start_spark
+
+        self._show("starting Spark")
+        spark = start_spark(self.config.master, self.config.index, self.config.settings)
+        self.stack.callback(spark.stop)
+        # Spark's own handler cancels all jobs; ours lets the micro-batch under way come to its end.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.stack.callback(signal.signal, number, signal.signal(number, self._interrupt))
+        from tidings.spark import run as run_stream
+
+        stream = run_stream(
+            spark,
+            log.folder,
+            self.config.index,
+            self.config.output,
+            self.config.checkpoint,
+            on_batch=batches,
+            interval=self.config.interval,
+            available_now=once,
+            max_events=self.config.max_events,
+        )
+        self.stack.callback(stream.stop)
+        self._show("waiting for events")
+        return stream
+
+    def _follow(self, stream: Stream, batches: Batches, sources: Sources | None) -> None:
+        """Prints batches as they are done, until the stream ends or is interrupted."""
+        while stream.query.isActive and not self.interrupted:
+            for batch in batches.ready(0.25):
+                self._take(batch)
+            if sources is not None and sources.failure is not None:
+                raise sources.failure
+        if self.interrupted:
+            if sources is not None:
+                sources.stop()
+            self._finish(stream, batches)
+        else:
+            stream.wait(10)  # raises what made it end, if anything did
+        for batch in batches.ready(0.25):
+            self._take(batch)
+
+    def _finish(self, stream: Stream, batches: Batches) -> None:
+        """Until the micro-batch under way is done. With a backlog one follows the other without a pause: one is enough."""
+        self._show("finishing the micro-batch; Ctrl-C again to end at once")
+        done = False
+        while stream.query.isActive and stream.query.status["isTriggerActive"] and not done:
+            for batch in batches.ready(0.25):
+                self._take(batch)
+                done = True
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
+        self.interrupted = True
+
+    def _take(self, batch: Batch) -> None:
+        self.batches += 1
+        self.events += batch.events
+        self.notifications += batch.notifications
+        self.version = batch.version
+        if self.answers is not None and (batch.notifications or batch.errors):
+            self.answers.write(batch.table())
+        self._show("waiting for events")
+
+    def _show(self, doing: str) -> None:
+        if self.status is not None:
+            seconds = time.monotonic() - self.began
+            counts = f"{self.events:,} events  {self.notifications:,} notifications  {self.batches:,} micro-batches"
+            self.status.update(Text(f"{counts}  {self.version}  {seconds:.0f} s  {doing}", style="reverse"))
+        elif doing == "starting Spark":
+            terminal.note("starting Spark")

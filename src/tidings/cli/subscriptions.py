@@ -1,0 +1,215 @@
+"""Files of subscriptions: a plain text that is pleasant to write, or a table with the columns `id` and `text`.
+
+    # A comment. Prefixes first, then the questions; what is indented goes on.
+    @prefix ex: <http://example.org/>
+
+    goals: SELECT ?title WHERE (?item, rss:title, ?title) AND ?title CONTAINS 'goal'
+
+    cheap bicycles:
+        SELECT ?title, ?price
+        WHERE (?item, rss:title, ?title), (?item, ex:price, ?price) AND ?price < 200
+
+An id is what stands before the first colon that a space or the end of the line follows. A text that is refused is
+told with its file, line and column, and the others are taken.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidings.cli import terminal
+from tidings.errors import SubscriptionError, TidingsError
+
+if TYPE_CHECKING:
+    from tidings.engine import Engine
+    from tidings.taxonomy import Taxonomy
+
+_HEAD = re.compile(r"(\S.*?)\s*:(?:\s+|$)")
+_PREFIX = re.compile(r"@prefix\s+([\w.-]*):\s*<([^<>\s]*)>\s*\.?\s*")
+_TEXT_SUFFIXES = "a text file, or .csv, .parquet or .ndjson with the columns id and text"
+
+
+@dataclass(slots=True)
+class Entry:
+    """One subscription of a file. `spots` says for each line of the text where in the file it begins."""
+
+    id: str
+    text: str
+    row: int
+    spots: list[tuple[int, int]] = field(default_factory=list)
+
+    def complaint(self, path: str, error: TidingsError) -> str:
+        """The error as FILE:LINE:COLUMN: sentence."""
+        line, column = getattr(error, "line", None), getattr(error, "column", None)
+        if not self.spots:
+            return f"{path}:{self.row}: {self.id}: {error}"
+        if line is None or column is None or line > len(self.spots):
+            return f"{path}:{self.spots[0][0]}: {self.id}: {error}"
+        at, shift = self.spots[line - 1]
+        return f"{path}:{at}:{column + shift}: {self.id}: {str(error).replace(f' at {line}:{column}', '', 1)}"
+
+
+@dataclass(slots=True)
+class SubscriptionFile:
+    """What a file holds: its entries in order, and its own prefixes."""
+
+    path: str
+    entries: list[Entry]
+    prefixes: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> SubscriptionFile:
+        """By the extension of its name: a table, or else the plain text form."""
+        readers = {".csv": _csv, ".parquet": _parquet, ".ndjson": _ndjson, ".jsonl": _ndjson}
+        if path.is_dir():
+            raise TidingsError(f"{path} is a folder but no index; name {_TEXT_SUFFIXES}")
+        try:
+            if reader := readers.get(path.suffix.lower()):
+                return cls(str(path), list(reader(path)))
+            return _plain(str(path), path.read_text(encoding="utf-8-sig"))
+        except UnicodeDecodeError:
+            raise TidingsError(f"{path} is not UTF-8 text; subscriptions are in {_TEXT_SUFFIXES}") from None
+
+
+def load(path: Path, taxonomy: Path | None, prefixes: Mapping[str, str]) -> Engine:
+    """An engine with the subscriptions of a file, or of an index folder. Refused ones are told on standard error."""
+    from tidings import versions
+    from tidings.engine import BroadSubscription, Engine
+
+    if (path / "CURRENT").exists():
+        if taxonomy or prefixes:
+            raise TidingsError(
+                f"{path} is an index, with its own taxonomy and prefixes; leave the options out"
+            )
+        return versions.open(path, versions.current(path))
+    file = SubscriptionFile.read(path)
+    engine = Engine(taxonomy=_taxonomy(taxonomy), prefixes={**file.prefixes, **prefixes})
+    refused: list[str] = []
+    with warnings.catch_warnings(record=True) as remarks:
+        warnings.simplefilter("always", BroadSubscription)
+        for entry in terminal.tracked(file.entries, len(file.entries), "reading subscriptions"):
+            if entry.id in engine:
+                refused.append(f"{file.path}:{entry.row}: {entry.id} is there twice; this one counts")
+            try:
+                engine.subscribe(entry.id, entry.text)
+            except TidingsError as error:
+                refused.append(entry.complaint(file.path, error))
+    terminal.warn_all(refused, "subscriptions with a fault")
+    terminal.warn_all([f"{file.path}: {remark.message}" for remark in remarks], "subscriptions so broad")
+    if not len(engine):
+        raise TidingsError(
+            f"{path} holds no subscription that can be used; see 'tidings match --help' for its form"
+        )
+    return engine
+
+
+def prefix_options(options: tuple[str, ...]) -> dict[str, str]:
+    """`ex=http://…` as a dictionary."""
+    prefixes = {}
+    for option in options:
+        name, equals, iri = option.partition("=")
+        if not equals or ":" not in iri:
+            raise TidingsError(f"--prefix {option!r} is not NAME=IRI, such as ex=http://example.org/")
+        prefixes[name.strip().rstrip(":")] = iri.strip()
+    return prefixes
+
+
+def _taxonomy(path: Path | None) -> Taxonomy | None:
+    from tidings.errors import TaxonomyError
+    from tidings.taxonomy import Taxonomy
+
+    if path is None:
+        return None
+    try:
+        return Taxonomy.from_rdf(path.read_bytes(), path.suffix.lstrip(".") or "turtle")
+    except TaxonomyError as error:
+        raise TaxonomyError(f"{path}: {error}") from None
+
+
+def _plain(path: str, content: str) -> SubscriptionFile:
+    file = SubscriptionFile(path, [])
+    current: Entry | None = None
+    lines: list[str] = []
+
+    def close() -> None:
+        if current is not None:
+            current.text = "\n".join(lines)
+            file.entries.append(current)
+
+    for number, line in enumerate(content.splitlines(), 1):
+        bare = line.strip()
+        if not bare or bare.startswith("#"):
+            continue
+        if line[0].isspace():
+            if current is None:
+                raise SubscriptionError(
+                    f"{path}:{number}: an indented line goes on, but nothing comes before it"
+                )
+            lines.append(bare)
+            current.spots.append((number, len(line) - len(line.lstrip())))
+        elif found := _PREFIX.fullmatch(bare):
+            file.prefixes[found[1]] = found[2]
+        elif found := _HEAD.match(line):
+            close()
+            current, lines = Entry(found[1], "", number), []
+            if line[found.end() :].strip():
+                lines.append(line[found.end() :].strip())
+                current.spots.append((number, found.end()))
+        else:
+            raise SubscriptionError(
+                f"{path}:{number}: {terminal.brief(bare)!r} begins no subscription; write 'id: text',"
+                " indent lines that go on, and begin comments with #"
+            )
+    close()
+    return file
+
+
+def _csv(path: Path) -> Iterator[Entry]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = csv.DictReader(file)
+        _check_columns(path, rows.fieldnames or [])
+        for row in rows:
+            yield Entry(row["id"] or "", row["text"] or "", rows.line_num)
+
+
+def _parquet(path: Path) -> Iterator[Entry]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.ParquetFile(path)
+    except pa.ArrowException as error:
+        raise TidingsError(f"{path} is not readable as Parquet: {error}") from None
+    _check_columns(path, table.schema_arrow.names)
+    row = 0
+    for batch in table.iter_batches(columns=["id", "text"]):
+        for id, text in zip(*batch.to_pydict().values(), strict=True):
+            row += 1
+            yield Entry(str(id), text or "", row)
+
+
+def _ndjson(path: Path) -> Iterator[Entry]:
+    with path.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                yield Entry(str(row["id"]), str(row["text"]), number)
+            except (ValueError, KeyError, TypeError):
+                raise TidingsError(
+                    f'{path}:{number}: write {{"id": "…", "text": "…"}} in each line'
+                ) from None
+
+
+def _check_columns(path: Path, names: Iterable[str]) -> None:
+    missing = [name for name in ("id", "text") if name not in list(names)]
+    if missing:
+        raise TidingsError(f"{path} has no column {missing[0]!r}; it needs the columns id and text")

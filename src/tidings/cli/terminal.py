@@ -1,0 +1,81 @@
+"""What the terminal shows: answers on standard output, everything about the work on standard error.
+
+Colours and progress are for people: into a file or a pipe go plain lines, and no progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+out = Console(highlight=False, soft_wrap=True, emoji=False, markup=False)
+err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False, markup=False)
+
+Item = TypeVar("Item")
+SHOWN = 20
+_VALUE = 72
+_NAME = 24
+
+
+def warn(sentence: str) -> None:
+    err.print(Text("! ", style="bold yellow") + Text(sentence))
+
+
+def note(sentence: str) -> None:
+    err.print(Text(sentence, style="dim"))
+
+
+def warn_all(sentences: list[str], of_what: str) -> None:
+    """The first of many sentences, and how many more there are."""
+    for sentence in sentences[:SHOWN]:
+        warn(sentence)
+    if len(sentences) > SHOWN:
+        warn(f"and {len(sentences) - SHOWN:,} more {of_what}")
+
+
+def progress() -> Progress:
+    """A bar on standard error that vanishes at the end; nothing if nobody looks, or answers would cut through it."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+    )
+
+
+def tracked(items: Iterable[Item], total: int, what: str, at_once: int = 500) -> Iterator[Item]:
+    with progress() as bar:
+        task = bar.add_task(what, total=total)
+        for number, item in enumerate(items, 1):
+            yield item
+            if number % at_once == 0 or number == total:
+                bar.update(task, completed=number)
+
+
+def notification_lines(rows: Iterable[Mapping[str, Any]], source: bool = True) -> Iterator[Text]:
+    """One line a notification: who asked, what was found, and where unless the reader knows."""
+    rows = list(rows)
+    width = min(max((len(row["subscription"] or "") for row in rows), default=0), _NAME)
+    for row in rows:
+        line = Text((row["subscription"] or "").ljust(width), style="bold green")
+        if row["verdict"] != "match":
+            line.append(f"  {row['verdict']}: {row['message']}", style="yellow")
+        for name, value in row["bindings"] or ():
+            line.append(f"  ?{name} ", style="cyan")
+            line.append(brief(value), style="default")
+        if source:
+            line.append(f"  ({brief(row['source'] or row['event'])})", style="dim")
+        yield line
+
+
+def brief(value: str) -> str:
+    """A value on one line, cut where a reader has seen enough."""
+    value = " ".join(value.split())
+    return value if len(value) <= _VALUE else value[: _VALUE - 1] + "…"
