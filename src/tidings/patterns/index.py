@@ -246,7 +246,7 @@ def _narrow(array: np.ndarray) -> np.ndarray:
 
 
 def _starts(sizes: Iterable[int]) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(np.fromiter(sizes, dtype=np.int64))]).astype(np.int64)
+    return _narrow(np.concatenate([[0], np.cumsum(np.fromiter(sizes, dtype=np.int64))]).astype(np.int64))
 
 
 def _program_arrays(table: PatternTable) -> dict[str, np.ndarray]:
@@ -256,11 +256,11 @@ def _program_arrays(table: PatternTable) -> dict[str, np.ndarray]:
     shapes = table.shapes
     return {
         "program_step_first": _starts(len(s.steps) for s in shapes),
-        "program_steps": stack([s.steps for s in shapes], 7),
+        "program_steps": stack([s.steps for s in shapes], 6),
         "program_code_first": _starts(len(s.code) for s in shapes),
         "program_code": stack([s.code for s in shapes], 4),
         "program_option_first": _starts(len(s.options) for s in shapes),
-        "program_options": stack([s.options for s in shapes], 5),
+        "program_options": stack([s.options for s in shapes], 4),
         "program_width": np.array([s.width for s in shapes], dtype=np.int32),
     }
 
@@ -348,8 +348,8 @@ def _access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np
     kernels.count_keys(programs, rows, atoms, counts)
     ranges = _ranges(programs, rows, atoms, terms, None)
     coverage = _coverage(ranges, terms)
-    chosen = np.full(len(rows.shape), -1, dtype=np.int64)
-    kernels.choose_options(programs, rows, atoms, counts, coverage, chosen)
+    chosen, used = np.full(len(rows.shape), -1, dtype=np.int64), np.zeros(kernels.KINDS, dtype=np.bool_)
+    kernels.choose_options(programs, rows, atoms, counts, coverage, chosen, used)
     nothing = np.zeros(0, dtype=np.uint64)
     size = kernels.file_rows(programs, rows, atoms, chosen, nothing, np.zeros(0, dtype=np.int32))
     keys, posted = np.empty(size, dtype=np.uint64), np.empty(size, dtype=np.int32)
@@ -358,9 +358,6 @@ def _access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np
     distinct, first = np.unique(keys[order], return_index=True)
     slots = np.full(table_size(len(distinct)), -1, dtype=np.int32)
     kernels.key_table(distinct, slots)
-    kinds = programs.options[chosen[chosen >= 0], 1]
-    used = np.zeros(12, dtype=np.bool_)
-    used[kinds] = True
     points = np.zeros(4, dtype=np.bool_)
     points[:] = used[POINT]
     points[np.setdiff1d(np.arange(4), atoms.space)] = False

@@ -334,16 +334,23 @@ def access_key(kind, a, b, c):  # type: ignore[no-untyped-def]
     return mix(mix(mix(np.uint64(kind) * np.uint64(0x9E3779B97F4A7C15), a), b), c)
 
 
-@compiled
-def option_key(option, base, rows, atoms):  # type: ignore[no-untyped-def]
-    """The key under which an access option files a row whose slots start at `base`."""
-    kind = option[1]
-    if kind < POINT:
-        a = rows.slots[base + option[2]] if option[2] >= 0 else -1
-        b = rows.slots[base + option[3]] if option[3] >= 0 else -1
-        c = rows.slots[base + option[4]] if option[4] >= 0 else -1
-        return access_key(kind, a, b, c)
-    p, atom = rows.slots[base + option[2]], rows.slots[base + option[3]]
+@inlined
+def _edge_key(step, base, slots):  # type: ignore[no-untyped-def]
+    """(kind, key) of an edge by its constants; the kind is ALL when it has none."""
+    a = slots[base + step[0]] if step[0] >= 0 else np.int32(-1)
+    b = slots[base + step[1]] if step[1] >= 0 else np.int32(-1)
+    c = slots[base + step[2]] if step[2] >= 0 else np.int32(-1)
+    if b >= 0:
+        kind = (SPO if c >= 0 else SP) if a >= 0 else (PO if c >= 0 else P)
+    else:
+        kind = (SO if c >= 0 else S) if a >= 0 else (O if c >= 0 else ALL)
+    return kind, access_key(kind, a, b, c)
+
+
+@inlined
+def _option_key(option, base, slots, atoms):  # type: ignore[no-untyped-def]
+    """The key under which an access option, a test on the object of an edge, files a row."""
+    kind, p, atom = option[1], slots[base + option[2]], slots[base + option[3]]
     if kind == RANGE:
         return access_key(kind, p, -1, -1)
     if kind == POINT:
@@ -356,57 +363,71 @@ def count_keys(programs, rows, atoms, counts):  # type: ignore[no-untyped-def]
     """How many rows could be filed under each key, in buckets: two keys that share one look more popular."""
     mask = np.uint64(counts.shape[0] - 1)
     for r in range(rows.shape.shape[0]):
-        shape = rows.shape[r]
+        shape, base = rows.shape[r], rows.start[r]
+        for i in range(programs.step_first[shape], programs.step_first[shape + 1]):
+            kind, key = _edge_key(programs.steps[i], base, rows.slots)
+            counts[key & mask] += 1
         for i in range(programs.option_first[shape], programs.option_first[shape + 1]):
-            counts[option_key(programs.options[i], rows.start[r], rows, atoms) & mask] += 1
+            counts[_option_key(programs.options[i], base, rows.slots, atoms) & mask] += 1
 
 
 @compiled
-def choose_options(programs, rows, atoms, counts, coverage, chosen):  # type: ignore[no-untyped-def]
-    """chosen[r] = the first option of the group under which row r meets the fewest others, or -1.
+def choose_options(programs, rows, atoms, counts, coverage, chosen, used):  # type: ignore[no-untyped-def]
+    """chosen[r] = how row r meets the fewest others: the number of a step of its shape, or behind these the first
+    option of a group; -1 when it has neither. The kinds that are chosen are marked in `used`.
 
-    A range is expected to be met as often as ranges of its property overlap: `coverage` of them. On a tie the
-    option that says more wins: they are tried from whole edges down.
+    A range is expected to be met as often as ranges of its property overlap: `coverage` of them. What knows less
+    of an edge than all of it is met by more edges of an event, and costs a little more at the same count.
     """
     mask = np.uint64(counts.shape[0] - 1)
     for r in range(rows.shape.shape[0]):
-        shape = rows.shape[r]
-        last = programs.option_first[shape + 1]
-        best, best_cost = -1, 0.0
-        i = programs.option_first[shape]
+        shape, base = rows.shape[r], rows.start[r]
+        begin, steps = programs.step_first[shape], programs.step_first[shape + 1] - programs.step_first[shape]
+        best, best_cost, best_kind = -1, 0.0, ALL
+        for i in range(steps):
+            kind, key = _edge_key(programs.steps[begin + i], base, rows.slots)
+            cost = float(counts[key & mask]) * (1.0 if kind == SPO else 1.5 if kind == P else 1.05)
+            if kind != ALL and (best < 0 or cost < best_cost):
+                best, best_cost, best_kind = i, cost, kind
+        i, last = programs.option_first[shape], programs.option_first[shape + 1]
         while i < last:
-            group, begin, cost = programs.options[i, 0], i, 0.0
+            group, first, cost, kind = programs.options[i, 0], i, 0.0, programs.options[i, 1]
             while i < last and programs.options[i, 0] == group:
-                option = programs.options[i]
-                count = float(counts[option_key(option, rows.start[r], rows, atoms) & mask])
-                if option[1] == RANGE:
-                    p, atom = rows.slots[rows.start[r] + option[2]], rows.slots[rows.start[r] + option[3]]
-                    count = coverage[p + (coverage.shape[0] // 2 if atoms.space[atom] == WORDS else 0)]
-                # An option that knows less of an edge is met by more edges of an event.
-                cost += count * (1.0 + 0.05 * (option[1] != SPO) + 0.5 * (option[1] == P))
+                if kind == RANGE:
+                    p, atom = rows.slots[base + programs.options[i, 2]], rows.slots[base + programs.options[i, 3]]
+                    cost += coverage[p + (coverage.shape[0] // 2 if atoms.space[atom] == WORDS else 0)]
+                else:
+                    cost += counts[_option_key(programs.options[i], base, rows.slots, atoms) & mask]
                 i += 1
-            if best < 0 or cost < best_cost:
-                best, best_cost = begin, cost
+            if best < 0 or cost * 1.05 < best_cost:
+                best, best_cost, best_kind = steps + first - programs.option_first[shape], cost * 1.05, kind
         chosen[r] = best
+        used[best_kind] = True
 
 
 @compiled
 def file_rows(programs, rows, atoms, chosen, keys, posted):  # type: ignore[no-untyped-def]
-    """Writes (key, row) for every row's chosen options; returns how many. With empty `keys` it only counts."""
+    """Writes (key, row) for every row's choice, ranges left out; returns how many. With empty `keys` it only
+    counts."""
     count = 0
+    write = keys.shape[0] > 0
     for r in range(rows.shape.shape[0]):
-        if chosen[r] < 0:
-            continue
-        last = programs.option_first[rows.shape[r] + 1]
-        i = chosen[r]
-        group = programs.options[i, 0]
-        while i < last and programs.options[i, 0] == group:
-            if programs.options[i, 1] != RANGE:
-                if keys.shape[0] > 0:
-                    keys[count] = option_key(programs.options[i], rows.start[r], rows, atoms)
+        shape, base = rows.shape[r], rows.start[r]
+        steps = programs.step_first[shape + 1] - programs.step_first[shape]
+        if 0 <= chosen[r] < steps:
+            if write:
+                kind, keys[count] = _edge_key(programs.steps[programs.step_first[shape] + chosen[r]], base, rows.slots)
+                posted[count] = r
+            count += 1
+        elif chosen[r] >= steps:
+            i, last = programs.option_first[shape] + chosen[r] - steps, programs.option_first[shape + 1]
+            group = programs.options[i, 0]
+            while i < last and programs.options[i, 0] == group and programs.options[i, 1] != RANGE:
+                if write:
+                    keys[count] = _option_key(programs.options[i], base, rows.slots, atoms)
                     posted[count] = r
                 count += 1
-            i += 1
+                i += 1
     return count
 
 
@@ -416,10 +437,11 @@ def list_ranges(programs, rows, atoms, terms, chosen, out):  # type: ignore[no-u
     returns how many. With an empty `out` it only counts."""
     count = 0
     for r in range(rows.shape.shape[0]):
-        base, last = rows.start[r], programs.option_first[rows.shape[r] + 1]
-        i = programs.option_first[rows.shape[r]]
+        shape, base = rows.shape[r], rows.start[r]
+        i, last = programs.option_first[shape], programs.option_first[shape + 1]
         if chosen.shape[0] > 0:
-            i = chosen[r] if chosen[r] >= 0 else last
+            steps = programs.step_first[shape + 1] - programs.step_first[shape]
+            i = i + chosen[r] - steps if chosen[r] >= steps else last
             last = min(last, i + 1)
         while i < last:
             if programs.options[i, 1] == RANGE:
@@ -695,7 +717,7 @@ def _verify(d, candidates, index, terms, space, mask, found, count):  # type: ig
         begin, end = step_first[shape], step_first[shape + 1]
         every, variables, tests = index.every[shape], index.variables[shape], code_first[shape]
         first, level, budget, answers = begin, begin, index.budget, 0
-        last = end if every or begin == end else begin + steps[begin, 6]
+        last = end if every or begin == end else begin + steps[begin, 5]
         cursor[0] = -2
         while level >= first:
             verdict = MATCHED
@@ -728,7 +750,7 @@ def _verify(d, candidates, index, terms, space, mask, found, count):  # type: ig
                 verdict = EXHAUSTED
             elif last < end:
                 first = level = last
-                last = begin + steps[first, 6]
+                last = begin + steps[first, 5]
                 cursor[0] = -2
                 continue
             if count + 1 >= found.event.shape[0] or found.first[count] + variables > found.binding.shape[0]:

@@ -5,7 +5,8 @@ A row of the index is a shape and its constants, so a thousand texts of one shap
     slots     constants of a row: first the terms of its edges, then its tests (atoms)
     steps     the edges in the order in which they are joined, each found by what is bound by then
     code      the tests that become decidable after a step, as jumps: (variable, slot, if true, if false)
-    options   the ways to file a row; options of one group form one way (an IN is filed under each value)
+    options   the ways to file a row besides its edges: by a test on an object; options of one group form one way
+              (an IN is filed under each of its values)
 
 Edges that share no variable are parts of their own and are settled apart, so that a pattern of unconnected
 edges costs the sum of its parts, not their product.
@@ -38,22 +39,13 @@ from tidings.language.query import (
 )
 from tidings.terms import Literal
 
-# How an edge is found by what is known of it; also the first kinds of access option.
+# How an edge is found by what is known of it, and how it files a row by its constants.
 SPO, SP, PO, SO, S, P, O, ALL = range(8)  # noqa: E741
-# Further access options, by a test on the object of an edge with a known property.
+# How a test on the object of an edge with a known property files a row.
 POINT, RANGE, TEXT, ISA = range(8, 12)
 ACCEPT, REJECT = -1, -2
 
-_MODES = {
-    (True, True, True): SPO,
-    (True, True, False): SP,
-    (False, True, True): PO,
-    (True, False, True): SO,
-    (True, False, False): S,
-    (False, True, False): P,
-    (False, False, True): O,
-    (False, False, False): ALL,
-}
+_MODES = (ALL, O, P, PO, S, SO, SP, SPO)  # by what is known: 4 for the subject + 2 + 1
 _PREFERENCE = {SPO: 0, SP: 1, PO: 1, SO: 2, S: 3, O: 3, P: 4, ALL: 5}
 _RANGES = frozenset({"<", "<=", ">", ">=", "BETWEEN"})
 
@@ -88,9 +80,9 @@ class Shape:
     select: tuple[int, ...] = ()  # the variables a subscriber is told, in the order asked for
     terms: list[Constant] = field(default_factory=list)
     atoms: list[Atom] = field(default_factory=list)
-    steps: np.ndarray = field(default_factory=lambda: np.zeros((0, 7), dtype=np.int16))
+    steps: np.ndarray = field(default_factory=lambda: np.zeros((0, 6), dtype=np.int16))
     code: np.ndarray = field(default_factory=lambda: np.zeros((0, 4), dtype=np.int16))
-    options: np.ndarray = field(default_factory=lambda: np.zeros((0, 5), dtype=np.int16))
+    options: np.ndarray = field(default_factory=lambda: np.zeros((0, 4), dtype=np.int16))
 
     term_count: int = 0
     width: int = 0
@@ -118,7 +110,7 @@ class _Compiler:
         self.term_slots: dict[Constant, int] = {}
         self.atom_slots: dict[Atom, int] = {}
         tests = list(pattern.tests)
-        edges = [self._edge(edge, tests) for edge in pattern.edges]
+        edges = list(dict.fromkeys(self._edge(edge, tests) for edge in pattern.edges))
         self.tests = [(test, frozenset(self._variables(test))) for test in tests]
         self.code: list[tuple[int, int, int, int]] = []
         # Without variables of these edges a test is a constant: unbound variables satisfy nothing.
@@ -135,9 +127,9 @@ class _Compiler:
         base = len(self.shape.terms)
         code = np.array(self.code, dtype=np.int16).reshape(-1, 4)
         code[:, 1] += base
-        options = np.array(self.options, dtype=np.int16).reshape(-1, 5)
-        options[options[:, 1] >= POINT, 3] += base
-        self.shape.steps = np.array(self.steps, dtype=np.int16).reshape(-1, 7)
+        options = np.array(self.options, dtype=np.int16).reshape(-1, 4)
+        options[:, 3] += base
+        self.shape.steps = np.array(self.steps, dtype=np.int16).reshape(-1, 6)
         self.shape.code, self.shape.options = code, options
         self.shape.term_count, self.shape.width = base, base + len(self.shape.atoms)
 
@@ -174,16 +166,19 @@ class _Compiler:
             for v in linked[1:]:
                 parent[root(v)] = root(linked[0])
         parts: dict[int, list[tuple[int, int, int]]] = {}
-        for number, edge in enumerate(dict.fromkeys(edges)):
-            inside = [~ref for ref in edge if ref < 0]
+        for number, (edge, inside) in enumerate(zip(edges, links, strict=False)):
             parts.setdefault(root(inside[0]) if inside else -1 - number, []).append(edge)
         return sorted(parts.values(), key=len)
 
     def _join(self, part: list[tuple[int, int, int]]) -> None:
         """Appends the steps of one part: at each, the edge that what is bound by then narrows down most."""
+        first = len(self.steps)
+        if len(part) == 1 and min(part[0]) >= 0:
+            self.steps.append((*part[0], SPO, ACCEPT, first + 1))
+            return
         bound: set[int] = set()
         tested = {v for _, vs in self.tests if len(vs) == 1 for v in vs}
-        left, first = list(part), len(self.steps)
+        left = list(part)
         while left:
 
             def cost(edge: tuple[int, int, int]) -> tuple[int, int]:
@@ -197,14 +192,14 @@ class _Compiler:
             bound |= {~ref for ref in edge if ref < 0}
             due = [test for test, vs in self.tests if vs <= bound and not vs <= before]
             entry = self._emit(And(tuple(due)), ACCEPT, REJECT) if due else ACCEPT
-            self.steps.append((*edge, mode, entry, first, 0))
+            self.steps.append((*edge, mode, entry, 0))
         last = len(self.steps)
-        self.steps[first:] = [(*step[:6], last) for step in self.steps[first:]]
+        self.steps[first:] = [(*step[:5], last) for step in self.steps[first:]]
 
     @staticmethod
     def _mode(edge: tuple[int, int, int], bound: set[int]) -> int:
-        known = tuple(ref >= 0 or ~ref in bound for ref in edge)
-        return _MODES[known]  # type: ignore[index]
+        s, p, o = edge
+        return _MODES[4 * (s >= 0 or ~s in bound) + 2 * (p >= 0 or ~p in bound) + (o >= 0 or ~o in bound)]
 
     def _emit(self, condition: Condition, true: int, false: int) -> int:
         """Appends code for `condition`, back to front; returns where it starts."""
@@ -246,25 +241,19 @@ class _Compiler:
             self.shape.atoms.append(atom)
         return self.atom_slots[atom]
 
-    def _file(self, edges: Sequence[tuple[int, int, int]]) -> None:
-        """The access options: (group, kind, slot, slot, slot)."""
+    def _file(self, edges: Iterable[tuple[int, int, int]]) -> None:
+        """The access options: (group, kind, slot of the property, slot of the test)."""
+        conjuncts = [test for test, vs in self.tests if len(vs) == 1 and not isinstance(test, And | Or | Not)]
         group = 0
-        conjuncts = [test for test, vs in self.tests if len(vs) == 1]
-        for s, p, o in dict.fromkeys(edges):
-            mode = self._mode((s, p, o), set())
-            if mode != ALL:
-                self.options.append((group, mode, *(ref if ref >= 0 else -1 for ref in (s, p, o))))
-                group += 1
-            if p < 0 or o >= 0:
-                continue
+        for _, p, o in edges if conjuncts else ():
             for test in conjuncts:
-                if isinstance(test, And | Or | Not) or self.slots[_operand(test)] != ~o:
+                if p < 0 or o >= 0 or self.slots[_operand(test)] != ~o:
                     continue
                 if isinstance(test, OneOf) and not test.negated and len(test.options) <= 64:
                     for option in test.options:
-                        self.options.append((group, POINT, p, self.atom_slots[Atom("=", (option,))], -1))
+                        self.options.append((group, POINT, p, self.atom_slots[Atom("=", (option,))]))
                 elif (kind := _access(test)) is not None:
-                    self.options.append((group, kind, p, self.atom_slots[_atom(test)], -1))
+                    self.options.append((group, kind, p, self.atom_slots[_atom(test)]))
                 group += 1
 
 
