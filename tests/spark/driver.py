@@ -1,6 +1,9 @@
-"""A driver in a process of its own, for tests that kill it: log, index, output, checkpoint, and when to hang.
+"""A driver in a process of its own, for tests that kill it or give it a cluster.
 
-With "hang" it stops in the sink of batch 1: the output is in place, and Spark knows nothing of it yet.
+    driver.py ROOT MASTER [hang]
+
+ROOT holds the log and the index and gets the output. With "hang" the driver stops in the sink of batch 1: its output
+is in place, and Spark knows nothing of it yet.
 """
 
 import sys
@@ -9,6 +12,15 @@ from pathlib import Path
 
 from tidings.spark import run, session
 
+# Short lives: the quick compiler only, and no waiting for cores of a cluster that are still on their way.
+QUICK = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+}
+
 
 def main(root: Path, master: str, hang: bool) -> None:
     def sink(frame, batch):
@@ -16,7 +28,8 @@ def main(root: Path, master: str, hang: bool) -> None:
             (root / "hanging").touch()
             time.sleep(600)
 
-    spark = session(master, preload=root / "index")
+    loopback = {"spark.driver.host": "127.0.0.1", "spark.cores.max": "2"}
+    spark = session(master, preload=root / "index", settings={**QUICK, **loopback})
     stream = run(
         spark,
         root / "log",
@@ -29,6 +42,9 @@ def main(root: Path, master: str, hang: bool) -> None:
         max_events=30,
     )
     stream.wait()
+    # The driver itself is one of them.
+    executors = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
+    (root / "executors").write_text(str(len(executors) - 1))
     spark.stop()
 
 

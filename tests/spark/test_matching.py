@@ -19,7 +19,10 @@ def test_batch_equals_one_process(spark, index):
 
 def test_a_users_own_columns_are_enough(spark, index):
     frame = spark.createDataFrame(
-        [(f'<http://example.org/{word}> <{TITLE}> "{word}" .', "application/n-triples", 7) for word in ("alpha", "beta")],
+        [
+            (f'<http://example.org/{word}> <{TITLE}> "{word}" .', "application/n-triples", 7)
+            for word in ("alpha", "beta")
+        ],
         "data string, datacontenttype string, shelf int",
     )
     found = match(frame, index).toArrow().to_pylist()

@@ -52,7 +52,11 @@ def test_a_stream_takes_at_most_so_many_events_but_always_goes_on(log):
     while (latest := reader.latestOffset(offset, ReadMaxRows(7))) != offset:
         offset, rounds = latest, rounds + 1
     assert rounds == 5
-    assert reader.latestOffset(reader.initialOffset(), ReadAllAvailable()) == offset == reader.reportLatestOffset()
+    assert (
+        reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+        == offset
+        == reader.reportLatestOffset()
+    )
     one = reader.latestOffset(reader.initialOffset(), ReadMaxRows(0))
     assert one != reader.initialOffset()
 
@@ -69,7 +73,8 @@ def test_a_stream_until_now_does_not_see_later_events(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"), [({}, "needs the event log's folder"), ({"path": "x", "partitions": "many"}, "whole number")]
+    ("options", "said"),
+    [({}, "needs the event log's folder"), ({"path": "x", "partitions": "many"}, "whole number")],
 )
 def test_wrong_options_get_a_sentence(options, said):
     with pytest.raises(TidingsError, match=said):

@@ -15,7 +15,9 @@ def log(tmp_path):
         yield log
 
 
-def test_notifications_appear_and_a_new_subscription_counts_from_the_next_micro_batch(spark, index, log, tmp_path):
+def test_notifications_appear_and_a_new_subscription_counts_from_the_next_micro_batch(
+    spark, index, log, tmp_path
+):
     places = tmp_path / "log", index, tmp_path / "out", tmp_path / "checkpoint"
     batches, sunk = [], []
 

@@ -110,16 +110,14 @@ def _literal_end(blob, i, high):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def read_ntriples(blob, document, columns, first, term_low, term_high, term_hash, slots, odd):  # type: ignore[no-untyped-def]
+def read_ntriples(blob, document, columns, first, term_low, term_high, term_hash, slots, odd, place):  # type: ignore[no-untyped-def]
     """Reads document d = blob[document[d]:document[d + 1]] for all d; returns the number of distinct terms.
 
     `slots` must be free and at least twice the number of terms; `odd[d]` is set, and document d left without
-    triples, when it is not canonical.
+    triples, when it is not canonical. `place` is scratch for the three terms of a line.
     """
     mask = np.uint64(slots.shape[0] - 1)
     count, terms = 0, 0
-    ends = np.zeros(3, dtype=np.int64)
-    begins = np.zeros(3, dtype=np.int64)
     for d in range(document.shape[0] - 1):
         first[d] = count
         i, high = document[d], document[d + 1]
@@ -130,7 +128,7 @@ def read_ntriples(blob, document, columns, first, term_low, term_high, term_hash
                 continue
             ok = True
             for part in range(3):
-                begins[part] = i
+                place[part, 0] = i
                 c = blob[i] if i < high else 0
                 if c == 60:
                     end = _iri_end(blob, i, high)
@@ -143,14 +141,14 @@ def read_ntriples(blob, document, columns, first, term_low, term_high, term_hash
                 if end < 0 or end >= high or blob[end] != 32:
                     ok = False
                     break
-                ends[part] = end
+                place[part, 1] = end
                 i = end + 1
             if not ok or i >= high or blob[i] != 46 or (i + 1 < high and blob[i + 1] != 10):
                 odd[d] = True
                 break
             i += 2
             for part in range(3):
-                low, end = begins[part], ends[part]
+                low, end = place[part, 0], place[part, 1]
                 h = hash_span(blob, low, end)
                 at = h & mask
                 found = -1

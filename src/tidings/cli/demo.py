@@ -79,7 +79,7 @@ class Demo:
                 SpinnerColumn(),
                 TextColumn("{task.description}"),
                 BarColumn(),
-                MofNCompleteColumn(),
+                TextColumn("{task.fields[done]}"),
                 TimeElapsedColumn(),
                 console=terminal.out,
                 transient=True,
@@ -100,7 +100,7 @@ class Demo:
     def _build(self) -> None:
         from tidings import versions
 
-        task = self.bar.add_task("building the index", total=None)
+        task = self.bar.add_task("building the index", total=None, done="")
         began = time.perf_counter()
         engine = self._engine()
         own = len(engine)
@@ -126,7 +126,7 @@ class Demo:
         from tidings.cli.streaming import Batches, start_spark
         from tidings.log import EventLog
 
-        task = self.bar.add_task("starting Spark", total=None)
+        task = self.bar.add_task("starting Spark", total=None, done="")
         began = time.perf_counter()
         spark = start_spark(MASTER, self.index)
         self.stack.callback(spark.stop)
@@ -154,9 +154,9 @@ class Demo:
         from tidings.errors import EventError
 
         self._say("Feeds", f"{len(feeds)} files, one after the other into the event log")
-        task = self.bar.add_task("feeds", total=len(feeds))
+        task = self.bar.add_task("first micro-batch: starting workers", total=None, done="")
         refused = 0
-        for path in feeds:
+        for number, path in enumerate(feeds, 1):
             if path.name == LATE_BEFORE:
                 self._subscribe_late()
             try:
@@ -169,12 +169,15 @@ class Demo:
             else:
                 began = time.perf_counter()
                 log.append(events)
-                done = list(batches.until(len(events), stream))
-                self.latencies.append(time.perf_counter() - began)
-                self._print(_feed_line(path.name, f"{len(events)} events", "bold", self.latencies[-1]))
-                for batch in done:
+                answered = list(batches.until(len(events), stream))
+                seconds = time.perf_counter() - began
+                first = "" if self.latencies else ", with the start of Spark's Python workers"
+                self._print(_feed_line(path.name, f"{len(events)} events", "bold", f"{seconds:.2f} s{first}"))
+                self.latencies.append(seconds)
+                for batch in answered:
                     self._show(batch)
-            self.bar.advance(task)
+            done = f"{number} of {len(feeds)}"
+            self.bar.update(task, description="feeds", total=len(feeds), completed=number, done=done)
         self.bar.remove_task(task)
         return refused
 
@@ -203,13 +206,14 @@ class Demo:
         self._say(
             "Burst", f"{len(events):,} generated advisories at once, against {self.subscriptions:,} questions"
         )
-        task = self.bar.add_task("advisories", total=len(events))
-        before = self.notifications
+        task = self.bar.add_task("advisories", total=len(events), done="")
+        before, answered = self.notifications, 0
         began = time.perf_counter()
         log.append(events)
         for batch in batches.until(len(events), stream):
             self._count(batch)
-            self.bar.advance(task, batch.events)
+            answered += batch.events
+            self.bar.update(task, completed=answered, done=f"{answered:,}")
             told = f"{batch.events:,} events, {batch.notifications:,} notifications"
             self._print(Text(f"  micro-batch {batch.id:<3} {told}"))
         seconds = time.perf_counter() - began
@@ -246,6 +250,5 @@ class Demo:
             terminal.out.print(line)
 
 
-def _feed_line(name: str, told: str, style: str, seconds: float | None = None) -> Text:
-    took = f"  ({seconds:.2f} s)" if seconds is not None else ""
-    return Text.assemble("  ", (f"{name:<22}", style), told, (took, "dim"))
+def _feed_line(name: str, told: str, style: str, remark: str = "") -> Text:
+    return Text.assemble("  ", (f"{name:<22}", style), told, (remark and f"  ({remark})", "dim"))

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidings.spark import source
+from tidings.spark import archive, source
 
 # The environment variable by which a worker's daemon learns which index to open before its first fork.
 PRELOAD = "TIDINGS_PRELOAD"
 
-_LOG4J = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+LOG4J = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 SETTINGS: dict[str, str] = {
     # Workers start with imports, index and kernels in place. Spark kills a worker that was idle for 60 s (no
@@ -39,8 +39,6 @@ SETTINGS: dict[str, str] = {
     # No port opened, no history kept: progress is told by the stream itself.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Errors only, on standard error.
-    "spark.driver.extraJavaOptions": _LOG4J,
 }
 
 # One host: no look-up of its name at start, no door to the network. A cluster's driver must be reachable instead.
@@ -62,6 +60,8 @@ def session(
     # Workers must run the interpreter that has this package.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     wanted = {**SETTINGS, **(LOCAL_SETTINGS if master.startswith("local") else {})}
+    # Errors only, on standard error; classes from an archive. Before the user's own extraJavaOptions.
+    wanted["spark.driver.defaultJavaOptions"] = f"{LOG4J} {archive.java_options()}"
     if preload is not None:
         # By the environment locally, by executorEnv on a cluster: the daemon starts before any task names an index.
         os.environ[PRELOAD] = wanted[f"spark.executorEnv.{PRELOAD}"] = str(Path(preload).absolute())
