@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -59,7 +58,6 @@ def expected(index: Path, events: list[Event]) -> list[tuple]:
     return rows(versions.open(index, versions.current(index)).publish_many(events))
 
 
-def start(*command: str) -> subprocess.Popen:
-    """A process of its own group, with this interpreter's package."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.Popen(command, env=environment, start_new_session=True)
+def start(*command: str, **environment: str) -> subprocess.Popen:
+    """A process in a group of its own."""
+    return subprocess.Popen(command, env={**os.environ, **environment}, start_new_session=True)
