@@ -65,6 +65,17 @@ class Layer:
         return self._index
 
     @cached_property
+    def one_answer_each(self) -> bool:
+        """Whether no event can give two answers to one subscription: each is one row that is settled at once."""
+        arrays = self.settled.arrays
+        return len(arrays["row_owner"]) <= len(self.ids) and not arrays["later"].any()
+
+    @cached_property
+    def some_end(self) -> bool:
+        """Whether any subscription has an end of its validity."""
+        return min(self.valid_until, default=ALWAYS) < ALWAYS
+
+    @cached_property
     def id_column(self) -> pa.Array:
         return pa.array(self.ids, pa.string())
 
@@ -139,8 +150,8 @@ class Layer:
     def _before_adding(self) -> None:
         _ = self.table  # made from the index, if it came from a folder
         self._index = None
-        self.__dict__.pop("id_column", None)
-        self.__dict__.pop("selected", None)
+        for known in ("one_answer_each", "some_end", "id_column", "selected"):
+            self.__dict__.pop(known, None)
 
     def _note(self, ids: list[str], valid_until: float) -> None:
         if self._numbers is not None:

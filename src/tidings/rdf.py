@@ -6,6 +6,8 @@ are merged: an event is one graph.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import pyoxigraph as ox
 
 from tidings.documents import safe_text, safe_xml
@@ -41,7 +43,7 @@ _WITH_NAMED_GRAPHS = frozenset({ox.RdfFormat.N_QUADS, ox.RdfFormat.TRIG, ox.RdfF
 
 def is_rdf(media_type: str | None) -> bool:
     """Whether `media_type` (or a short name such as "turtle") is an RDF syntax."""
-    return bool(media_type) and _bare(media_type) in _FORMATS  # type: ignore[arg-type]
+    return media_type is not None and _bare(media_type) in _FORMATS
 
 
 def canonical(data: str | bytes, media_type: str, base: str | None = None) -> bytes:
@@ -67,5 +69,6 @@ def canonical(data: str | bytes, media_type: str, base: str | None = None) -> by
     return written
 
 
+@lru_cache(maxsize=256)
 def _bare(media_type: str) -> str:
     return media_type.partition(";")[0].strip().lower()

@@ -19,7 +19,7 @@ from tidings.arrays.spans import plain_texts
 from tidings.documents import MAX_BYTES
 from tidings.errors import EventError
 from tidings.language.parser import parse
-from tidings.layer import ALWAYS, Layer
+from tidings.layer import Layer
 from tidings.notification import NOTIFICATION_SCHEMA
 from tidings.patterns import graphs, naive
 from tidings.patterns.graphs import GraphBatch
@@ -99,24 +99,22 @@ def _settle(
     """The answers that stand: of live and valid subscriptions, with a residual that holds, once each."""
     arrays = layer.index(taxonomy).arrays
     owner = arrays["row_owner"][matches.row]
-    keep = np.frombuffer(layer.live, dtype=np.uint8)[owner].astype(np.bool_)
-    until = np.frombuffer(layer.valid_until, dtype=np.float64)[owner]
-    if (until < ALWAYS).any():
-        keep &= until >= _times(events, batch)[matches.event]
+    keep = np.frombuffer(layer.live, dtype=np.bool_)[owner]
+    if layer.some_end:
+        until = np.frombuffer(layer.valid_until, dtype=np.float64)[owner]
+        keep = keep & (until >= _times(events, batch)[matches.event])
     shape = arrays["row_shape"][matches.row]
     if arrays["later"].any():
         residuals = _Residuals(batch, layer, events, taxonomy, prefixes)
+        keep = keep.copy()
         for i in np.flatnonzero(keep & arrays["later"][shape] & ~matches.undecided):
             keep[i] = residuals.holds(matches, int(i))
     kept = np.flatnonzero(keep)
-    kept = kept[np.lexsort((owner[kept], matches.event[kept]))]
-    if all_bindings:
+    if all_bindings or layer.one_answer_each:
         return kept
     # One notification for each pair: alternatives, and bindings a residual looked through, give several; a match
     # comes before an answer that ran out of steps.
     pair = matches.event[kept].astype(np.int64) << 32 | owner[kept]
-    if len(np.unique(pair)) == len(pair):
-        return kept
     order = np.lexsort((matches.undecided[kept], pair))
     first = np.ones(len(order), dtype=np.bool_)
     first[1:] = pair[order][1:] != pair[order][:-1]
@@ -210,7 +208,8 @@ def _bindings(matches: Matches, kept: np.ndarray, batch: GraphBatch, layer: Laye
 
 def _column(events: pa.Table, name: str) -> pa.ChunkedArray:
     if name in events.column_names:
-        return events[name].cast(pa.string())
+        column = events[name]
+        return column if column.type == pa.string() else column.cast(pa.string())
     return pa.chunked_array([pa.nulls(len(events), pa.string())])
 
 

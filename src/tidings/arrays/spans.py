@@ -60,10 +60,10 @@ def _gather(blob, low, high, terms, offsets, out):  # type: ignore[no-untyped-de
 
 def plain_texts(blob: np.ndarray, low: np.ndarray, high: np.ndarray, terms: np.ndarray) -> pa.Array:
     """The plain texts of `terms`, whose N-Triples texts are blob[low[t]:high[t]]."""
-    offsets = np.zeros(len(terms) + 1, dtype=np.int64)
+    offsets = np.zeros(len(terms) + 1, dtype=np.int32)  # a chunk's texts stay far below 2 GiB
     size = _gather(blob, low, high, terms, offsets, np.zeros(0, dtype=np.uint8))
     out = np.empty(size, dtype=np.uint8)
     if size:
         _gather(blob, low, high, terms, offsets, out)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out)]
-    return pa.Array.from_buffers(pa.large_string(), len(terms), buffers).cast(pa.string())
+    return pa.Array.from_buffers(pa.string(), len(terms), buffers)

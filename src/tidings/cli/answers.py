@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
+import click
 from rich.console import Console
 
 from tidings.cli import terminal
@@ -35,7 +35,7 @@ def open_answers(format: str, output: Path | None) -> Iterator[Answers]:
         with _parquet(output) as writer:
             yield writer
     elif output is None:
-        yield _Text(terminal.out) if format == "text" else _Ndjson(sys.stdout)
+        yield _Text(terminal.out) if format == "text" else _Ndjson(None)
     else:
         with output.open("w", encoding="utf-8") as file:
             plain = Console(file=file, highlight=False, soft_wrap=True, emoji=False, markup=False)
@@ -58,14 +58,18 @@ class _Text:
 
 
 class _Ndjson:
-    def __init__(self, file: IO[str]) -> None:
+    def __init__(self, file: IO[str] | None) -> None:
         self._file = file
 
     def write(self, notifications: pa.Table) -> None:
-        for row in notifications.to_pylist():
-            row["bindings"] = dict(row["bindings"] or ())
-            self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
-        self._file.flush()
+        lines = [
+            json.dumps({**row, "bindings": dict(row["bindings"] or ())}, ensure_ascii=False)
+            for row in notifications.to_pylist()
+        ]
+        if lines:
+            click.echo(
+                "\n".join(lines), file=self._file
+            )  # standard output is looked up now: it may be redirected
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import click
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     SpinnerColumn,
     TextColumn,

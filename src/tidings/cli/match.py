@@ -74,9 +74,9 @@ def match(
     with open_answers(format, output) as answers:
         named = iter(paths) if quiet else terminal.tracked(paths, len(paths), "matching files", 1)
         read, found = _publish(engine, _portions(named), answers, all_bindings)
-    matched = f"{found:,} notification{'' if found == 1 else 's'}"
     terminal.note(
-        f"{read:,} event{'' if read == 1 else 's'} against {len(engine):,} subscriptions: {matched}"
+        f"{terminal.counted(read, 'event')} against {terminal.counted(len(engine), 'subscription')}: "
+        f"{terminal.counted(found, 'notification')}"
     )
     if not read:
         raise click.ClickException("no event could be read; give feeds, RDF or NDJSON of CloudEvents")

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from tidings.log import EventLog
     from tidings.spark import Batch, Stream
 
+STARTING = "starting Spark"
+WAITING = "waiting for events"
+
 
 @click.command()
 @click.argument("config", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="CONFIG.toml")
@@ -90,9 +93,9 @@ class _Run:
                 stream = self._start(log, batches, once=False)
                 sources.start()
                 self._follow(stream, batches, sources)
-        terminal.note(
-            f"{self.events:,} events in {self.batches:,} micro-batches: {self.notifications:,} notifications"
-        )
+        if self.status is not None:
+            self.status.stop()
+        terminal.note("; ".join(self._counts()))
 
     def _prepare_index(self) -> None:
         """The first run builds the index; later ones leave it to 'tidings index'."""
@@ -113,7 +116,7 @@ class _Run:
     def _start(self, log: EventLog, batches: Batches, once: bool) -> Stream:
         from tidings.cli.streaming import start_spark
 
-        self._show("starting Spark")
+        self._show(STARTING)
         spark = start_spark(self.config.master, self.config.index, self.config.settings)
         self.stack.callback(spark.stop)
         # Spark's own handler cancels all jobs; ours lets the micro-batch under way come to its end.
@@ -133,7 +136,7 @@ class _Run:
             max_events=self.config.max_events,
         )
         self.stack.callback(stream.stop)
-        self._show("waiting for events")
+        self._show(WAITING)
         return stream
 
     def _follow(self, stream: Stream, batches: Batches, sources: Sources | None) -> None:
@@ -141,6 +144,7 @@ class _Run:
         while stream.query.isActive and not self.interrupted:
             for batch in batches.ready(0.25):
                 self._take(batch)
+            self._show(WAITING)
             if sources is not None and sources.failure is not None:
                 raise sources.failure
         if self.interrupted:
@@ -173,12 +177,15 @@ class _Run:
         self.version = batch.version
         if self.answers is not None and (batch.notifications or batch.errors):
             self.answers.write(batch.table())
-        self._show("waiting for events")
+
+    def _counts(self) -> list[str]:
+        counts = {"micro-batch": self.batches, "event": self.events, "notification": self.notifications}
+        return [terminal.counted(number, noun) for noun, number in counts.items()]
 
     def _show(self, doing: str) -> None:
         if self.status is not None:
-            seconds = time.monotonic() - self.began
-            counts = f"{self.events:,} events  {self.notifications:,} notifications  {self.batches:,} micro-batches"
-            self.status.update(Text(f"{counts}  {self.version}  {seconds:.0f} s  {doing}", style="reverse"))
-        elif doing == "starting Spark":
-            terminal.note("starting Spark")
+            clock = f"{time.monotonic() - self.began:.0f} s"
+            line = "   ".join([clock, *self._counts(), *([self.version] if self.version else []), doing])
+            self.status.update(Text(line, style="reverse", no_wrap=True, overflow="ellipsis"))
+        elif doing == STARTING:
+            terminal.note(doing)

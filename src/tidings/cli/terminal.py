@@ -64,15 +64,22 @@ def notification_lines(rows: Iterable[Mapping[str, Any]], source: bool = True) -
     rows = list(rows)
     width = min(max((len(row["subscription"] or "") for row in rows), default=0), _NAME)
     for row in rows:
-        line = Text((row["subscription"] or "").ljust(width), style="bold green")
+        line = Text()
+        line.append((row["subscription"] or "").ljust(width), style="bold green")
         if row["verdict"] != "match":
             line.append(f"  {row['verdict']}: {row['message']}", style="yellow")
         for name, value in row["bindings"] or ():
             line.append(f"  ?{name} ", style="cyan")
-            line.append(brief(value), style="default")
+            line.append(brief(value))
         if source:
             line.append(f"  ({brief(row['source'] or row['event'])})", style="dim")
         yield line
+
+
+def counted(number: int, noun: str) -> str:
+    """ "1 event", "2,000 events"."""
+    plural = "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
 
 
 def brief(value: str) -> str:

@@ -198,7 +198,7 @@ class PatternIndex:
     def _space(self, batch: GraphBatch) -> Space:
         edges = int(np.diff(batch.first).max(initial=0)) + 1
         buckets = 1 << max(3, int(2 * edges).bit_length())
-        steps = self.arrays["program_step_first"]
+        steps, variables = self.arrays["program_step_first"], int(self.arrays["variables"].max(initial=0))
         rows = len(self)
         classes = len(self.arrays["class_interval_first"]) - 1
         return Space(
@@ -206,7 +206,8 @@ class PatternIndex:
             next=np.empty((8, edges), dtype=np.int32),
             edge=np.empty((3, edges), dtype=np.int32),
             known=np.empty((3, edges), dtype=np.int32),
-            bound=np.empty(int(self.arrays["variables"].max(initial=0)) + 1, dtype=np.int32),
+            bound=np.zeros(variables + 1, dtype=np.int32),
+            register=np.zeros(variables + int(self.arrays["program_width"].max(initial=0)) + 1, dtype=np.int32),
             cursor=np.empty(int(np.diff(steps).max(initial=0)) + 2, dtype=np.int32),
             seen=np.full(rows, -1, dtype=np.int32),
             candidates=np.empty(rows, dtype=np.int32),
@@ -270,7 +271,7 @@ def _modes(table: PatternTable, classes: bool) -> np.ndarray:
     modes[SPO] = True
     modes[SP] = classes
     for shape in table.shapes:
-        modes[shape.steps[:, 3]] = True
+        modes[shape.steps[:, 3] & 7] = True
     return modes
 
 

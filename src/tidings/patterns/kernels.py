@@ -17,7 +17,8 @@ from tidings.arrays.compiled import compiled, inlined
 from tidings.arrays.hashing import find_span, hash_span, mix
 from tidings.arrays.lexical import LONG, YES, read_instant, read_number
 
-SPO, SP, PO, SO, S, P, O, ALL = range(8)  # noqa: E741
+ALL, O, P, PO, S, SO, SP, SPO = range(8)  # noqa: E741  (4 for a known subject + 2 for the property + 1)
+REPEATED = 8  # added to a step's mode: a variable stands twice in its triple
 POINT, RANGE, TEXT, ISA = range(8, 12)
 KINDS = 12
 # What an atom looks at: the value's rank, the text's rank, an IRI's number, any term's number, a text test,
@@ -340,10 +341,7 @@ def _edge_key(step, base, slots):  # type: ignore[no-untyped-def]
     a = slots[base + step[0]] if step[0] >= 0 else np.int32(-1)
     b = slots[base + step[1]] if step[1] >= 0 else np.int32(-1)
     c = slots[base + step[2]] if step[2] >= 0 else np.int32(-1)
-    if b >= 0:
-        kind = (SPO if c >= 0 else SP) if a >= 0 else (PO if c >= 0 else P)
-    else:
-        kind = (SO if c >= 0 else S) if a >= 0 else (O if c >= 0 else ALL)
+    kind = 4 * (a >= 0) + 2 * (b >= 0) + (c >= 0)
     return kind, access_key(kind, a, b, c)
 
 
@@ -510,6 +508,7 @@ class Space(NamedTuple):
     edge: np.ndarray  # [3, edge] -> the terms of an edge, numbered in the batch
     known: np.ndarray  # [3, edge] -> their numbers in the vocabulary
     bound: np.ndarray  # variable -> term of the batch
+    register: np.ndarray  # variables, then slots of the row -> number in the vocabulary
     cursor: np.ndarray  # step -> edge
     seen: np.ndarray  # row -> the last event it was a candidate for
     candidates: np.ndarray  # rows to verify
@@ -530,13 +529,11 @@ class Found(NamedTuple):
 
 @inlined
 def _bucket(mode, s, p, o, mask):  # type: ignore[no-untyped-def]
-    h = np.uint64(0)
-    if mode == SPO or mode == SP or mode == SO or mode == S:
-        h += np.uint64(s) * np.uint64(0x9E3779B97F4A7C15)
-    if mode == SPO or mode == SP or mode == PO or mode == P:
-        h += np.uint64(p) * np.uint64(0xC2B2AE3D27D4EB4F)
-    if mode == SPO or mode == PO or mode == SO or mode == O:
-        h += np.uint64(o) * np.uint64(0x165667B19E3779F9)
+    """Where edges of these terms are chained, by the terms the mode knows. Without a branch: which mode a step has
+    is not to be guessed, and a wrong guess costs more than the multiplications."""
+    h = np.uint64(s * ((mode >> 2) & 1)) * np.uint64(0x9E3779B97F4A7C15)
+    h += np.uint64(p * ((mode >> 1) & 1)) * np.uint64(0xC2B2AE3D27D4EB4F)
+    h += np.uint64(o * (mode & 1)) * np.uint64(0x165667B19E3779F9)
     return np.int64((h >> np.uint64(32)) & mask)
 
 
@@ -663,29 +660,15 @@ def _accepts(entry, base, code, slots, atoms, terms, classes, space, mask):  # t
 
 
 @inlined
-def _next_edge(s_ref, p_ref, o_ref, mode, e, base, slots, number, head, following, known, bound, mask):  # type: ignore[no-untyped-def]
-    """The edge after e that fits a step, or the first one when e is -2; -1 when there is none."""
-    s, p, o = np.int32(-1), np.int32(-1), np.int32(-1)
-    if mode == SPO or mode == SP or mode == SO or mode == S:
-        s = slots[base + s_ref] if s_ref >= 0 else number[bound[~s_ref]]
-    if mode == SPO or mode == SP or mode == PO or mode == P:
-        p = slots[base + p_ref] if p_ref >= 0 else number[bound[~p_ref]]
-    if mode == SPO or mode == PO or mode == SO or mode == O:
-        o = slots[base + o_ref] if o_ref >= 0 else number[bound[~o_ref]]
+def _next_edge(mode, s, p, o, e, head, following, known, mask):  # type: ignore[no-untyped-def]
+    """The edge after e that agrees with what the mode knows, or the first one when e is -2; -1 for none."""
+    by_s, by_p, by_o = -((mode >> 2) & 1), -((mode >> 1) & 1), -(mode & 1)
     e = head[mode, _bucket(mode, s, p, o, mask)] if e == -2 else following[mode, e]
     while e >= 0:
-        if (
-            (s < 0 or known[0, e] == s)
-            and (p < 0 or known[1, e] == p)
-            and (o < 0 or known[2, e] == o)
-            # One variable in two places of a triple binds one term.
-            and (s_ref >= 0 or s_ref != o_ref or known[0, e] == known[2, e])
-            and (s_ref >= 0 or s_ref != p_ref or known[0, e] == known[1, e])
-            and (p_ref >= 0 or p_ref != o_ref or known[1, e] == known[2, e])
-        ):
-            return e
+        if ((known[0, e] ^ s) & by_s) | ((known[1, e] ^ p) & by_p) | ((known[2, e] ^ o) & by_o) == 0:
+            break
         e = following[mode, e]
-    return np.int32(-1)
+    return e
 
 
 @compiled
@@ -702,7 +685,7 @@ def _verify(d, candidates, index, terms, space, mask, found, count):  # type: ig
     row_shape, row_start, slots = index.rows.shape, index.rows.start, index.rows.slots
     atoms, classes = index.atoms, index.classes
     head, following, edge, known = space.head, space.next, space.edge, space.known
-    bound, cursor, number = space.bound, space.cursor, terms.number
+    bound, register, cursor, widths = space.bound, space.register, space.cursor, index.programs.width
     # A row lies anywhere in memory. Touching all of them first lets the processor wait for many lines at once,
     # not for one after the other: half the time at a million rows.
     touched = 0
@@ -719,26 +702,39 @@ def _verify(d, candidates, index, terms, space, mask, found, count):  # type: ig
         first, level, budget, answers = begin, begin, index.budget, 0
         last = end if every or begin == end else begin + steps[begin, 5]
         cursor[0] = -2
+        for j in range(widths[shape]):
+            register[variables + j] = slots[base + j]
         while level >= first:
             verdict = MATCHED
             if level < last:
                 budget -= 1
                 if budget >= 0:
                     s_ref, p_ref, o_ref = steps[level, 0], steps[level, 1], steps[level, 2]
+                    s_at = variables + s_ref if s_ref >= 0 else ~s_ref
+                    p_at = variables + p_ref if p_ref >= 0 else ~p_ref
+                    o_at = variables + o_ref if o_ref >= 0 else ~o_ref
+                    mode = np.int64(steps[level, 3])
                     e = _next_edge(
-                        s_ref, p_ref, o_ref, steps[level, 3], cursor[level - first], base, slots, number, head,
-                        following, known, bound, mask,
+                        mode & 7, register[s_at], register[p_at], register[o_at], cursor[level - first], head,
+                        following, known, mask,
                     )  # fmt: skip
                     cursor[level - first] = e
                     if e < 0:
                         level -= 1
                         continue
-                    if s_ref < 0:
-                        bound[~s_ref] = edge[0, e]
-                    if p_ref < 0:
-                        bound[~p_ref] = edge[1, e]
-                    if o_ref < 0:
-                        bound[~o_ref] = edge[2, e]
+                    if mode & 7 != SPO:
+                        if s_ref < 0:
+                            bound[s_at], register[s_at] = edge[0, e], known[0, e]
+                        if p_ref < 0:
+                            bound[p_at], register[p_at] = edge[1, e], known[1, e]
+                        if o_ref < 0:
+                            bound[o_at], register[o_at] = edge[2, e], known[2, e]
+                        if mode >= REPEATED and (
+                            (s_ref == o_ref and known[0, e] != known[2, e])
+                            or (s_ref == p_ref and known[0, e] != known[1, e])
+                            or (p_ref == o_ref and known[1, e] != known[2, e])
+                        ):
+                            continue
                     entry = steps[level, 4]
                     if entry >= 0 and not _accepts(
                         entry, base, code[tests:], slots, atoms, terms, classes, space, mask
@@ -870,11 +866,11 @@ def _candidates(d, edges, index, terms, space, mask):  # type: ignore[no-untyped
         count = _candidate(access.always[i], d, space, count)
     for e in range(edges):
         s, p, o, term = space.known[0, e], space.known[1, e], space.known[2, e], space.edge[2, e]
-        for kind in range(ALL):
+        for kind in range(1, 8):
             if access.used[kind]:
-                a = s if kind == SPO or kind == SP or kind == SO or kind == S else np.int32(-1)
-                b = p if kind == SPO or kind == SP or kind == PO or kind == P else np.int32(-1)
-                c = o if kind == SPO or kind == PO or kind == SO or kind == O else np.int32(-1)
+                a = s if kind & 4 else np.int32(-1)
+                b = p if kind & 2 else np.int32(-1)
+                c = o if kind & 1 else np.int32(-1)
                 count = _posted(access_key(kind, a, b, c), d, slots, keys, first, postings, space, count)
         if access.used[POINT]:
             for what in range(4):

@@ -40,12 +40,12 @@ from tidings.language.query import (
 from tidings.terms import Literal
 
 # How an edge is found by what is known of it, and how it files a row by its constants.
-SPO, SP, PO, SO, S, P, O, ALL = range(8)  # noqa: E741
+ALL, O, P, PO, S, SO, SP, SPO = range(8)  # noqa: E741  (4 for a known subject + 2 for the property + 1)
+REPEATED = 8  # added to a step's mode: a variable stands twice in its triple
 # How a test on the object of an edge with a known property files a row.
 POINT, RANGE, TEXT, ISA = range(8, 12)
 ACCEPT, REJECT = -1, -2
 
-_MODES = (ALL, O, P, PO, S, SO, SP, SPO)  # by what is known: 4 for the subject + 2 + 1
 _PREFERENCE = {SPO: 0, SP: 1, PO: 1, SO: 2, S: 3, O: 3, P: 4, ALL: 5}
 _RANGES = frozenset({"<", "<=", ">", ">=", "BETWEEN"})
 
@@ -192,14 +192,15 @@ class _Compiler:
             bound |= {~ref for ref in edge if ref < 0}
             due = [test for test, vs in self.tests if vs <= bound and not vs <= before]
             entry = self._emit(And(tuple(due)), ACCEPT, REJECT) if due else ACCEPT
-            self.steps.append((*edge, mode, entry, 0))
+            repeated = len({ref for ref in edge if ref < 0}) < sum(ref < 0 for ref in edge)
+            self.steps.append((*edge, mode + REPEATED * repeated, entry, 0))
         last = len(self.steps)
         self.steps[first:] = [(*step[:5], last) for step in self.steps[first:]]
 
     @staticmethod
     def _mode(edge: tuple[int, int, int], bound: set[int]) -> int:
         s, p, o = edge
-        return _MODES[4 * (s >= 0 or ~s in bound) + 2 * (p >= 0 or ~p in bound) + (o >= 0 or ~o in bound)]
+        return 4 * (s >= 0 or ~s in bound) + 2 * (p >= 0 or ~p in bound) + (o >= 0 or ~o in bound)
 
     def _emit(self, condition: Condition, true: int, false: int) -> int:
         """Appends code for `condition`, back to front; returns where it starts."""
