@@ -27,6 +27,7 @@ STDIN = "-"
 PORTION = 1000
 _ROOT = re.compile(rb"<([A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)[\s>/]")
 _RSS1 = b"http://purl.org/rss/1.0/"
+_CHANNEL = re.compile(rb"<(?:[\w.-]+:)?channel[\s>]")
 
 Report = Callable[[str], None]
 
@@ -99,8 +100,8 @@ def _syntax(data: bytes, suffix: str) -> str:
         # Characters of two or four bytes: the names looked for are ASCII.
         thin = data[:65536].replace(b"\0", b"")
         root = _ROOT.search(thin)
-        is_graph = root is not None and root[2] == b"RDF" and _RSS1 not in thin
-        return "rdfxml" if is_graph else "feed"
+        is_rdf = root is not None and root[2] == b"RDF"
+        return "rdfxml" if is_rdf and not (_RSS1 in thin and _CHANNEL.search(thin)) else "feed"
     if suffix in OPEN_SUFFIXES:
         return "feed"
     return "turtle"  # N-Triples are Turtle too

@@ -1,0 +1,39 @@
+"""`tidings index`: every change is a new version, and a refused one changes nothing."""
+
+from tidings import versions
+
+from .conftest import tidings
+
+
+def test_build_add_remove_and_show(questions, tmp_path):
+    root = tmp_path / "index"
+    assert tidings("index", "build", root, "-s", questions).stdout == f"{root} is now v1+0: 2 subscriptions\n"
+    added = tidings("index", "add", root, "boats", "SELECT ?t WHERE (?i, rss:title, ?t), (?i, ex:price, 90)")
+    assert added.exit_code == 0
+    removed = tidings("index", "remove", root, "titles")
+    assert f"{root} is now {versions.current(root)}: titles removed" in removed.stdout
+    engine = versions.open(root, versions.current(root))
+    assert ["boats" in engine, "titles" in engine, "cheap bicycles" in engine] == [True, False, True]
+    shown = " ".join(tidings("index", "show", root).stdout.split())
+    assert f"version {versions.current(root)}" in shown
+    assert "subscriptions 2 of these in the base 2 changes in the tail 2" in shown
+    assert "prefixes ex" in shown
+    assert "bytes a subscription" in shown
+
+
+def test_building_again_takes_the_place_of_what_was_there(questions, tmp_path):
+    root = tmp_path / "index"
+    tidings("index", "build", root, "-s", questions)
+    questions.write_text("other: WHERE (?i, rss:title, 'x')\n")
+    assert "v2+0: 1 subscription" in tidings("index", "build", root, "-s", questions).stdout
+
+
+def test_refused_changes_are_sentences_and_change_nothing(questions, tmp_path):
+    root = tmp_path / "index"
+    assert "holds no index; make one with 'tidings index build'" in tidings("index", "show", root).stderr
+    tidings("index", "build", root, "-s", questions)
+    bad = tidings("index", "add", root, "bad", "WHERE topic LIEK 'x'")
+    assert (bad.exit_code, "did you mean 'LIKE'?" in bad.stderr) == (1, True)
+    missing = tidings("index", "remove", root, "nobody")
+    assert (missing.exit_code, "there is no subscription 'nobody'" in missing.stderr) == (1, True)
+    assert versions.current(root) == (1, 0)
