@@ -20,7 +20,10 @@ from tidings.errors import TidingsError
 
 
 class _Sentences(click.Group):
-    """Turns what a user can mend into a sentence."""
+    """Turns what a user can mend into a sentence, and lists commands in the order they are met."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

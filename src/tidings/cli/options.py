@@ -12,7 +12,8 @@ subscriptions = click.option(
     required=True,
     type=click.Path(exists=True, path_type=Path),
     metavar="FILE",
-    help="The questions: a text file (see below), a .csv, .parquet or .ndjson with columns id and text, or an index.",
+    help="The questions: a text file (its form: 'tidings match --help'); a .csv, .parquet or .ndjson with the columns id"
+    " and text; or an index.",
 )
 taxonomy = click.option(
     "--taxonomy",

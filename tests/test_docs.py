@@ -1,0 +1,125 @@
+"""The documents say what is: examples run, help texts are as printed, names and links exist.
+
+`TIDINGS_WRITE_DOCS=1 pytest tests/test_docs.py` writes docs/commands.md anew.
+"""
+
+import doctest
+import os
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from tidings import Engine, Event, Taxonomy
+from tidings.cli import main
+from tidings.cli.subscriptions import SubscriptionFile
+from tidings.language.prefixes import WELL_KNOWN
+
+ROOT = Path(__file__).parents[1]
+TOLD = ("README.md", "docs/tutorial.md")
+PAGES = sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CHECK = doctest.OutputChecker()
+
+
+def blocks(page):
+    """(what stands behind the fence, content) of every code block."""
+    return BLOCK.findall((ROOT / page).read_text())
+
+
+@pytest.fixture
+def examples(tmp_path, monkeypatch):
+    """A copy of the examples as the current folder."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path / "examples")
+
+
+@pytest.mark.parametrize("page", TOLD)
+def test_python_examples_give_what_they_show(page, examples):
+    names = {}
+    found = [content for kind, content in blocks(page) if kind == "python"]
+    assert found
+    for number, content in enumerate(found):
+        if ">>>" not in content:
+            compile(content, page, "exec")
+            continue
+        test = doctest.DocTestParser().get_doctest(content, names, f"{page} {number}", page, 0)
+        told = []
+        doctest.DocTestRunner(verbose=False).run(test, out=told.append, clear_globs=False)
+        names = test.globs
+        assert not told, "".join(told)
+
+
+@pytest.mark.parametrize("page", TOLD)
+def test_commands_print_what_they_show(page, examples):
+    count = 0
+    for kind, content in blocks(page):
+        if kind.startswith("text "):
+            Path(kind.removeprefix("text ")).write_text(content)
+        for command, wanted in re.findall(r"^\$ tidings (.*)\n((?:(?!\$ ).*\n)*)", content, re.MULTILINE):
+            assert kind == "console"
+            got = CliRunner().invoke(main, shlex.split(command)).output
+            # The notifications of one event come in no particular order.
+            same = sorted(wanted.splitlines()) == sorted(got.splitlines())
+            assert same or CHECK.check_output(wanted, got, doctest.ELLIPSIS), f"{command}\n{got}"
+            count += 1
+    assert count
+
+
+def test_the_event_of_the_readme_answers_its_questions(tmp_path):
+    kinds = dict(reversed(blocks("README.md")))
+    prefixes = {**WELL_KNOWN, "ex": "http://example.org/"}
+    declared = "".join(f"@prefix {name}: <{iri}> .\n" for name, iri in prefixes.items() if name)
+    event = Event.from_rdf(declared + kinds["turtle"], "turtle")
+    (tmp_path / "questions.txt").write_text(kinds[""])
+    questions = SubscriptionFile.read(tmp_path / "questions.txt").entries
+    taxonomy = Taxonomy.from_rdf((ROOT / "examples/taxonomy.ttl").read_bytes(), "turtle")
+    engine = Engine(taxonomy=taxonomy, prefixes=prefixes)
+    for question in questions:
+        engine.subscribe(question.id, question.text)
+    assert len(questions) == 5
+    assert {n.subscription for n in engine.publish(event)} == {question.id for question in questions}
+
+
+def help_texts():
+    """docs/commands.md: what `--help` says, command by command."""
+    parts = ["# Commands\n", "What `--help` says of each command. Written by the tests; do not edit.\n"]
+
+    def add(command, words):
+        text = CliRunner().invoke(main, [*words, "--help"], terminal_width=96, prog_name="tidings").output
+        parts.append(f"## {' '.join(['tidings', *words])}\n\n```text\n{text.rstrip()}\n```\n")
+        if isinstance(command, click.Group):
+            for name in command.list_commands(None):
+                add(command.get_command(None, name), [*words, name])
+
+    add(main, [])
+    return "\n".join(parts)
+
+
+def test_the_help_texts_in_the_docs_are_those_of_the_commands():
+    page = ROOT / "docs" / "commands.md"
+    if os.environ.get("TIDINGS_WRITE_DOCS"):
+        page.write_text(help_texts())
+    assert page.read_text() == help_texts(), "run: TIDINGS_WRITE_DOCS=1 pytest tests/test_docs.py"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", (ROOT / page).read_text()):
+        if "://" not in target:
+            assert (ROOT / page).parent.joinpath(target).exists(), f"{page} links to {target}"
+
+
+def test_the_architecture_names_every_module_and_no_other():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    tree = text.partition("    src/tidings/\n")[2].partition("    examples/")[0]
+    named = set(re.findall(r"\b(\w+\.py|\w+/)(?=\s)", tree))
+    package = ROOT / "src" / "tidings"
+    top = {path.name if path.is_file() else f"{path.name}/" for path in package.iterdir()}
+    there = {name for name in top if name.endswith((".py", "/")) and not name.startswith("__")}
+    assert there - named == set()
+    assert {name for name in named if not list(package.rglob(name.rstrip("/")))} == set()
