@@ -19,13 +19,15 @@ def test_build_add_remove_and_show(questions, tmp_path):
     assert "subscriptions 2 of these in the base 2 changes in the tail 2" in shown
     assert "prefixes ex" in shown
     assert "bytes a subscription" in shown
+    assert tidings("index", "compact", root).stdout == f"{root} is now v2+0: 2 subscriptions\n"
+    assert "changes in the tail 0" in " ".join(tidings("index", "show", root).stdout.split())
 
 
 def test_building_again_takes_the_place_of_what_was_there(questions, tmp_path):
     root = tmp_path / "index"
     tidings("index", "build", root, "-s", questions)
     questions.write_text("other: WHERE (?i, rss:title, 'x')\n")
-    assert "v2+0: 1 subscription" in tidings("index", "build", root, "-s", questions).stdout
+    assert "v2+0: 1 subscription\n" in tidings("index", "build", root, "-s", questions).stdout
 
 
 def test_refused_changes_are_sentences_and_change_nothing(questions, tmp_path):

@@ -98,6 +98,25 @@ def test_standard_input_may_be_any_document(questions):
     assert "?p 90" in result.stdout
 
 
+def test_hostile_documents_are_sentences(questions, tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "deep.json").write_text("[" * 100_000)
+    (folder / "deep.ndjson").write_text('{"data":' + "[" * 100_000 + "\n" + next(cloudevents(1)))
+    (folder / "long.nt").write_bytes(b" " * (17 << 20))
+    (folder / "noise.xml").write_bytes(bytes(range(256)))
+    bomb = '<!DOCTYPE r [<!ENTITY a "aaaa">' + "".join(
+        f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    (folder / "bomb.rdf").write_text(bomb + "]><rss>&i;</rss>")
+    (folder / "empty.rss").write_bytes(b"")
+    result = tidings("match", "-s", questions, folder)
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) == 1
+    for name in ("deep.json", "deep.ndjson", "long.nt", "noise.xml", "bomb.rdf", "empty.rss"):
+        assert f"! {folder / name}:" in result.stderr, name
+
+
 def test_an_event_whose_graph_is_broken_is_told_and_the_others_are_matched(questions, tmp_path):
     broken = json.dumps({"id": "bad", "source": "s", "datacontenttype": "text/turtle", "data": "<a"})
     path = tmp_path / "events.ndjson"

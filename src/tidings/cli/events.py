@@ -11,9 +11,10 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidings.cli import terminal
+from tidings.documents import MAX_BYTES
 from tidings.errors import EventError, TidingsError
 
 if TYPE_CHECKING:
@@ -62,7 +63,9 @@ def read(path: str, report: Report = terminal.warn) -> Iterator[list[Event]]:
             with Path(path).open("rb") as lines:
                 yield from _cloudevents(lines, path, report)
         else:
-            yield document(Path(path).read_bytes(), path, report)
+            with Path(path).open("rb") as file:
+                # One byte more than is allowed is enough to be refused.
+                yield document(file.read(MAX_BYTES + 1), path, report)
     except OSError as error:
         report(f"{path}: {error.strerror}")
     except EventError as error:
@@ -108,23 +111,28 @@ def _syntax(data: bytes, suffix: str) -> str:
 
 
 def _json_syntax(data: bytes) -> str:
-    try:
-        parsed = json.loads(data)
-    except ValueError:
-        return "cloudevents"  # more than one object, or none that can be read: told line by line
+    parsed = _parsed(data)
     if isinstance(parsed, list):
-        first = parsed[0] if parsed and isinstance(parsed[0], dict) else {}
-        return "jsonld" if any(key.startswith("@") for key in first) else "cloudevents"
-    if "items" in parsed and "jsonfeed.org" in str(parsed.get("version")):
+        parsed = parsed[0] if parsed else None
+    if not isinstance(parsed, dict):
+        return "cloudevents"  # more than one object, or none that can be read: told line by line
+    if isinstance(parsed.get("items"), list) and "specversion" not in parsed:
         return "feed"
     return "jsonld" if any(key.startswith("@") for key in parsed) else "cloudevents"
 
 
+def _parsed(data: bytes) -> Any:
+    """The JSON value in `data`; None if it holds none, or one that nests too deep to be anything meant."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
 def _objects(data: bytes) -> list[bytes]:
     """The lines of NDJSON; a single object or array over several lines is as good."""
-    try:
-        parsed = json.loads(data)
-    except ValueError:
+    parsed = _parsed(data)
+    if parsed is None:
         return data.splitlines()
     return [json.dumps(one).encode() for one in (parsed if isinstance(parsed, list) else [parsed])]
 
@@ -140,7 +148,7 @@ def _cloudevents(lines: Iterable[bytes], path: str, report: Report, first: int =
             portion.append(Event.from_cloudevent(json.loads(line)))
         except EventError as error:
             report(f"{path}:{number}: {error}")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             report(f"{path}:{number}: not readable as JSON: {error}")
         if len(portion) >= PORTION:
             yield portion
@@ -153,11 +161,7 @@ def _stdin(report: Report) -> Iterator[list[Event]]:
     """NDJSON is answered as it comes, so that `tail -f` can be matched; any other document is read to its end."""
     stream = sys.stdin.buffer
     start = stream.readline()
-    try:
-        is_lines = isinstance(json.loads(start), dict) and _json_syntax(start) == "cloudevents"
-    except ValueError:
-        is_lines = False
-    if not is_lines:
+    if not isinstance(_parsed(start), dict) or _json_syntax(start) != "cloudevents":
         yield document(start + stream.read(), STDIN, report)
         return
     number, rest = 1, start

@@ -40,7 +40,7 @@ def build(root: Path, subscriptions: Path, taxonomy: Path | None, prefixes: tupl
 
     engine = load(subscriptions, taxonomy, prefix_options(prefixes))
     version = versions.publish(root, engine)
-    terminal.out.print(f"{root} is now {version}: {len(engine):,} subscriptions")
+    terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")
 
 
 @index.command()
@@ -105,6 +105,20 @@ def remove(root: Path, id: str) -> None:
         raise click.ClickException(f"there is no subscription {id!r} in {root}")
     version = versions.append(root, [versions.Change(id, None)])
     terminal.out.print(f"{root} is now {version}: {id} removed")
+
+
+@index.command()
+@ROOT
+def compact(root: Path) -> None:
+    """Fold the changes behind the base of ROOT into a new base.
+
+    Every change since the last build makes matching a little slower; after many of them this makes it fast again.
+    """
+    from tidings import versions
+
+    version = versions.compact(root)
+    engine = versions.open(root, version)
+    terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")
 
 
 def _size(bytes: int, count: int) -> str:
