@@ -59,7 +59,7 @@ class PatternIndex:
             programs=_gather(Programs, arrays, "program_"),
             rows=_gather(Rows, arrays, "row_"),
             atoms=_gather(Atoms, arrays, "atom_"),
-            access=_gather(Access, arrays, "access_"),
+            access=_gather(Access, arrays, "access_", by_test=bool(arrays["access_used"][POINT:].any())),
             classes=_gather(Classes, arrays, "class_", type_property=facts["type_property"]),
             modes=arrays["modes"],
             variables=arrays["variables"],
@@ -131,7 +131,7 @@ class PatternIndex:
             index = index._replace(every=np.ones_like(index.every))
             index.every.flags.writeable = False
         event, last = 0, len(batch)
-        room = 1024
+        room = 1024 + 256 * last
         pieces: list[tuple[np.ndarray, ...]] = []
         while event < last:
             found = _room(room)
@@ -210,7 +210,9 @@ class PatternIndex:
             register=np.zeros(variables + int(self.arrays["program_width"].max(initial=0)) + 1, dtype=np.int32),
             cursor=np.empty(int(np.diff(steps).max(initial=0)) + 2, dtype=np.int32),
             seen=np.full(rows, -1, dtype=np.int32),
-            candidates=np.empty(rows, dtype=np.int32),
+            keys=np.empty(edges, dtype=np.uint64),
+            candidates=np.empty(2 * rows + 1, dtype=np.int64),
+            looks=np.full(1, -1, dtype=np.int32),
             touched=np.zeros(1, dtype=np.int64),
             stack=np.empty(classes + 1, dtype=np.int32),
             visited=np.zeros(classes + 1, dtype=np.int64),
@@ -352,13 +354,14 @@ def _access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np
     chosen, used = np.full(len(rows.shape), -1, dtype=np.int64), np.zeros(kernels.KINDS, dtype=np.bool_)
     kernels.choose_options(programs, rows, atoms, counts, coverage, chosen, used)
     nothing = np.zeros(0, dtype=np.uint64)
-    size = kernels.file_rows(programs, rows, atoms, chosen, nothing, np.zeros(0, dtype=np.int32))
-    keys, posted = np.empty(size, dtype=np.uint64), np.empty(size, dtype=np.int32)
+    size = kernels.file_rows(programs, rows, atoms, chosen, nothing, rows.start[:0].copy())
+    keys, posted = np.empty(size, dtype=np.uint64), np.empty(size, dtype=rows.start.dtype)
     kernels.file_rows(programs, rows, atoms, chosen, keys, posted)
     order = np.argsort(keys, kind="stable")
     distinct, first = np.unique(keys[order], return_index=True)
-    slots = np.full(table_size(len(distinct)), -1, dtype=np.int32)
-    kernels.key_table(distinct, slots)
+    first, postings = np.append(first, size).astype(np.int32), posted[order]
+    table = np.zeros((1 << max(3, (len(distinct) * 4 // 3).bit_length()), 2), dtype=np.uint64)
+    kernels.key_table(distinct, first, postings, table)
     points = np.zeros(4, dtype=np.bool_)
     points[:] = used[POINT]
     points[np.setdiff1d(np.arange(4), atoms.space)] = False
@@ -366,11 +369,10 @@ def _access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np
     return {
         "access_used": used,
         "access_points": points,
-        "access_slots": slots,
-        "access_keys": distinct,
-        "access_first": np.append(first, size).astype(np.int32),
-        "access_postings": posted[order],
-        "access_always": np.flatnonzero(chosen < 0).astype(np.int32),
+        "access_table": table,
+        "access_first": first,
+        "access_postings": postings,
+        "access_always": rows.start[chosen < 0],
         **_range_arrays(filed, terms),
     }
 
@@ -417,6 +419,6 @@ def _range_arrays(ranges: np.ndarray, terms: int) -> dict[str, np.ndarray]:
         "access_range_first": np.append(first, len(ordered)).astype(np.int64),
         "access_range_low": ordered[:, 1].astype(np.int32),
         "access_range_high": high,
-        "access_range_row": ordered[:, 3].astype(np.int32),
+        "access_range_row": ordered[:, 3].astype(np.int64),
         "access_range_block": padded.reshape(-1, block).max(axis=1, initial=-1).astype(np.int32),
     }

@@ -42,7 +42,8 @@ class Programs(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Row r has shape[r] and the slots slots[start[r]:]."""
+    """Row r has the slots slots[start[r]:]; before them stand its number and its shape. A loop that has the start
+    has all, which is why postings hold starts."""
 
     shape: np.ndarray
     start: np.ndarray
@@ -61,14 +62,17 @@ class Atoms(NamedTuple):
 class Access(NamedTuple):
     """Where rows are filed: postings by hashed key, ranges by property, and those that must always be tried.
 
-    `used` tells which kinds of key exist at all, `points` in which spaces. range_of[p] is the group of ranges of
+        table      open-addressed (key, where): the start of the only row if >= 0, else ~i for those of
+                   postings[first[i]:first[i + 1]]; a free place has key 0
+
+    `used` tells which kinds of key exist at all (`by_test` if any by a test), `points` in which spaces. range_of[p] is the group of ranges of
     values of property p, range_of[p + half] that of texts; -1 for none.
     """
 
+    by_test: bool
     used: np.ndarray
     points: np.ndarray
-    slots: np.ndarray
-    keys: np.ndarray
+    table: np.ndarray
     first: np.ndarray
     postings: np.ndarray
     range_of: np.ndarray
@@ -332,7 +336,7 @@ def read_constants(blob, start, kind, mantissa, exponent, approximation):  # typ
 
 @compiled
 def access_key(kind, a, b, c):  # type: ignore[no-untyped-def]
-    return mix(mix(mix(np.uint64(kind) * np.uint64(0x9E3779B97F4A7C15), a), b), c)
+    return mix(mix(mix(np.uint64(kind) * np.uint64(0x9E3779B97F4A7C15), a), b), c) | np.uint64(1)
 
 
 @inlined
@@ -405,8 +409,8 @@ def choose_options(programs, rows, atoms, counts, coverage, chosen, used):  # ty
 
 @compiled
 def file_rows(programs, rows, atoms, chosen, keys, posted):  # type: ignore[no-untyped-def]
-    """Writes (key, row) for every row's choice, ranges left out; returns how many. With empty `keys` it only
-    counts."""
+    """Writes (key, start of the row) for every row's choice, ranges left out; returns how many. With empty `keys`
+    it only counts."""
     count = 0
     write = keys.shape[0] > 0
     for r in range(rows.shape.shape[0]):
@@ -415,7 +419,7 @@ def file_rows(programs, rows, atoms, chosen, keys, posted):  # type: ignore[no-u
         if 0 <= chosen[r] < steps:
             if write:
                 kind, keys[count] = _edge_key(programs.steps[programs.step_first[shape] + chosen[r]], base, rows.slots)
-                posted[count] = r
+                posted[count] = base
             count += 1
         elif chosen[r] >= steps:
             i, last = programs.option_first[shape] + chosen[r] - steps, programs.option_first[shape + 1]
@@ -423,7 +427,7 @@ def file_rows(programs, rows, atoms, chosen, keys, posted):  # type: ignore[no-u
             while i < last and programs.options[i, 0] == group and programs.options[i, 1] != RANGE:
                 if write:
                     keys[count] = _option_key(programs.options[i], base, rows.slots, atoms)
-                    posted[count] = r
+                    posted[count] = base
                 count += 1
                 i += 1
     return count
@@ -431,7 +435,7 @@ def file_rows(programs, rows, atoms, chosen, keys, posted):  # type: ignore[no-u
 
 @compiled
 def list_ranges(programs, rows, atoms, terms, chosen, out):  # type: ignore[no-untyped-def]
-    """Writes (group, low, high, row) of the ranges that rows could be filed under, or of the `chosen` ones;
+    """Writes (group, low, high, start of the row) of the ranges that rows could be filed under, or of the `chosen` ones;
     returns how many. With an empty `out` it only counts."""
     count = 0
     for r in range(rows.shape.shape[0]):
@@ -447,7 +451,7 @@ def list_ranges(programs, rows, atoms, terms, chosen, out):  # type: ignore[no-u
                     p, atom = rows.slots[base + programs.options[i, 2]], rows.slots[base + programs.options[i, 3]]
                     out[count, 0] = p + (terms if atoms.space[atom] == WORDS else 0)
                     out[count, 1], out[count, 2] = atoms.low[atom], atoms.high[atom]
-                    out[count, 3] = r
+                    out[count, 3] = base
                 count += 1
             i += 1
     return count
@@ -472,14 +476,16 @@ def mark_texts(programs, rows, atoms, looked):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def key_table(keys, slots):  # type: ignore[no-untyped-def]
-    """An open-addressed table from keys[i] to i."""
-    mask = np.uint64(slots.shape[0] - 1)
+def key_table(keys, first, postings, table):  # type: ignore[no-untyped-def]
+    """Fills the table of keys; `table` must be free and not full."""
+    mask = np.uint64(table.shape[0] - 1)
     for i in range(keys.shape[0]):
-        at = keys[i] & mask
-        while slots[at] >= 0:
+        at = (keys[i] >> np.uint64(1)) & mask
+        while table[at, 0] != 0:
             at = (at + np.uint64(1)) & mask
-        slots[at] = i
+        table[at, 0] = keys[i]
+        single = first[i + 1] - first[i] == 1
+        table[at, 1] = np.uint64(np.int64(postings[first[i]]) if single else ~np.int64(i))
 
 
 # --------------------------------------------------------------------------- matching
@@ -510,8 +516,10 @@ class Space(NamedTuple):
     bound: np.ndarray  # variable -> term of the batch
     register: np.ndarray  # variables, then slots of the row -> number in the vocabulary
     cursor: np.ndarray  # step -> edge
-    seen: np.ndarray  # row -> the last event it was a candidate for
-    candidates: np.ndarray  # rows to verify
+    seen: np.ndarray  # row -> the last event it was verified for, or the last look (below zero) that met it
+    looks: np.ndarray  # the number of the last look, in [0]
+    keys: np.ndarray  # edge -> its key of one kind
+    candidates: np.ndarray  # starts of the rows to verify
     touched: np.ndarray  # keeps a loop from being optimised away
     stack: np.ndarray  # classes still to be looked at
     visited: np.ndarray  # class -> the last look that met it; the looks are counted in [-1]
@@ -682,21 +690,24 @@ def _verify(d, candidates, index, terms, space, mask, found, count):  # type: ig
     # Locals, because a tuple's arrays are taken apart at every use.
     steps, step_first = index.programs.steps, index.programs.step_first
     code, code_first = index.programs.code, index.programs.code_first
-    row_shape, row_start, slots = index.rows.shape, index.rows.start, index.rows.slots
+    slots = index.rows.slots
     atoms, classes = index.atoms, index.classes
     head, following, edge, known = space.head, space.next, space.edge, space.known
-    bound, register, cursor, widths = space.bound, space.register, space.cursor, index.programs.width
+    bound, register, cursor, seen = space.bound, space.register, space.cursor, space.seen
+    widths = index.programs.width
     # A row lies anywhere in memory. Touching all of them first lets the processor wait for many lines at once,
     # not for one after the other: half the time at a million rows.
-    touched = 0
+    touched, end_of_slots = 0, slots.shape[0] - 1
     for i in range(candidates):
-        r = space.candidates[i]
-        at = np.int64(row_start[r])
-        touched += slots[at] + slots[min(at + 16, slots.shape[0] - 1)] + row_shape[r]
+        start = space.candidates[i]
+        touched += slots[start] + slots[min(start + 14, end_of_slots)]
     space.touched[0] = touched
     for i in range(candidates):
-        r = space.candidates[i]
-        shape, base = row_shape[r], np.int64(row_start[r])
+        base = space.candidates[i]
+        r, shape = slots[base - 2], slots[base - 1]
+        if seen[r] == d:
+            continue
+        seen[r] = d
         begin, end = step_first[shape], step_first[shape + 1]
         every, variables, tests = index.every[shape], index.variables[shape], code_first[shape]
         first, level, budget, answers = begin, begin, index.budget, 0
@@ -766,32 +777,47 @@ def _verify(d, candidates, index, terms, space, mask, found, count):  # type: ig
     return count
 
 
-@inlined
-def _candidate(r, d, space, count):  # type: ignore[no-untyped-def]
-    if space.seen[r] == d:
-        return count
-    space.seen[r] = d
-    space.candidates[count] = r
-    return count + 1
-
-
 @compiled
-def _posted(key, d, slots, keys, first, postings, space, count):  # type: ignore[no-untyped-def]
-    """Adds the rows filed under `key` to the candidates."""
-    mask = np.uint64(slots.shape[0] - 1)
-    at = key & mask
-    while slots[at] >= 0:
-        i = slots[at]
-        if keys[i] == key:
-            for j in range(first[i], first[i + 1]):
-                count = _candidate(postings[j], d, space, count)
+def _without_repeats(slots, space, count):  # type: ignore[no-untyped-def]
+    """Takes repeated candidates out, to make room; returns how many are left: no more than there are rows."""
+    space.looks[0] -= 1
+    left = 0
+    for i in range(count):
+        r = slots[space.candidates[i] - 2]
+        if space.seen[r] != space.looks[0]:
+            space.seen[r] = space.looks[0]
+            space.candidates[left] = space.candidates[i]
+            left += 1
+    return left
+
+
+@inlined
+def _posted(key, table, first, postings, slots, space, count):  # type: ignore[no-untyped-def]
+    """Adds the rows filed under `key` to the candidates. A row that several clauses lead to is added several times
+    and told apart when it is verified: to look at it here would mean to wait for its memory."""
+    mask = np.uint64(table.shape[0] - 1)
+    at = (key >> np.uint64(1)) & mask
+    while table[at, 0] != key:
+        if table[at, 0] == 0:
             return count
         at = (at + np.uint64(1)) & mask
+    where, room = np.int64(table[at, 1]), space.candidates.shape[0]
+    if where >= 0:
+        if count == room:
+            count = _without_repeats(slots, space, count)
+        space.candidates[count] = where
+        return count + 1
+    low, high = first[~where], first[~where + 1]
+    if count + high - low > room:
+        count = _without_repeats(slots, space, count)
+    for j in range(low, high):
+        space.candidates[count] = postings[j]
+        count += 1
     return count
 
 
 @compiled
-def _in_range(group, rank, d, access, space, count):  # type: ignore[no-untyped-def]
+def _in_range(group, rank, access, slots, space, count):  # type: ignore[no-untyped-def]
     """Adds the rows of a group of ranges that hold `rank`.
 
     Ranges are sorted by their low end, and among equals by their high end, largest first. So those that begin
@@ -810,7 +836,10 @@ def _in_range(group, rank, d, access, space, count):  # type: ignore[no-untyped-
             i += 1 << BLOCK
             continue
         if access.range_high[i] >= rank:
-            count = _candidate(access.range_row[i], d, space, count)
+            if count == space.candidates.shape[0]:
+                count = _without_repeats(slots, space, count)
+            space.candidates[count] = access.range_row[i]
+            count += 1
         i += 1
     return count
 
@@ -825,7 +854,7 @@ def _push(cls, space, top):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _of_class(p, term, d, index, terms, space, mask, count):  # type: ignore[no-untyped-def]
+def _of_class(p, term, index, terms, space, mask, count):  # type: ignore[no-untyped-def]
     """Adds the rows filed under property p and a class that `term` belongs to: its own classes, and upwards."""
     access, classes, number, top = index.access, index.classes, terms.number[term], 0
     space.visited[-1] += 1
@@ -849,29 +878,39 @@ def _of_class(p, term, d, index, terms, space, mask, count):  # type: ignore[no-
         top -= 1
         cls = space.stack[top]
         key = access_key(ISA, p, cls, -1)
-        count = _posted(key, d, access.slots, access.keys, access.first, access.postings, space, count)
+        count = _posted(key, access.table, access.first, access.postings, index.rows.slots, space, count)
         for i in range(classes.parent_first[cls], classes.parent_first[cls + 1]):
             top = _push(classes.parents[i], space, top)
     return count
 
 
 @inlined
-def _candidates(d, edges, index, terms, space, mask):  # type: ignore[no-untyped-def]
-    """Collects the rows that a clause of event d leads to; returns how many."""
+def _candidates(edges, index, terms, space, mask):  # type: ignore[no-untyped-def]
+    """Collects the rows that a clause of the chained event leads to; returns how many."""
     access = index.access
-    slots, keys, first, postings = access.slots, access.keys, access.first, access.postings
+    table, first, postings, slots = access.table, access.first, access.postings, index.rows.slots
     half = access.range_of.shape[0] // 2
-    count = 0
+    count = access.always.shape[0]
     for i in range(access.always.shape[0]):
-        count = _candidate(access.always[i], d, space, count)
+        space.candidates[i] = access.always[i]
+    mask_of_table, touched = np.uint64(table.shape[0] - 1), np.uint64(0)
+    for kind in range(1, 8):
+        if not access.used[kind]:
+            continue
+        # All keys first: the places of the table they lead to are then fetched side by side (see `_verify`).
+        for e in range(edges):
+            a = space.known[0, e] if kind & 4 else np.int32(-1)
+            b = space.known[1, e] if kind & 2 else np.int32(-1)
+            c = space.known[2, e] if kind & 1 else np.int32(-1)
+            space.keys[e] = access_key(kind, a, b, c)
+            touched += table[(space.keys[e] >> np.uint64(1)) & mask_of_table, 0]
+        for e in range(edges):
+            count = _posted(space.keys[e], table, first, postings, slots, space, count)
+    space.touched[0] = np.int64(touched)
+    if not access.by_test:
+        return count
     for e in range(edges):
-        s, p, o, term = space.known[0, e], space.known[1, e], space.known[2, e], space.edge[2, e]
-        for kind in range(1, 8):
-            if access.used[kind]:
-                a = s if kind & 4 else np.int32(-1)
-                b = p if kind & 2 else np.int32(-1)
-                c = o if kind & 1 else np.int32(-1)
-                count = _posted(access_key(kind, a, b, c), d, slots, keys, first, postings, space, count)
+        p, o, term = space.known[1, e], space.known[2, e], space.edge[2, e]
         if access.used[POINT]:
             for what in range(4):
                 if not access.points[what] or (what == RESOURCE and not terms.is_iri[term]):
@@ -879,18 +918,18 @@ def _candidates(d, edges, index, terms, space, mask):  # type: ignore[no-untyped
                 rank = terms.value[term] if what == VALUE else terms.words[term] if what == WORDS else o
                 if rank >= 0:
                     key = access_key(POINT, p, what, rank)
-                    count = _posted(key, d, slots, keys, first, postings, space, count)
+                    count = _posted(key, table, first, postings, slots, space, count)
         if access.used[RANGE] and p < half:
             if access.range_of[p] >= 0 and terms.value[term] >= 0:
-                count = _in_range(access.range_of[p], terms.value[term], d, access, space, count)
+                count = _in_range(access.range_of[p], terms.value[term], access, slots, space, count)
             if access.range_of[p + half] >= 0 and terms.words[term] >= 0:
-                count = _in_range(access.range_of[p + half], terms.words[term], d, access, space, count)
+                count = _in_range(access.range_of[p + half], terms.words[term], access, slots, space, count)
         if access.used[TEXT]:
             for i in range(terms.test_first[term], terms.test_first[term + 1]):
                 key = access_key(TEXT, p, terms.tests[i], -1)
-                count = _posted(key, d, slots, keys, first, postings, space, count)
+                count = _posted(key, table, first, postings, slots, space, count)
         if access.used[ISA]:
-            count = _of_class(p, term, d, index, terms, space, mask, count)
+            count = _of_class(p, term, index, terms, space, mask, count)
     return count
 
 
@@ -905,7 +944,7 @@ def match_graphs(begin, graphs, terms, index, space, found):  # type: ignore[no-
     for d in range(begin, graphs.first.shape[0] - 1):
         start = count
         edges, mask = _chain(d, graphs, terms, index.modes, space)
-        candidates = _candidates(d, edges, index, terms, space, mask)
+        candidates = _candidates(edges, index, terms, space, mask)
         count = _verify(d, candidates, index, terms, space, mask, found, count)
         if count < 0:
             return d, start

@@ -20,6 +20,7 @@ from tidings.vocabulary import Vocabulary, freeze_texts, thaw_texts
 OPS = (
     "=", "!=", "<", "<=", ">", ">=", "BETWEEN", "KIND", "LIKE", "CONTAINS", "MATCHES", "ISA <=", "ISA >=", "ISA =",
 )  # fmt: skip
+HEADER = 2  # before a row's slots stand its number and its shape, so that one line of memory says all of it
 OP_NUMBER = {op: number for number, op in enumerate(OPS)}
 
 
@@ -58,6 +59,8 @@ class PatternTable:
         """A row: `values` are the N-Triples texts of its shape's parameters; `way` tells which of its owner's
         alternatives it is."""
         compiled = self.shapes[shape]
+        self.slots.append(len(self.row_shape))
+        self.slots.append(shape)
         self.row_shape.append(shape)
         self.row_start.append(len(self.slots))
         self.row_owner.append(owner)
@@ -73,16 +76,19 @@ class PatternTable:
     ) -> None:
         """Many rows of one shape: for each parameter the codes of the rows and the N-Triples texts they mean."""
         compiled, count = self.shapes[shape], len(owners)
-        rows = np.empty((count, compiled.width), dtype=np.int32)
-        for i, term in enumerate(compiled.terms):
+        rows = np.empty((count, HEADER + compiled.width), dtype=np.int32)
+        rows[:, 0] = np.arange(len(self), len(self) + count)
+        rows[:, 1] = shape
+        for i, term in enumerate(compiled.terms, start=HEADER):
             if isinstance(term, Parameter):
                 codes, texts = columns[term.name]
                 rows[:, i] = np.fromiter(map(self.terms.number, texts), dtype=np.int32, count=len(texts))[codes]
             else:
                 rows[:, i] = self.terms.number(ntriples(term))
-        for i, atom in enumerate(compiled.atoms, start=len(compiled.terms)):
+        for i, atom in enumerate(compiled.atoms, start=HEADER + len(compiled.terms)):
             rows[:, i] = self._atom_column(atom, columns, count)
-        self.row_start.frombytes((len(self.slots) + np.arange(count, dtype=np.int64) * compiled.width).tobytes())
+        first = len(self.slots) + HEADER
+        self.row_start.frombytes((first + np.arange(count, dtype=np.int64) * rows.shape[1]).tobytes())
         self.row_shape.frombytes(np.full(count, shape, dtype=np.int32).tobytes())
         self.row_owner.frombytes(owners.astype(np.int32).tobytes())
         self.row_way.frombytes(np.full(count, way, dtype=np.int16).tobytes())
@@ -120,18 +126,20 @@ class PatternTable:
         vocabulary than they use."""
         kept = np.flatnonzero(keep)
         shape = np.frombuffer(other.row_shape, dtype=np.int32)[kept]
-        width = np.array([s.width for s in other.shapes], dtype=np.int64)[shape]
-        terms = np.array([s.term_count for s in other.shapes], dtype=np.int64)[shape]
+        width = HEADER + np.array([s.width for s in other.shapes], dtype=np.int64)[shape]
+        terms = HEADER + np.array([s.term_count for s in other.shapes], dtype=np.int64)[shape]
         first = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
-        start = np.frombuffer(other.row_start, dtype=np.int64)[kept]
+        start = np.frombuffer(other.row_start, dtype=np.int64)[kept] - HEADER
         place = np.arange(first[-1]) - np.repeat(first[:-1], width)
         slots = np.frombuffer(other.slots, dtype=np.int32)[np.repeat(start, width) + place]
-        is_term = place < np.repeat(terms, width)
-        slots = slots.copy()
+        is_term = (place >= HEADER) & (place < np.repeat(terms, width))
+        is_atom = place >= np.repeat(terms, width)
         slots[is_term] = _renumber(slots[is_term], list(other.terms.numbers), self.terms.number)
-        slots[~is_term] = _renumber(slots[~is_term], list(other.atoms), lambda atom: self._take_atom(other, atom))
+        slots[is_atom] = _renumber(slots[is_atom], list(other.atoms), lambda atom: self._take_atom(other, atom))
         numbers = _renumber(shape, list(range(len(other.shapes))), lambda i: self._take_shape(other, i))
-        self.row_start.frombytes((len(self.slots) + first[:-1]).tobytes())
+        slots[first[:-1]] = np.arange(len(self), len(self) + len(kept))
+        slots[first[:-1] + 1] = numbers
+        self.row_start.frombytes((len(self.slots) + HEADER + first[:-1]).tobytes())
         self.row_shape.frombytes(numbers.astype(np.int32).tobytes())
         owner = owners[np.frombuffer(other.row_owner, dtype=np.int32)[kept]]
         self.row_owner.frombytes(owner.astype(np.int32).tobytes())
