@@ -44,6 +44,8 @@ def test_nothing_lost_nothing_doubled(index, tmp_path):
     os.kill(driver.pid, signal.SIGKILL)
     driver.wait()
 
+    assert not (tmp_path / "done-4").exists(), "the kill came too late to prove anything"
+
     driver = start(sys.executable, DRIVER, str(tmp_path), "local[2,4]")
     assert driver.wait(120) == 0
 

@@ -26,8 +26,9 @@ def pin(folder: Path, batch: int, propose: Callable[[], str]) -> str:
         pass
     folder.mkdir(parents=True, exist_ok=True)
     aside = folder / f".{batch}.{uuid.uuid4().hex}"
+    version = propose()
     with open(aside, "w") as file:
-        file.write(propose())
+        file.write(version)
         file.flush()
         os.fsync(file.fileno())
     try:

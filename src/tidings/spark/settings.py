@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -65,6 +66,8 @@ def session(
     if preload is not None:
         # By the environment locally, by executorEnv on a cluster: the daemon starts before any task names an index.
         os.environ[PRELOAD] = wanted[f"spark.executorEnv.{PRELOAD}"] = str(Path(preload).absolute())
+    # The bridge to Java would print the traceback of every failed micro-batch that the caller is given anyway.
+    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in {**wanted, **(settings or {})}.items():
         builder = builder.config(key, value)

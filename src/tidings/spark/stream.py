@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -40,15 +42,15 @@ class StreamError(TidingsError):
 class Stream:
     """A running stream. `query` is Spark's own handle, with its progress."""
 
-    def __init__(self, query: StreamingQuery, lock: StreamLock) -> None:
+    def __init__(self, query: StreamingQuery, lock: StreamLock, busy: threading.Lock) -> None:
         self.query = query
         self._lock = lock
+        self._busy = busy
 
     def wait(self, seconds: float | None = None) -> bool:
         """Until the stream ends, or for some seconds; whether it has ended. A failure inside is raised here."""
         try:
-            # awaitTermination wants whole seconds and treats None as forever.
-            ended = self.query.awaitTermination(seconds)  # type: ignore[arg-type]
+            ended = self.query.awaitTermination(seconds)  # type: ignore[arg-type]  # it takes a float
         except StreamingQueryException as error:
             self._lock.release()
             raise StreamError(f"the stream stopped: {_reason(error)}") from error
@@ -67,7 +69,9 @@ class Stream:
     def stop(self) -> None:
         """End the stream; a micro-batch under way is given up and replayed at the next start."""
         self.query.stop()
-        self._lock.release()
+        # Spark does not wait for our side of a micro-batch that it has given up.
+        with self._busy:
+            self._lock.release()
 
     def __enter__(self) -> Stream:
         return self
@@ -111,13 +115,16 @@ def run(
             .load(str(Path(log).absolute()))
         )
 
+        busy = threading.Lock()
+
         def process(batch_events: DataFrame, batch: int) -> None:
-            version = pins.pin(checkpoint / "pins", batch, lambda: str(versions.current(index)))
-            done = outputs.write(batch_events, index, version, output, _query_id(checkpoint), batch)
-            if sink is not None:
-                sink(_frame(batch_events.sparkSession, done), batch)
-            if on_batch is not None:
-                on_batch(done)
+            with busy:
+                version = pins.pin(checkpoint / "pins", batch, lambda: str(versions.current(index)))
+                done = outputs.write(batch_events, index, version, output, _query_id(checkpoint), batch)
+                if sink is not None:
+                    sink(_frame(batch_events.sparkSession, done), batch)
+                if on_batch is not None:
+                    on_batch(done)
 
         writer = events.writeStream.option("checkpointLocation", str(checkpoint / "spark")).foreachBatch(
             process
@@ -126,7 +133,7 @@ def run(
             writer = writer.trigger(availableNow=True)
         elif interval is not None:
             writer = writer.trigger(processingTime=interval)
-        return Stream(writer.start(), lock)
+        return Stream(writer.start(), lock, busy)
     except BaseException:
         lock.release()
         raise
@@ -146,13 +153,15 @@ def _query_id(checkpoint: Path) -> str:
     return query
 
 
+# The line that ends a Python traceback. Spark wraps such tracebacks in others; the last is where it began.
+_RAISED = re.compile(r"^((?:\w+\.)*)(\w+): (.*[^:\s])$", re.MULTILINE)
+
+
 def _reason(error: StreamingQueryException) -> str:
-    """The last line of a failure that says something: Spark wraps Python's in pages of its own."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    told = [
-        line for line in lines if line and not line.startswith(("at ", "File ", "SQLSTATE", "=== ", "JVM"))
-    ]
-    python = [
-        line for line in told if line.startswith(("tidings.", "pyspark.", "OSError", "FileNotFoundError"))
-    ]
-    return (python or told or ["no reason given"])[0 if not python else -1]
+    """What went wrong in one line: our own errors as they are, others with their name."""
+    text = re.sub(r" SQLSTATE: \w+", "", str(error).partition("=== Streaming Query ===")[0])
+    raised = _RAISED.findall(text)
+    if not raised:
+        return text.strip().splitlines()[0]
+    module, name, message = raised[-1]
+    return message if module.startswith("tidings.") else f"{name}: {message}"
