@@ -119,7 +119,7 @@ class _Run:
         self._show(STARTING)
         spark = start_spark(self.config.master, self.config.index, self.config.settings)
         self.stack.callback(spark.stop)
-        # Spark's own handler cancels all jobs; ours lets the micro-batch under way come to its end.
+        # From here on an interrupt lets the micro-batch under way come to its end.
         for number in (signal.SIGINT, signal.SIGTERM):
             self.stack.callback(signal.signal, number, signal.signal(number, self._interrupt))
         from tidings.spark import run as run_stream

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,12 +29,16 @@ def start_spark(master: str, index: Path, settings: Mapping[str, str] | None = N
         )
     from tidings.spark import session
 
+    interrupt = signal.getsignal(signal.SIGINT)
     try:
         return session(master, name="tidings", preload=index, settings=settings)
     except Exception as error:
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
         raise TidingsError("Java ended before Spark had started; Spark needs Java 17 or newer") from None
+    finally:
+        # Spark puts in a handler that cancels all jobs, and a stream whose job is cancelled ends in an error.
+        signal.signal(signal.SIGINT, interrupt)
 
 
 class Batches:
