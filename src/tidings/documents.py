@@ -75,9 +75,11 @@ def safe_xml(
             data = _xml_in_utf8(data, None, charset)
     else:
         data = _xml_in_utf8(data, declared[1].decode("ascii", "replace"), charset)
-    if b"<!D" in data or b"<!d" in data or name_of is not None:  # some parsers take any case
+    # The cheapest question that can settle it comes first: this runs before every parse.
+    if name_of is not None or (b"!" in data and (b"<!D" in data or b"<!d" in data)):  # some parsers take any case
         return _without_doctype(data.decode(), name_of, max_bytes).encode()
-    if data.count(b"<") - data.count(b"</") > MAX_DEPTH:  # else there are too few tags to nest deeper
+    tags = data.count(b"<")
+    if tags > MAX_DEPTH and tags - data.count(b"</") > MAX_DEPTH:  # else there are too few tags to nest deeper
         _check_elements(data.decode())
     return data
 
@@ -118,6 +120,8 @@ def _is_utf8(data: bytes) -> bool:
 
 def _marked_encoding(data: bytes) -> str | None:
     """The encoding that the first bytes give away: a byte order mark, or the zeros of wide characters."""
+    if b"\0" < data[:1] < b"\x80" and b"\0" not in data[:4]:
+        return None
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return encoding

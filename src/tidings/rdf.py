@@ -39,6 +39,10 @@ _FORMATS = {
     "application/ld+json": ox.RdfFormat.JSON_LD,
 }
 _WITH_NAMED_GRAPHS = frozenset({ox.RdfFormat.N_QUADS, ox.RdfFormat.TRIG, ox.RdfFormat.JSON_LD})
+_READERS = {
+    name: (syntax, safe_xml if syntax == ox.RdfFormat.RDF_XML else safe_text, syntax in _WITH_NAMED_GRAPHS)
+    for name, syntax in _FORMATS.items()
+}
 
 
 def is_rdf(media_type: str | None) -> bool:
@@ -48,15 +52,15 @@ def is_rdf(media_type: str | None) -> bool:
 
 def canonical(data: str | bytes, media_type: str, base: str | None = None) -> bytes:
     """The graph in `data` as canonical N-Triples; an `EventError` says what is wrong with it."""
-    syntax = _FORMATS.get(_bare(media_type))
-    if syntax is None:
+    reader = _READERS.get(_bare(media_type))
+    if reader is None:
         known = ", ".join(sorted(name for name in _FORMATS if "/" not in name))
         raise EventError(f"unknown RDF format {media_type!r}; use one of {known}, or a media type")
-    raw = data.encode() if isinstance(data, str) else data
-    raw = safe_xml(raw) if syntax == ox.RdfFormat.RDF_XML else safe_text(raw)
+    syntax, safe, has_named_graphs = reader
+    raw = safe(data.encode() if isinstance(data, str) else data)
     try:
         statements = ox.parse(raw, format=syntax, base_iri=base)
-        if syntax in _WITH_NAMED_GRAPHS:
+        if has_named_graphs:
             triples = dict.fromkeys(quad.triple for quad in statements)
             written = ox.serialize(triples, format=ox.RdfFormat.N_TRIPLES)
         else:

@@ -179,8 +179,12 @@ def _notifications(
     row, undecided = matches.row[kept], matches.undecided[kept]
     rows = pa.array(matches.event[kept] + batch.first_row)
     bindings = _bindings(matches, kept, batch, layer)
-    verdicts = pa.array(["match", "undecided"]).take(pa.array(undecided.astype(np.int8)))
-    messages = pa.array([None, _OUT_OF_STEPS], pa.string()).take(pa.array(undecided.astype(np.int8)))
+    if undecided.any():
+        which = pa.array(undecided.astype(np.int8))
+        verdicts = pa.array(["match", "undecided"]).take(which)
+        messages = pa.array([None, _OUT_OF_STEPS], pa.string()).take(which)
+    else:
+        verdicts, messages = pa.repeat("match", len(kept)), pa.nulls(len(kept), pa.string())
     columns = {
         "subscription": layer.id_column.take(pa.array(arrays["row_owner"][row])),
         "source": _column(events, "source").take(rows),

@@ -21,7 +21,7 @@ from tidings.patterns.constants import RankedConstants, suffix
 from tidings.patterns.graphs import GraphBatch
 from tidings.patterns.kernels import Access, Atoms, Classes, Found, Graphs, Index, Programs, Rows, Space, Terms
 from tidings.patterns.shape import POINT, SP, SPO
-from tidings.patterns.table import OPS, PatternTable
+from tidings.patterns.table import HEADER, OPS, PatternTable
 from tidings.patterns.texts import TextTests
 from tidings.taxonomy import Taxonomy, local_name
 from tidings.terms import RDF, escape, from_ntriples
@@ -352,7 +352,9 @@ def _access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np
     ranges = _ranges(programs, rows, atoms, terms, None)
     coverage = _coverage(ranges, terms)
     chosen, used = np.full(len(rows.shape), -1, dtype=np.int64), np.zeros(kernels.KINDS, dtype=np.bool_)
-    kernels.choose_options(programs, rows, atoms, counts, coverage, chosen, used)
+    about = np.empty(len(rows.shape), dtype=np.int32)
+    kernels.choose_options(programs, rows, atoms, counts, coverage, chosen, about, used)
+    rows = _gathered(rows, programs.width, about)
     nothing = np.zeros(0, dtype=np.uint64)
     size = kernels.file_rows(programs, rows, atoms, chosen, nothing, rows.start[:0].copy())
     keys, posted = np.empty(size, dtype=np.uint64), np.empty(size, dtype=rows.start.dtype)
@@ -367,6 +369,8 @@ def _access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np
     points[np.setdiff1d(np.arange(4), atoms.space)] = False
     filed = _ranges(programs, rows, atoms, terms, chosen)
     return {
+        "row_start": rows.start,
+        "row_slots": rows.slots,
         "access_used": used,
         "access_points": points,
         "access_table": table,
@@ -375,6 +379,19 @@ def _access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np
         "access_always": rows.start[chosen < 0],
         **_range_arrays(filed, terms),
     }
+
+
+def _gathered(rows: Rows, widths: np.ndarray, about: np.ndarray) -> Rows:
+    """The rows with those about one subject side by side: an event is about few subjects, and then the rows it
+    leads to lie in few places of memory."""
+    order = np.argsort(about, kind="stable")
+    width = HEADER + widths[rows.shape[order]].astype(np.int64)
+    first = np.concatenate([[0], np.cumsum(width)])
+    old = rows.start[order].astype(np.int64) - HEADER
+    slots = rows.slots[np.repeat(old - first[:-1], width) + np.arange(first[-1])]
+    start = np.empty_like(rows.start)
+    start[order] = first[:-1] + HEADER
+    return Rows(rows.shape, start, slots)
 
 
 def _ranges(programs: Programs, rows: Rows, atoms: Atoms, terms: int, chosen: np.ndarray | None) -> np.ndarray:

@@ -374,9 +374,10 @@ def count_keys(programs, rows, atoms, counts):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def choose_options(programs, rows, atoms, counts, coverage, chosen, used):  # type: ignore[no-untyped-def]
+def choose_options(programs, rows, atoms, counts, coverage, chosen, about, used):  # type: ignore[no-untyped-def]
     """chosen[r] = how row r meets the fewest others: the number of a step of its shape, or behind these the first
-    option of a group; -1 when it has neither. The kinds that are chosen are marked in `used`.
+    option of a group; -1 when it has neither. about[r] = the subject of that edge, else its object or property.
+    The kinds that are chosen are marked in `used`.
 
     A range is expected to be met as often as ranges of its property overlap: `coverage` of them. What knows less
     of an edge than all of it is met by more edges of an event, and costs a little more at the same count.
@@ -403,8 +404,13 @@ def choose_options(programs, rows, atoms, counts, coverage, chosen, used):  # ty
                 i += 1
             if best < 0 or cost * 1.05 < best_cost:
                 best, best_cost, best_kind = steps + first - programs.option_first[shape], cost * 1.05, kind
-        chosen[r] = best
+        chosen[r], about[r] = best, -1
         used[best_kind] = True
+        if 0 <= best < steps:
+            s_ref, p_ref, o_ref = programs.steps[begin + best, 0], programs.steps[begin + best, 1], programs.steps[begin + best, 2]
+            about[r] = rows.slots[base + (s_ref if s_ref >= 0 else o_ref if o_ref >= 0 else p_ref)]
+        elif best >= steps:
+            about[r] = rows.slots[base + programs.options[programs.option_first[shape] + best - steps, 2]]
 
 
 @compiled

@@ -123,6 +123,7 @@ class _Compiler:
             self._join(part)
         self.options: list[tuple[int, ...]] = []
         self._file(edges)
+        self._order_terms()
         # Atoms come behind all terms; until now they were numbered from zero.
         base = len(self.shape.terms)
         code = np.array(self.code, dtype=np.int16).reshape(-1, 4)
@@ -132,6 +133,18 @@ class _Compiler:
         self.shape.steps = np.array(self.steps, dtype=np.int16).reshape(-1, 6)
         self.shape.code, self.shape.options = code, options
         self.shape.term_count, self.shape.width = base, base + len(self.shape.atoms)
+
+    def _order_terms(self) -> None:
+        """Numbers the terms as the steps need them, so that a row that fails early is read no further."""
+        place: dict[int, int] = {}
+        for step in self.steps:
+            for ref in step[:3]:
+                if ref >= 0:
+                    place.setdefault(ref, len(place))
+        self.shape.terms = [self.shape.terms[old] for old in place]
+        place.update({ref: ref for ref in range(-len(self.slots), 0)})
+        self.steps = [(place[s], place[p], place[o], *rest) for s, p, o, *rest in self.steps]
+        self.options = [(group, kind, place[p], atom) for group, kind, p, atom in self.options]
 
     def _edge(self, edge: TriplePattern, tests: list[Condition]) -> tuple[int, int, int]:
         return (self._node(edge.subject, tests), self._node(edge.property, tests), self._node(edge.object, tests))
