@@ -157,13 +157,17 @@ class _Run:
             self._take(batch)
 
     def _finish(self, stream: Stream, batches: Batches) -> None:
-        """Until the micro-batch under way is done. With a backlog one follows the other without a pause: one is enough."""
+        """Until the micro-batch under way is done. With a backlog the next one follows at once: one is enough."""
         self._show("finishing the micro-batch; Ctrl-C again to end at once")
         done = False
         while stream.query.isActive and stream.query.status["isTriggerActive"] and not done:
-            for batch in batches.ready(0.25):
+            for batch in batches.ready(0.1):
                 self._take(batch)
                 done = True
+        # Spark notes that a micro-batch is done a moment after we know; otherwise the next run would do it again.
+        patience = time.monotonic() + 1
+        while done and stream.query.status["isDataAvailable"] and time.monotonic() < patience:
+            time.sleep(0.01)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         if self.interrupted:
