@@ -1,47 +1,54 @@
 """The JVM's class archive: Spark's classes, parsed and checked once a machine instead of at every start.
 
-The first session leaves an archive in the user's cache when its JVM ends; later ones map it and start in half the
-time. Java ignores an archive that does not fit its build or its class path, so a wrong one costs only the gain.
+The first session makes an archive while its JVM ends; later ones map it and start in half the time. Java ignores an
+archive of another build or class path, but crashes on one that is cut short: only an archive whose JVM ended well
+is kept, and a session that cannot start with it drops it and starts without.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
+import subprocess
 import time
 from hashlib import blake2b
 from pathlib import Path
 
 import pyspark
+from pyspark.sql import SparkSession
 
-# A JVM that is ending writes for a second or two; what is older is complete.
-_SETTLED = 15.0
+# Every class that cannot be archived would be remarked on, on standard output.
+_QUIET = "-Xshare:auto -Xlog:disable"
+_PATIENCE = 60.0
 
 
-def java_options() -> str:
-    """Options for the driver's JVM: use the archive, or make one at the end."""
+def locate() -> Path | None:
+    """Where this Java's archive of this Spark is, or is to be; None without a Java or a place for it."""
     binary = java()
-    if binary is None:
-        return ""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidings"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        archive = folder / f"spark-{_key(binary)}.jsa"
-        _adopt(archive)
+        for left in folder.glob("*.making"):
+            if time.time() - left.stat().st_mtime > 10 * _PATIENCE:
+                left.unlink()
+        return folder / f"spark-{_key(binary)}.jsa" if binary else None
     except OSError:
+        return None
+
+
+def java_options(archive: Path | None) -> str:
+    """Options for the driver's JVM: use the archive, or make one at the end."""
+    if archive is None:
         return ""
-    # Every class that cannot be archived would be remarked on, on standard output.
-    quiet = "-Xshare:auto -Xlog:disable"
     if archive.exists():
-        return f'"-XX:SharedArchiveFile={archive}" {quiet}'
-    return f'"-XX:ArchiveClassesAtExit={archive.with_suffix(f".{os.getpid()}")}" {quiet}'
+        return f'"-XX:SharedArchiveFile={archive}" {_QUIET}'
+    return f'"-XX:ArchiveClassesAtExit={_making(archive)}" {_QUIET}'
 
 
-def _adopt(archive: Path) -> None:
-    """Make a complete archive that an earlier session left under its own name the one for all."""
-    for made in archive.parent.glob(f"{archive.stem}.[0-9]*"):
-        if time.time() - made.stat().st_mtime > _SETTLED:
-            made.rename(archive)
+def keep_at_exit(archive: Path, jvm: subprocess.Popen[bytes]) -> None:
+    """Wait, when this program ends, for the JVM's archive, and take it into use."""
+    atexit.register(_keep, archive, jvm)
 
 
 def java() -> Path | None:
@@ -51,8 +58,24 @@ def java() -> Path | None:
     return Path(found).resolve() if found and Path(found).exists() else None
 
 
+def _keep(archive: Path, jvm: subprocess.Popen[bytes]) -> None:
+    if (active := SparkSession.getActiveSession()) is not None:
+        active.stop()
+    try:
+        if jvm.stdin is not None:
+            jvm.stdin.close()  # the JVM ends when its input does
+        if jvm.wait(_PATIENCE) == 0:
+            _making(archive).rename(archive)
+    except (OSError, subprocess.TimeoutExpired):
+        return
+
+
+def _making(archive: Path) -> Path:
+    return archive.with_suffix(f".{os.getpid()}.making")
+
+
 def _key(java: Path) -> str:
     """One archive for each Java and each installed Spark."""
-    where = Path(pyspark.__file__).parent
-    told = f"{java}\0{java.stat().st_mtime_ns}\0{where}\0{pyspark.__version__}\0{where.stat().st_mtime_ns}"
+    jars = Path(pyspark.__file__).parent / "jars"
+    told = f"{java}\0{java.stat().st_mtime_ns}\0{jars}\0{pyspark.__version__}\0{jars.stat().st_mtime_ns}"
     return blake2b(told.encode(), digest_size=8).hexdigest()

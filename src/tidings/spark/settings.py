@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from tidings.spark import archive, source
@@ -61,8 +63,6 @@ def session(
     # Workers must run the interpreter that has this package.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     wanted = {**SETTINGS, **(LOCAL_SETTINGS if master.startswith("local") else {})}
-    # Errors only, on standard error; classes from an archive. Before the user's own extraJavaOptions.
-    wanted["spark.driver.defaultJavaOptions"] = f"{LOG4J} {archive.java_options()}"
     if preload is not None:
         # By the environment locally, by executorEnv on a cluster: the daemon starts before any task names an index.
         os.environ[PRELOAD] = wanted[f"spark.executorEnv.{PRELOAD}"] = str(Path(preload).absolute())
@@ -71,9 +71,28 @@ def session(
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in {**wanted, **(settings or {})}.items():
         builder = builder.config(key, value)
-    with _without_incubator_warning():
-        spark = builder.getOrCreate()
+    spark = _start(builder)
     source.register(spark)
+    return spark
+
+
+def _start(builder: SparkSession.Builder) -> SparkSession:
+    """With the class archive if it is good for anything, otherwise without. Logs errors only."""
+    running = SparkContext._gateway is not None
+    classes = None if running else archive.locate()
+    # Stands before the user's own extraJavaOptions.
+    builder.config("spark.driver.defaultJavaOptions", f"{LOG4J} {archive.java_options(classes)}")
+    try:
+        with _without_incubator_warning():
+            spark = builder.getOrCreate()
+    except PySparkRuntimeError:
+        if classes is None or not classes.exists():
+            raise
+        classes.unlink()
+        builder.config("spark.driver.defaultJavaOptions", LOG4J)
+        return builder.getOrCreate()
+    if classes is not None and not classes.exists():
+        archive.keep_at_exit(classes, SparkContext._gateway.proc)  # type: ignore[union-attr]
     return spark
 
 

@@ -1,0 +1,39 @@
+"""The class archive may be missing, made, or spoilt: a session starts all the same."""
+
+import os
+import subprocess
+import sys
+
+PROGRAM = """
+import sys
+from tidings.spark import archive, session
+if "spoil" in sys.argv:
+    with open(archive.locate(), "r+b") as file:
+        file.truncate(40_000_000)
+session("local[1,4]", settings={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
+"""
+
+
+def play(cache, *arguments: str) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    return subprocess.run(command, env=environment, cwd=cache, timeout=150, capture_output=True, text=True)
+
+
+def test_made_by_the_first_session_and_dropped_when_spoilt(tmp_path):
+    first = play(tmp_path)
+    assert (first.returncode, first.stdout, first.stderr) == (0, "", "")
+    (archive,) = (tmp_path / "tidings").iterdir()
+    assert archive.suffix == ".jsa"
+    archive.chmod(0o644)
+    assert play(tmp_path, "spoil").returncode == 0
+    assert not archive.exists()
+
+
+def test_no_place_for_it_is_no_harm(tmp_path, monkeypatch):
+    from tidings.spark import archive
+
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert archive.locate() is None
+    assert archive.java_options(None) == ""
