@@ -6,11 +6,13 @@ Where a `$parameter` stands in a triple, or after ISA, its column is read like a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as compute
 import pyarrow.types as types
 
 from tidings.errors import SubscriptionError
@@ -19,6 +21,9 @@ from tidings.language.lexicon import Lexicon
 from tidings.language.parameters import parameters
 from tidings.language.query import IsA, Parameter, Query, TriplePattern, Variable, leaves
 from tidings.terms import XSD, escape, ntriples
+
+_SCHEMES = {"http", "https", "urn"}
+_ADDRESS = "^(?:https?://|urn:)[!#$&-;=?-Z_a-z~]+$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +46,10 @@ def parameter_columns(
             f"the table has no column {missing[0]!r}; it needs 'id' and one column for each $parameter: "
             f"{', '.join(names) or 'none'}"
         )
-    ids = table["id"].cast(pa.string()).to_pylist()
-    if None in ids or len(set(ids)) < len(ids):
-        twice = next(id for id in ids if id is None or ids.count(id) > 1)
+    column = table["id"].cast(pa.string())
+    ids = column.to_pylist()
+    if len(set(ids)) < len(ids) or column.null_count:
+        twice = next(id for id, count in Counter(ids).most_common(1) if count > 1) if None not in ids else None
         raise SubscriptionError(f"the id {twice!r} stands twice in the table, or is missing; every row needs its own")
     terms = {
         part.name
@@ -81,6 +87,8 @@ def _column(name: str, column: pa.ChunkedArray, is_term: bool, lexicon: Lexicon)
 def _texts(name: str, values: pa.Array, is_term: bool, lexicon: Lexicon) -> list[str]:
     kind = values.type
     if types.is_string(kind) or types.is_large_string(kind):
+        if is_term and not _SCHEMES & lexicon.prefixes.keys() and _all_addresses(values):
+            return [f"<{text}>" for text in values.to_pylist()]
         read: Callable[[str], str] = (lambda text: _term(name, text, lexicon)) if is_term else _quoted
         return [read(text) for text in values.to_pylist()]
     datatype = _datatype(kind)
@@ -91,6 +99,11 @@ def _texts(name: str, values: pa.Array, is_term: bool, lexicon: Lexicon) -> list
     else:
         texts = values.cast(pa.string()).to_pylist()
     return [f'"{text}"^^<{XSD}{datatype}>' for text in texts]
+
+
+def _all_addresses(values: pa.Array) -> bool:
+    """Whether all values are plain absolute IRIs, which need not be read one by one."""
+    return bool(compute.all(compute.match_substring_regex(values, _ADDRESS)).as_py())
 
 
 def _datatype(kind: pa.DataType) -> str | None:

@@ -143,8 +143,10 @@ class Layer:
         if len(owner):
             self.table.extend(other.table, live[owner], numbers)
         kept = np.flatnonzero(live).tolist()
+        if not kept:
+            return
         self._note([other.ids[i] for i in kept], ALWAYS)
-        self.valid_until[-len(kept) or len(self.valid_until) :] = array("d", [other.valid_until[i] for i in kept])
+        self.valid_until[-len(kept) :] = array("d", [other.valid_until[i] for i in kept])
         self._texts += [other.text(i) for i in kept]
 
     def _before_adding(self) -> None:
@@ -154,8 +156,10 @@ class Layer:
             self.__dict__.pop(known, None)
 
     def _note(self, ids: list[str], valid_until: float) -> None:
-        if self._numbers is not None:
-            self._numbers.update(zip(ids, range(len(self.ids), len(self.ids) + len(ids)), strict=True))
+        if len(ids) > 1:
+            self._numbers = None  # made anew when an id is looked for
+        elif self._numbers is not None:
+            self._numbers[ids[0]] = len(self.ids)
         self.ids += ids
         self.live += b"\x01" * len(ids)
         self.valid_until.extend([valid_until] * len(ids))

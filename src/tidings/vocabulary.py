@@ -29,6 +29,11 @@ class Vocabulary:
         """The number of `text`, a new one if it is new."""
         return self.numbers.setdefault(text, len(self.numbers))
 
+    def number_all(self, texts: list[str]) -> np.ndarray:
+        """The numbers of many texts."""
+        numbers = self.numbers
+        return np.array([numbers.setdefault(text, len(numbers)) for text in texts], dtype=np.int32)
+
     def freeze(self) -> dict[str, np.ndarray]:
         return freeze_texts(self.numbers)
 

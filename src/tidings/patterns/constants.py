@@ -24,7 +24,7 @@ from tidings.patterns import kernels
 from tidings.patterns.kernels import RESOURCE, TAGGED, TERM, VALUE, WORDS, Atoms, Constants
 from tidings.patterns.table import OPS
 from tidings.terms import Literal, escape, from_ntriples, unescape
-from tidings.vocabulary import freeze_texts, thaw_texts
+from tidings.vocabulary import Vocabulary, freeze_texts, thaw_texts
 
 _NONE, _NUMBER, _INSTANT, _TRUTH, _TEXT, _RESOURCE, _TERM = range(7)
 _LAST = np.iinfo(np.int32).max
@@ -43,11 +43,12 @@ class RankedConstants:
 
     @classmethod
     def build(
-        cls, texts: list[str], atoms: np.ndarray, labels: Iterable[str], number_of: Mapping[str, int]
+        cls, texts: list[str], atoms: np.ndarray, labels: Iterable[str], terms: Vocabulary
     ) -> tuple[RankedConstants, Atoms, dict[str, int]]:
         """Ranks `texts`, the constants that rows of `atoms` name by number, and class labels among them.
 
-        Also gives the atoms as intervals of ranks, and the place of each text constant.
+        Also gives the atoms as intervals of ranks, and the place of each text constant. IRIs, and literals that
+        are only ever equal, are compared by their numbers in `terms`.
         """
         frozen = freeze_texts(texts)
         n = len(texts)
@@ -87,7 +88,7 @@ class RankedConstants:
         facts = {"texts_ordered": texts_ordered, "long_numbers": long}
         first_instant = 2 * len(numbers) + 1
         first_truth = first_instant + 2 * len(instants) + 1
-        resolved = _intervals(atoms, kind, rank, texts, number_of, first_instant, first_truth)
+        resolved = _intervals(atoms, kind, rank, texts, terms, first_instant, first_truth)
         return cls(arrays, facts), resolved, text_place
 
     @cached_property
@@ -154,18 +155,18 @@ def _sort_numbers(
         run = order[low:at].tolist()
         exact.update((i, _fraction(texts[i])) for i in run)
         order[low:at] = sorted(run, key=exact.__getitem__)
-    distinct: list[int] = []
-    long: dict[str, str] = {}
-    for i in order.tolist():
-        previous = distinct[-1] if distinct else -1
-        if previous < 0 or not (
-            _same(i, previous, mantissa, exponent) or (i in exact and exact[i] == exact.get(previous))
-        ):
-            if exponent[i] == kernels.LONG_EXPONENT:
-                long[str(len(distinct))] = str(_fraction(texts[i]))
-            distinct.append(i)
-        rank[i] = 2 * len(distinct) - 1
-    return np.array(distinct, dtype=np.int64), long
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = (mantissa[order[1:]] != mantissa[order[:-1]]) | (exponent[order[1:]] != exponent[order[:-1]])
+    if exact:
+        for at in np.flatnonzero(np.isin(order, list(exact)))[1:]:
+            new[at] = exact[order[at]] != exact.get(order[at - 1])
+    rank[order] = 2 * np.cumsum(new) - 1
+    distinct = order[new]
+    long = {
+        str(at): str(_fraction(texts[distinct[at]]))
+        for at in np.flatnonzero(exponent[distinct] == kernels.LONG_EXPONENT)
+    }
+    return distinct, long
 
 
 def _same(i: int, j: int, mantissa: np.ndarray, exponent: np.ndarray) -> bool:
@@ -185,7 +186,7 @@ def _intervals(
     kind: np.ndarray,
     rank: np.ndarray,
     texts: list[str],
-    number_of: Mapping[str, int],
+    terms: Vocabulary,
     first_instant: int,
     first_truth: int,
 ) -> Atoms:
@@ -210,7 +211,7 @@ def _intervals(
             continue
         space[here] = where
         if which in (_RESOURCE, _TERM):
-            a = b = np.array([number_of[texts[i]] for i in first[here]], dtype=np.int64)
+            a = b = np.array([terms.number(texts[i]) for i in first[here]], dtype=np.int64)
         else:
             a, b = rank[first[here]] + offset, rank[last[here]] + offset
         ordered = which in (_NUMBER, _INSTANT, _TEXT)
@@ -222,7 +223,7 @@ def _intervals(
         low[here], high[here] = lower, upper
         hole[here] = np.where(name == 1, a, -1)
         if which == _TERM:  # `!=` and KIND ask for the same language or datatype: the part behind the quotes
-            same = np.array([number_of[suffix(texts[i])] for i in first[here]], dtype=np.int64)
+            same = np.array([terms.number(suffix(texts[i])) for i in first[here]], dtype=np.int64)
             tagged = (name == 1) | (name == 7)
             space[here] = np.where(tagged, TAGGED, TERM)
             low[here] = np.where(tagged, same, lower)

@@ -17,11 +17,11 @@ import numpy as np
 from tidings.arrays import folders
 from tidings.arrays.hashing import table_size
 from tidings.patterns import kernels
-from tidings.patterns.constants import RankedConstants, suffix
+from tidings.patterns.constants import RankedConstants
 from tidings.patterns.graphs import GraphBatch
 from tidings.patterns.kernels import Access, Atoms, Classes, Found, Graphs, Index, Programs, Rows, Space, Terms
 from tidings.patterns.shape import POINT, SP, SPO
-from tidings.patterns.table import HEADER, OPS, PatternTable
+from tidings.patterns.table import OPS, PatternTable
 from tidings.patterns.texts import TextTests
 from tidings.taxonomy import Taxonomy, local_name
 from tidings.terms import RDF, escape, from_ntriples
@@ -29,6 +29,7 @@ from tidings.terms import RDF, escape, from_ntriples
 STEP_BUDGET = 100_000
 BINDING_LIMIT = 1_000
 _TEXT_OPS = ("LIKE", "CONTAINS", "MATCHES")
+_SAMPLE = 4096  # ranges of a property that are looked at to tell how many overlap
 _ISA_OPS = ("ISA <=", "ISA >=", "ISA =")
 
 
@@ -82,15 +83,11 @@ class PatternIndex:
         taxonomy = taxonomy or Taxonomy()
         arrays: dict[str, np.ndarray] = {}
         atoms, constants = table.atom_columns(), list(table.constants.numbers)
-        asked = [constants[a[1]][1:-1] for a in atoms if a[0] >= OPS.index("ISA <=")]
-        for text in constants:
-            table.terms.number(text)
-            if not text.endswith(('"', ">")) or '"^^<' in text:
-                table.terms.number(suffix(text))
+        asked = [constants[i][1:-1] for i in atoms[atoms[:, 0] >= OPS.index("ISA <="), 1]]
         type_property = table.terms.number(f"<{RDF}type>") if asked else -1
         classes = taxonomy.compile(asked)
         labels = _labels(taxonomy, classes.class_of) if asked else {}
-        ranked, resolved, text_place = RankedConstants.build(constants, atoms, labels, table.terms.numbers)
+        ranked, resolved, text_place = RankedConstants.build(constants, atoms, labels, table.terms)
         arrays.update(ranked.arrays)
         tests = _resolve_tests(resolved, atoms, constants, classes.class_of)
         arrays.update(_class_arrays(table, taxonomy, classes, labels, text_place, bool(asked)))
@@ -359,9 +356,10 @@ def _access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np
     size = kernels.file_rows(programs, rows, atoms, chosen, nothing, rows.start[:0].copy())
     keys, posted = np.empty(size, dtype=np.uint64), np.empty(size, dtype=rows.start.dtype)
     kernels.file_rows(programs, rows, atoms, chosen, keys, posted)
-    order = np.argsort(keys, kind="stable")
-    distinct, first = np.unique(keys[order], return_index=True)
-    first, postings = np.append(first, size).astype(np.int32), posted[order]
+    order = np.argsort(keys)
+    keys, postings = keys[order], posted[order]
+    first = np.append(np.flatnonzero(np.diff(keys, prepend=np.uint64(0))), size).astype(np.int32)
+    distinct = keys[first[:-1]]
     table = np.zeros((1 << max(3, (len(distinct) * 4 // 3).bit_length()), 2), dtype=np.uint64)
     kernels.key_table(distinct, first, postings, table)
     points = np.zeros(4, dtype=np.bool_)
@@ -384,13 +382,8 @@ def _access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np
 def _gathered(rows: Rows, widths: np.ndarray, about: np.ndarray) -> Rows:
     """The rows with those about one subject side by side: an event is about few subjects, and then the rows it
     leads to lie in few places of memory."""
-    order = np.argsort(about, kind="stable")
-    width = HEADER + widths[rows.shape[order]].astype(np.int64)
-    first = np.concatenate([[0], np.cumsum(width)])
-    old = rows.start[order].astype(np.int64) - HEADER
-    slots = rows.slots[np.repeat(old - first[:-1], width) + np.arange(first[-1])]
-    start = np.empty_like(rows.start)
-    start[order] = first[:-1] + HEADER
+    start, slots = np.empty_like(rows.start), np.empty_like(rows.slots)
+    kernels.gather_rows(rows, widths, about, np.zeros(int(about.max(initial=0)) + 3, dtype=np.int64), start, slots)
     return Rows(rows.shape, start, slots)
 
 
@@ -410,14 +403,17 @@ def _coverage(ranges: np.ndarray, terms: int) -> np.ndarray:
     """How many ranges of a group hold a typical value: one drawn from the ends of the ranges themselves."""
     coverage = np.zeros(2 * terms)
     for group, low, high in _groups(ranges):
+        every = max(1, len(low) // _SAMPLE)
+        count, low, high = len(low), low[::every], high[::every]
         ends = np.sort(np.concatenate([low, high]))
         held = np.searchsorted(ends, high, side="right") - np.searchsorted(ends, low, side="left")
-        coverage[group] = held.sum() / len(ends)
+        coverage[group] = held.mean() / len(ends) * count
     return coverage
 
 
 def _groups(ranges: np.ndarray) -> Iterable[tuple[int, np.ndarray, np.ndarray]]:
-    ordered = ranges[np.argsort(ranges[:, 0], kind="stable")]
+    alike = len(ranges) and ranges[0, 0] == ranges[:, 0].min() == ranges[:, 0].max()
+    ordered = ranges if alike else ranges[np.argsort(ranges[:, 0], kind="stable")]
     distinct, first = np.unique(ordered[:, 0], return_index=True)
     for group, begin, end in zip(distinct.tolist(), first, np.append(first, len(ordered))[1:], strict=True):
         yield group, ordered[begin:end, 1], ordered[begin:end, 2]

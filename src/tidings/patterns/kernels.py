@@ -440,6 +440,22 @@ def file_rows(programs, rows, atoms, chosen, keys, posted):  # type: ignore[no-u
 
 
 @compiled
+def gather_rows(rows, widths, about, place, start, slots):  # type: ignore[no-untyped-def]
+    """Copies the rows, each with the two numbers before it, to `slots` in the order of `about` (-1 or more), and
+    notes their starts. A counting sort: `place`, zeros at first, is where the rows about each term go."""
+    for r in range(about.shape[0]):
+        place[about[r] + 2] += widths[rows.shape[r]] + 2
+    for i in range(1, place.shape[0]):
+        place[i] += place[i - 1]
+    for r in range(about.shape[0]):
+        old, size, at = rows.start[r] - 2, widths[rows.shape[r]] + 2, place[about[r] + 1]
+        start[r] = at + 2
+        for i in range(size):
+            slots[at + i] = rows.slots[old + i]
+        place[about[r] + 1] = at + size
+
+
+@compiled
 def list_ranges(programs, rows, atoms, terms, chosen, out):  # type: ignore[no-untyped-def]
     """Writes (group, low, high, start of the row) of the ranges that rows could be filed under, or of the `chosen` ones;
     returns how many. With an empty `out` it only counts."""

@@ -82,7 +82,7 @@ class PatternTable:
         for i, term in enumerate(compiled.terms, start=HEADER):
             if isinstance(term, Parameter):
                 codes, texts = columns[term.name]
-                rows[:, i] = np.fromiter(map(self.terms.number, texts), dtype=np.int32, count=len(texts))[codes]
+                rows[:, i] = self.terms.number_all(texts)[codes]
             else:
                 rows[:, i] = self.terms.number(ntriples(term))
         for i, atom in enumerate(compiled.atoms, start=HEADER + len(compiled.terms)):
@@ -108,8 +108,7 @@ class PatternTable:
         for constant in (atom.constants[0], atom.constants[-1]):
             if isinstance(constant, Parameter):
                 codes, texts = columns[constant.name]
-                numbers = np.fromiter(map(self.constants.number, texts), dtype=np.int64, count=len(texts))
-                sides.append(numbers[codes])
+                sides.append(self.constants.number_all(texts).astype(np.int64)[codes])
             else:
                 sides.append(np.full(count, self.constants.number(ntriples(constant)), dtype=np.int64))
         distinct, inverse = np.unique(sides[0] << 32 | sides[1], return_inverse=True)
