@@ -23,14 +23,22 @@ setup: .venv/ready
 	@PYTHON="$(PYTHON)" scripts/setup.sh
 	@touch $@
 
-demo: .venv/ready
+# Machine code of the matching loops is kept beside them. A loop does not notice that one it calls has changed, so
+# any change compiles all of them anew.
+LOOPS := $(wildcard src/tidings/arrays/*.py src/tidings/patterns/kernels/*.py)
+.venv/warm: .venv/ready $(LOOPS)
+	@find src -name '*.nb[ic]' -delete
+	@$(BIN)/python -m tidings.warm
+	@touch $@
+
+demo: .venv/warm
 	@$(WITH_JAVA) $(BIN)/tidings demo
 
-test: lint
+test: lint .venv/warm
 	@echo "== pytest"
 	@$(WITH_JAVA) $(BIN)/pytest -q
 
-bench: .venv/ready
+bench: .venv/warm
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks
 
 lint: .venv/ready

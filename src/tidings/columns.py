@@ -49,8 +49,12 @@ def parameter_columns(
     column = table["id"].cast(pa.string())
     ids = column.to_pylist()
     if len(set(ids)) < len(ids) or column.null_count:
-        twice = next(id for id, count in Counter(ids).most_common(1) if count > 1) if None not in ids else None
-        raise SubscriptionError(f"the id {twice!r} stands twice in the table, or is missing; every row needs its own")
+        twice = (
+            next(id for id, count in Counter(ids).most_common(1) if count > 1) if None not in ids else None
+        )
+        raise SubscriptionError(
+            f"the id {twice!r} stands twice in the table, or is missing; every row needs its own"
+        )
     terms = {
         part.name
         for leaf in leaves(query.where)
@@ -75,7 +79,11 @@ def _column(name: str, column: pa.ChunkedArray, is_term: bool, lexicon: Lexicon)
         column = column.dictionary_encode()
     encoded = column.combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.chunk(0) if encoded.num_chunks else pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), [])
+        encoded = (
+            encoded.chunk(0)
+            if encoded.num_chunks
+            else pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), [])
+        )
     values, codes = encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False)
     texts = _texts(name, values, is_term, lexicon)
     kinds = {text[0] for text in texts}
@@ -93,7 +101,9 @@ def _texts(name: str, values: pa.Array, is_term: bool, lexicon: Lexicon) -> list
         return [read(text) for text in values.to_pylist()]
     datatype = _datatype(kind)
     if datatype is None:
-        raise SubscriptionError(f"column {name!r} is of type {kind}; use texts, numbers, truth values or dates")
+        raise SubscriptionError(
+            f"column {name!r} is of type {kind}; use texts, numbers, truth values or dates"
+        )
     if types.is_timestamp(kind):
         texts = [value.isoformat() for value in values.cast(pa.timestamp("us", tz="UTC")).to_pylist()]
     else:

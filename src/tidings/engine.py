@@ -18,7 +18,6 @@ from tidings.columns import parameter_columns
 from tidings.errors import SubscriptionError, TidingsError
 from tidings.event import Event, to_table
 from tidings.explanation import Explanation, explain
-from tidings.language.parameters import parameters
 from tidings.language.parser import parse
 from tidings.layer import ALWAYS, Layer, Template
 from tidings.notification import Notification, from_table
@@ -38,7 +37,9 @@ class BroadSubscription(UserWarning):
 class Engine:
     """Standing questions, matched against every published event at once."""
 
-    def __init__(self, *, taxonomy: Taxonomy | None = None, prefixes: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, *, taxonomy: Taxonomy | None = None, prefixes: Mapping[str, str] | None = None
+    ) -> None:
         self.taxonomy = taxonomy or Taxonomy()
         self.prefixes = dict(prefixes or {})
         self._planner = Planner(self.prefixes)
@@ -57,7 +58,9 @@ class Engine:
         plan, values = self._planner.read(text)
         until = _moment(valid_until)
         if plan.is_broad:
-            warnings.warn(f"subscription {id!r} would match nearly every event", BroadSubscription, stacklevel=2)
+            warnings.warn(
+                f"subscription {id!r} would match nearly every event", BroadSubscription, stacklevel=2
+            )
         self.unsubscribe(id)
         self._tail.add(id, text, plan, values, until)
 
@@ -156,5 +159,7 @@ def _moment(valid_until: datetime | str | None) -> float:
         return valid_until.astimezone(UTC).timestamp()
     micros = instant(valid_until)
     if micros is None:
-        raise SubscriptionError(f"valid_until is {valid_until!r}; give a datetime, or a text like 2030-01-31T10:00:00Z")
+        raise SubscriptionError(
+            f"valid_until is {valid_until!r}; give a datetime, or a text like 2030-01-31T10:00:00Z"
+        )
     return micros / 1e6

@@ -44,7 +44,9 @@ class Event:
 
     def __post_init__(self) -> None:
         if not self.id:
-            object.__setattr__(self, "id", content_id(self.datacontenttype, self.data, self._attributes_text()))
+            object.__setattr__(
+                self, "id", content_id(self.datacontenttype, self.data, self._attributes_text())
+            )
 
     @classmethod
     def from_rdf(

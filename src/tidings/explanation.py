@@ -13,7 +13,7 @@ from typing import Any
 from tidings.errors import EventError
 from tidings.event import Event
 from tidings.language.printer import condition_text
-from tidings.language.query import And, Condition, Query, TriplePattern, Variable, variables
+from tidings.language.query import Condition, Query, TriplePattern, variables
 from tidings.patterns import naive
 from tidings.plan import alternatives
 from tidings.taxonomy import Taxonomy
@@ -56,7 +56,13 @@ def explain(id: str, query: Query, event: Event, taxonomy: Taxonomy) -> Explanat
         graph = naive.expand(read_graph(event.graph()), taxonomy)
     except EventError as error:
         return Explanation(id, "error", message=str(error))
-    attributes = {"id": event.id, "source": event.source, "type": event.type, "time": event.time, **event.attributes}
+    attributes = {
+        "id": event.id,
+        "source": event.source,
+        "type": event.type,
+        "time": event.time,
+        **event.attributes,
+    }
     best: tuple[int, list[Condition], dict[str, Term]] | None = None
     for way in alternatives(query):
         clauses: list[Condition] = [*way.pattern.edges, *way.pattern.tests, *way.residual]
@@ -82,7 +88,9 @@ def _longest(
     return len(clauses), bindings[0]
 
 
-def _tell(id: str, query: Query, held: int, clauses: list[Condition], binding: dict[str, Term]) -> Explanation:
+def _tell(
+    id: str, query: Query, held: int, clauses: list[Condition], binding: dict[str, Term]
+) -> Explanation:
     told: list[Clause] = []
     shown: set[str] = set()
     for number, clause in enumerate(clauses):

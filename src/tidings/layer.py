@@ -87,7 +87,11 @@ class Layer:
         first = np.concatenate([[0], np.cumsum([len(slots) for slots in select])]).astype(np.int64)
         slots = np.array([slot for chosen in select for slot in chosen], dtype=np.int64)
         numbers = np.array(
-            [names.setdefault(variables[shape][slot], len(names)) for shape, chosen in enumerate(select) for slot in chosen],
+            [
+                names.setdefault(variables[shape][slot], len(names))
+                for shape, chosen in enumerate(select)
+                for slot in chosen
+            ],
             dtype=np.int32,
         )
         return pa.array(list(names), pa.string()), first, slots, numbers
@@ -193,7 +197,7 @@ class Layer:
         arrays, _ = folders.load(folder / "subscriptions")
         layer._index, layer._table, layer._numbers = PatternIndex.load(folder / "patterns"), None, None
         layer.ids = thaw_texts({"blob": arrays["id_blob"], "start": arrays["id_start"]})
-        layer._texts = thaw_texts({"blob": arrays["text_blob"], "start": arrays["text_start"]})
+        layer._texts = [*thaw_texts({"blob": arrays["text_blob"], "start": arrays["text_start"]})]
         layer.valid_until = array("d", arrays["valid_until"].tolist())
         layer.live = bytearray(b"\x01" * len(layer.ids))
         return layer
@@ -202,7 +206,9 @@ class Layer:
 class Template:
     """One text with `$parameters` and a table with a column for each: a subscription a row."""
 
-    def __init__(self, query: Query, ids: list[str], columns: dict[str, tuple[np.ndarray, list[str]]]) -> None:
+    def __init__(
+        self, query: Query, ids: list[str], columns: dict[str, tuple[np.ndarray, list[str]]]
+    ) -> None:
         self.query, self.ids, self.columns = query, ids, columns
         self.first = 0
 

@@ -58,7 +58,9 @@ class Plan:
     @property
     def is_broad(self) -> bool:
         """Whether nearly every event would match: a way without a constant and without a condition."""
-        return any(not shape.width and not way.residual for shape, way in zip(self.shapes, self.ways, strict=True))
+        return any(
+            not shape.width and not way.residual for shape, way in zip(self.shapes, self.ways, strict=True)
+        )
 
 
 def make_plan(query: Query, literals: Collection[Parameter] = ()) -> Plan:
@@ -82,7 +84,9 @@ class Planner:
         plan = self._plans.get(key)
         if plan is None:
             literals = {Parameter(str(i)) for i, literal in enumerate(key[1]) if literal}
-            plan = self._plans[key] = make_plan(query, literals)  # it keeps the query, so its id stays its own
+            plan = self._plans[key] = make_plan(
+                query, literals
+            )  # it keeps the query, so its id stays its own
         for constant in constants:
             if constant[-1] == ">" and constant[0] == '"' and constant not in self._checked:
                 check_constant(constant)
@@ -94,7 +98,9 @@ def check_constant(text: str) -> None:
     """Refuses a typed literal that says nothing, such as "abc"^^xsd:integer."""
     literal = from_ntriples(text)
     if isinstance(literal, Literal) and constant_view(literal) is None:
-        raise SubscriptionError(f"{literal.text!r} is not a value of the type <{literal.datatype}>; mend one of them")
+        raise SubscriptionError(
+            f"{literal.text!r} is not a value of the type <{literal.datatype}>; mend one of them"
+        )
 
 
 def alternatives(query: Query) -> tuple[Alternative, ...]:
@@ -128,7 +134,9 @@ def _alternatives(condition: Condition) -> list[tuple[Condition, ...]]:
         _check(union)
         return union
     if isinstance(condition, Not) and any(isinstance(leaf, TriplePattern) for leaf in leaves(condition)):
-        raise SubscriptionError("a triple cannot stand under NOT; negate a condition on its variables instead")
+        raise SubscriptionError(
+            "a triple cannot stand under NOT; negate a condition on its variables instead"
+        )
     return [(condition,)]
 
 

@@ -125,7 +125,12 @@ class _Residuals:
     """Conditions that are left for candidates, decided by the definition."""
 
     def __init__(
-        self, batch: GraphBatch, layer: Layer, events: pa.Table, taxonomy: Taxonomy, prefixes: Mapping[str, str]
+        self,
+        batch: GraphBatch,
+        layer: Layer,
+        events: pa.Table,
+        taxonomy: Taxonomy,
+        prefixes: Mapping[str, str],
     ) -> None:
         self.batch, self.layer, self.events = batch, layer, events
         self.taxonomy, self.prefixes = taxonomy, prefixes

@@ -115,7 +115,11 @@ def _literal_views(literal: Literal) -> tuple[View, ...]:
 
 def constant_view(constant: Iri | Literal) -> View | None:
     """The one view a subscription's constant is compared by: as written, never as it might be read."""
-    if isinstance(constant, Literal) and not constant.language and constant.datatype in (None, XSD + "string"):
+    if (
+        isinstance(constant, Literal)
+        and not constant.language
+        and constant.datatype in (None, XSD + "string")
+    ):
         return (TEXT, constant.text)
     found = views(constant)
     return found[0] if found else None
@@ -167,4 +171,3 @@ def text_of(value: object) -> str | None:
     if isinstance(value, Iri):
         return value.value
     return value if isinstance(value, str) else None
-

@@ -8,6 +8,7 @@ file: the texts end to end, where each starts, and an open-addressed table of th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 import numpy as np
 
@@ -54,4 +55,4 @@ def join_texts(texts: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
 
 def thaw_texts(arrays: Mapping[str, np.ndarray]) -> list[str]:
     whole, start = arrays["blob"].tobytes(), arrays["start"].tolist()
-    return [whole[a:b].decode(errors="surrogatepass") for a, b in zip(start, start[1:], strict=False)]
+    return [whole[a:b].decode(errors="surrogatepass") for a, b in pairwise(start)]

@@ -115,7 +115,14 @@ def _condition(rng: random.Random, bound: list[Variable], simple: bool, depth: i
         return OneOf(variable, options, rng.random() < 0.4)
     if kind < 0.85 or simple:
         op, pattern = rng.choice(
-            [("LIKE", "%red"), ("LIKE", "_ed"), ("CONTAINS", "re"), ("CONTAINS", ""), ("MATCHES", "^(red|n1)"), ("MATCHES", "[0-9]+$")]
+            [
+                ("LIKE", "%red"),
+                ("LIKE", "_ed"),
+                ("CONTAINS", "re"),
+                ("CONTAINS", ""),
+                ("MATCHES", "^(red|n1)"),
+                ("MATCHES", "[0-9]+$"),
+            ]
         )
         return TextTest(variable, op, Literal(pattern))
     if kind < 0.95:

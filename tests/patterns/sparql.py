@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from tidings.language.query import And, Between, Comparison, Condition, Not, OneOf, Or, Query, TextTest, TriplePattern
-from tidings.language.query import Variable, variables
+from tidings.language.query import (
+    And,
+    Between,
+    Comparison,
+    Condition,
+    Not,
+    OneOf,
+    Or,
+    Query,
+    TextTest,
+    TriplePattern,
+    Variable,
+    variables,
+)
 from tidings.terms import XSD, Iri, Literal, ntriples
 from tidings.text_tests import regular_expression
 
@@ -42,7 +54,12 @@ def _test(condition: Condition) -> str:
                 return equal
             return "((" + " || ".join(_guard(name, option) for option in options) + f") && !{equal})"
         case TextTest(operand, op, pattern):
-            expression = regular_expression(op, pattern.text).replace("(?s)", "").replace("\\A", "^").replace("\\z", "$")
+            expression = (
+                regular_expression(op, pattern.text)
+                .replace("(?s)", "")
+                .replace("\\A", "^")
+                .replace("\\z", "$")
+            )
             name = f"?{operand.name}"
             return f'(!isBlank({name}) && REGEX(STR({name}), {ntriples(Literal(expression))}, "s"))'
     raise TypeError(condition)
@@ -60,4 +77,3 @@ def _compare(name: str, op: str, constant: Iri | Literal) -> str:
     if isinstance(constant, Iri) and op not in ("=", "!="):
         return "false"
     return f"({_guard(name, constant)} && {name} {op} {ntriples(constant)})"
-

@@ -46,7 +46,9 @@ def test_index_agrees_with_the_definition(seed: int) -> None:
         for n in engine.publish(one, all_bindings=True):
             assert n.verdict == "match"
             every.setdefault((n.subscription or "", number), set()).add(tuple(sorted(n.bindings.items())))
-    first = [{n.subscription: tuple(sorted(n.bindings.items())) for n in engine.publish(one)} for one in events]
+    first = [
+        {n.subscription: tuple(sorted(n.bindings.items())) for n in engine.publish(one)} for one in events
+    ]
     for id, query in queries.items():
         for number, graph in enumerate(graphs):
             expected = definition(query, graph, taxonomy)

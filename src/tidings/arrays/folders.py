@@ -35,18 +35,26 @@ def load(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         manifest = json.loads((folder / "manifest.json").read_text())
         expected, facts, written = manifest["arrays"], manifest["facts"], manifest["format"]
     except (OSError, ValueError, KeyError, TypeError):
-        raise IndexFileError(f"{folder} holds no index (no readable manifest.json); build one first") from None
+        raise IndexFileError(
+            f"{folder} holds no index (no readable manifest.json); build one first"
+        ) from None
     if written != FORMAT:
-        raise IndexFileError(f"{folder} was written in format {written}, this version reads {FORMAT}; build it anew")
+        raise IndexFileError(
+            f"{folder} was written in format {written}, this version reads {FORMAT}; build it anew"
+        )
     arrays: dict[str, np.ndarray] = {}
     for name, (dtype, shape) in expected.items():
         try:
             empty = 0 in shape
             array = np.load(folder / f"{name}.npy", mmap_mode=None if empty else "r", allow_pickle=False)
         except (OSError, ValueError) as error:
-            raise IndexFileError(f"{folder / name}.npy cannot be read ({error}); build the index anew") from None
+            raise IndexFileError(
+                f"{folder / name}.npy cannot be read ({error}); build the index anew"
+            ) from None
         if str(array.dtype) != dtype or list(array.shape) != shape:
-            raise IndexFileError(f"{folder / name}.npy is not the array its manifest tells; build the index anew")
+            raise IndexFileError(
+                f"{folder / name}.npy is not the array its manifest tells; build the index anew"
+            )
         # A plain view: compiled loops are specialised for arrays, and a memmap would compile them twice.
         arrays[name] = array.view(np.ndarray)
     return arrays, facts

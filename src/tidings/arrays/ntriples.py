@@ -15,7 +15,6 @@ import numpy as np
 from tidings.arrays.compiled import compiled
 from tidings.arrays.hashing import hash_span, same_bytes
 
-
 # Bytes at which a scan has to stop and look: what ends an IRI or may not stand in one, and in a literal.
 _STOPS_IRI = np.zeros(256, dtype=np.bool_)
 _STOPS_IRI[:33] = True
@@ -47,7 +46,9 @@ def _blank_end(blob, i, high):  # type: ignore[no-untyped-def]
     begin = i
     while i < high:
         c = blob[i]
-        if not (48 <= c <= 57 or 65 <= c <= 90 or 97 <= c <= 122 or c == 95 or c == 45 or c == 46 or c >= 128):
+        if not (
+            48 <= c <= 57 or 65 <= c <= 90 or 97 <= c <= 122 or c == 95 or c == 45 or c == 46 or c >= 128
+        ):
             break
         i += 1
     return i if i > begin else -1

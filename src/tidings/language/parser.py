@@ -170,4 +170,4 @@ def _syntax_error(text: str, error: UnexpectedInput) -> SubscriptionError:
     token = getattr(error, "token", None)
     at_end = token is not None and token.type == "$END"
     offset = len(text.rstrip()) if at_end else error.pos_in_stream
-    return syntax_error(text, offset or 0, error.interactive_parser.accepts())  # type: ignore[no-untyped-call]
+    return syntax_error(text, offset or 0, error.interactive_parser.accepts())

@@ -20,8 +20,17 @@ from typing import Any
 import numpy as np
 
 from tidings import values
-from tidings.patterns import kernels
-from tidings.patterns.kernels import RESOURCE, TAGGED, TERM, VALUE, WORDS, Atoms, Constants
+from tidings.patterns.kernels.layout import (
+    LONG_EXPONENT,
+    RESOURCE,
+    TAGGED,
+    TERM,
+    VALUE,
+    WORDS,
+    Atoms,
+    Constants,
+)
+from tidings.patterns.kernels.ranking import read_constants
 from tidings.patterns.table import OPS
 from tidings.terms import Literal, escape, from_ntriples, unescape
 from tidings.vocabulary import Vocabulary, freeze_texts, thaw_texts
@@ -54,10 +63,12 @@ class RankedConstants:
         n = len(texts)
         kind, mantissa = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int64)
         exponent, approximation = np.zeros(n, dtype=np.int32), np.zeros(n)
-        kernels.read_constants(frozen["blob"], frozen["start"], kind, mantissa, exponent, approximation)
+        read_constants(frozen["blob"], frozen["start"], kind, mantissa, exponent, approximation)
         rank = np.full(n, -1, dtype=np.int64)
 
-        numbers, long = _sort_numbers(texts, np.flatnonzero(kind == _NUMBER), mantissa, exponent, approximation, rank)
+        numbers, long = _sort_numbers(
+            texts, np.flatnonzero(kind == _NUMBER), mantissa, exponent, approximation, rank
+        )
         instants, place = np.unique(mantissa[kind == _INSTANT], return_inverse=True)
         rank[kind == _INSTANT] = 2 * place + 1
         rank[kind == _TRUTH] = mantissa[kind == _TRUTH]
@@ -96,7 +107,8 @@ class RankedConstants:
         long = {int(i): text for i, text in self.facts["long_numbers"].items()}
         pairs = zip(self.kernel.mantissa.tolist(), self.kernel.exponent.tolist(), strict=True)
         return [
-            Fraction(long[i]) if i in long else Fraction(m) * Fraction(10) ** e for i, (m, e) in enumerate(pairs)
+            Fraction(long[i]) if i in long else Fraction(m) * Fraction(10) ** e
+            for i, (m, e) in enumerate(pairs)
         ]
 
     @cached_property
@@ -132,7 +144,7 @@ def _sort_numbers(
 ) -> tuple[np.ndarray, dict[str, str]]:
     """Distinct numbers in exact order, as places of constants; ranks are written. Long ones are told apart by
     an exponent no read number has."""
-    for i in places[exponent[places] == kernels.LONG_EXPONENT]:
+    for i in places[exponent[places] == LONG_EXPONENT]:
         mantissa[i] = i
         approximation[i] = float(_fraction(texts[i]))
     order = places[np.lexsort((mantissa[places], exponent[places], approximation[places]))]
@@ -147,7 +159,7 @@ def _sort_numbers(
     for start in np.flatnonzero(near):  # runs that only exact arithmetic can order
         if start < at:
             continue
-        low, at = start - 1, start + 1
+        low, at = int(start) - 1, int(start) + 1
         while at < len(order) and (near[at] or _same(order[at], order[at - 1], mantissa, exponent)):
             at += 1
         while low > 0 and _same(order[low], order[low - 1], mantissa, exponent):
@@ -164,7 +176,7 @@ def _sort_numbers(
     distinct = order[new]
     long = {
         str(at): str(_fraction(texts[distinct[at]]))
-        for at in np.flatnonzero(exponent[distinct] == kernels.LONG_EXPONENT)
+        for at in np.flatnonzero(exponent[distinct] == LONG_EXPONENT)
     }
     return distinct, long
 

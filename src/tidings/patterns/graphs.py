@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -93,8 +94,10 @@ def _read(first_row: int, documents: list[bytes]) -> tuple[GraphBatch, np.ndarra
     odd = np.zeros(len(documents), dtype=np.bool_)
     place = np.empty((3, 2), dtype=np.int64)
     count = read_ntriples(blob, bounds, columns, first, low, high, hashes, slots, odd, place)
-    columns = tuple(column[: first[-1]] for column in columns)
-    batch = GraphBatch(first_row, blob, low[:count], high[:count], hashes[:count], *columns, first)
+    subjects, properties, objects = (column[: first[-1]] for column in columns)
+    batch = GraphBatch(
+        first_row, blob, low[:count], high[:count], hashes[:count], subjects, properties, objects, first
+    )
     return batch, np.flatnonzero(odd)
 
 
@@ -124,7 +127,12 @@ def expand(batch: GraphBatch, above: Mapping[str, Sequence[str]]) -> GraphBatch:
     for d in range(len(batch)):
         part = slice(batch.first[d], batch.first[d + 1])
         graph = dict.fromkeys(
-            zip(batch.subjects[part].tolist(), batch.properties[part].tolist(), batch.objects[part].tolist(), strict=True)
+            zip(
+                batch.subjects[part].tolist(),
+                batch.properties[part].tolist(),
+                batch.objects[part].tolist(),
+                strict=True,
+            )
         )
         held: dict[int, list[int]] = {}
         for s, p, o in list(graph):
@@ -138,7 +146,9 @@ def expand(batch: GraphBatch, above: Mapping[str, Sequence[str]]) -> GraphBatch:
             graph.update(((s, q, o), None) for q in upwards.get(p, ()))
         rows += graph
         first.append(len(rows))
-    return _with_terms(batch, new, np.array(rows, dtype=np.int32).reshape(-1, 3), np.array(first, dtype=np.int64))
+    return _with_terms(
+        batch, new, np.array(rows, dtype=np.int32).reshape(-1, 3), np.array(first, dtype=np.int64)
+    )
 
 
 def _with_terms(batch: GraphBatch, iris: list[str], rows: np.ndarray, first: np.ndarray) -> GraphBatch:
@@ -146,13 +156,15 @@ def _with_terms(batch: GraphBatch, iris: list[str], rows: np.ndarray, first: np.
     frozen = freeze_texts(f"<{iri}>" for iri in iris)
     start = frozen["start"] + len(batch.blob)
     blob = np.concatenate([batch.blob, frozen["blob"]])
-    hashes = np.array([hash_span(blob, a, b) for a, b in zip(start, start[1:], strict=False)], dtype=np.uint64)
+    hashes = np.array([hash_span(blob, a, b) for a, b in pairwise(start)], dtype=np.uint64)
     return GraphBatch(
         batch.first_row,
         blob,
         np.concatenate([batch.term_low, start[:-1]]),
         np.concatenate([batch.term_high, start[1:]]),
         np.concatenate([batch.term_hash, hashes]),
-        *(np.ascontiguousarray(rows[:, i]) for i in range(3)),
+        np.ascontiguousarray(rows[:, 0]),
+        np.ascontiguousarray(rows[:, 1]),
+        np.ascontiguousarray(rows[:, 2]),
         first,
     )

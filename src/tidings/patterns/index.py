@@ -1,7 +1,7 @@
 """The index of patterns: immutable arrays, matched against batches of graphs.
 
 A row is filed under its rarest clause alone: the edge, value, range, text or class that the fewest rows share.
-An event leads to the rows filed under what it holds, and those are verified in full (kernels.py). The papers
+An event leads to the rows filed under what it holds, and those are verified in full (kernels/). The papers
 count over all clauses instead; that is a baseline in the benchmarks.
 """
 
@@ -16,11 +16,31 @@ import numpy as np
 
 from tidings.arrays import folders
 from tidings.arrays.hashing import table_size
-from tidings.patterns import kernels
 from tidings.patterns.constants import RankedConstants
 from tidings.patterns.graphs import GraphBatch
-from tidings.patterns.kernels import Access, Atoms, Classes, Found, Graphs, Index, Programs, Rows, Space, Terms
-from tidings.patterns.shape import POINT, SP, SPO
+from tidings.patterns.kernels import filing, ranking
+from tidings.patterns.kernels.layout import (
+    BLOCK,
+    CLASS,
+    EXHAUSTED,
+    KINDS,
+    POINT,
+    SP,
+    SPO,
+    TAGGED,
+    TEST,
+    Access,
+    Atoms,
+    Classes,
+    Found,
+    Graphs,
+    Index,
+    Programs,
+    Rows,
+    Space,
+    Terms,
+)
+from tidings.patterns.kernels.matching import match_graphs
 from tidings.patterns.table import OPS, PatternTable
 from tidings.patterns.texts import TextTests
 from tidings.taxonomy import Taxonomy, local_name
@@ -52,7 +72,9 @@ class PatternIndex:
 
     def __init__(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         for array in arrays.values():
-            array.flags.writeable = False  # one type of array for the compiled loops, mapped from a file or not
+            array.flags.writeable = (
+                False  # one type of array for the compiled loops, mapped from a file or not
+            )
         self.arrays, self.facts = arrays, facts
         self.constants = RankedConstants(arrays, facts)
         self.texts = TextTests([tuple(test) for test in facts["tests"]])
@@ -108,8 +130,8 @@ class PatternIndex:
         facts = {
             **ranked.facts,
             "tests": tests,
-            "text_anywhere": bool(kernels.mark_texts(programs, rows, resolved, arrays["text_properties"])),
-            "tagged": bool((resolved.space == kernels.TAGGED).any()),
+            "text_anywhere": bool(filing.mark_texts(programs, rows, resolved, arrays["text_properties"])),
+            "tagged": bool((resolved.space == TAGGED).any()),
             "type_property": type_property,
             "variables": [list(shape.variables) for shape in table.shapes],
             "select": [list(shape.select) for shape in table.shapes],
@@ -132,7 +154,7 @@ class PatternIndex:
         pieces: list[tuple[np.ndarray, ...]] = []
         while event < last:
             found = _room(room)
-            stopped, count = kernels.match_graphs(event, graphs, terms, index, space, found)
+            stopped, count = match_graphs(event, graphs, terms, index, space, found)
             size = found.first[count]
             pieces.append((found.event[:count], found.row[:count], found.verdict[:count],
                            np.diff(found.first[: count + 1]), found.binding[:size]))  # fmt: skip
@@ -140,27 +162,32 @@ class PatternIndex:
             if event < last:  # out of room: the event it stopped in is matched again
                 space.seen.fill(-1)
                 room *= 4
-        columns = [np.concatenate(column) if pieces else np.zeros(0, np.int32) for column in zip(*pieces, strict=True)]
+        columns = [
+            np.concatenate(column) if pieces else np.zeros(0, np.int32)
+            for column in zip(*pieces, strict=True)
+        ]
         if not pieces:
             columns = [np.zeros(0, np.int32)] * 5
         first = np.concatenate([[0], np.cumsum(columns[3])])
-        return Matches(columns[0], columns[1], columns[2] == kernels.EXHAUSTED, first, columns[4])
+        return Matches(columns[0], columns[1], columns[2] == EXHAUSTED, first, columns[4])
 
     def _terms(self, batch: GraphBatch) -> Terms:
         """What the batch's terms are to this index."""
         n = len(batch.term_low)
         blob, low, high = batch.blob, batch.term_low, batch.term_high
-        known = [self.arrays[f"vocabulary_{name}"] for name in ("blob", "start", "slots")]
+        known_blob, known_start, known_slots = (
+            self.arrays[f"vocabulary_{name}"] for name in ("blob", "start", "slots")
+        )
         number = np.empty(n, dtype=np.int32)
-        kernels.number_terms(blob, low, high, batch.term_hash, *known, number)
+        ranking.number_terms(blob, low, high, batch.term_hash, known_blob, known_start, known_slots, number)
         suffixes = np.full(n if self.facts["tagged"] else 0, -1, dtype=np.int32)
         if self.facts["tagged"]:
-            kernels.number_suffixes(blob, low, high, *known, suffixes)
+            ranking.number_suffixes(blob, low, high, known_blob, known_start, known_slots, suffixes)
         value, words = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
         is_iri, unsure = np.empty(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
-        kernels.rank_terms(blob, low, high, self.constants.kernel, value, words, is_iri, unsure)
+        ranking.rank_terms(blob, low, high, self.constants.kernel, value, words, is_iri, unsure)
         for t in np.flatnonzero(unsure):
-            exact = self.constants.exact_ranks(batch.text(t))
+            exact = self.constants.exact_ranks(batch.text(int(t)))
             value[t] = exact[0]
             if exact[1] >= 0:
                 words[t] = exact[1]
@@ -204,7 +231,9 @@ class PatternIndex:
             edge=np.empty((3, edges), dtype=np.int32),
             known=np.empty((3, edges), dtype=np.int32),
             bound=np.zeros(variables + 1, dtype=np.int32),
-            register=np.zeros(variables + int(self.arrays["program_width"].max(initial=0)) + 1, dtype=np.int32),
+            register=np.zeros(
+                variables + int(self.arrays["program_width"].max(initial=0)) + 1, dtype=np.int32
+            ),
             cursor=np.empty(int(np.diff(steps).max(initial=0)) + 2, dtype=np.int32),
             seen=np.full(rows, -1, dtype=np.int32),
             keys=np.empty(edges, dtype=np.uint64),
@@ -292,9 +321,9 @@ def _resolve_tests(
         if op in _TEXT_OPS:
             pattern = from_ntriples(constant)
             number = tests.setdefault((op, pattern.text), len(tests))  # type: ignore[union-attr]
-            resolved.space[i], resolved.low[i] = kernels.TEST, number
+            resolved.space[i], resolved.low[i] = TEST, number
         else:
-            resolved.space[i], resolved.low[i] = kernels.CLASS, class_of[constant[1:-1]]
+            resolved.space[i], resolved.low[i] = CLASS, class_of[constant[1:-1]]
             resolved.high[i] = _ISA_OPS.index(op)
     return list(tests)
 
@@ -345,23 +374,23 @@ def _access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np
     programs, rows = _gather(Programs, arrays, "program_"), _gather(Rows, arrays, "row_")
     atoms = _gather(Atoms, arrays, "atom_")
     counts = np.zeros(min(table_size(16 * len(rows.shape)), 1 << 22), dtype=np.int32)
-    kernels.count_keys(programs, rows, atoms, counts)
+    filing.count_keys(programs, rows, atoms, counts)
     ranges = _ranges(programs, rows, atoms, terms, None)
     coverage = _coverage(ranges, terms)
-    chosen, used = np.full(len(rows.shape), -1, dtype=np.int64), np.zeros(kernels.KINDS, dtype=np.bool_)
+    chosen, used = np.full(len(rows.shape), -1, dtype=np.int64), np.zeros(KINDS, dtype=np.bool_)
     about = np.empty(len(rows.shape), dtype=np.int32)
-    kernels.choose_options(programs, rows, atoms, counts, coverage, chosen, about, used)
+    filing.choose_options(programs, rows, atoms, counts, coverage, chosen, about, used)
     rows = _gathered(rows, programs.width, about)
     nothing = np.zeros(0, dtype=np.uint64)
-    size = kernels.file_rows(programs, rows, atoms, chosen, nothing, rows.start[:0].copy())
+    size = filing.file_rows(programs, rows, atoms, chosen, nothing, rows.start[:0].copy())
     keys, posted = np.empty(size, dtype=np.uint64), np.empty(size, dtype=rows.start.dtype)
-    kernels.file_rows(programs, rows, atoms, chosen, keys, posted)
+    filing.file_rows(programs, rows, atoms, chosen, keys, posted)
     order = np.argsort(keys)
     keys, postings = keys[order], posted[order]
     first = np.append(np.flatnonzero(np.diff(keys, prepend=np.uint64(0))), size).astype(np.int32)
     distinct = keys[first[:-1]]
     table = np.zeros((1 << max(3, (len(distinct) * 4 // 3).bit_length()), 2), dtype=np.uint64)
-    kernels.key_table(distinct, first, postings, table)
+    filing.key_table(distinct, first, postings, table)
     points = np.zeros(4, dtype=np.bool_)
     points[:] = used[POINT]
     points[np.setdiff1d(np.arange(4), atoms.space)] = False
@@ -383,19 +412,23 @@ def _gathered(rows: Rows, widths: np.ndarray, about: np.ndarray) -> Rows:
     """The rows with those about one subject side by side: an event is about few subjects, and then the rows it
     leads to lie in few places of memory."""
     start, slots = np.empty_like(rows.start), np.empty_like(rows.slots)
-    kernels.gather_rows(rows, widths, about, np.zeros(int(about.max(initial=0)) + 3, dtype=np.int64), start, slots)
+    filing.gather_rows(
+        rows, widths, about, np.zeros(int(about.max(initial=0)) + 3, dtype=np.int64), start, slots
+    )
     return Rows(rows.shape, start, slots)
 
 
-def _ranges(programs: Programs, rows: Rows, atoms: Atoms, terms: int, chosen: np.ndarray | None) -> np.ndarray:
+def _ranges(
+    programs: Programs, rows: Rows, atoms: Atoms, terms: int, chosen: np.ndarray | None
+) -> np.ndarray:
     """(group, low, high, row) of every range that rows could be filed under, or are by `chosen`.
 
     A group is a property's number for ranges of values, that number plus the number of terms for texts.
     """
     chosen = np.zeros(0, dtype=np.int64) if chosen is None else chosen
-    size = kernels.list_ranges(programs, rows, atoms, terms, chosen, np.zeros((0, 4), dtype=np.int64))
+    size = filing.list_ranges(programs, rows, atoms, terms, chosen, np.zeros((0, 4), dtype=np.int64))
     out = np.empty((size, 4), dtype=np.int64)
-    kernels.list_ranges(programs, rows, atoms, terms, chosen, out)
+    filing.list_ranges(programs, rows, atoms, terms, chosen, out)
     return out
 
 
@@ -425,7 +458,7 @@ def _range_arrays(ranges: np.ndarray, terms: int) -> dict[str, np.ndarray]:
     range_of = np.full(2 * terms if len(ranges) else 0, -1, dtype=np.int32)
     range_of[distinct] = np.arange(len(distinct), dtype=np.int32)
     high = ordered[:, 2].astype(np.int32)
-    block = 1 << kernels.BLOCK
+    block = 1 << BLOCK
     padded = np.concatenate([high, np.full(-len(high) % block, -1, dtype=np.int32)])
     return {
         "access_range_of": range_of,

@@ -23,6 +23,7 @@ from tidings.language.query import (
     Not,
     OneOf,
     Or,
+    Parameter,
     TextTest,
     TriplePattern,
     Variable,
@@ -93,7 +94,9 @@ def holds(
     """Whether a condition without triples holds under a binding."""
 
     def value(operand: Variable | Attribute) -> Any:
-        return binding.get(operand.name) if isinstance(operand, Variable) else _lookup(attributes, operand.path)
+        return (
+            binding.get(operand.name) if isinstance(operand, Variable) else _lookup(attributes, operand.path)
+        )
 
     def decide(condition: Condition) -> bool:
         match condition:
@@ -105,18 +108,23 @@ def holds(
                 return not decide(part)
             case Comparison(left, op, Variable() | Attribute() as right):
                 return values.compare_values(value(left), op, value(right))
-            case Comparison(left, op, right):
+            case Comparison(left, op, Iri() | Literal() as right):
                 return values.compare(value(left), op, right)
-            case Between(operand, low, high):
+            case Between(operand, Iri() | Literal() as low, Iri() | Literal() as high):
                 return values.between(value(operand), low, high)
             case OneOf(operand, options, negated):
-                return (values.none_of if negated else values.one_of)(value(operand), options)
-            case TextTest(operand, op, pattern):
+                constants = [option for option in options if not isinstance(option, Parameter)]
+                return (values.none_of if negated else values.one_of)(value(operand), constants)
+            case TextTest(operand, op, Literal() as pattern):
                 text = values.text_of(value(operand))
                 return text is not None and text_holds(text, op, pattern.text)
-            case IsA(operand, op, cls):
+            case IsA(operand, op, Iri() as cls):
                 term = value(operand)
-                types = [o.value for s, p, o in graph if s == term and p == Iri(RDF + "type") and isinstance(o, Iri)]
+                types = [
+                    o.value
+                    for s, p, o in graph
+                    if s == term and p == Iri(RDF + "type") and isinstance(o, Iri)
+                ]
                 return term is not None and taxonomy.is_a(term, op, cls.value, types)
             case Exists(attribute):
                 return value(attribute) is not None

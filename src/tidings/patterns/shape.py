@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -37,14 +38,24 @@ from tidings.language.query import (
     Variable,
     variables,
 )
+from tidings.patterns.kernels.layout import (
+    ACCEPT,
+    ALL,
+    ISA,
+    PO,
+    POINT,
+    RANGE,
+    REJECT,
+    REPEATED,
+    SO,
+    SP,
+    SPO,
+    TEXT,
+    O,
+    P,
+    S,
+)
 from tidings.terms import Literal
-
-# How an edge is found by what is known of it, and how it files a row by its constants.
-ALL, O, P, PO, S, SO, SP, SPO = range(8)  # noqa: E741  (4 for a known subject + 2 for the property + 1)
-REPEATED = 8  # added to a step's mode: a variable stands twice in its triple
-# How a test on the object of an edge with a known property files a row.
-POINT, RANGE, TEXT, ISA = range(8, 12)
-ACCEPT, REJECT = -1, -2
 
 _PREFERENCE = {SPO: 0, SP: 1, PO: 1, SO: 2, S: 3, O: 3, P: 4, ALL: 5}
 _RANGES = frozenset({"<", "<=", ">", ">=", "BETWEEN"})
@@ -91,7 +102,15 @@ class Shape:
     def key(self) -> tuple[object, ...]:
         """Equal keys for shapes whose rows mean the same by the same slots."""
         programs = (self.steps.tobytes(), self.code.tobytes(), self.options.tobytes())
-        return (self.variables, self.select, *programs, self.term_count, self.width, tuple(self.terms), tuple(self.atoms))
+        return (
+            self.variables,
+            self.select,
+            *programs,
+            self.term_count,
+            self.width,
+            tuple(self.terms),
+            tuple(self.atoms),
+        )
 
 
 def compile_pattern(pattern: Pattern, literals: Collection[Parameter] = ()) -> Shape:
@@ -114,7 +133,9 @@ class _Compiler:
         self.tests = [(test, frozenset(self._variables(test))) for test in tests]
         self.code: list[tuple[int, int, int, int]] = []
         # Without variables of these edges a test is a constant: unbound variables satisfy nothing.
-        self.shape.never = any(not vs and self._emit(test, ACCEPT, REJECT) == REJECT for test, vs in self.tests)
+        self.shape.never = any(
+            not vs and self._emit(test, ACCEPT, REJECT) == REJECT for test, vs in self.tests
+        )
         self.shape.variables = tuple(None if v.name.startswith(" ") else v.name for v in self.slots)
         chosen = [v for v in (pattern.select or self.slots) if v in self.slots]
         self.shape.select = tuple(self.slots[v] for v in chosen if not v.name.startswith(" "))
@@ -147,7 +168,11 @@ class _Compiler:
         self.options = [(group, kind, place[p], atom) for group, kind, p, atom in self.options]
 
     def _edge(self, edge: TriplePattern, tests: list[Condition]) -> tuple[int, int, int]:
-        return (self._node(edge.subject, tests), self._node(edge.property, tests), self._node(edge.object, tests))
+        return (
+            self._node(edge.subject, tests),
+            self._node(edge.property, tests),
+            self._node(edge.object, tests),
+        )
 
     def _node(self, node: Variable | Constant, tests: list[Condition]) -> int:
         """A reference: a slot of the row when >= 0, else ~variable."""
@@ -193,12 +218,7 @@ class _Compiler:
         tested = {v for _, vs in self.tests if len(vs) == 1 for v in vs}
         left = list(part)
         while left:
-
-            def cost(edge: tuple[int, int, int]) -> tuple[int, int]:
-                mode = self._mode(edge, bound)
-                return _PREFERENCE[mode], -len({~r for r in edge if r < 0} & tested - bound)
-
-            edge = min(left, key=cost)
+            edge = min(left, key=partial(self._cost, bound, tested))
             left.remove(edge)
             mode = self._mode(edge, bound)
             before = frozenset(bound)
@@ -209,6 +229,11 @@ class _Compiler:
             self.steps.append((*edge, mode + REPEATED * repeated, entry, 0))
         last = len(self.steps)
         self.steps[first:] = [(*step[:5], last) for step in self.steps[first:]]
+
+    def _cost(self, bound: set[int], tested: set[int], edge: tuple[int, int, int]) -> tuple[int, int]:
+        """Which edge to take next: one of which more is known, then one that binds more tested variables."""
+        binds_tested = len({~ref for ref in edge if ref < 0} & tested - bound)
+        return _PREFERENCE[self._mode(edge, bound)], -binds_tested
 
     @staticmethod
     def _mode(edge: tuple[int, int, int], bound: set[int]) -> int:
@@ -246,7 +271,9 @@ class _Compiler:
     def _instruction(self, slot: int, atom: Atom, true: int, false: int) -> int:
         self.code.append((slot, self._atom_slot(atom), true, false))
         if len(self.code) > 32_000:
-            raise SubscriptionError("the conditions have more than 32,000 comparisons; split the subscription")
+            raise SubscriptionError(
+                "the conditions have more than 32,000 comparisons; split the subscription"
+            )
         return len(self.code) - 1
 
     def _atom_slot(self, atom: Atom) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tidings.language.query import Parameter
+from tidings.patterns.kernels.layout import HEADER
 from tidings.patterns.shape import Atom, Shape
 from tidings.terms import ntriples
 from tidings.vocabulary import Vocabulary, freeze_texts, thaw_texts
@@ -20,7 +21,6 @@ from tidings.vocabulary import Vocabulary, freeze_texts, thaw_texts
 OPS = (
     "=", "!=", "<", "<=", ">", ">=", "BETWEEN", "KIND", "LIKE", "CONTAINS", "MATCHES", "ISA <=", "ISA >=", "ISA =",
 )  # fmt: skip
-HEADER = 2  # before a row's slots stand its number and its shape, so that one line of memory says all of it
 OP_NUMBER = {op: number for number, op in enumerate(OPS)}
 
 
@@ -72,7 +72,11 @@ class PatternTable:
             self.slots.append(self._atom(atom, values))
 
     def add_many(
-        self, shape: int, columns: Mapping[str, tuple[np.ndarray, list[str]]], owners: np.ndarray, way: int = 0
+        self,
+        shape: int,
+        columns: Mapping[str, tuple[np.ndarray, list[str]]],
+        owners: np.ndarray,
+        way: int = 0,
     ) -> None:
         """Many rows of one shape: for each parameter the codes of the rows and the N-Triples texts they mean."""
         compiled, count = self.shapes[shape], len(owners)
@@ -96,7 +100,8 @@ class PatternTable:
 
     def _atom(self, atom: Atom, values: Mapping[str, str]) -> int:
         numbers = [
-            self.constants.number(values[c.name] if isinstance(c, Parameter) else ntriples(c)) for c in atom.constants
+            self.constants.number(values[c.name] if isinstance(c, Parameter) else ntriples(c))
+            for c in atom.constants
         ]
         key = (OP_NUMBER[atom.op], numbers[0], numbers[-1])
         return self.atoms.setdefault(key, len(self.atoms))
@@ -113,7 +118,9 @@ class PatternTable:
                 sides.append(np.full(count, self.constants.number(ntriples(constant)), dtype=np.int64))
         distinct, inverse = np.unique(sides[0] << 32 | sides[1], return_inverse=True)
         op, known = OP_NUMBER[atom.op], self.atoms
-        atoms = [known.setdefault((op, pair >> 32, pair & 0xFFFFFFFF), len(known)) for pair in distinct.tolist()]
+        atoms = [
+            known.setdefault((op, pair >> 32, pair & 0xFFFFFFFF), len(known)) for pair in distinct.tolist()
+        ]
         return np.array(atoms, dtype=np.int32)[inverse]
 
     def atom_columns(self) -> np.ndarray:
@@ -134,7 +141,9 @@ class PatternTable:
         is_term = (place >= HEADER) & (place < np.repeat(terms, width))
         is_atom = place >= np.repeat(terms, width)
         slots[is_term] = _renumber(slots[is_term], list(other.terms.numbers), self.terms.number)
-        slots[is_atom] = _renumber(slots[is_atom], list(other.atoms), lambda atom: self._take_atom(other, atom))
+        slots[is_atom] = _renumber(
+            slots[is_atom], list(other.atoms), lambda atom: self._take_atom(other, atom)
+        )
         numbers = _renumber(shape, list(range(len(other.shapes))), lambda i: self._take_shape(other, i))
         slots[first[:-1]] = np.arange(len(self), len(self) + len(kept))
         slots[first[:-1] + 1] = numbers
@@ -187,7 +196,15 @@ class PatternTable:
             return arrays[f"program_{name}"][first[i] : first[i + 1]]
 
         for i, (variables, select) in enumerate(zip(facts["variables"], facts["select"], strict=True)):
-            shape = Shape(tuple(variables), tuple(select), [], [], piece("steps", i), piece("code", i), piece("options", i))
+            shape = Shape(
+                tuple(variables),
+                tuple(select),
+                [],
+                [],
+                piece("steps", i),
+                piece("code", i),
+                piece("options", i),
+            )
             shape.term_count, shape.width = int(arrays["table_terms"][i]), int(arrays["program_width"][i])
             table.add_shape(shape, bool(arrays["every"][i]), bool(arrays["later"][i]))
         table.row_shape.frombytes(arrays["row_shape"].tobytes())
