@@ -206,7 +206,10 @@ class PatternTable:
                 piece("options", i),
             )
             shape.term_count, shape.width = int(arrays["table_terms"][i]), int(arrays["program_width"][i])
-            table.add_shape(shape, bool(arrays["every"][i]), bool(arrays["later"][i]))
+            # Not by add_shape: without their terms and tests two shapes may look alike, and rows know them by number.
+            table.shapes.append(shape)
+            table.every.append(bool(arrays["every"][i]))
+            table.later.append(bool(arrays["later"][i]))
         table.row_shape.frombytes(arrays["row_shape"].tobytes())
         table.row_start.frombytes(arrays["row_start"].astype(np.int64).tobytes())
         table.row_owner.frombytes(arrays["row_owner"].tobytes())
