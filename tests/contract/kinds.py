@@ -1,0 +1,74 @@
+"""The kinds of subscription the contract is checked for. A new kind joins by making one of these.
+
+Texts come from small vocabularies, so that most subscriptions match some event and many differ in constants only.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tests.patterns import cases
+from tidings.event import Event
+from tidings.language.printer import to_text
+from tidings.taxonomy import Taxonomy
+from tidings.terms import ntriples
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the contract needs to know of a kind; every function draws from the generator it is given."""
+
+    name: str
+    text: Callable[[random.Random], str]
+    event: Callable[[random.Random], Event]
+    taxonomy: Callable[[random.Random], Taxonomy]
+    template: str
+    row: Callable[[random.Random], dict[str, object]]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def table(self, rng: random.Random, count: int) -> pa.Table:
+        rows = [self.row(rng) for _ in range(count)]
+        ids = [f"t{i}" for i in range(count)]
+        return pa.table({"id": ids, **{name: [row[name] for row in rows] for name in rows[0]}})
+
+
+def _pattern_text(rng: random.Random) -> str:
+    text = to_text(cases.query(rng))
+    kind = rng.random()
+    if kind < 0.1:
+        return f"{text} AND topic = 'finance'"  # an attribute: settled after the index
+    if kind < 0.15:
+        return "WHERE topic = 'finance' AND age > 20"
+    return text
+
+
+def _pattern_event(rng: random.Random) -> Event:
+    graph = cases.graph(rng)
+    lines = "".join(f"{ntriples(s)} {ntriples(p)} {ntriples(o)} .\n" for s, p, o in graph)
+    attributes = {"topic": rng.choice(["finance", "sport"]), "age": rng.randint(18, 25)}
+    return Event.from_rdf(lines, "nt", source="test", attributes=attributes, id=f"e{rng.getrandbits(64):x}")
+
+
+def _pattern_row(rng: random.Random) -> dict[str, object]:
+    return {
+        "property": rng.choice(cases.PROPERTIES).value,
+        "low": rng.randint(0, 3),
+        "word": rng.choice(["red", "dark", 'say "hi"\n', "a\bc\f\\", "ü"]),
+    }
+
+
+PATTERNS = Kind(
+    "patterns",
+    _pattern_text,
+    _pattern_event,
+    cases.taxonomy,
+    "SELECT ?x, ?y WHERE (?x, $property, ?y), (?x, ?p, ?z) AND (?y > $low OR ?z CONTAINS $word)",
+    _pattern_row,
+)
+KINDS = [PATTERNS]
