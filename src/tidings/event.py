@@ -10,6 +10,7 @@ import base64
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from hashlib import blake2b
 from typing import Any
 
@@ -43,6 +44,12 @@ class Event:
     data: bytes = b""
 
     def __post_init__(self) -> None:
+        for name in ("id", "source", "type", "time", "datacontenttype"):
+            _check_text(name, getattr(self, name))
+        if not isinstance(self.data, bytes):
+            raise EventError(f"an event's data is bytes, not {type(self.data).__name__}; encode it first")
+        if not isinstance(self.attributes, Mapping) or not all(isinstance(key, str) for key in self.attributes):
+            raise EventError("an event's attributes are a dict from names to values; every name is a string")
         if not self.id:
             object.__setattr__(
                 self, "id", content_id(self.datacontenttype, self.data, self._attributes_text())
@@ -76,7 +83,7 @@ class Event:
         elif isinstance(data, str):
             raw = data.encode(errors="surrogatepass")
         else:
-            raw = b"" if data is None else json.dumps(data).encode()
+            raw = b"" if data is None else _json(data).encode()
             if isinstance(data, Mapping) and "json" in (media_type or "json") and "ld+json" not in media_type:
                 attributes = {**data, **attributes}
         return cls(
@@ -108,12 +115,36 @@ class Event:
         }
 
     def _attributes_text(self) -> str | None:
-        return json.dumps(self.attributes, sort_keys=True, default=str) if self.attributes else None
+        return _json(self.attributes, sort_keys=True) if self.attributes else None
 
 
 _ENVELOPE = frozenset(
     {"id", "source", "type", "time", "datacontenttype", "data", "data_base64", "specversion", "dataschema"}
 )
+
+
+def _check_text(name: str, value: object) -> None:
+    if not isinstance(value, str) and not (name == "time" and value is None):
+        raise EventError(f"an event's {name} is a string, not {value!r}")
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise EventError(f"an event's {name} has half a character in it: {value!r}; mend its Unicode") from None
+
+
+def _json(value: object, **options: Any) -> str:
+    try:
+        return json.dumps(value, default=_plain, **options)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EventError(f"the event's content cannot be written as JSON: {error}") from None
+
+
+def _plain(value: object) -> object:
+    """What JSON has no form for: dates as their ISO text, sets as lists, anything else as Python prints it."""
+    if isinstance(value, date):
+        return value.isoformat()
+    return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)
 
 
 def content_id(media_type: str, data: bytes, attributes: str | None) -> str:

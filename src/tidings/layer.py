@@ -160,7 +160,7 @@ class Layer:
             self.__dict__.pop(known, None)
 
     def _note(self, ids: list[str], valid_until: float) -> None:
-        if len(ids) > 1:
+        if len(ids) != 1:
             self._numbers = None  # made anew when an id is looked for
         elif self._numbers is not None:
             self._numbers[ids[0]] = len(self.ids)

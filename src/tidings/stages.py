@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings import rdf
-from tidings.arrays.spans import plain_texts
+from tidings.arrays.spans import pick, plain_texts
 from tidings.documents import MAX_BYTES
 from tidings.errors import EventError
 from tidings.language.parser import parse
@@ -205,14 +205,12 @@ def _bindings(matches: Matches, kept: np.ndarray, batch: GraphBatch, layer: Laye
     """Variable -> plain text, for the variables a subscription selects."""
     names, first, slots, name_numbers = layer.selected
     shape = layer.settled.arrays["row_shape"][matches.row[kept]]
-    sizes = np.where(matches.undecided[kept], 0, first[shape + 1] - first[shape])
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
-    chosen = np.repeat(first[shape], sizes) + place
-    terms = matches.binding[np.repeat(matches.first[kept], sizes) + slots[chosen]]
+    offsets = np.zeros(len(kept) + 1, dtype=np.int32)
+    np.cumsum((first[shape + 1] - first[shape]) * ~matches.undecided[kept], out=offsets[1:])
+    terms, keys = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=np.int32)
+    pick(offsets, first[shape], slots, name_numbers, matches.first[kept], matches.binding, terms, keys)
     texts = plain_texts(batch.blob, batch.term_low, batch.term_high, terms)
-    keys = names.take(pa.array(name_numbers[chosen]))
-    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, texts)
+    return pa.MapArray.from_arrays(pa.array(offsets), names.take(pa.array(keys)), texts)
 
 
 def _column(events: pa.Table, name: str) -> pa.ChunkedArray:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
 import re2
+
+_LIKE = re.compile(r"\\[%_\\]|.", re.DOTALL)  # a backslash before anything else is itself
 
 
 def regular_expression(op: str, pattern: str) -> str:
@@ -14,15 +17,8 @@ def regular_expression(op: str, pattern: str) -> str:
         return pattern
     if op == "CONTAINS":
         return re2.escape(pattern)
-    pieces, escaped = [], False
-    for char in pattern:
-        if escaped or char not in "%_\\":
-            pieces.append(re2.escape(char))
-            escaped = False
-        elif char == "\\":
-            escaped = True
-        else:
-            pieces.append(".*" if char == "%" else ".")
+    wild = {"%": ".*", "_": "."}
+    pieces = [wild.get(piece) or re2.escape(piece[-1]) for piece in _LIKE.findall(pattern)]
     return rf"(?s)\A{''.join(pieces)}\z"
 
 
@@ -35,4 +31,5 @@ def text_holds(text: str, op: str, pattern: str) -> bool:
     """Whether `text op pattern` holds."""
     if op == "CONTAINS":
         return pattern in text
-    return _compiled(op, pattern).search(text) is not None
+    # An attribute may hold half a character (JSON's "\ud800"), which no expression can ask for.
+    return _compiled(op, pattern).search(text.encode(errors="replace").decode()) is not None

@@ -13,7 +13,8 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -85,7 +86,13 @@ def views(value: object) -> tuple[View, ...]:
     if isinstance(value, int):
         return ((NUMBER, Fraction(value)),)
     if isinstance(value, float):
-        return ((NUMBER, Fraction(value)),) if value - value == 0 else ()
+        # As it is written: an attribute of 0.1 is a tenth, as it is in a literal and in a subscription.
+        return ((NUMBER, Fraction(repr(value))),) if value - value == 0 else ()
+    if isinstance(value, Decimal):
+        return ((NUMBER, Fraction(value)),) if value.is_finite() else ()
+    if isinstance(value, date):
+        moment = instant(value.isoformat())
+        return ((INSTANT, moment),) if moment is not None else ()
     if isinstance(value, str):
         return _literal_views(Literal(value))
     return ()

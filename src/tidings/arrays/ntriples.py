@@ -150,6 +150,12 @@ def read_ntriples(blob, document, columns, first, term_low, term_high, term_hash
             i += 2
             for part in range(3):
                 low, end = place[part, 0], place[part, 1]
+                # A subject mostly goes on from one line to the next.
+                if part == 0 and count > begin_count:
+                    t = columns[0][count - 1]
+                    if same_bytes(blob, low, end, blob, term_low[t], term_high[t]):
+                        columns[0][count] = t
+                        continue
                 h = hash_span(blob, low, end)
                 at = h & mask
                 found = -1

@@ -1,4 +1,4 @@
-"""Texts gathered out of a buffer into an Arrow column, as a reader wants them: without the marks of N-Triples."""
+"""Values and texts gathered into Arrow columns, texts as a reader wants them: without the marks of N-Triples."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from tidings.arrays.compiled import compiled
 
 @compiled
 def _gather(blob, low, high, terms, offsets, out):  # type: ignore[no-untyped-def]
-    """Writes the plain text of each term (an IRI's address, a literal's text); with an empty `out` it only sizes."""
+    """Writes the plain text of each term (an IRI's address, a literal's text); returns the bytes it took."""
     at = 0
-    write = out.shape[0] > 0
     for k in range(terms.shape[0]):
         offsets[k] = at
         t = terms[k]
@@ -36,8 +35,7 @@ def _gather(blob, low, high, terms, offsets, out):  # type: ignore[no-untyped-de
                         code = code * 16 + (digit - 48 if digit <= 57 else digit - 55)
                     i += 4
                     if code > 127:  # only U+FFFE and U+FFFF are written so
-                        if write:
-                            out[at], out[at + 1] = 239, 191
+                        out[at], out[at + 1] = 239, 191
                         at += 2
                         code = 128 | (code & 63)
                     c = np.uint8(code)
@@ -51,19 +49,26 @@ def _gather(blob, low, high, terms, offsets, out):  # type: ignore[no-untyped-de
                     c = np.uint8(8)
                 elif c == 102:
                     c = np.uint8(12)
-            if write:
-                out[at] = c
+            out[at] = c
             at += 1
     offsets[terms.shape[0]] = at
     return at
 
 
+@compiled
+def pick(offsets, first, slots, keys, start, values, out, out_keys):  # type: ignore[no-untyped-def]
+    """For each list i of offsets[i + 1] - offsets[i] items: the values that its slots, from first[i] on, point to
+    behind start[i], and their keys."""
+    for i in range(first.shape[0]):
+        for j in range(offsets[i + 1] - offsets[i]):
+            slot = first[i] + j
+            out[offsets[i] + j] = values[start[i] + slots[slot]]
+            out_keys[offsets[i] + j] = keys[slot]
+
+
 def plain_texts(blob: np.ndarray, low: np.ndarray, high: np.ndarray, terms: np.ndarray) -> pa.Array:
     """The plain texts of `terms`, whose N-Triples texts are blob[low[t]:high[t]]."""
     offsets = np.zeros(len(terms) + 1, dtype=np.int32)  # a chunk's texts stay far below 2 GiB
-    size = _gather(blob, low, high, terms, offsets, np.zeros(0, dtype=np.uint8))
-    out = np.empty(size, dtype=np.uint8)
-    if size:
-        _gather(blob, low, high, terms, offsets, out)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out)]
-    return pa.Array.from_buffers(pa.string(), len(terms), buffers)
+    out = np.empty(int((high[terms] - low[terms]).sum()), dtype=np.uint8)  # a plain text is no longer than its term
+    size = _gather(blob, low, high, terms, offsets, out)
+    return pa.Array.from_buffers(pa.string(), len(terms), [None, pa.py_buffer(offsets), pa.py_buffer(out[:size])])

@@ -11,6 +11,7 @@ operators at once.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -146,7 +147,7 @@ def _sort_numbers(
     an exponent no read number has."""
     for i in places[exponent[places] == LONG_EXPONENT]:
         mantissa[i] = i
-        approximation[i] = float(_fraction(texts[i]))
+        approximation[i] = _nearest(_fraction(texts[i]))
     order = places[np.lexsort((mantissa[places], exponent[places], approximation[places]))]
     near = np.zeros(len(order), dtype=np.bool_)
     if len(order) > 1:
@@ -179,6 +180,14 @@ def _sort_numbers(
         for at in np.flatnonzero(exponent[distinct] == LONG_EXPONENT)
     }
     return distinct, long
+
+
+def _nearest(number: Fraction) -> float:
+    """The nearest float that is a number: what lies beyond them all is told apart by exact arithmetic."""
+    try:
+        return float(number)
+    except OverflowError:
+        return sys.float_info.max if number > 0 else -sys.float_info.max
 
 
 def _same(i: int, j: int, mantissa: np.ndarray, exponent: np.ndarray) -> bool:
