@@ -18,11 +18,17 @@ import pyarrow.types as types
 from tidings.errors import SubscriptionError
 from tidings.language.faults import Misread
 from tidings.language.lexicon import Lexicon
-from tidings.language.parameters import parameters
-from tidings.language.query import IsA, Parameter, Query, TriplePattern, Variable, leaves
-from tidings.terms import XSD, escape, ntriples
+from tidings.language.parameters import parameters, substitute
+from tidings.language.query import IsA, Parameter, Query, TextTest, TriplePattern, Variable, leaves
+from tidings.plan import check_constant
+from tidings.terms import XSD, Literal, escape, from_ntriples, ntriples
 
 _SCHEMES = {"http", "https", "urn"}
+_LIMITED = {
+    "double": "[0-9]",
+    "date": "^[0-9]{4}-",
+    "dateTime": "^[0-9]{4}-",
+}  # no NaN, no infinity, no year 10000
 _ADDRESS = "^(?:https?://|urn:)[!#$&-;=?-Z_a-z~]+$"
 
 
@@ -46,7 +52,10 @@ def parameter_columns(
             f"the table has no column {missing[0]!r}; it needs 'id' and one column for each $parameter: "
             f"{', '.join(names) or 'none'}"
         )
-    column = table["id"].cast(pa.string())
+    try:
+        column = table["id"].cast(pa.string())
+    except pa.ArrowException:
+        raise SubscriptionError(f"column 'id' is of type {table['id'].type}; ids are texts") from None
     ids = column.to_pylist()
     if len(set(ids)) < len(ids) or column.null_count:
         twice = (
@@ -62,7 +71,19 @@ def parameter_columns(
         if isinstance(part, Parameter)
     }
     lexicon = Lexicon(prefixes)
-    return ids, {Parameter(name): _column(name, table[name], name in terms, lexicon) for name in names}
+    columns = {Parameter(name): _column(name, table[name], name in terms, lexicon) for name in names}
+    _check_places(query, columns)
+    return ids, columns
+
+
+def _check_places(query: Query, columns: Mapping[Parameter, Column]) -> None:
+    """Refuses values where the language would not have let them be written."""
+    samples = {p.name: from_ntriples(column.texts[0]) for p, column in columns.items() if column.texts}
+    substitute(query, samples)  # type: ignore[arg-type]  # no table has blank nodes
+    for leaf in leaves(query.where):
+        if isinstance(leaf, TextTest) and leaf.op == "MATCHES" and isinstance(leaf.pattern, Parameter):
+            for text in columns[leaf.pattern].texts:
+                substitute(Query(leaf), {leaf.pattern.name: from_ntriples(text)})  # type: ignore[dict-item]
 
 
 def _term_places(leaf: object) -> tuple[object, ...]:
@@ -105,10 +126,15 @@ def _texts(name: str, values: pa.Array, is_term: bool, lexicon: Lexicon) -> list
             f"column {name!r} is of type {kind}; use texts, numbers, truth values or dates"
         )
     if types.is_timestamp(kind):
-        texts = [value.isoformat() for value in values.cast(pa.timestamp("us", tz="UTC")).to_pylist()]
-    else:
-        texts = values.cast(pa.string()).to_pylist()
-    return [f'"{text}"^^<{XSD}{datatype}>' for text in texts]
+        values = values.cast(pa.timestamp("us", tz="UTC"), safe=False)
+    written = compute.replace_substring(values.cast(pa.string()), " ", "T")
+    if datatype in _LIMITED:
+        fits = compute.match_substring_regex(written, _LIMITED[datatype])
+        if not compute.all(fits).as_py():
+            raise SubscriptionError(
+                f"column {name!r} has {written.filter(compute.invert(fits))[0]}, which is no {datatype} to compare with"
+            )
+    return [f'"{text}"^^<{XSD}{datatype}>' for text in written.to_pylist()]
 
 
 def _all_addresses(values: pa.Array) -> bool:
@@ -141,4 +167,7 @@ def _term(name: str, text: str, lexicon: Lexicon) -> str:
         raise SubscriptionError(f"column {name!r} has {text!r}: {error}") from None
     if term is None or isinstance(term, Variable | Parameter):
         raise SubscriptionError(f"column {name!r} has {text!r}, which is no IRI or literal")
-    return ntriples(term)
+    written = ntriples(term)
+    if isinstance(term, Literal) and term.datatype:
+        check_constant(written)
+    return written

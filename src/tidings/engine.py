@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -55,8 +55,9 @@ class Engine:
 
     def subscribe(self, id: str, text: str, *, valid_until: datetime | str | None = None) -> None:
         """Adds a standing question; one with the same id is replaced."""
+        check_id(id)
         plan, values = self._planner.read(text)
-        until = _moment(valid_until)
+        until = end_of_validity(valid_until)
         if plan.is_broad:
             warnings.warn(
                 f"subscription {id!r} would match nearly every event", BroadSubscription, stacklevel=2
@@ -78,10 +79,10 @@ class Engine:
         """One text with `$parameters`, and a table of `id` and a column for each: a subscription a row."""
         query = parse(template, self.prefixes)
         ids, columns = parameter_columns(table, query, self.prefixes)
-        for id in ids if len(self) else ():
-            self.unsubscribe(id)
         literals = {parameter for parameter, column in columns.items() if column.literal}
         plan = make_plan(query, literals)
+        for id in ids if len(self) else ():
+            self.unsubscribe(id)
         texts = {parameter.name: (column.codes, column.texts) for parameter, column in columns.items()}
         self._tail.add_table(Template(query, ids, texts), plan)
 
@@ -151,13 +152,22 @@ class Engine:
             self._base, self._tail = folded, Layer()
 
 
-def _moment(valid_until: datetime | str | None) -> float:
-    """Seconds since 1970 of the end of a validity."""
+def check_id(id: str) -> None:
+    """Refuses what cannot be written to a file or a table."""
+    try:
+        if isinstance(id, str) and id.encode():
+            return
+    except UnicodeEncodeError:
+        pass
+    raise SubscriptionError(f"the id of a subscription is {id!r}; give a text that is not empty")
+
+
+def end_of_validity(valid_until: datetime | str | None) -> float:
+    """Seconds since 1970 of the end of a validity; without a zone it is in UTC, like every instant."""
     if valid_until is None:
         return ALWAYS
-    if isinstance(valid_until, datetime):
-        return valid_until.astimezone(UTC).timestamp()
-    micros = instant(valid_until)
+    text = valid_until.isoformat() if isinstance(valid_until, datetime) else valid_until
+    micros = instant(text) if isinstance(text, str) else None
     if micros is None:
         raise SubscriptionError(
             f"valid_until is {valid_until!r}; give a datetime, or a text like 2030-01-31T10:00:00Z"

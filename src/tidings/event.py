@@ -48,7 +48,9 @@ class Event:
             _check_text(name, getattr(self, name))
         if not isinstance(self.data, bytes):
             raise EventError(f"an event's data is bytes, not {type(self.data).__name__}; encode it first")
-        if not isinstance(self.attributes, Mapping) or not all(isinstance(key, str) for key in self.attributes):
+        if not isinstance(self.attributes, Mapping) or not all(
+            isinstance(key, str) for key in self.attributes
+        ):
             raise EventError("an event's attributes are a dict from names to values; every name is a string")
         if not self.id:
             object.__setattr__(
@@ -115,7 +117,7 @@ class Event:
         }
 
     def _attributes_text(self) -> str | None:
-        return _json(self.attributes, sort_keys=True) if self.attributes else None
+        return _json(dict(self.attributes), sort_keys=True) if self.attributes else None
 
 
 _ENVELOPE = frozenset(
@@ -130,7 +132,9 @@ def _check_text(name: str, value: object) -> None:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise EventError(f"an event's {name} has half a character in it: {value!r}; mend its Unicode") from None
+            raise EventError(
+                f"an event's {name} has half a character in it: {value!r}; mend its Unicode"
+            ) from None
 
 
 def _json(value: object, **options: Any) -> str:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidings.errors import EventError
-from tidings.event import Event
+from tidings.event import Event, to_table
 from tidings.language.printer import condition_text
 from tidings.language.query import Condition, Query, TriplePattern, variables
 from tidings.patterns import naive
 from tidings.plan import alternatives
+from tidings.stages import event_attributes
 from tidings.taxonomy import Taxonomy
 from tidings.terms import Term, plain, read_graph
 
@@ -56,13 +57,7 @@ def explain(id: str, query: Query, event: Event, taxonomy: Taxonomy) -> Explanat
         graph = naive.expand(read_graph(event.graph()), taxonomy)
     except EventError as error:
         return Explanation(id, "error", message=str(error))
-    attributes = {
-        "id": event.id,
-        "source": event.source,
-        "type": event.type,
-        "time": event.time,
-        **event.attributes,
-    }
+    attributes = event_attributes(to_table([event]), 0)
     best: tuple[int, list[Condition], dict[str, Term]] | None = None
     for way in alternatives(query):
         clauses: list[Condition] = [*way.pattern.edges, *way.pattern.tests, *way.residual]

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tidings.engine import Engine
+from tidings.engine import Engine, check_id, end_of_validity
 from tidings.errors import IndexFileError
 from tidings.plan import Planner
 
@@ -67,8 +67,10 @@ def append(root: str | Path, changes: Iterable[Change]) -> Version:
         planner = Planner(json.loads((_folder(root, version) / "prefixes.json").read_text()))
         lines = []
         for change in changes:
+            check_id(change.id)
             if change.text is not None:
                 planner.read(change.text)
+                end_of_validity(change.valid_until)
             lines.append(json.dumps(change._asdict()) + "\n")
         with _tail(root, version).open("r+b") as tail:
             tail.truncate(version.offset)  # what a crash left of a line

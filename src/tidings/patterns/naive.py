@@ -98,6 +98,11 @@ def holds(
             binding.get(operand.name) if isinstance(operand, Variable) else _lookup(attributes, operand.path)
         )
 
+    def each(operand: Variable | Attribute) -> Iterable[Any]:
+        """Several values satisfy a comparison if any does."""
+        found = value(operand)
+        return found if isinstance(found, list | tuple) else (found,)
+
     def decide(condition: Condition) -> bool:
         match condition:
             case And(parts):
@@ -107,17 +112,18 @@ def holds(
             case Not(part):
                 return not decide(part)
             case Comparison(left, op, Variable() | Attribute() as right):
-                return values.compare_values(value(left), op, value(right))
+                return any(values.compare_values(a, op, b) for a in each(left) for b in each(right))
             case Comparison(left, op, Iri() | Literal() as right):
-                return values.compare(value(left), op, right)
+                return any(values.compare(a, op, right) for a in each(left))
             case Between(operand, Iri() | Literal() as low, Iri() | Literal() as high):
-                return values.between(value(operand), low, high)
+                return any(values.between(a, low, high) for a in each(operand))
             case OneOf(operand, options, negated):
                 constants = [option for option in options if not isinstance(option, Parameter)]
-                return (values.none_of if negated else values.one_of)(value(operand), constants)
+                test = values.none_of if negated else values.one_of
+                return any(test(a, constants) for a in each(operand))
             case TextTest(operand, op, Literal() as pattern):
-                text = values.text_of(value(operand))
-                return text is not None and text_holds(text, op, pattern.text)
+                texts = [text for a in each(operand) if (text := values.text_of(a)) is not None]
+                return any(text_holds(text, op, pattern.text) for text in texts)
             case IsA(operand, op, Iri() as cls):
                 term = value(operand)
                 types = [
