@@ -26,7 +26,7 @@ from tidings.patterns.graphs import GraphBatch
 from tidings.patterns.index import Matches
 from tidings.plan import alternatives
 from tidings.taxonomy import Taxonomy
-from tidings.terms import from_ntriples
+from tidings.terms import Triple, from_ntriples
 from tidings.values import instant
 
 _OUT_OF_STEPS = "the pattern has too many partial matches in this event; make it more specific"
@@ -41,6 +41,7 @@ def publish(
     all_bindings: bool,
 ) -> pa.Table:
     """The notifications of `events`, in their order."""
+    _check_columns(events)
     errors: dict[int, str] = {}
     documents = read_documents(events, errors)
     pieces = [NOTIFICATION_SCHEMA.empty_table()]
@@ -48,11 +49,24 @@ def publish(
         batch = graphs.expand(batch, above)
         for layer in layers:
             matches = layer.index(taxonomy).match(batch, every=all_bindings)
-            kept = _settle(matches, batch, layer, events, taxonomy, prefixes, all_bindings)
+            residuals = _Residuals(batch, layer, events, taxonomy, prefixes, errors)
+            kept = _settle(matches, batch, layer, events, residuals, all_bindings)
             pieces.append(_notifications(matches, kept, batch, layer, events))
     if errors:
         pieces.append(_failures(events, errors))
     return pa.concat_tables(pieces)
+
+
+def _check_columns(events: pa.Table) -> None:
+    """Refuses a table whose envelope is not made of texts, and of bytes where there is data."""
+    for name in {"id", "source", "time", "datacontenttype", "data"} & set(events.column_names):
+        wanted, given = pa.binary() if name == "data" else pa.string(), events.schema.field(name).type
+        try:
+            pa.array([], given).cast(wanted)
+        except pa.ArrowException:
+            raise EventError(
+                f"column {name!r} of the events is of type {given}; it has to be {wanted}"
+            ) from None
 
 
 def read_documents(events: pa.Table, errors: dict[int, str]) -> list[bytes]:
@@ -60,7 +74,7 @@ def read_documents(events: pa.Table, errors: dict[int, str]) -> list[bytes]:
     if "data" not in events.column_names or "datacontenttype" not in events.column_names:
         return [b""] * len(events)
     documents: list[bytes] = []
-    types, contents = events["datacontenttype"].to_pylist(), events["data"].to_pylist()
+    types, contents = _column(events, "datacontenttype").to_pylist(), events["data"].to_pylist()
     for row, (media_type, data) in enumerate(zip(types, contents, strict=True)):
         document = b""
         if data and rdf.is_rdf(media_type):
@@ -92,12 +106,11 @@ def _settle(
     batch: GraphBatch,
     layer: Layer,
     events: pa.Table,
-    taxonomy: Taxonomy,
-    prefixes: Mapping[str, str],
+    residuals: _Residuals,
     all_bindings: bool,
 ) -> np.ndarray:
     """The answers that stand: of live and valid subscriptions, with a residual that holds, once each."""
-    arrays = layer.index(taxonomy).arrays
+    arrays = layer.settled.arrays
     owner = arrays["row_owner"][matches.row]
     keep = np.frombuffer(layer.live, dtype=np.bool_)[owner]
     if layer.some_end:
@@ -105,7 +118,6 @@ def _settle(
         keep = keep & (until >= _times(events, batch)[matches.event])
     shape = arrays["row_shape"][matches.row]
     if arrays["later"].any():
-        residuals = _Residuals(batch, layer, events, taxonomy, prefixes)
         keep = keep.copy()
         for i in np.flatnonzero(keep & arrays["later"][shape] & ~matches.undecided):
             keep[i] = residuals.holds(matches, int(i))
@@ -131,11 +143,15 @@ class _Residuals:
         events: pa.Table,
         taxonomy: Taxonomy,
         prefixes: Mapping[str, str],
+        errors: dict[int, str],
     ) -> None:
         self.batch, self.layer, self.events = batch, layer, events
-        self.taxonomy, self.prefixes = taxonomy, prefixes
+        self.taxonomy, self.prefixes, self.errors = taxonomy, prefixes, errors
         self.index = layer.index(taxonomy)
-        self._attributes: dict[int, Mapping[str, Any]] = {}
+        self._attributes: dict[
+            int, Mapping[str, Any] | None
+        ] = {}  # None: unreadable, which satisfies nothing
+        self._graphs: dict[int, list[Triple]] = {}
         self._ways: dict[int, Any] = {}
 
     def holds(self, matches: Matches, i: int) -> bool:
@@ -151,11 +167,20 @@ class _Residuals:
             if name is not None
         }
         if event not in self._attributes:
-            self._attributes[event] = event_attributes(self.events, self.batch.first_row + event)
-        return all(
-            naive.holds(condition, binding, self.batch.triples(event), self.taxonomy, self._attributes[event])
+            self._graphs[event] = self.batch.triples(event)
+            self._attributes[event] = self._read(self.batch.first_row + event)
+        attributes = self._attributes[event]
+        return attributes is not None and all(
+            naive.holds(condition, binding, self._graphs[event], self.taxonomy, attributes)
             for condition in self._ways[owner][way].residual
         )
+
+    def _read(self, row: int) -> Mapping[str, Any] | None:
+        try:
+            return event_attributes(self.events, row)
+        except EventError as error:
+            self.errors[row] = str(error)
+            return None
 
 
 def event_attributes(events: pa.Table, row: int) -> dict[str, Any]:
@@ -163,8 +188,11 @@ def event_attributes(events: pa.Table, row: int) -> dict[str, Any]:
     values = events.slice(row, 1).to_pylist()[0]
     values.pop("data", None)
     text = values.pop("attributes", None)
-    given = json.loads(text) if isinstance(text, str) else text
-    return {**values, **(given or {})}
+    try:
+        given = json.loads(text) if isinstance(text, str) else text
+        return {**values, **dict(given or {})}
+    except (ValueError, TypeError, RecursionError):
+        raise EventError(f"the event's attributes are {str(text)[:40]!r}; give a JSON object") from None
 
 
 def _times(events: pa.Table, batch: GraphBatch) -> np.ndarray:

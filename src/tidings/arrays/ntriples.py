@@ -22,6 +22,7 @@ _STOPS_IRI[list(b'"<>\\^`{|}')] = True
 _STOPS_LITERAL = np.zeros(256, dtype=np.bool_)
 _STOPS_LITERAL[:32] = True
 _STOPS_LITERAL[[34, 92, 127]] = True
+_STRING = np.frombuffer(b"<http://www.w3.org/2001/XMLSchema#string>", dtype=np.uint8).copy()
 
 
 @compiled
@@ -105,7 +106,7 @@ def _literal_end(blob, i, high):  # type: ignore[no-untyped-def]
         begin = i + 2
         i = _iri_end(blob, begin, high)
         # "…"^^<http://www.w3.org/2001/XMLSchema#string> is written without its datatype.
-        if i > 0 and i - begin == 41 and blob[i - 2] == 103 and blob[i - 7] == 115 and blob[i - 8] == 35:
+        if i > 0 and same_bytes(blob, begin, i, _STRING, 0, _STRING.shape[0]):
             return -1
     return i
 

@@ -69,6 +69,10 @@ def pick(offsets, first, slots, keys, start, values, out, out_keys):  # type: ig
 def plain_texts(blob: np.ndarray, low: np.ndarray, high: np.ndarray, terms: np.ndarray) -> pa.Array:
     """The plain texts of `terms`, whose N-Triples texts are blob[low[t]:high[t]]."""
     offsets = np.zeros(len(terms) + 1, dtype=np.int32)  # a chunk's texts stay far below 2 GiB
-    out = np.empty(int((high[terms] - low[terms]).sum()), dtype=np.uint8)  # a plain text is no longer than its term
+    out = np.empty(
+        int((high[terms] - low[terms]).sum()), dtype=np.uint8
+    )  # a plain text is no longer than its term
     size = _gather(blob, low, high, terms, offsets, out)
-    return pa.Array.from_buffers(pa.string(), len(terms), [None, pa.py_buffer(offsets), pa.py_buffer(out[:size])])
+    return pa.Array.from_buffers(
+        pa.string(), len(terms), [None, pa.py_buffer(offsets), pa.py_buffer(out[:size])]
+    )

@@ -36,7 +36,11 @@ def _verify(d, candidates, index, terms, space, mask, found, count):  # type: ig
     touched, end_of_slots = 0, slots.shape[0] - 1
     for i in range(candidates):
         start = space.candidates[i]
-        touched += slots[start - 2] + slots[min(start + 14, end_of_slots)] + slots[min(start + 24, end_of_slots)]
+        touched += (
+            seen[slots[start - 2]]
+            + slots[min(start + 14, end_of_slots)]
+            + slots[min(start + 24, end_of_slots)]
+        )
     space.touched[0] = touched
     for i in range(candidates):
         base = space.candidates[i]
