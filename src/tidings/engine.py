@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidings.columns import parameter_columns
-from tidings.errors import SubscriptionError, TidingsError
+from tidings.errors import IndexFileError, SubscriptionError, TidingsError
 from tidings.event import Event, to_table
 from tidings.explanation import Explanation, explain
 from tidings.language.parser import parse
@@ -128,11 +128,14 @@ class Engine:
     def load(cls, folder: str | Path) -> Engine:
         """The engine that was saved there; its arrays are mapped into memory, not read."""
         folder = Path(folder)
-        base = Layer.load(folder)
-        engine = cls(
-            taxonomy=Taxonomy.from_ntriples((folder / "taxonomy.nt").read_bytes()),
-            prefixes=json.loads((folder / "prefixes.json").read_text()),
-        )
+        try:
+            base = Layer.load(folder)
+            engine = cls(
+                taxonomy=Taxonomy.from_ntriples((folder / "taxonomy.nt").read_bytes()),
+                prefixes=json.loads((folder / "prefixes.json").read_text()),
+            )
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise IndexFileError(f"{folder} holds no whole index ({error!r}); build it anew") from None
         engine._base = base
         return engine
 

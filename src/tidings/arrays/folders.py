@@ -33,8 +33,9 @@ def load(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays, mapped read-only, and the facts; an `IndexFileError` says what is wrong with the folder."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text())
-        expected, facts, written = manifest["arrays"], manifest["facts"], manifest["format"]
-    except (OSError, ValueError, KeyError, TypeError):
+        facts, written = manifest["facts"], manifest["format"]
+        expected = {name: (dtype, list(shape)) for name, (dtype, shape) in manifest["arrays"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise IndexFileError(
             f"{folder} holds no index (no readable manifest.json); build one first"
         ) from None

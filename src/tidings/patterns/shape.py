@@ -61,6 +61,8 @@ _PREFERENCE = {SPO: 0, SP: 1, PO: 1, SO: 2, S: 3, O: 3, P: 4, ALL: 5}
 _RANGES = frozenset({"<", "<=", ">", ">=", "BETWEEN"})
 
 MAX_EDGES = 1000
+MAX_COMPARISONS = 29_000  # with three terms for each edge they are numbered in 16 bits
+MAX_OPTIONS = 1000  # one good way to file a row is enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,9 +272,9 @@ class _Compiler:
 
     def _instruction(self, slot: int, atom: Atom, true: int, false: int) -> int:
         self.code.append((slot, self._atom_slot(atom), true, false))
-        if len(self.code) > 32_000:
+        if len(self.code) > MAX_COMPARISONS:
             raise SubscriptionError(
-                "the conditions have more than 32,000 comparisons; split the subscription"
+                f"the conditions have more than {MAX_COMPARISONS:,} comparisons; split the subscription"
             )
         return len(self.code) - 1
 
@@ -288,7 +290,7 @@ class _Compiler:
         group = 0
         for _, p, o in edges if conjuncts else ():
             for test in conjuncts:
-                if p < 0 or o >= 0 or self.slots[_operand(test)] != ~o:
+                if p < 0 or o >= 0 or self.slots[_operand(test)] != ~o or len(self.options) >= MAX_OPTIONS:
                     continue
                 if isinstance(test, OneOf) and not test.negated and len(test.options) <= 64:
                     for option in test.options:
