@@ -123,7 +123,12 @@ def test_batch_equals_one_by_one(texts: dict[str, str], events: list[Event], tax
 
 
 def test_save_and_load_round_trip(
-    kind: Kind, rng: random.Random, texts: dict[str, str], events: list[Event], taxonomy: Taxonomy, tmp_path: Path
+    kind: Kind,
+    rng: random.Random,
+    texts: dict[str, str],
+    events: list[Event],
+    taxonomy: Taxonomy,
+    tmp_path: Path,
 ) -> None:
     engine = engine_of(texts, taxonomy)
     expected = answers(engine, events)
@@ -144,7 +149,9 @@ def test_save_and_load_round_trip(
     assert again.taxonomy == taxonomy
 
 
-def test_subscribe_many_equals_subscribe(texts: dict[str, str], events: list[Event], taxonomy: Taxonomy) -> None:
+def test_subscribe_many_equals_subscribe(
+    texts: dict[str, str], events: list[Event], taxonomy: Taxonomy
+) -> None:
     one_by_one = Engine(taxonomy=taxonomy)
     for id, text in texts.items():
         one_by_one.subscribe(id, text)
@@ -181,7 +188,9 @@ def test_snapshot_and_tail_equal_rebuilt(
     """Random interleavings of everything a user may do, against an engine made from what should be there."""
     engine, known = Engine(taxonomy=taxonomy), dict[str, str]()
     for step in range(120):
-        action = rng.choices(["add", "replace", "remove", "publish", "reload", "table"], [8, 4, 5, 3, 1, 1])[0]
+        action = rng.choices(["add", "replace", "remove", "publish", "reload", "table"], [8, 4, 5, 3, 1, 1])[
+            0
+        ]
         some = rng.choice(list(known)) if known else "nobody"
         if action == "add":
             known[f"s{step}"] = kind.text(rng)

@@ -48,7 +48,7 @@ def load(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         try:
             empty = 0 in shape
             array = np.load(folder / f"{name}.npy", mmap_mode=None if empty else "r", allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise IndexFileError(
                 f"{folder / name}.npy cannot be read ({error}); build the index anew"
             ) from None
