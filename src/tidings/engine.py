@@ -40,7 +40,7 @@ class Engine:
     def __init__(
         self, *, taxonomy: Taxonomy | None = None, prefixes: Mapping[str, str] | None = None
     ) -> None:
-        self.taxonomy = taxonomy or Taxonomy()
+        self.taxonomy = Taxonomy() if taxonomy is None else taxonomy  # one of properties alone is falsy
         self.prefixes = dict(prefixes or {})
         self._planner = Planner(self.prefixes)
         self._base = Layer()

@@ -64,7 +64,11 @@ class Event:
         """An event whose content is a graph; format is "nt", "turtle", "rdfxml", "jsonld", … or a media type."""
         from tidings.rdf import NTRIPLES, canonical
 
-        return cls(source=source, datacontenttype=NTRIPLES, data=canonical(data, format, base), **envelope)
+        graph = canonical(data, format, base)
+        # By the bytes as they came: a parser names unnamed nodes anew each time.
+        raw = data.encode(errors="surrogatepass") if isinstance(data, str) else data
+        id = envelope.pop("id", "") or content_id(format, raw, None)
+        return cls(source=source, id=id, datacontenttype=NTRIPLES, data=graph, **envelope)
 
     @classmethod
     def from_cloudevent(cls, obj: Mapping[str, Any]) -> Event:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from tidings.patterns.index import PatternIndex
 from tidings.patterns.table import PatternTable
 from tidings.plan import Plan
 from tidings.taxonomy import Taxonomy
-from tidings.vocabulary import join_texts, thaw_texts
+from tidings.vocabulary import StoredTexts, join_texts
 
 ALWAYS = float("inf")
 
@@ -33,10 +33,10 @@ class Layer:
     """Grows by `add`, `add_table` and `extend`; `index` covers what is there when it is asked for."""
 
     def __init__(self) -> None:
-        self.ids: list[str] = []
-        self.valid_until = array("d")
+        self.ids: Sequence[str] = []
+        self.valid_until: array[float] | np.ndarray = array("d")
         self.live = bytearray()
-        self._texts: list[str | None] = []  # None: a row of a template
+        self._texts: Sequence[str | None] = []  # None: a row of a template
         self._templates: list[Template] = []
         self._numbers: dict[str, int] | None = {}
         self._table: PatternTable | None = PatternTable()
@@ -73,11 +73,14 @@ class Layer:
     @cached_property
     def some_end(self) -> bool:
         """Whether any subscription has an end of its validity."""
-        return min(self.valid_until, default=ALWAYS) < ALWAYS
+        return bool(np.min(self.valid_until, initial=ALWAYS) < ALWAYS)
 
     @cached_property
     def id_column(self) -> pa.Array:
-        return pa.array(self.ids, pa.string())
+        if isinstance(self.ids, StoredTexts):
+            buffers = [None, pa.py_buffer(self.ids.start), pa.py_buffer(self.ids.blob)]
+            return pa.Array.from_buffers(pa.large_string(), len(self.ids), buffers)
+        return pa.array(self.ids, pa.large_string())
 
     @cached_property
     def selected(self) -> tuple[pa.Array, np.ndarray, np.ndarray, np.ndarray]:
@@ -117,8 +120,7 @@ class Layer:
         for way, shape in enumerate(self._shapes(plan)):
             if shape >= 0:
                 self.table.add(shape, values, number, way)
-        self._note([id], valid_until)
-        self._texts.append(text)
+        self._note([id], [text], valid_until)
 
     def add_table(self, template: Template, plan: Plan) -> None:
         """A subscription for each row of a template."""
@@ -128,8 +130,7 @@ class Layer:
         for way, shape in enumerate(self._shapes(plan)):
             if shape >= 0:
                 self.table.add_many(shape, template.columns, owners, way)
-        self._note(template.ids, ALWAYS)
-        self._texts += [None] * len(template)
+        self._note(template.ids, [None] * len(template), ALWAYS)
         self._templates.append(template)
 
     def remove(self, id: str) -> bool:
@@ -149,22 +150,25 @@ class Layer:
         kept = np.flatnonzero(live).tolist()
         if not kept:
             return
-        self._note([other.ids[i] for i in kept], ALWAYS)
+        self._note([other.ids[i] for i in kept], [other.text(i) for i in kept], ALWAYS)
         self.valid_until[-len(kept) :] = array("d", [other.valid_until[i] for i in kept])
-        self._texts += [other.text(i) for i in kept]
 
     def _before_adding(self) -> None:
-        _ = self.table  # made from the index, if it came from a folder
         self._index = None
         for known in ("one_answer_each", "some_end", "id_column", "selected"):
             self.__dict__.pop(known, None)
 
-    def _note(self, ids: list[str], valid_until: float) -> None:
+    def _note(self, ids: list[str], texts: Sequence[str | None], valid_until: float) -> None:
+        # What comes from a folder is never added to.
+        assert isinstance(self.ids, list)
+        assert isinstance(self._texts, list)
+        assert isinstance(self.valid_until, array)
         if len(ids) != 1:
             self._numbers = None  # made anew when an id is looked for
         elif self._numbers is not None:
             self._numbers[ids[0]] = len(self.ids)
         self.ids += ids
+        self._texts += texts
         self.live += b"\x01" * len(ids)
         self.valid_until.extend([valid_until] * len(ids))
 
@@ -196,9 +200,9 @@ class Layer:
         layer = cls()
         arrays, _ = folders.load(folder / "subscriptions")
         layer._index, layer._table, layer._numbers = PatternIndex.load(folder / "patterns"), None, None
-        layer.ids = thaw_texts({"blob": arrays["id_blob"], "start": arrays["id_start"]})
-        layer._texts = [*thaw_texts({"blob": arrays["text_blob"], "start": arrays["text_start"]})]
-        layer.valid_until = array("d", arrays["valid_until"].tolist())
+        layer.ids = StoredTexts(arrays["id_blob"], arrays["id_start"])
+        layer._texts = StoredTexts(arrays["text_blob"], arrays["text_start"])
+        layer.valid_until = arrays["valid_until"]
         layer.live = bytearray(b"\x01" * len(layer.ids))
         return layer
 

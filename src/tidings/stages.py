@@ -219,7 +219,7 @@ def _notifications(
     else:
         verdicts, messages = pa.repeat("match", len(kept)), pa.nulls(len(kept), pa.string())
     columns = {
-        "subscription": layer.id_column.take(pa.array(arrays["row_owner"][row])),
+        "subscription": layer.id_column.take(pa.array(arrays["row_owner"][row])).cast(pa.string()),
         "source": _column(events, "source").take(rows),
         "event": _column(events, "id").take(rows),
         "verdict": verdicts,

@@ -7,8 +7,9 @@ file: the texts end to end, where each starts, and an open-addressed table of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -56,3 +57,21 @@ def join_texts(texts: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
 def thaw_texts(arrays: Mapping[str, np.ndarray]) -> list[str]:
     whole, start = arrays["blob"].tobytes(), arrays["start"].tolist()
     return [whole[a:b].decode(errors="surrogatepass") for a, b in pairwise(start)]
+
+
+class StoredTexts(Sequence[str]):
+    """Texts that lie in arrays, end to end, and become strings when they are asked for."""
+
+    def __init__(self, blob: np.ndarray, start: np.ndarray) -> None:
+        self.blob, self.start = blob, start
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self[j] for j in range(*i.indices(len(self)))]
+        return self.blob[self.start[i] : self.start[i + 1]].tobytes().decode(errors="surrogatepass")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(thaw_texts({"blob": self.blob, "start": self.start}))

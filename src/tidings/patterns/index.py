@@ -102,7 +102,7 @@ class PatternIndex:
 
     @classmethod
     def build(cls, table: PatternTable, taxonomy: Taxonomy | None = None) -> PatternIndex:
-        taxonomy = taxonomy or Taxonomy()
+        taxonomy = Taxonomy() if taxonomy is None else taxonomy
         arrays: dict[str, np.ndarray] = {}
         atoms, constants = table.atom_columns(), list(table.constants.numbers)
         asked = [constants[i][1:-1] for i in atoms[atoms[:, 0] >= OPS.index("ISA <="), 1]]
