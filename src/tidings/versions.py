@@ -119,6 +119,7 @@ def open(root: str | Path, version: Version) -> Engine:
     root = Path(root).resolve()
     kept = _opened.get(root)
     if kept is None or kept[0] != version:
+        _opened.pop(root, None)  # a replay that fails midway leaves an engine of no version
         _opened[root] = (version, _replay(root, version, kept))
     return _opened[root][1]
 
@@ -128,16 +129,24 @@ def _replay(root: Path, version: Version, kept: tuple[Version, Engine] | None) -
         start, engine = kept[0].offset, kept[1]
     else:
         start, engine = 0, Engine.load(_folder(root, version))
-    with _tail(root, version).open("rb") as tail:
-        tail.seek(start)
-        lines = tail.read(version.offset - start).splitlines()
-    for line in lines:
-        change = Change(**json.loads(line))
+    for change in _changes(_tail(root, version), start, version):
         if change.text is None:
             engine.unsubscribe(change.id)
         else:
             engine.subscribe(change.id, change.text, valid_until=change.valid_until)
     return engine
+
+
+def _changes(path: Path, start: int, version: Version) -> list[Change]:
+    try:
+        with path.open("rb") as tail:
+            tail.seek(start)
+            data = tail.read(version.offset - start)
+        if start + len(data) < version.offset or (data and not data.endswith(b"\n")):
+            raise ValueError("there is no end of a change")
+        return [Change(**json.loads(line)) for line in data.splitlines()]
+    except (OSError, ValueError, TypeError) as error:
+        raise IndexFileError(f"{path} cannot be read as far as {version} ({error})") from None
 
 
 def _publish(root: Path, engine: Engine) -> Version:
@@ -174,6 +183,8 @@ def _tail(root: Path, version: Version) -> Path:
 
 def _complete(tail: Path) -> int:
     """The length of a tail without a line that is still being written."""
+    if not tail.exists():
+        raise IndexFileError(f"{tail} is missing; build the index anew")
     with tail.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
         while end:

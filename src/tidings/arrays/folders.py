@@ -22,8 +22,12 @@ FORMAT = 1
 def save(folder: Path, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> None:
     """Writes `arrays` and the JSON-able `facts` beside them."""
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "manifest.json").unlink(missing_ok=True)
     for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
+        # Never into a file that is there: whoever has it mapped, this engine too, goes on with what it was.
+        aside = folder / f"{name}.writing.npy"
+        np.save(aside, np.ascontiguousarray(array), allow_pickle=False)
+        aside.replace(folder / f"{name}.npy")
     shapes = {name: [str(a.dtype), list(a.shape)] for name, a in arrays.items()}
     manifest = {"format": FORMAT, "arrays": shapes, "facts": dict(facts)}
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1))

@@ -152,9 +152,11 @@ def _sort_numbers(
     near = np.zeros(len(order), dtype=np.bool_)
     if len(order) > 1:
         a, b = approximation[order[:-1]], approximation[order[1:]]
-        near[1:] = (b - a <= np.abs(b) * 4e-14) & (
-            (mantissa[order[1:]] != mantissa[order[:-1]]) | (exponent[order[1:]] != exponent[order[:-1]])
-        )
+        other = (mantissa[order[1:]] != mantissa[order[:-1]]) | (exponent[order[1:]] != exponent[order[:-1]])
+        with np.errstate(
+            over="ignore"
+        ):  # between the least and the greatest there is more than a float holds
+            near[1:] = (b - a <= np.abs(b) * 4e-14) & other
     exact: dict[int, Fraction] = {}
     at = 0
     for start in np.flatnonzero(near):  # runs that only exact arithmetic can order
