@@ -6,7 +6,8 @@ at every use.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -175,3 +176,19 @@ class Found(NamedTuple):
     verdict: np.ndarray
     first: np.ndarray
     binding: np.ndarray
+
+
+def gather(kind: Any, arrays: Mapping[str, np.ndarray], prefix: str, **rest: Any) -> Any:
+    """A tuple of the arrays whose names are its fields behind a prefix."""
+    return kind(**rest, **{name: arrays[prefix + name] for name in kind._fields if name not in rest})
+
+
+def narrow(array: np.ndarray) -> np.ndarray:
+    """Integers in four bytes, if they fit."""
+    fits = array.max(initial=0) <= np.iinfo(np.int32).max
+    return array.astype(np.int32) if fits else array.copy()
+
+
+def starts(sizes: Iterable[int]) -> np.ndarray:
+    """Where each of several lists starts that stand end to end, and where the last one ends."""
+    return narrow(np.concatenate([[0], np.cumsum(np.fromiter(sizes, dtype=np.int64))]).astype(np.int64))
