@@ -71,7 +71,7 @@ def safe_xml(
         data = data.lstrip(_SPACE)
     declared = _DECLARATION.match(data)
     if declared is None or declared[1].lower() == b"utf-8":
-        if not data.startswith(b"<") or b"\0" in data[:4] or not _is_utf8(data):
+        if not data.startswith(b"<") or b"\0" in data[:4] or not is_utf8(data):
             data = _xml_in_utf8(data, None, charset)
     else:
         data = _xml_in_utf8(data, declared[1].decode("ascii", "replace"), charset)
@@ -94,7 +94,7 @@ def safe_text(data: bytes, max_bytes: int = MAX_BYTES) -> bytes:
     marked = _marked_encoding(data)
     if marked is not None:
         data = _decoded(data, marked).removeprefix("\ufeff").encode()
-    elif not _is_utf8(data):
+    elif not is_utf8(data):
         _decoded(data, "utf-8")  # says which byte is wrong
     if data.lstrip(_SPACE)[:1] in (b"{", b"["):
         _check_brackets(data)
@@ -112,7 +112,7 @@ def _sized(data: bytes, max_bytes: int) -> bytes:
 # -- encodings
 
 
-def _is_utf8(data: bytes) -> bool:
+def is_utf8(data: bytes) -> bool:
     if data.isascii():
         return True
     try:

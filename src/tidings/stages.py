@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tidings import rdf
 from tidings.arrays.spans import pick, plain_texts
-from tidings.documents import MAX_BYTES
+from tidings.documents import MAX_BYTES, is_utf8
 from tidings.errors import EventError
 from tidings.language.parser import parse
 from tidings.layer import Layer
@@ -90,15 +90,7 @@ def read_documents(events: pa.Table, errors: dict[int, str]) -> list[bytes]:
 
 def _is_clean(data: bytes, media_type: str) -> bool:
     """Whether N-Triples can be tried without a parser: whether they are canonical is found out when read."""
-    if media_type != rdf.NTRIPLES or len(data) > MAX_BYTES:
-        return False
-    if data.isascii():
-        return True
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return media_type == rdf.NTRIPLES and len(data) <= MAX_BYTES and is_utf8(data)
 
 
 def _settle(
