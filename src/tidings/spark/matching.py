@@ -44,7 +44,9 @@ def match(events: DataFrame, index: Index) -> DataFrame:
     conform(to_arrow_schema(events.schema).empty_table())
     if not version and not events.isStreaming:
         version = str(versions.current(root))
-    return events.mapInArrow(partial(_handed_over, str(root), version), from_arrow_schema(NOTIFICATION_SCHEMA))
+    return events.mapInArrow(
+        partial(_handed_over, str(root), version), from_arrow_schema(NOTIFICATION_SCHEMA)
+    )
 
 
 def _handed_over(root: str, version: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
