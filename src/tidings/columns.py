@@ -96,7 +96,13 @@ def _column(name: str, column: pa.ChunkedArray, is_term: bool, lexicon: Lexicon)
     if column.null_count:
         row = column.to_pylist().index(None)
         raise SubscriptionError(f"column {name!r} has no value in row {row}; every subscription needs one")
-    if not types.is_dictionary(column.type):
+    encoded_already = types.is_dictionary(column.type)
+    kind = column.type.value_type if encoded_already else column.type
+    if not _is_text(kind) and _datatype(kind) is None:
+        raise SubscriptionError(
+            f"column {name!r} is of type {kind}; use texts, numbers, truth values or dates"
+        )
+    if not encoded_already:
         column = column.dictionary_encode()
     encoded = column.combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):
@@ -115,16 +121,12 @@ def _column(name: str, column: pa.ChunkedArray, is_term: bool, lexicon: Lexicon)
 
 def _texts(name: str, values: pa.Array, is_term: bool, lexicon: Lexicon) -> list[str]:
     kind = values.type
-    if types.is_string(kind) or types.is_large_string(kind):
+    if _is_text(kind):
         if is_term and not _SCHEMES & lexicon.prefixes.keys() and _all_addresses(values):
             return [f"<{text}>" for text in values.to_pylist()]
         read: Callable[[str], str] = (lambda text: _term(name, text, lexicon)) if is_term else _quoted
         return [read(text) for text in values.to_pylist()]
     datatype = _datatype(kind)
-    if datatype is None:
-        raise SubscriptionError(
-            f"column {name!r} is of type {kind}; use texts, numbers, truth values or dates"
-        )
     if types.is_timestamp(kind):
         values = values.cast(pa.timestamp("us", tz="UTC"), safe=False)
     written = compute.replace_substring(values.cast(pa.string()), " ", "T")
@@ -140,6 +142,10 @@ def _texts(name: str, values: pa.Array, is_term: bool, lexicon: Lexicon) -> list
 def _all_addresses(values: pa.Array) -> bool:
     """Whether all values are plain absolute IRIs, which need not be read one by one."""
     return bool(compute.all(compute.match_substring_regex(values, _ADDRESS)).as_py())
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
 def _datatype(kind: pa.DataType) -> str | None:

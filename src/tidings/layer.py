@@ -18,12 +18,13 @@ import pyarrow as pa
 
 from tidings.arrays import folders
 from tidings.language.parameters import substitute
-from tidings.language.printer import to_text
+from tidings.language.printer import term_text, to_text
 from tidings.language.query import Parameter, Query
 from tidings.patterns.index import PatternIndex
 from tidings.patterns.table import PatternTable
 from tidings.plan import Plan
 from tidings.taxonomy import Taxonomy
+from tidings.terms import from_ntriples
 from tidings.vocabulary import StoredTexts, join_texts
 
 ALWAYS = float("inf")
@@ -226,9 +227,11 @@ class Template:
         return re.split("\\$\0([^\0]*)\0", to_text(substitute(self.query, marked)))  # type: ignore[arg-type]
 
     def text(self, row: int) -> str:
-        """The subscription of one row, written out: constants in N-Triples form are constants of the language."""
+        """The subscription of one row, written out: constants in N-Triples form are constants of the language, but
+        for some escapes."""
         pieces = list(self._pieces)
         for i in range(1, len(pieces), 2):
             codes, texts = self.columns[pieces[i]]
-            pieces[i] = texts[codes[row]]
+            text = texts[codes[row]]
+            pieces[i] = term_text(from_ntriples(text)) if "\\" in text else text  # type: ignore[arg-type]
         return "".join(pieces)
