@@ -22,6 +22,10 @@ class SubscriptionError(TidingsError):
 class EventError(TidingsError):
     """An event's content cannot be read: malformed RDF, a refused document, a wrong encoding."""
 
+    def __init__(self, message: str) -> None:
+        # Parsers repeat what they could not read, which may be all of a document.
+        super().__init__(message if len(message) <= 500 else f"{message[:300]} … {message[-150:]}")
+
 
 class TaxonomyError(TidingsError):
     """A taxonomy cannot be used, such as one with a cycle; the text carries the path."""

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from tidings.errors import SubscriptionError
+from tidings.language.parameters import lift, parameters
 from tidings.language.query import (
     And,
     Attribute,
@@ -28,7 +29,7 @@ from tidings.language.query import (
 )
 from tidings.language.shapes import Shapes
 from tidings.patterns.shape import Pattern, Shape, compile_pattern
-from tidings.terms import Literal, from_ntriples
+from tidings.terms import Literal, from_ntriples, ntriples
 from tidings.values import constant_view
 
 MAX_ALTERNATIVES = 256
@@ -83,6 +84,8 @@ class Planner:
         key = (id(query), tuple([constant[0] == '"' for constant in constants]))
         plan = self._plans.get(key)
         if plan is None:
+            if not constants:
+                _check_alone(query)
             literals = {Parameter(str(i)) for i, literal in enumerate(key[1]) if literal}
             plan = self._plans[key] = make_plan(
                 query, literals
@@ -92,6 +95,16 @@ class Planner:
                 check_constant(constant)
                 self._checked.add(constant)
         return plan, {str(i): constant for i, constant in enumerate(constants)}
+
+
+def _check_alone(query: Query) -> None:
+    """Checks a query that was not taken apart into a shape and its constants."""
+    if names := parameters(query):
+        raise SubscriptionError(
+            f"${names[0]} has no value here; write a constant, or give a table to subscribe_table"
+        )
+    for constant in lift(query)[1]:
+        check_constant(ntriples(constant))
 
 
 def check_constant(text: str) -> None:
