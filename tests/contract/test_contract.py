@@ -122,6 +122,18 @@ def test_batch_equals_one_by_one(texts: dict[str, str], events: list[Event], tax
         assert (n.verdict, n.source, n.bindings) == (row["verdict"], row["source"], dict(row["bindings"]))
 
 
+def test_where_a_batch_is_cut_is_irrelevant(
+    texts: dict[str, str], events: list[Event], taxonomy: Taxonomy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engine_of(texts, taxonomy)
+    bad = Event(id="bad", datacontenttype="text/turtle", data=b"broken")
+    batch = [bad, *events, bad]
+    expected = answers(engine, batch)
+    assert expected[None, "bad", "error", ()] == 2
+    monkeypatch.setattr("tidings.patterns.graphs.CHUNK_BYTES", 300)
+    assert answers(engine, batch) == expected
+
+
 def test_save_and_load_round_trip(
     kind: Kind,
     rng: random.Random,
