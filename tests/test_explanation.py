@@ -77,6 +77,17 @@ def test_attributes_are_those_of_the_published_event() -> None:
     assert engine.explain("s", other).clauses[0] == Clause("price = 0.1", False, "does not hold")
 
 
+def test_more_bindings_than_anyone_looks_through() -> None:
+    """The one binding that holds may be left out: then nothing is claimed, and a match is never denied."""
+    engine = engine_of("WHERE (?x, p, ?y), (?y, q, ?z)")
+    many = " ".join(f":a :p :n{i} ." for i in range(1500))
+    assert [n.verdict for n in engine.publish(event(f"{many} :n7 :q 1 ."))] == ["match"]
+    assert engine.explain("s", event(f"{many} :n7 :q 1 .")).verdict in ("match", "undecided")
+    told = engine.explain("s", event(many))
+    assert told.verdict == "undecided"
+    assert "1,000" in str(told)
+
+
 def test_an_unreadable_event() -> None:
     told = engine_of("WHERE (?x, p, ?y)").explain("s", Event(datacontenttype="text/turtle", data=b"broken"))
     assert told.verdict == "error"

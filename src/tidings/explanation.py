@@ -34,7 +34,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`verdict` is "match", "no match" or "error"; `str()` is for reading."""
+    """`verdict` is "match", "no match", "undecided" (too much to look through) or "error"; `str()` is for reading."""
 
     subscription: str
     verdict: str
@@ -58,33 +58,35 @@ def explain(id: str, query: Query, event: Event, taxonomy: Taxonomy) -> Explanat
     except EventError as error:
         return Explanation(id, "error", message=str(error))
     attributes = event_attributes(to_table([event]), 0)
-    best: tuple[int, list[Condition], dict[str, Term]] | None = None
+    best: tuple[int, list[Condition], dict[str, Term], bool] | None = None
     for way in alternatives(query):
         clauses: list[Condition] = [*way.pattern.edges, *way.pattern.tests, *way.residual]
-        held, binding = _longest(clauses, graph, taxonomy, attributes)
+        held, binding, cut = _longest(clauses, graph, taxonomy, attributes)
         if best is None or held - len(clauses) > best[0] - len(best[1]):
-            best = (held, clauses, binding)
+            best = (held, clauses, binding, cut)
     assert best is not None
     return _tell(id, query, *best)
 
 
 def _longest(
     clauses: Sequence[Condition], graph: set[Any], taxonomy: Taxonomy, attributes: dict[str, Any]
-) -> tuple[int, dict[str, Term]]:
-    """How many clauses, from the first on, hold jointly, and bindings that show it."""
+) -> tuple[int, dict[str, Term], bool]:
+    """How many clauses, from the first on, hold jointly, bindings that show it, and whether some were left out."""
     bindings: list[dict[str, Term]] = [{}]
+    cut = False
     for count, clause in enumerate(clauses):
         extended = [
             new for binding in bindings for new in naive.solve(clause, graph, taxonomy, attributes, binding)
         ]
         if not extended:
-            return count, bindings[0]
+            return count, bindings[0], cut
+        cut = cut or len(extended) > MAX_BINDINGS
         bindings = extended[:MAX_BINDINGS]
-    return len(clauses), bindings[0]
+    return len(clauses), bindings[0], cut
 
 
 def _tell(
-    id: str, query: Query, held: int, clauses: list[Condition], binding: dict[str, Term]
+    id: str, query: Query, held: int, clauses: list[Condition], binding: dict[str, Term], cut: bool
 ) -> Explanation:
     told: list[Clause] = []
     shown: set[str] = set()
@@ -98,6 +100,9 @@ def _tell(
             shown.update(new)
             evidence = ", ".join(f"?{name} = {plain(binding[name])}" for name in new)
             told.append(Clause(condition_text(clause), True, evidence))
+    if held < len(clauses) and cut:
+        message = f"of more than {MAX_BINDINGS:,} ways to bind the clauses before, the first were looked at"
+        return Explanation(id, "undecided", tuple(told), message=message)
     if held < len(clauses):
         return Explanation(id, "no match", tuple(told))
     names = [v.name for v in query.select] if query.select else list(binding)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tidings.cli import options, terminal
 
-_COLOURS = {"match": "bold green", "no match": "bold yellow", "error": "bold red"}
+_COLOURS = {"match": "bold green", "no match": "bold yellow", "undecided": "bold yellow", "error": "bold red"}
 _MARKS = {"✓": "green", "✗": "bold red", "·": "dim"}
 
 
