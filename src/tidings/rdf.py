@@ -1,7 +1,7 @@
 """RDF bytes in any syntax -> the canonical N-Triples bytes that the rest of Tidings works on.
 
-Nothing reaches the parser before `documents` has bounded its size, its encoding and its entities. Named graphs
-are merged: an event is one graph.
+Nothing reaches the parser before `documents` has bounded its size, its encoding and its entities. Plain Turtle
+needs no parser. Named graphs are merged: an event is one graph.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import pyoxigraph as ox
 
-from tidings.documents import safe_text, safe_xml
+from tidings.documents import MAX_BYTES, safe_text, safe_xml
 from tidings.errors import EventError
 
 NTRIPLES = "application/n-triples"
@@ -40,7 +40,12 @@ _FORMATS = {
 }
 _WITH_NAMED_GRAPHS = frozenset({ox.RdfFormat.N_QUADS, ox.RdfFormat.TRIG, ox.RdfFormat.JSON_LD})
 _READERS = {
-    name: (syntax, safe_xml if syntax == ox.RdfFormat.RDF_XML else safe_text, syntax in _WITH_NAMED_GRAPHS)
+    name: (
+        syntax,
+        safe_xml if syntax == ox.RdfFormat.RDF_XML else safe_text,
+        syntax in _WITH_NAMED_GRAPHS,
+        syntax == ox.RdfFormat.TURTLE,
+    )
     for name, syntax in _FORMATS.items()
 }
 
@@ -56,8 +61,14 @@ def canonical(data: str | bytes, media_type: str, base: str | None = None) -> by
     if reader is None:
         known = ", ".join(sorted(name for name in _FORMATS if "/" not in name))
         raise EventError(f"unknown RDF format {media_type!r}; use one of {known}, or a media type")
-    syntax, safe, has_named_graphs = reader
-    raw = safe(data.encode() if isinstance(data, str) else data)
+    syntax, safe, has_named_graphs, is_turtle = reader
+    raw = data.encode() if isinstance(data, str) else data
+    if is_turtle and base is None and len(raw) <= MAX_BYTES:
+        from tidings.arrays.turtle import plain_turtle  # here, so that only Turtle waits for Numba's import
+
+        if (plain := plain_turtle(raw)) is not None:
+            return plain
+    raw = safe(raw)
     try:
         statements = ox.parse(raw, format=syntax, base_iri=base)
         if has_named_graphs:
