@@ -10,6 +10,7 @@ document is left for its parser to say.
 from __future__ import annotations
 
 import codecs
+import os
 import re
 from collections.abc import Callable, Iterator
 from itertools import accumulate
@@ -17,7 +18,16 @@ from itertools import accumulate
 from tidings.doctype import Doctype, read_doctype
 from tidings.errors import EventError
 
-MAX_BYTES = 16 * 1024 * 1024
+
+def _limit() -> int:
+    """Larger documents are refused; the environment may set another limit."""
+    given = os.environ.get("TIDINGS_MAX_BYTES", str(16 * 1024 * 1024))
+    if not given.isdecimal():
+        raise EventError(f"TIDINGS_MAX_BYTES is {given!r}; give a number of bytes, such as 16777216")
+    return int(given)
+
+
+MAX_BYTES = _limit()
 MAX_DEPTH = 256  # libxml2's own limit; people's documents stay far below
 
 _BOMS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16

@@ -6,6 +6,7 @@ needs no parser. Named graphs are merged: an event is one graph.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import pyoxigraph as ox
@@ -39,6 +40,7 @@ _FORMATS = {
     "application/ld+json": ox.RdfFormat.JSON_LD,
 }
 _WITH_NAMED_GRAPHS = frozenset({ox.RdfFormat.N_QUADS, ox.RdfFormat.TRIG, ox.RdfFormat.JSON_LD})
+_TRIPLE_TERM = re.compile(rb"^\S+ <[^>]*> <<\(", re.MULTILINE)
 _READERS = {
     name: (
         syntax,
@@ -79,7 +81,7 @@ def canonical(data: str | bytes, media_type: str, base: str | None = None) -> by
     except (SyntaxError, ValueError, OSError) as error:
         raise EventError(f"not readable as {syntax.name}: {error}") from None
     assert written is not None
-    if b"(" in written and b"<<(" in written:  # the rarer byte is looked for first: most graphs have none
+    if b"(" in written and _TRIPLE_TERM.search(written):  # the rarer byte is looked for first: most have none
         raise EventError("triple terms (RDF 1.2) are not supported; state the inner triple on its own")
     return written
 
