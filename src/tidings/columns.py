@@ -128,8 +128,10 @@ def _texts(name: str, values: pa.Array, is_term: bool, lexicon: Lexicon) -> list
         return [read(text) for text in values.to_pylist()]
     datatype = _datatype(kind)
     if types.is_timestamp(kind):
-        values = values.cast(pa.timestamp("us", tz="UTC"), safe=False)
-    written = compute.replace_substring(values.cast(pa.string()), " ", "T")
+        in_utc = values.cast(pa.timestamp("us", tz="UTC"), safe=False)
+        written = compute.replace_substring(in_utc.cast(pa.string()), " ", "T")
+    else:
+        written = values.cast(pa.string())
     if datatype in _LIMITED:
         fits = compute.match_substring_regex(written, _LIMITED[datatype])
         if not compute.all(fits).as_py():
