@@ -17,6 +17,7 @@ WELL_KNOWN: dict[str, str] = {
     "skos": "http://www.w3.org/2004/02/skos/core#",
     "rss": "http://purl.org/rss/1.0/",
     "content": "http://purl.org/rss/1.0/modules/content/",
+    "enc": "http://purl.oclc.org/net/rss_2.0/enc#",
     "dc": "http://purl.org/dc/elements/1.1/",
     "dcterms": "http://purl.org/dc/terms/",
     "foaf": "http://xmlns.com/foaf/0.1/",
