@@ -12,6 +12,7 @@ help:
 	@echo "make demo   run sample feeds through a Spark stream and show the notifications"
 	@echo "make test   check style, types and layers, then run all tests"
 	@echo "make bench  reproduce the papers' figures (JSON and PNG)"
+	@echo "make setup  make .venv with all that is needed"
 	@echo "make lint   check style, types and layers only"
 	@echo "make lock   resolve the dependencies anew into requirements.lock"
 	@echo "make clean  remove .venv and all that was built"
@@ -27,7 +28,7 @@ setup: .venv/ready
 # any change compiles all of them anew.
 LOOPS := $(wildcard src/tidings/arrays/*.py src/tidings/patterns/kernels/*.py)
 .venv/warm: .venv/ready $(LOOPS)
-	@find src -name '*.nb[ic]' -delete
+	@find src benchmarks -name '*.nb[ic]' -delete
 	@$(BIN)/python -m tidings.warm
 	@touch $@
 
@@ -55,5 +56,5 @@ lock: .venv/ready
 	@$(BIN)/python scripts/lock.py
 
 clean:
-	rm -rf .venv .make build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
