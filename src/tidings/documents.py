@@ -86,14 +86,11 @@ def safe_xml(
     else:
         data = _xml_in_utf8(data, declared[1].decode("ascii", "replace"), charset)
     # The cheapest question that can settle it comes first: this runs before every parse.
-    if name_of is not None or (
-        b"!" in data and (b"<!D" in data or b"<!d" in data)
-    ):  # some parsers take any case
+    # Some parsers take a doctype in any case.
+    if name_of is not None or (b"!" in data and (b"<!D" in data or b"<!d" in data)):
         return _without_doctype(data.decode(), name_of, max_bytes).encode()
     tags = data.count(b"<")
-    if (
-        tags > MAX_DEPTH and tags - data.count(b"</") > MAX_DEPTH
-    ):  # else there are too few tags to nest deeper
+    if tags > MAX_DEPTH and tags - data.count(b"</") > MAX_DEPTH:  # with fewer, nothing can nest deeper
         _check_elements(data.decode())
     return data
 

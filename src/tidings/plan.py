@@ -87,9 +87,8 @@ class Planner:
             if not constants:
                 _check_alone(query)
             literals = {Parameter(str(i)) for i, literal in enumerate(key[1]) if literal}
-            plan = self._plans[key] = make_plan(
-                query, literals
-            )  # it keeps the query, so its id stays its own
+            # A plan keeps its query, so that the query's id stays its own.
+            plan = self._plans[key] = make_plan(query, literals)
         for constant in constants:
             if constant[-1] == ">" and constant[0] == '"' and constant not in self._checked:
                 check_constant(constant)

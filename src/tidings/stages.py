@@ -140,9 +140,8 @@ class _Residuals:
         self.batch, self.layer, self.events = batch, layer, events
         self.taxonomy, self.prefixes, self.errors = taxonomy, prefixes, errors
         self.index = layer.index(taxonomy)
-        self._attributes: dict[
-            int, Mapping[str, Any] | None
-        ] = {}  # None: unreadable, which satisfies nothing
+        # None: unreadable, which satisfies nothing
+        self._attributes: dict[int, Mapping[str, Any] | None] = {}
         self._graphs: dict[int, list[Triple]] = {}
         self._ways: dict[int, Any] = {}
 

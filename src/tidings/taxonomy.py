@@ -224,12 +224,6 @@ class TaxonomyArrays:
     parent_start: Ints
     parent: Ints
 
-    def includes(self, upper: int, lower: int) -> bool:
-        """Whether class `upper` is `lower` or above it."""
-        first, last = self.interval_start[upper], self.interval_start[upper + 1]
-        found = first + np.searchsorted(self.interval_low[first:last], lower, side="right") - 1
-        return bool(found >= first and lower <= self.interval_high[found])
-
 
 def local_name(iri: str) -> str:
     """The part of an IRI after its last `#`, `/` or `:`, as a reader would write it."""

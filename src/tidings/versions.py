@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from tidings.engine import Engine, check_id, end_of_validity
 from tidings.errors import IndexFileError
+from tidings.log import sync
 from tidings.plan import Planner
 
 
@@ -155,14 +156,14 @@ def _publish(root: Path, engine: Engine) -> Version:
     shutil.rmtree(aside, ignore_errors=True)
     engine.save(aside)
     for path in [*aside.rglob("*"), aside]:
-        _flush(path)
+        sync(path)
     aside.rename(root / f"v{number}")
     (root / f"v{number}.tail").write_bytes(b"")
     pointer = root / "CURRENT.writing"
     pointer.write_text(str(number))
-    _flush(pointer)
+    sync(pointer)
     pointer.replace(root / "CURRENT")
-    _flush(root)
+    sync(root)
     return Version(number, 0)
 
 
@@ -195,14 +196,6 @@ def _complete(tail: Path) -> int:
                 return start + at + 1
             end = start
     return 0
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Terms <-> dense integers.
 
 A vocabulary grows while subscriptions are added, one number for each distinct N-Triples text, and never by
-events: a term of an event that no subscription knows is -1 here. Frozen, it is three arrays that live in a
-file: the texts end to end, where each starts, and an open-addressed table of their hashes.
+events: a term that no subscription knows gets a number above all of these, for its batch only. Frozen, it is three
+arrays that live in a file: the texts end to end, where each starts, and an open-addressed table of their hashes.
 """
 
 from __future__ import annotations

@@ -66,10 +66,8 @@ class _Ndjson:
             json.dumps({**row, "bindings": dict(row["bindings"] or ())}, ensure_ascii=False)
             for row in notifications.to_pylist()
         ]
-        if lines:
-            click.echo(
-                "\n".join(lines), file=self._file
-            )  # standard output is looked up now: it may be redirected
+        if lines:  # standard output is looked up only now: it may have been redirected
+            click.echo("\n".join(lines), file=self._file)
 
 
 @contextmanager

@@ -23,15 +23,8 @@ TEMPLATE = (
     " AND ?score >= $least"
 )
 _ADVISORY = "http://example.org/advisory#"
-_REAL = (
-    "libparchment",
-    "lantern",
-    "quillmq",
-    "harbor",
-    "otterssl",
-    "fernhill",
-    "nimbus",
-)  # in the sample feed
+# In the sample feed.
+_REAL = ("libparchment", "lantern", "quillmq", "harbor", "otterssl", "fernhill", "nimbus")
 
 
 def folder() -> Path:

@@ -153,9 +153,8 @@ def _sort_numbers(
     if len(order) > 1:
         a, b = approximation[order[:-1]], approximation[order[1:]]
         other = (mantissa[order[1:]] != mantissa[order[:-1]]) | (exponent[order[1:]] != exponent[order[:-1]])
-        with np.errstate(
-            over="ignore"
-        ):  # between the least and the greatest there is more than a float holds
+        # Between the least and the greatest there is more than a float holds.
+        with np.errstate(over="ignore"):
             near[1:] = (b - a <= np.abs(b) * 4e-14) & other
     exact: dict[int, Fraction] = {}
     at = 0

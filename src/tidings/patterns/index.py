@@ -1,8 +1,8 @@
 """The index of patterns: immutable arrays, matched against batches of graphs.
 
 A row is filed under its rarest clause alone: the edge, value, range, text or class that the fewest rows share.
-An event leads to the rows filed under what it holds, and those are verified in full (kernels/). The papers
-count over all clauses instead; that is a baseline in the benchmarks.
+An event leads to the rows filed under what it holds, and those are verified in full (kernels/). G-ToPSS 4 counts
+over all clauses instead; that is a baseline in the benchmarks.
 """
 
 from __future__ import annotations
@@ -72,10 +72,8 @@ class PatternIndex:
     """Build, match, save, load."""
 
     def __init__(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
-        for array in arrays.values():
-            array.flags.writeable = (
-                False  # one type of array for the compiled loops, mapped from a file or not
-            )
+        for array in arrays.values():  # one type for the compiled loops, mapped from a file or not
+            array.flags.writeable = False
         self.arrays, self.facts = arrays, facts
         self.constants = RankedConstants(arrays, facts)
         self.texts = TextTests([tuple(test) for test in facts["tests"]])
@@ -163,12 +161,8 @@ class PatternIndex:
             if event < last:  # out of room: the event it stopped in is matched again
                 space.seen.fill(-1)
                 room *= 4
-        columns = [
-            np.concatenate(column) if pieces else np.zeros(0, np.int32)
-            for column in zip(*pieces, strict=True)
-        ]
-        if not pieces:
-            columns = [np.zeros(0, np.int32)] * 5
+        columns = [np.concatenate(column) for column in zip(*pieces, strict=True)]
+        columns = columns or [np.zeros(0, np.int32)] * 5
         first = np.concatenate([[0], np.cumsum(columns[3])])
         return Matches(columns[0], columns[1], columns[2] == EXHAUSTED, first, columns[4])
 

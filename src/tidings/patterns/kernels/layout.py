@@ -63,8 +63,8 @@ class Access(NamedTuple):
         table      open-addressed (key, where): the start of the only row if >= 0, else ~i for those of
                    postings[first[i]:first[i + 1]]; a free place has key 0
 
-    `used` tells which kinds of key exist at all (`by_test` if any by a test), `points` in which spaces. range_of[p] is the group of ranges of
-    values of property p, range_of[p + half] that of texts; -1 for none.
+    `used` tells which kinds of key exist at all (`by_test` if any by a test), `points` in which spaces. range_of[p] is
+    the group of ranges of values of property p, range_of[p + half] that of texts; -1 for none.
     """
 
     by_test: bool
