@@ -10,8 +10,9 @@ import sys
 
 from tidings.engine import Engine
 from tidings.event import Event
+from tidings.terms import RDF
 
-_EVENT = """<urn:a> <urn:p> "1" . <urn:a> <urn:q> "x" . <urn:a> <urn:r> "x"@en ."""
+_EVENT = f"""<urn:a> <urn:p> "1" ; <urn:q> "x" ; <urn:r> "x"@en ; <{RDF}_1> <urn:b> ."""
 
 
 def warm() -> None:

@@ -156,6 +156,7 @@ def _with_terms(batch: GraphBatch, iris: list[str], rows: np.ndarray, first: np.
     frozen = freeze_texts(f"<{iri}>" for iri in iris)
     start = frozen["start"] + len(batch.blob)
     blob = np.concatenate([batch.blob, frozen["blob"]])
+    blob.flags.writeable = False  # like bytes that were read, or the loops would be compiled once more
     hashes = np.array([hash_span(blob, a, b) for a, b in pairwise(start)], dtype=np.uint64)
     return GraphBatch(
         batch.first_row,
