@@ -59,11 +59,11 @@ class Doctype:
                 size, nesting = size + inner_size, max(nesting, inner_nesting + 1)
             if max(nesting, len(within)) > MAX_NESTING:
                 raise EventError(
-                    f"the entity {name[:40]!r} is one of more than {MAX_NESTING} within each other"
+                    f"the entity {name[:40]!r} is one of more than {MAX_NESTING} within each other; write it out"
                 )
             if size > MAX_ENTITY:
                 raise EventError(
-                    f"the entity {name[:40]!r} would grow to {size:,} characters, over {MAX_ENTITY:,}"
+                    f"the entity {name[:40]!r} would grow to {size:,} characters, over {MAX_ENTITY:,}; shorten it"
                 )
             self._measures[name] = size, nesting
         return self._measures[name]
@@ -109,7 +109,7 @@ def _read_subset(text: str, position: int, doctype: Doctype) -> int:
             mark = "?>" if text[position + 1] == "?" else "-->"
             end = text.find(mark, position + len(mark) + 1)
             if end < 0:
-                raise EventError("the DOCTYPE holds a comment or an instruction without an end")
+                raise EventError("the DOCTYPE holds a comment or an instruction without an end; take it out")
             position = end + len(mark)
         elif (entity := _ENTITY.match(text, position)) is not None:
             doctype.entities.setdefault(entity[1], _with_characters(entity[2][1:-1]))
@@ -121,7 +121,7 @@ def _read_subset(text: str, position: int, doctype: Doctype) -> int:
                 "the DOCTYPE declares an external or parameter entity; only plain internal entities are accepted"
             )
         else:
-            raise EventError(f"the DOCTYPE cannot be read at {text[position : position + 20]!r}")
+            raise EventError(f"the DOCTYPE cannot be read at {text[position : position + 20]!r}; take it out")
 
 
 def _with_characters(value: str) -> str:
@@ -130,7 +130,7 @@ def _with_characters(value: str) -> str:
     def character(found: re.Match[str]) -> str:
         code = int(found[1], 16) if found[1] else int(found[2])
         if code > 0x10FFFF or code == 0 or 0xD800 <= code <= 0xDFFF:
-            raise EventError(f"{found[0]!r} in the DOCTYPE is not a character")
+            raise EventError(f"{found[0]!r} in the DOCTYPE is not a character; take it out")
         return chr(code)
 
     return _CHARACTER.sub(character, value)

@@ -208,7 +208,9 @@ def _without_doctype(text: str, name_of: Callable[[str], str | None] | None, max
             return found[0]
         room -= len(value)
         if room < 0:
-            raise EventError(f"the document's entities expand to more than {max_bytes:,} characters")
+            raise EventError(
+                f"the document's entities expand to more than {max_bytes:,} characters; write less with them"
+            )
         return value
 
     position = end
@@ -253,7 +255,7 @@ def _outside_markup(text: str, position: int) -> Iterator[tuple[int, int]]:
         if tag.lastindex == 3:
             depth += 1
             if depth > MAX_DEPTH:
-                raise EventError(f"the document's elements nest deeper than {MAX_DEPTH} levels")
+                raise EventError(f"the document's elements nest deeper than {MAX_DEPTH} levels; flatten them")
         elif tag.lastindex == 1:
             depth -= 1
         elif tag.lastindex == 2:
@@ -281,7 +283,9 @@ def _check_brackets(data: bytes) -> None:
     outside_strings = b"".join(data.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
     brackets = outside_strings.translate(_BRACKETS, _NOT_BRACKETS)
     if max(accumulate(2 * byte - 1 for byte in brackets), default=0) > MAX_DEPTH:
-        raise EventError(f"the document's objects and lists nest deeper than {MAX_DEPTH} levels")
+        raise EventError(
+            f"the document's objects and lists nest deeper than {MAX_DEPTH} levels; flatten them"
+        )
 
 
 _BRACKETS = bytes.maketrans(b"{[}]", b"\1\1\0\0")
@@ -295,6 +299,8 @@ def _check_triple_terms(data: bytes) -> None:
         if token[0] == b"<<":
             depth += 1
             if depth > MAX_DEPTH:
-                raise EventError(f"the document's triple terms nest deeper than {MAX_DEPTH} levels")
+                raise EventError(
+                    f"the document's triple terms nest deeper than {MAX_DEPTH} levels; flatten them"
+                )
         elif token[0] == b">>":
             depth -= 1

@@ -95,7 +95,9 @@ class Engine:
         for layer in (self._tail, self._base):
             if (number := layer.find(id)) >= 0:
                 return layer.text(number)
-        raise SubscriptionError(f"there is no subscription {id!r}")
+        raise SubscriptionError(
+            f"there is no subscription {id!r}; add it with subscribe, or look at its spelling"
+        )
 
     def publish(self, event: Event, *, all_bindings: bool = False) -> list[Notification]:
         """The notifications of one event, each with its first bindings or one for every binding."""

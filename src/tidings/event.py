@@ -74,7 +74,9 @@ class Event:
     def from_cloudevent(cls, obj: Mapping[str, Any]) -> Event:
         """An event from the JSON form of CloudEvents: a dict with source, type, data or data_base64, …"""
         if not isinstance(obj, Mapping):
-            raise EventError(f"a CloudEvent is a JSON object, not {type(obj).__name__}")
+            raise EventError(
+                f"a CloudEvent is a JSON object, not {type(obj).__name__}; give one for each event"
+            )
         envelope = {name: obj.get(name) for name in ("id", "source", "type", "time", "datacontenttype")}
         for name, value in envelope.items():
             if value is not None and not isinstance(value, str):
@@ -85,7 +87,9 @@ class Event:
             try:
                 raw = base64.b64decode(encoded, validate=True)
             except (ValueError, TypeError):
-                raise EventError("the CloudEvent's 'data_base64' is not valid base64") from None
+                raise EventError(
+                    "the CloudEvent's 'data_base64' is not valid base64; plain text goes into 'data'"
+                ) from None
         elif isinstance(data, str):
             raw = data.encode(errors="surrogatepass")
         else:
@@ -145,7 +149,9 @@ def _json(value: object, **options: Any) -> str:
     try:
         return json.dumps(value, default=_plain, **options)
     except (TypeError, ValueError, RecursionError) as error:
-        raise EventError(f"the event's content cannot be written as JSON: {error}") from None
+        raise EventError(
+            f"the event's content cannot be written as JSON: {error}; give plain values"
+        ) from None
 
 
 def _plain(value: object) -> object:

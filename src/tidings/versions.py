@@ -147,7 +147,9 @@ def _changes(path: Path, start: int, version: Version) -> list[Change]:
             raise ValueError("there is no end of a change")
         return [Change(**json.loads(line)) for line in data.splitlines()]
     except (OSError, ValueError, TypeError) as error:
-        raise IndexFileError(f"{path} cannot be read as far as {version} ({error})") from None
+        raise IndexFileError(
+            f"{path} cannot be read as far as {version} ({error}); build the index anew"
+        ) from None
 
 
 def _publish(root: Path, engine: Engine) -> Version:
@@ -174,7 +176,9 @@ def _bases(root: Path) -> list[int]:
 def _folder(root: Path, version: Version) -> Path:
     folder = root / f"v{version.base}"
     if not folder.is_dir():
-        raise IndexFileError(f"{root} holds no version {version}: its base was dropped")
+        raise IndexFileError(
+            f"{root} holds no version {version}: its base was dropped; ask for the current one"
+        )
     return folder
 
 

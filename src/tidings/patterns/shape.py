@@ -119,7 +119,9 @@ def compile_pattern(pattern: Pattern, literals: Collection[Parameter] = ()) -> S
     """The shape of `pattern`. A literal that stands as an object is matched by value: it becomes a variable
     without a name and a test `= literal`; so does a parameter that is one of `literals`."""
     if len(pattern.edges) > MAX_EDGES:
-        raise SubscriptionError(f"a pattern may have {MAX_EDGES} triples, this one has {len(pattern.edges)}")
+        raise SubscriptionError(
+            f"the pattern has {len(pattern.edges):,} triples, over {MAX_EDGES:,}; split the subscription"
+        )
     return _Compiler(pattern, literals).shape
 
 
