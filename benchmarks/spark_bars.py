@@ -103,14 +103,17 @@ def latency(session: SparkSession, workload: Workload, root: Path, segments: int
     documents = texts.documents(workload, "nt")
     done: queue.Queue[int] = queue.Queue()
     _fill(root / "log", segments)
-    with EventLog(root / "log", segment_bytes=1 if segments > 1 else 64 << 20) as log, spark.run(
-        session,
-        root / "log",
-        root.parent / "index",
-        root / "out",
-        root / "checkpoint",
-        on_batch=lambda batch: done.put(batch.events),
-    ) as stream:
+    with (
+        EventLog(root / "log", segment_bytes=1 if segments > 1 else 64 << 20) as log,
+        spark.run(
+            session,
+            root / "log",
+            root.parent / "index",
+            root / "out",
+            root / "checkpoint",
+            on_batch=lambda batch: done.put(batch.events),
+        ) as stream,
+    ):
         stream.drain()
         times = []
         for turn in range(_WARM + _MEASURED):
