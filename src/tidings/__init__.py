@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidings.engine import Engine
-    from tidings.errors import EventError, SubscriptionError, TaxonomyError, TidingsError
+    from tidings.errors import EventError, IndexFileError, SubscriptionError, TaxonomyError, TidingsError
     from tidings.event import Event
     from tidings.explanation import Explanation
     from tidings.notification import Notification
@@ -23,6 +23,7 @@ _HOMES = {
     "Event": "event",
     "EventError": "errors",
     "Explanation": "explanation",
+    "IndexFileError": "errors",
     "Notification": "notification",
     "SubscriptionError": "errors",
     "Taxonomy": "taxonomy",

@@ -40,7 +40,7 @@ def publish(
     prefixes: Mapping[str, str],
     all_bindings: bool,
 ) -> pa.Table:
-    """The notifications of `events`, in their order."""
+    """The notifications of `events`, in no particular order; those of events that cannot be read come last."""
     _check_columns(events)
     errors: dict[int, str] = {}
     documents = read_documents(events, errors)
