@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -20,9 +20,11 @@ from tidings.arrays import folders
 from tidings.language.parameters import substitute
 from tidings.language.printer import term_text, to_text
 from tidings.language.query import Parameter, Query
+from tidings.patterns.damage import are_texts, refuse_unless
 from tidings.patterns.index import PatternIndex
+from tidings.patterns.kernels import bounds
 from tidings.patterns.table import PatternTable
-from tidings.plan import Plan
+from tidings.plan import MAX_ALTERNATIVES, Plan
 from tidings.taxonomy import Taxonomy
 from tidings.terms import from_ntriples
 from tidings.vocabulary import StoredTexts, join_texts
@@ -199,13 +201,27 @@ class Layer:
     @classmethod
     def load(cls, folder: Path) -> Layer:
         layer = cls()
-        arrays, _ = folders.load(folder / "subscriptions")
+        arrays, facts = folders.load(folder / "subscriptions")
         layer._index, layer._table, layer._numbers = PatternIndex.load(folder / "patterns"), None, None
         layer.ids = StoredTexts(arrays["id_blob"], arrays["id_start"])
         layer._texts = StoredTexts(arrays["text_blob"], arrays["text_start"])
         layer.valid_until = arrays["valid_until"]
         layer.live = bytearray(b"\x01" * len(layer.ids))
+        refuse_unless(folder, layer._checks(facts["count"]))
         return layer
+
+    def _checks(self, count: int) -> Iterator[tuple[str, bool]]:
+        """Names of arrays from a folder, and whether their values can be right (see patterns/damage.py)."""
+        for name, texts in (("id_start", self.ids), ("text_start", self._texts)):
+            assert isinstance(texts, StoredTexts)
+            yield name, len(texts) == count and bounds.ascends(texts.start, len(texts.blob))
+            if (
+                name == "id_start"
+            ):  # texts are many and long; one that cannot be read is told when it is asked for
+                yield "id_blob", are_texts(texts.blob, texts.start)
+        yield "valid_until", len(self.valid_until) == count
+        yield "row_owner", bounds.within(self.settled.arrays["row_owner"], 0, count)
+        yield "row_way", bounds.within(self.settled.arrays["row_way"], 0, MAX_ALTERNATIVES)
 
 
 class Template:

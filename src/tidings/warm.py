@@ -7,6 +7,7 @@ start, because two that compile at once can spoil each other's files.
 from __future__ import annotations
 
 import sys
+from tempfile import TemporaryDirectory
 
 from tidings.engine import Engine
 from tidings.event import Event
@@ -29,6 +30,9 @@ def warm() -> None:
         engine.subscribe(str(number), text)
     engine.publish(Event.from_rdf(_EVENT, "turtle"), all_bindings=True)
     engine.publish(Event.from_rdf(_EVENT, "turtle"))
+    with TemporaryDirectory() as folder:
+        engine.save(folder)
+        Engine.load(folder)
 
 
 if __name__ == "__main__":

@@ -33,8 +33,13 @@ def access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np.
     size = filing.file_rows(programs, rows, atoms, chosen, nothing, rows.start[:0].copy())
     keys, posted = np.empty(size, dtype=np.uint64), np.empty(size, dtype=rows.start.dtype)
     filing.file_rows(programs, rows, atoms, chosen, keys, posted)
-    order = np.argsort(keys)
+    order = np.argsort(keys, kind="stable")
     keys, postings = keys[order], posted[order]
+    # IN (1, 1.0) files a row twice under one key: once is enough, and no list may be longer than there are rows.
+    new = np.ones(size, dtype=np.bool_)
+    new[1:] = (keys[1:] != keys[:-1]) | (postings[1:] != postings[:-1])
+    keys, postings = keys[new], postings[new]
+    size = len(keys)
     first = np.append(np.flatnonzero(np.diff(keys, prepend=np.uint64(0))), size).astype(np.int32)
     distinct = keys[first[:-1]]
     table = np.zeros((1 << max(3, (len(distinct) * 4 // 3).bit_length()), 2), dtype=np.uint64)

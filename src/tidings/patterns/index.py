@@ -18,6 +18,7 @@ from tidings.arrays import folders
 from tidings.patterns.access import access_arrays
 from tidings.patterns.classes import class_arrays, class_labels
 from tidings.patterns.constants import RankedConstants
+from tidings.patterns.damage import refuse_damage
 from tidings.patterns.graphs import GraphBatch
 from tidings.patterns.kernels import filing, ranking
 from tidings.patterns.kernels.layout import (
@@ -247,7 +248,9 @@ class PatternIndex:
     @classmethod
     def load(cls, folder: Path) -> PatternIndex:
         arrays, facts = folders.load(folder)
-        return cls(arrays, facts)
+        index = cls(arrays, facts)
+        refuse_damage(folder, index.index, arrays, facts)
+        return index
 
 
 def _room(answers: int) -> Found:
