@@ -13,7 +13,7 @@ from tidings.arrays.compiled import compiled, inlined
 from tidings.patterns.kernels.layout import CLASS, ISA, POINT, REJECT, REPEATED, SP, TAGGED, TEST
 
 MAX_WIDTH = 1 << 15  # slots are numbered in 16 bits
-_ROWS = 2048  # their slots stay in the cache
+_ROWS = 256  # their slots stay in the cache
 
 
 @compiled
@@ -127,15 +127,17 @@ def rows_fit(rows, widths, term_counts, terms, atoms, is_start):  # type: ignore
             is_start[at >> 3] |= np.uint8(1 << (at & 7))
             at += widths[shape]
             count += 1
-        outside = np.int64(0)  # negative as soon as a number is, or how far it lies below its bound
+        outside = np.int64(
+            0
+        )  # negative as soon as a number is not below its bound; one below zero is a large one
         while begin < at:
             shape = slots[begin + 1]
             begin += 2
             behind_terms, behind = begin + term_counts[shape], begin + widths[shape]
             for i in range(begin, behind_terms):
-                outside |= slots[i] | (terms - 1 - slots[i])
+                outside |= terms - 1 - np.uint32(slots[i])
             for i in range(behind_terms, behind):
-                outside |= slots[i] | (atoms - 1 - slots[i])
+                outside |= atoms - 1 - np.uint32(slots[i])
             begin = behind
         if outside < 0:
             return False
