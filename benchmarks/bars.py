@@ -142,7 +142,7 @@ def _starred(parameters: Parameters) -> Workload:
 
 
 def _rate(what: str, bar: int, count: int, run: Callable[[], object]) -> Bar:
-    rate = count / best(run, runs=3 if count / bar > 5 else 5)
+    rate = count / best(run)
     return Bar(what, f"at least {bar:,} a second", f"{rate:,.0f} a second", rate >= bar)
 
 
