@@ -34,7 +34,25 @@ class Attribute:
 
 Constant = Iri | Literal | Parameter
 Node = Variable | Constant
-Operand = Variable | Attribute
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """`left op right` with op one of + - * /, over numbers; it has no value where a side has none."""
+
+    op: str
+    left: Operand | Constant
+    right: Operand | Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """An operand whose texts are compared without regard to case (`IGNORE CASE`), the other side's folded alike."""
+
+    operand: Variable | Attribute
+
+
+Operand = Variable | Attribute | Arithmetic | Folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +91,11 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class TextTest:
-    """`operand op pattern` with op one of LIKE, CONTAINS, MATCHES.
+    """`operand op pattern` with op one of LIKE, CONTAINS, STARTS, ENDS, MATCHES, CIDR.
 
     LIKE looks at the whole text: % stands for any run of characters, _ for one, a backslash before %, _ or itself
-    takes away that meaning. CONTAINS looks for the pattern as it is; MATCHES finds an RE2 expression anywhere.
+    takes away that meaning. CONTAINS, STARTS (WITH) and ENDS (WITH) look for the pattern as it is; MATCHES finds an
+    RE2 expression anywhere. CIDR holds for an address in the network that the pattern writes, such as 10.0.0.0/8.
     """
 
     operand: Operand
@@ -101,6 +120,25 @@ class Exists:
 
 
 @dataclass(frozen=True, slots=True)
+class Missing:
+    """`MISSING attribute`: the event does not have it at all, not even as null or as an empty list."""
+
+    attribute: Attribute
+
+
+@dataclass(frozen=True, slots=True)
+class AnyElement:
+    """`ANY name IN attribute SATISFIES (condition)`: one element fulfils the whole condition.
+
+    Inside, `name` is the element and `name.x` what is in it; other names are the event's own.
+    """
+
+    name: str
+    attribute: Attribute
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
 class And:
     parts: tuple[Condition, ...]
 
@@ -115,17 +153,26 @@ class Not:
     part: Condition
 
 
-Leaf = TriplePattern | Comparison | Between | OneOf | TextTest | IsA | Exists
+Leaf = TriplePattern | Comparison | Between | OneOf | TextTest | IsA | Exists | Missing | AnyElement
 Condition = Leaf | And | Or | Not
 
 
 @dataclass(frozen=True, slots=True)
+class Via:
+    """`VIA network AT 'node'`: only events that reach the node along a path whose every part lets them pass."""
+
+    network: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
-    """`SELECT select FROM stream WHERE where`; select is None for `*`, stream is None for every event."""
+    """`SELECT select FROM stream WHERE where VIA via`; select is None for `*`, stream is None for every event."""
 
     where: Condition
     select: tuple[Variable, ...] | None = None
     stream: str | None = None
+    via: Via | None = None
 
 
 def leaves(condition: Condition) -> Iterator[Leaf]:
