@@ -11,8 +11,6 @@ operators at once.
 
 from __future__ import annotations
 
-import sys
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
@@ -21,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from tidings import values
+from tidings.arrays.literals import read_constants
 from tidings.patterns.kernels.layout import (
-    LONG_EXPONENT,
     RESOURCE,
     TAGGED,
     TERM,
@@ -31,9 +29,9 @@ from tidings.patterns.kernels.layout import (
     Atoms,
     Constants,
 )
-from tidings.patterns.kernels.ranking import read_constants
 from tidings.patterns.table import OPS
-from tidings.terms import Literal, escape, from_ntriples, unescape
+from tidings.ranks import rank_of, sort_numbers
+from tidings.terms import escape, from_ntriples, unescape
 from tidings.vocabulary import Vocabulary, freeze_texts, thaw_texts
 
 _NONE, _NUMBER, _INSTANT, _TRUTH, _TEXT, _RESOURCE, _TERM = range(7)
@@ -67,7 +65,7 @@ class RankedConstants:
         read_constants(frozen["blob"], frozen["start"], kind, mantissa, exponent, approximation)
         rank = np.full(n, -1, dtype=np.int64)
 
-        numbers, long = _sort_numbers(
+        numbers, long = sort_numbers(
             texts, np.flatnonzero(kind == _NUMBER), mantissa, exponent, approximation, rank
         )
         instants, place = np.unique(mantissa[kind == _INSTANT], return_inverse=True)
@@ -122,85 +120,12 @@ class RankedConstants:
         value, words = -1, -1
         for kind, key in values.views(from_ntriples(text)):
             if kind == values.NUMBER:
-                value = _rank(self._numbers, key)
+                value = rank_of(self._numbers, key)
             elif kind == values.INSTANT:
-                value = 2 * len(self.kernel.mantissa) + 1 + _rank(self.kernel.instants.tolist(), key)
+                value = 2 * len(self.kernel.mantissa) + 1 + rank_of(self.kernel.instants.tolist(), key)
             elif kind == values.TEXT and self.kernel.texts_ordered:
-                words = _rank(self._texts, key.encode(errors="surrogatepass"))
+                words = rank_of(self._texts, key.encode(errors="surrogatepass"))
         return value, words
-
-
-def _rank(ordered: list[Any], key: Any) -> int:
-    at = bisect_left(ordered, key)
-    return 2 * at + (1 if at < len(ordered) and ordered[at] == key else 0)
-
-
-def _sort_numbers(
-    texts: list[str],
-    places: np.ndarray,
-    mantissa: np.ndarray,
-    exponent: np.ndarray,
-    approximation: np.ndarray,
-    rank: np.ndarray,
-) -> tuple[np.ndarray, dict[str, str]]:
-    """Distinct numbers in exact order, as places of constants; ranks are written. Long ones are told apart by
-    an exponent no read number has."""
-    for i in places[exponent[places] == LONG_EXPONENT]:
-        mantissa[i] = i
-        approximation[i] = _nearest(_fraction(texts[i]))
-    order = places[np.lexsort((mantissa[places], exponent[places], approximation[places]))]
-    near = np.zeros(len(order), dtype=np.bool_)
-    if len(order) > 1:
-        a, b = approximation[order[:-1]], approximation[order[1:]]
-        other = (mantissa[order[1:]] != mantissa[order[:-1]]) | (exponent[order[1:]] != exponent[order[:-1]])
-        # Between the least and the greatest there is more than a float holds.
-        with np.errstate(over="ignore"):
-            near[1:] = (b - a <= np.abs(b) * 4e-14) & other
-    exact: dict[int, Fraction] = {}
-    at = 0
-    for start in np.flatnonzero(near):  # runs that only exact arithmetic can order
-        if start < at:
-            continue
-        low, at = int(start) - 1, int(start) + 1
-        while at < len(order) and (near[at] or _same(order[at], order[at - 1], mantissa, exponent)):
-            at += 1
-        while low > 0 and _same(order[low], order[low - 1], mantissa, exponent):
-            low -= 1
-        run = order[low:at].tolist()
-        exact.update((i, _fraction(texts[i])) for i in run)
-        order[low:at] = sorted(run, key=exact.__getitem__)
-    new = np.ones(len(order), dtype=np.bool_)
-    new[1:] = (mantissa[order[1:]] != mantissa[order[:-1]]) | (exponent[order[1:]] != exponent[order[:-1]])
-    if exact:
-        for at in np.flatnonzero(np.isin(order, list(exact)))[1:]:
-            new[at] = exact[order[at]] != exact.get(order[at - 1])
-    rank[order] = 2 * np.cumsum(new) - 1
-    distinct = order[new]
-    long = {
-        str(at): str(_fraction(texts[distinct[at]]))
-        for at in np.flatnonzero(exponent[distinct] == LONG_EXPONENT)
-    }
-    return distinct, long
-
-
-def _nearest(number: Fraction) -> float:
-    """The nearest float that is a number: what lies beyond them all is told apart by exact arithmetic."""
-    try:
-        return float(number)
-    except OverflowError:
-        return sys.float_info.max if number > 0 else -sys.float_info.max
-
-
-def _same(i: int, j: int, mantissa: np.ndarray, exponent: np.ndarray) -> bool:
-    return bool(mantissa[i] == mantissa[j] and exponent[i] == exponent[j])
-
-
-def _fraction(text: str) -> Fraction:
-    literal = from_ntriples(text)
-    assert isinstance(literal, Literal)
-    number = values.number(literal.text)
-    assert number is not None
-    return number
 
 
 def _intervals(

@@ -45,7 +45,7 @@ from tidings.patterns.kernels.layout import (
 )
 from tidings.patterns.kernels.matching import match_graphs
 from tidings.patterns.table import OPS, PatternTable
-from tidings.patterns.texts import TextTests
+from tidings.text_sets import TextTests
 from tidings.taxonomy import Taxonomy
 from tidings.terms import RDF, from_ntriples
 

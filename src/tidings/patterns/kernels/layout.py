@@ -22,7 +22,6 @@ ACCEPT, REJECT = -1, -2  # where the code of a step's tests ends
 # the classes a term belongs to, the language or datatype of a literal.
 VALUE, WORDS, RESOURCE, TERM, TEST, CLASS, TAGGED = range(7)
 MATCHED, EXHAUSTED = range(2)
-LONG_EXPONENT = 1 << 20  # marks a constant that needs exact arithmetic
 BLOCK = 6  # ranges are skipped in blocks of 2**BLOCK
 HEADER = 2  # before a row's slots stand its number and its shape, so that one line of memory says all of it
 

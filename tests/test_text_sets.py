@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tidings.patterns.texts import TextTests
+from tidings.text_sets import TextTests
 from tidings.text_tests import text_holds
 
 _text = st.text(st.sampled_from("abc%_\\.*[(é😀\n\0 "), max_size=10)
