@@ -1,9 +1,10 @@
-"""LIKE, CONTAINS and MATCHES: three ways to look at a text, all in linear time (RE2, never backtracking)."""
+"""Ways to look at a text, all in linear time (RE2, never backtracking): LIKE, CONTAINS, STARTS, ENDS, MATCHES, CIDR."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
 import re2
@@ -12,11 +13,15 @@ _LIKE = re.compile(r"\\[%_\\]|.", re.DOTALL)  # a backslash before anything else
 
 
 def regular_expression(op: str, pattern: str) -> str:
-    """The RE2 expression that finds what `op pattern` means, anywhere in a text."""
+    """The RE2 expression that finds what `op pattern` means, anywhere in a text; CIDR has none."""
     if op == "MATCHES":
         return pattern
     if op == "CONTAINS":
         return re2.escape(pattern)
+    if op == "STARTS":
+        return rf"\A{re2.escape(pattern)}"
+    if op == "ENDS":
+        return rf"{re2.escape(pattern)}\z"
     wild = {"%": ".*", "_": "."}
     pieces = [wild.get(piece) or re2.escape(piece[-1]) for piece in _LIKE.findall(pattern)]
     return rf"(?s)\A{''.join(pieces)}\z"
@@ -27,9 +32,39 @@ def _compiled(op: str, pattern: str) -> Any:
     return re2.compile(regular_expression(op, pattern))
 
 
-def text_holds(text: str, op: str, pattern: str) -> bool:
-    """Whether `text op pattern` holds."""
+@lru_cache(maxsize=4096)
+def network(pattern: str) -> IPv4Network | IPv6Network:
+    """The network that a CIDR pattern writes, such as 10.0.0.0/8; bits behind the prefix do not matter.
+
+    Raises ValueError for a text that is none.
+    """
+    return ip_network(pattern, strict=False)
+
+
+def in_network(text: str, pattern: str) -> bool:
+    """Whether `text` is an address in the network. ::ffff:10.0.0.1 is also the IPv4 address that it wraps."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    wrapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return address in network(pattern) or (wrapped is not None and wrapped in network(pattern))
+
+
+def text_holds(text: str, op: str, pattern: str, fold: bool = False) -> bool:
+    """Whether `text op pattern` holds; `fold` disregards case."""
+    if op == "CIDR":
+        return in_network(text, pattern)
+    if fold:
+        # An expression may hold classes such as \S, which folding would turn around; RE2 has a flag of its own.
+        text, pattern = (
+            (text, f"(?i:{pattern})") if op == "MATCHES" else (text.casefold(), pattern.casefold())
+        )
     if op == "CONTAINS":
         return pattern in text
+    if op == "STARTS":
+        return text.startswith(pattern)
+    if op == "ENDS":
+        return text.endswith(pattern)
     # An attribute may hold half a character (JSON's "\ud800"), which no expression can ask for.
     return _compiled(op, pattern).search(text.encode(errors="replace").decode()) is not None

@@ -75,19 +75,31 @@ def boolean(text: str) -> bool | None:
     return {"true": True, "1": True, "false": False, "0": False}.get(text)
 
 
-def views(value: object) -> tuple[View, ...]:
-    """Everything `value` can be compared as: an RDF term, or a plain Python value of an attribute."""
+def views(value: object, fold: bool = False) -> tuple[View, ...]:
+    """Everything `value` can be compared as: an RDF term, or a plain Python value of an attribute.
+
+    `fold` disregards the case of its text, and of nothing else.
+    """
+    found = _views(value)
+    return tuple((kind, key.casefold() if _is_text(kind) else key) for kind, key in found) if fold else found
+
+
+def _is_text(kind: str) -> bool:
+    return kind == TEXT or kind.startswith(f"{TEXT}@")
+
+
+def _views(value: object) -> tuple[View, ...]:
     if isinstance(value, Literal):
         return _literal_views(value)
     if isinstance(value, Iri):
         return ((RESOURCE, value.value),)
     if isinstance(value, bool):
         return ((BOOLEAN, value),)
-    if isinstance(value, int):
+    if isinstance(value, int | Fraction):
         return ((NUMBER, Fraction(value)),)
     if isinstance(value, float):
         # As it is written: an attribute of 0.1 is a tenth, as it is in a literal and in a subscription.
-        return ((NUMBER, Fraction(repr(value))),) if value - value == 0 else ()
+        return ((NUMBER, Fraction(repr(float(value)))),) if value - value == 0 else ()
     if isinstance(value, Decimal):
         return ((NUMBER, Fraction(value)),) if value.is_finite() else ()
     if isinstance(value, date):
@@ -120,47 +132,47 @@ def _literal_views(literal: Literal) -> tuple[View, ...]:
     return (typed,) if typed[1] is not None else ()
 
 
-def constant_view(constant: Iri | Literal) -> View | None:
+def constant_view(constant: Iri | Literal, fold: bool = False) -> View | None:
     """The one view a subscription's constant is compared by: as written, never as it might be read."""
     if (
         isinstance(constant, Literal)
         and not constant.language
         and constant.datatype in (None, XSD + "string")
     ):
-        return (TEXT, constant.text)
-    found = views(constant)
+        return (TEXT, constant.text.casefold() if fold else constant.text)
+    found = views(constant, fold)
     return found[0] if found else None
 
 
-def compare(value: object, op: str, constant: Iri | Literal) -> bool:
-    """Whether `value op constant` holds."""
-    return any(_holds(view, op, constant_view(constant)) for view in views(value))
+def compare(value: object, op: str, constant: Iri | Literal, fold: bool = False) -> bool:
+    """Whether `value op constant` holds; `fold`, here and below, disregards the case of texts."""
+    return any(_holds(view, op, constant_view(constant, fold)) for view in views(value, fold))
 
 
-def compare_values(left: object, op: str, right: object) -> bool:
+def compare_values(left: object, op: str, right: object, fold: bool = False) -> bool:
     """Whether `left op right` holds for two values of an event, by the first kind they share."""
-    others = dict(views(right))
-    for kind, key in views(left):
+    others = dict(views(right, fold))
+    for kind, key in views(left, fold):
         if kind in others:
             return _holds((kind, key), op, (kind, others[kind]))
     return False
 
 
-def between(value: object, low: Iri | Literal, high: Iri | Literal) -> bool:
+def between(value: object, low: Iri | Literal, high: Iri | Literal, fold: bool = False) -> bool:
     """Whether one and the same view of `value` lies between both bounds, which are included."""
-    bounds = constant_view(low), constant_view(high)
-    return any(_holds(view, ">=", bounds[0]) and _holds(view, "<=", bounds[1]) for view in views(value))
+    bounds = constant_view(low, fold), constant_view(high, fold)
+    return any(_holds(view, ">=", bounds[0]) and _holds(view, "<=", bounds[1]) for view in views(value, fold))
 
 
-def one_of(value: object, options: Iterable[Iri | Literal]) -> bool:
-    return any(compare(value, "=", option) for option in options)
+def one_of(value: object, options: Iterable[Iri | Literal], fold: bool = False) -> bool:
+    return any(compare(value, "=", option, fold) for option in options)
 
 
-def none_of(value: object, options: Iterable[Iri | Literal]) -> bool:
+def none_of(value: object, options: Iterable[Iri | Literal], fold: bool = False) -> bool:
     """`NOT IN`: comparable with at least one option, equal to none."""
     options = list(options)
     kinds = {view[0] for option in options if (view := constant_view(option))}
-    return any(kind in kinds for kind, _ in views(value)) and not one_of(value, options)
+    return any(kind in kinds for kind, _ in views(value)) and not one_of(value, options, fold)
 
 
 def _holds(view: View, op: str, other: View | None) -> bool:

@@ -10,30 +10,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from tidings import values
+from tidings import conditions, values
 from tidings.language.query import (
     And,
-    Attribute,
-    Between,
-    Comparison,
     Condition,
-    Exists,
     IsA,
     Node,
-    Not,
-    OneOf,
     Or,
     Parameter,
-    TextTest,
     TriplePattern,
     Variable,
     leaves,
 )
 from tidings.taxonomy import Taxonomy
 from tidings.terms import RDF, RDFS, Iri, Literal, Term, Triple
-from tidings.text_tests import text_holds
 
 Binding = Mapping[str, Term]
+_TYPE = Iri(RDF + "type")
 
 
 def expand(triples: Iterable[Triple], taxonomy: Taxonomy) -> set[Triple]:
@@ -93,57 +86,14 @@ def holds(
 ) -> bool:
     """Whether a condition without triples holds under a binding."""
 
-    def value(operand: Variable | Attribute) -> Any:
-        return (
-            binding.get(operand.name) if isinstance(operand, Variable) else _lookup(attributes, operand.path)
-        )
+    def is_a(leaf: IsA) -> bool:
+        term = binding.get(leaf.operand.name)
+        if term is None or isinstance(leaf.cls, Parameter):
+            return False
+        kinds = [o.value for s, p, o in graph if s == term and p == _TYPE and isinstance(o, Iri)]
+        return taxonomy.is_a(term, leaf.op, leaf.cls.value, kinds)
 
-    def each(operand: Variable | Attribute) -> Iterable[Any]:
-        """Several values satisfy a comparison if any does."""
-        found = value(operand)
-        return found if isinstance(found, list | tuple) else (found,)
-
-    def decide(condition: Condition) -> bool:
-        match condition:
-            case And(parts):
-                return all(map(decide, parts))
-            case Or(parts):
-                return any(map(decide, parts))
-            case Not(part):
-                return not decide(part)
-            case Comparison(left, op, Variable() | Attribute() as right):
-                return any(values.compare_values(a, op, b) for a in each(left) for b in each(right))
-            case Comparison(left, op, Iri() | Literal() as right):
-                return any(values.compare(a, op, right) for a in each(left))
-            case Between(operand, Iri() | Literal() as low, Iri() | Literal() as high):
-                return any(values.between(a, low, high) for a in each(operand))
-            case OneOf(operand, options, negated):
-                constants = [option for option in options if not isinstance(option, Parameter)]
-                test = values.none_of if negated else values.one_of
-                return any(test(a, constants) for a in each(operand))
-            case TextTest(operand, op, Literal() as pattern):
-                texts = [text for a in each(operand) if (text := values.text_of(a)) is not None]
-                return any(text_holds(text, op, pattern.text) for text in texts)
-            case IsA(operand, op, Iri() as cls):
-                term = value(operand)
-                types = [
-                    o.value
-                    for s, p, o in graph
-                    if s == term and p == Iri(RDF + "type") and isinstance(o, Iri)
-                ]
-                return term is not None and taxonomy.is_a(term, op, cls.value, types)
-            case Exists(attribute):
-                return value(attribute) is not None
-        raise TypeError(f"{condition!r} is not a condition on values")
-
-    return decide(condition)
-
-
-def _lookup(attributes: Mapping[str, Any], path: str) -> Any:
-    found: Any = attributes
-    for name in path.split("."):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+    return conditions.holds(condition, attributes, binding, is_a)
 
 
 def _has_triples(condition: Condition) -> bool:

@@ -1,0 +1,1 @@
+"""Boolean expressions over the attributes of an event."""
