@@ -1,0 +1,63 @@
+"""Whoever answers a filter answers as the definition does; the definition answers as a database does.
+
+A party is a function from conditions and events to the pairs (condition, event) that match.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import duckdb
+import pytest
+
+from tests.filters import cases
+from tests.filters.sql import to_sql
+from tidings.filters import naive
+from tidings.language.query import Condition
+
+Events = Sequence[Mapping[str, Any]]
+Pairs = set[tuple[int, int]]
+Party = Callable[[Sequence[Condition], Events], Pairs]
+
+
+def definition(conditions: Sequence[Condition], events: Events) -> Pairs:
+    return {
+        (i, j)
+        for i, condition in enumerate(conditions)
+        for j, attributes in enumerate(events)
+        if naive.matches(condition, attributes)
+    }
+
+
+def database(conditions: Sequence[Condition], events: Events) -> Pairs:
+    """By DuckDB, which answers all conditions in one pass over the rows."""
+    connection = duckdb.connect()
+    columns = ", ".join(f"{name} {kind}" for name, (kind, _) in cases.COLUMNS.items())
+    connection.execute(f"CREATE TABLE events (row INTEGER, {columns})")
+    marks = ", ".join("?" * (len(cases.COLUMNS) + 1))
+    rows = [[j, *map(event.get, cases.COLUMNS)] for j, event in enumerate(events)]
+    connection.executemany(f"INSERT INTO events VALUES ({marks})", rows)
+    tests = ", ".join(f"{to_sql(condition)} AS c{i}" for i, condition in enumerate(conditions))
+    found = connection.execute(f"SELECT {tests} FROM events ORDER BY row").fetchall()
+    return {(i, j) for j, answers in enumerate(found) for i, held in enumerate(answers) if held}
+
+
+def assert_agree(party: Party, other: Party, conditions: Sequence[Condition], events: Events) -> None:
+    """Fails with what each side lacks."""
+    one, two = party(conditions, events), other(conditions, events)
+    lacking = [
+        f"only {whose.__name__}: {conditions[i]} on {events[j]}"
+        for whose, pairs in ((party, one - two), (other, two - one))
+        for i, j in sorted(pairs)[:2]
+    ]
+    assert not lacking, "\n".join(lacking)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_definition_agrees_with_a_database(seed: int) -> None:
+    rng = random.Random(seed)
+    conditions = [cases.condition(rng, rng.choice([0, 0, 1, 2, 3]), flat=True) for _ in range(250)]
+    events = [cases.attributes(rng, flat=True) for _ in range(40)]
+    assert_agree(definition, database, conditions, events)
