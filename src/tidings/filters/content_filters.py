@@ -1,0 +1,355 @@
+"""The tests that stand in a list at the leaves of EventBridge's patterns, as conditions on one attribute.
+
+A field meets a list if one of its values meets one of the tests. The kinds of values are told apart strictly, as
+JSON has them: our own comparisons also read a number in the text "5", so tests of numbers say that no text is meant.
+Null is what an attribute has that is there without a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from ipaddress import ip_network
+from typing import Any
+
+from tidings.errors import SubscriptionError
+from tidings.language.query import (
+    And,
+    AnyElement,
+    Attribute,
+    Between,
+    Comparison,
+    Condition,
+    Exists,
+    Folded,
+    Missing,
+    Not,
+    OneOf,
+    Or,
+    TextTest,
+)
+from tidings.terms import XSD, Literal
+from tidings.values import number
+
+Test = Callable[[Attribute], Condition]
+
+OPERATORS = "prefix, suffix, equals-ignore-case, wildcard, anything-but, numeric, exists, cidr"
+_WILD = re.compile(r"\\[*\\]|\*\*|\\|.", re.DOTALL)
+_IN_LIKE = {"*": "%", "\\*": "*", "\\\\": "\\\\", "%": "\\%", "_": "\\_"}
+_BOOLEANS = (Literal("true", XSD + "boolean"), Literal("false", XSD + "boolean"))
+_ZERO, _EMPTY = Literal("0", XSD + "integer"), Literal("")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The tests of one leaf. `needed` holds wherever `exact` does and suits an index, if there is such a one.
+
+    A field that may be absent has `exact` hold then too; `met` says that a value meets a test, if one can.
+    """
+
+    exact: Test
+    met: Test | None
+    needed: Test | None
+    place: str
+
+    @property
+    def may_be_absent(self) -> bool:
+        return self.exact is not self.met
+
+
+class Object(dict[str, Any]):
+    """An object as it stands in a JSON text, where a key may be there twice."""
+
+    def __init__(self, pairs: Iterable[tuple[str, Any]]) -> None:
+        listed = list(pairs)
+        super().__init__(listed)
+        counts = Counter(key for key, _ in listed)
+        self.repeated = next((key for key, count in counts.items() if count > 1), None)
+
+
+def read_tests(tests: list[Any], place: str) -> Field:
+    """The field whose tests stand in this list; `place` is where, as a JSON path."""
+    if not tests:
+        raise refusal(place, "an empty list matches nothing; write a value or a test into it")
+    texts: list[Literal] = []
+    numbers: list[Literal] = []
+    booleans: list[Literal] = []
+    exact: list[Test] = []
+    needed: list[Test | None] = []
+    absent = False
+    for position, test in enumerate(tests):
+        at = f"{place}[{position}]"
+        if isinstance(test, str):
+            texts.append(_text(test, at))
+        elif isinstance(test, bool):
+            booleans.append(_BOOLEANS[not test])
+        elif isinstance(test, int | float | Decimal):
+            numbers.append(_number(test, at))
+        elif test is None:
+            exact.append(_null)
+            needed.append(None)
+        elif isinstance(test, Mapping):
+            operator, argument = _only(test, at)
+            if operator == "exists" and argument is False:
+                absent = True
+                continue
+            one, simpler = _operator(operator, argument, f"{at}.{operator}")
+            exact.append(one)
+            needed.append(simpler)
+        else:
+            raise refusal(at, f"{shown(test)} is no test; write a value or an object such as {{'prefix': …}}")
+    if numbers:
+        exact.insert(0, _as_number(lambda a: _one_of(a, numbers)))
+        needed.insert(0, lambda a: _one_of(a, numbers))
+    for plain in (booleans, texts):
+        if plain:
+            exact.insert(0, lambda a, options=plain: _one_of(a, options))  # type: ignore[misc]
+            needed.insert(0, exact[0])
+    met: Test | None = (lambda a: any_of([one(a) for one in exact])) if exact else None
+    simple = [one for one in needed if one is not None]
+    return Field(
+        (lambda a: any_of([*(one(a) for one in exact), Not(present(a))])) if absent or met is None else met,
+        met,
+        (lambda a: any_of([one(a) for one in simple])) if len(simple) == len(needed) and not absent else None,
+        place,
+    )
+
+
+def _operator(operator: str, argument: Any, place: str) -> tuple[Test, Test | None]:
+    """The exact test, and one that is needed for it and simple."""
+    if operator in ("prefix", "suffix", "equals-ignore-case", "wildcard"):
+        test = _text_test(operator, argument, place)
+        return test, test
+    if operator == "cidr":
+        test = _cidr(argument, place)
+        return test, test
+    if operator == "numeric":
+        return _numeric(argument, place)
+    if operator == "anything-but":
+        return _anything_but(argument, place), None
+    if operator == "exists":
+        if argument is not True:
+            raise refusal(place, f"exists takes true or false, not {shown(argument)}")
+        return present, None
+    raise refusal(place, f"{operator!r} is no operator; there are {OPERATORS}")
+
+
+def _text_test(operator: str, argument: Any, place: str) -> Test:
+    if operator in ("prefix", "suffix") and isinstance(argument, Mapping):
+        inner, text = _only(argument, place)
+        if inner != "equals-ignore-case":
+            raise refusal(place, f"{operator} takes a text or equals-ignore-case, not {inner!r}")
+        folded, place = True, f"{place}.{inner}"
+    else:
+        folded, text = False, argument
+    if not isinstance(text, str):
+        raise refusal(place, f"{operator} takes a text, not {shown(text)}")
+    literal = _text(text, place)
+    if operator == "equals-ignore-case":
+        return lambda a: Comparison(Folded(a), "=", literal)
+    if operator == "wildcard":
+        like = _text(_like(text, place), place)
+        return lambda a: TextTest(a, "LIKE", like)
+    if not text:
+        return _is_text
+    op = "STARTS" if operator == "prefix" else "ENDS"
+    return lambda a: TextTest(Folded(a) if folded else a, op, literal)
+
+
+def _like(wildcard: str, place: str) -> str:
+    """A pattern of LIKE: * stands for any run of characters, a backslash takes that meaning from * and from itself."""
+    pieces = _WILD.findall(wildcard)
+    if "**" in pieces:
+        raise refusal(place, "two * follow each other; one is enough")
+    if "\\" in pieces:
+        raise refusal(place, "a backslash stands before * or another backslash only; write it twice")
+    return "".join(_IN_LIKE.get(piece, piece) for piece in pieces)
+
+
+def _cidr(argument: Any, place: str) -> Test:
+    try:
+        if not isinstance(argument, str) or "/" not in argument:
+            raise ValueError
+        network = Literal(str(ip_network(argument, strict=False)))
+    except ValueError:
+        raise refusal(place, f"{shown(argument)} is no block of addresses such as '10.0.0.0/24'") from None
+    return lambda a: TextTest(a, "CIDR", network)
+
+
+def _numeric(argument: Any, place: str) -> tuple[Test, Test]:
+    if not isinstance(argument, list) or len(argument) not in (2, 4):
+        raise refusal(place, "numeric takes a list such as ['>', 0] or ['>', 0, '<=', 5]")
+    bounds = []
+    for position in range(0, len(argument), 2):
+        op, bound = argument[position], argument[position + 1]
+        if op not in ("=", "<", "<=", ">", ">="):
+            raise refusal(
+                f"{place}[{position}]", f"{shown(op)} compares no numbers; there are =, <, <=, > and >="
+            )
+        if isinstance(bound, bool) or not isinstance(bound, int | float | Decimal):
+            raise refusal(f"{place}[{position + 1}]", f"{shown(bound)} is no number")
+        bounds.append((op, _number(bound, f"{place}[{position + 1}]")))
+    (op, low), *rest = bounds
+    if not rest:
+        return _as_number(lambda a: Comparison(a, op, low)), lambda a: Comparison(a, op, low)
+    ((upper, high),) = rest
+    if op not in (">", ">=") or upper not in ("<", "<="):
+        raise refusal(place, "a range has its lower bound first, as in ['>', 0, '<=', 5]")
+    left_out = [bound for bound, kind in ((low, op), (high, upper)) if kind in ("<", ">")]
+    least, most = number(low.text), number(high.text)
+    assert least is not None
+    assert most is not None
+    if least > most or (least == most and left_out):
+        raise refusal(place, f"no number lies between {low.text} and {high.text}; exchange them")
+    return _as_number(lambda a: Between(a, low, high), left_out), lambda a: Between(a, low, high)
+
+
+def _anything_but(argument: Any, place: str) -> Test:
+    """Some value that is none of these; the field has to be there."""
+    if isinstance(argument, Mapping):
+        operator, wanted = _only(argument, place)
+        if operator not in ("prefix", "suffix", "equals-ignore-case", "wildcard"):
+            raise refusal(
+                place,
+                f"anything-but takes values, prefix, suffix, equals-ignore-case or wildcard, not {operator!r}",
+            )
+        place = f"{place}.{operator}"
+        wanted = wanted if isinstance(wanted, list) else [wanted]
+        if not wanted or any(not isinstance(one, str) for one in wanted):
+            raise refusal(place, f"anything-but {operator} takes a text or a list of texts")
+        if operator in ("prefix", "suffix") and "" in wanted:
+            raise refusal(place, f"every text has an empty {operator}, so nothing would be left")
+        tests = [_text_test(operator, one, place) for one in wanted]
+        return lambda a: any_of(
+            [_some(a, lambda x: [_scalar(x), *(Not(test(x)) for test in tests)]), _null(a)]
+        )
+    options = argument if isinstance(argument, list) else [argument]
+    if options and all(isinstance(one, str) for one in options):
+        texts = [_text(one, place) for one in options]
+        # Numbers are something else than any text, unless a text that is listed reads as one.
+        numeric = any(number(text.text) is not None for text in texts)
+        is_number = _as_number(_any_number) if numeric else _any_number
+        return lambda a: any_of([_none_of(a, texts), is_number(a), _one_of(a, _BOOLEANS), _null(a)])
+    if options and all(
+        isinstance(one, int | float | Decimal) and not isinstance(one, bool) for one in options
+    ):
+        numbers = [_number(one, place) for one in options]
+        return lambda a: any_of([_none_of(a, numbers), _is_text(a), _one_of(a, _BOOLEANS), _null(a)])
+    raise refusal(place, "anything-but takes a text, a number, or a list of only texts or only numbers")
+
+
+# -- conditions
+
+
+def _as_number(test: Test, left_out: Iterable[Literal] = ()) -> Test:
+    """The test for numbers alone: in our language a text that reads as a number is one as well.
+
+    Only where a text or a bound that is left out is among the values does each of them have to be looked at.
+    """
+    outside = list(left_out)
+
+    def exact(attribute: Attribute) -> Condition:
+        def conditions(a: Attribute) -> list[Condition]:
+            return [*(Not(Comparison(a, "=", bound)) for bound in outside), Not(_is_text(a))]
+
+        each = _some(attribute, lambda x: [test(x), *conditions(x)])
+        return And((test(attribute), Or((all_of(conditions(attribute)), each))))
+
+    return exact
+
+
+def _some(attribute: Attribute, conditions: Callable[[Attribute], list[Condition]]) -> Condition:
+    return AnyElement("x", attribute, all_of(conditions(Attribute("x"))))
+
+
+def _is_text(attribute: Attribute) -> Condition:
+    return Comparison(attribute, ">=", _EMPTY)
+
+
+def _any_number(attribute: Attribute) -> Condition:
+    return Or((Comparison(attribute, ">=", _ZERO), Comparison(attribute, "<", _ZERO)))
+
+
+def _scalar(attribute: Attribute) -> Condition:
+    return any_of([_is_text(attribute), _any_number(attribute), _one_of(attribute, _BOOLEANS)])
+
+
+def _null(attribute: Attribute) -> Condition:
+    return And((Not(Missing(attribute)), Not(Exists(attribute))))
+
+
+def present(attribute: Attribute) -> Condition:
+    """A field is there as a leaf only: an object is none, null is one."""
+    return And((Not(Missing(attribute)), any_of([_scalar(attribute), Not(Exists(attribute))])))
+
+
+def _one_of(attribute: Attribute, options: Iterable[Literal]) -> Condition:
+    unique = tuple(dict.fromkeys(options))
+    return OneOf(attribute, unique) if len(unique) > 1 else Comparison(attribute, "=", unique[0])
+
+
+def _none_of(attribute: Attribute, options: Iterable[Literal]) -> Condition:
+    unique = tuple(dict.fromkeys(options))
+    return (
+        OneOf(attribute, unique, negated=True) if len(unique) > 1 else Comparison(attribute, "!=", unique[0])
+    )
+
+
+def all_of(conditions: list[Condition]) -> Condition:
+    parts = [p for one in conditions for p in (one.parts if isinstance(one, And) else (one,))]
+    unique = tuple(dict.fromkeys(parts))
+    return And(unique) if len(unique) > 1 else unique[0]
+
+
+def any_of(conditions: list[Condition]) -> Condition:
+    parts = [p for one in conditions for p in (one.parts if isinstance(one, Or) else (one,))]
+    unique = tuple(dict.fromkeys(parts))
+    return Or(unique) if len(unique) > 1 else unique[0]
+
+
+# -- values
+
+
+def _text(text: str, place: str) -> Literal:
+    if not is_whole(text):
+        raise refusal(place, f"{shown(text)} has half a character in it; mend its Unicode")
+    return Literal(text)
+
+
+def _number(value: float | Decimal, place: str) -> Literal:
+    text = str(value) if isinstance(value, int | Decimal) else repr(value)
+    if number(text) is None:
+        raise refusal(
+            place, f"{shown(value)} is no number that can be compared; write one of at most 400 digits"
+        )
+    kind = "double" if "e" in text.lower() else "decimal" if "." in text else "integer"
+    return Literal(text, XSD + kind)
+
+
+def _only(test: Mapping[str, Any], place: str) -> tuple[str, Any]:
+    if len(test) != 1 or (isinstance(test, Object) and test.repeated is not None):
+        raise refusal(place, "a test is an object with one operator; write several tests as several objects")
+    return next(iter(test.items()))
+
+
+def is_whole(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def shown(value: object) -> str:
+    """A value in an error's sentence."""
+    named = {type(None): "null", bool: str(value).lower()}
+    text = named.get(type(value)) or repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def refusal(place: str, sentence: str) -> SubscriptionError:
+    """What is wrong at a place of the pattern."""
+    return SubscriptionError(f"{place}: {sentence}")
