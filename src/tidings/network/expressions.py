@@ -1,0 +1,84 @@
+"""The expressions of a network, each distinct text once, numbered.
+
+Kept as texts: a million conditions as trees would fill the memory that the network is to fit in. A text is read
+when it comes in, so that an unreadable one is refused with its place, and again when somebody asks what it says.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from tidings.errors import SubscriptionError
+from tidings.language.parser import parse
+from tidings.language.printer import condition_text
+from tidings.language.query import Condition, IsA, Query, TriplePattern, leaves, variables
+from tidings.network.faults import NetworkError
+
+NONE = -1
+_WHERE = re.compile(r"\s*WHERE\b", re.IGNORECASE)
+
+
+class Expressions:
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self.texts: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def number(self, where: str | Condition | None, place: object) -> int:
+        """The number of an expression at a place of the network, `NONE` if every event is accepted there."""
+        if where is None:
+            return NONE
+        text = where if isinstance(where, str) else condition_text(where)
+        number = self.numbers.get(text)
+        if number is None:
+            read_condition(text, place)
+            number = self.numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return number
+
+    def text(self, number: int) -> str | None:
+        return None if number == NONE else self.texts[number]
+
+    def condition(self, number: int) -> Condition | None:
+        return None if number == NONE else remembered_condition(self.texts[number])
+
+
+def statement(text: str) -> str:
+    """The expression as the parser takes it; its lines keep their columns."""
+    return text if _WHERE.match(text) else f"WHERE\n{text}"
+
+
+def read_condition(text: str, place: object) -> Condition:
+    """The condition that a text states; a `NetworkError` names the place in the network that has it."""
+    try:
+        query = parse(statement(text))
+    except SubscriptionError as error:
+        raise unreadable(text, place, error) from None
+    return checked(query, place)
+
+
+def unreadable(text: str, place: object, error: SubscriptionError) -> NetworkError:
+    line, column, message = error.line, error.column, str(error)
+    if line is not None and statement(text) is not text:
+        message = message.replace(f" at {line}:{column}", f" at {line - 1}:{column}")
+    return NetworkError(f"the expression of {place} cannot be read: {message}")
+
+
+def checked(query: Query, place: object) -> Condition:
+    """The query's condition, if it is one on attributes alone."""
+    condition = query.where
+    if query.select is not None or query.stream is not None or query.via is not None:
+        raise NetworkError(f"the expression of {place} is a whole subscription; give its condition only")
+    if variables(condition) or any(isinstance(leaf, TriplePattern | IsA) for leaf in leaves(condition)):
+        raise NetworkError(
+            f"the expression of {place} asks for a graph pattern; a network decides by attributes, such as topic = 'x'"
+        )
+    return condition
+
+
+@lru_cache(10_000)
+def remembered_condition(text: str) -> Condition:
+    return parse(statement(text)).where

@@ -1,0 +1,1 @@
+"""The compiled loops of networks: arrays in, results into arrays that are given."""

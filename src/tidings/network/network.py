@@ -1,0 +1,184 @@
+"""A network of publishers, intermediaries and subscribers: the public face.
+
+Nodes have names; a node and an edge may have an expression, which an event has to satisfy to pass, and a cost. A
+network changes while it is asked: an evaluation that has begun goes on over the network as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from threading import RLock
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidings.language.query import Condition
+from tidings.network.columns import Columns
+from tidings.network.expressions import NONE, Expressions
+from tidings.network.faults import NetworkError
+from tidings.network.labels import MATCHES, labels_condition
+from tidings.network.names import Names
+from tidings.network.wiring import NOWHERE, Wiring
+from tidings.vocabulary import join_texts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Where = str | Condition | Iterable[str] | None
+
+
+class Network:
+    def __init__(self, match: str = "expression", labels: str = "labels") -> None:
+        """`match` other than "expression": nodes have labels, held against the event's attribute `labels`."""
+        if match not in MATCHES:
+            raise NetworkError(f"a network cannot match by {match!r}; give one of {', '.join(MATCHES)}")
+        self.match, self.labels = match, labels
+        self._lock = RLock()
+        self._fill(Names(*join_texts(())), Expressions(), Columns.empty())
+
+    @classmethod
+    def from_tables(
+        cls, nodes: pa.Table, edges: pa.Table, *, match: str = "expression", labels: str = "labels"
+    ) -> Network:
+        """A network of any size: nodes with columns id, where?, cost? (labels? for a match function), edges with
+        source, target, where?, cost?."""
+        from tidings.network.tables import read_tables
+
+        network = cls(match, labels)
+        network._fill(*read_tables(nodes, edges, match, labels))
+        return network
+
+    def _fill(self, names: Names, expressions: Expressions, columns: Columns) -> None:
+        self._names, self._expressions = names, expressions
+        self._wiring = Wiring(columns)
+        self._count = len(columns.node)
+
+    # ------------------------------------------------------------------ looking
+
+    def __len__(self) -> int:
+        """How many nodes there are."""
+        return self._count
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._wiring.node(self._names.find(name)) != NOWHERE
+
+    def __repr__(self) -> str:
+        return f"<Network of {self._count:,} nodes>"
+
+    def nodes(self) -> Iterator[tuple[str, str | None]]:
+        """Every node's name and the text of its expression."""
+        wiring, text = self._wiring, self._expressions.text
+        for number, name in enumerate(self._names):
+            if (entity := wiring.node(number)) != NOWHERE:
+                yield name, text(int(wiring.where[entity]))
+
+    def edges(self) -> Iterator[tuple[str, str, str | None]]:
+        """Every edge: source, target, and the text of its expression."""
+        wiring, names, text = self._wiring, self._names, self._expressions.text
+        edges = wiring.edges()
+        where = (
+            np.where(edges.entity >= 0, wiring.where[edges.entity], NONE)
+            if len(edges.entity)
+            else edges.entity
+        )
+        owners = wiring.owner[edges.source].tolist(), wiring.owner[edges.target].tolist()
+        for source, target, number in zip(*owners, where.tolist(), strict=True):
+            yield names[source], names[target], text(number)
+
+    # ------------------------------------------------------------------ changing
+
+    def add_node(self, name: str, where: Where = None, cost: float = 0.0) -> None:
+        """A new node. `where` is an expression, or labels for a network that matches by labels."""
+        with self._lock:
+            if not isinstance(name, str):
+                raise NetworkError(f"a node's name is a text, not {name!r}; write it as one")
+            if name in self:
+                raise NetworkError(f"the node {name!r} is there already; set_where changes its expression")
+            expression = self._read(where, f"node {name!r}")
+            self._changing().add_node(
+                self._names.number(name), expression, checked_cost(cost, f"node {name!r}")
+            )
+            self._count += 1
+
+    def add_edge(self, source: str, target: str, where: Where = None, cost: float = 0.0) -> None:
+        """A new edge between two nodes that are there."""
+        with self._lock:
+            place = f"edge {source!r} -> {target!r}"
+            ends = self._id(source), self._id(target)
+            if self._wiring.find_edge(*ends) is not None:
+                raise NetworkError(f"the {place} is there already; set_where changes its expression")
+            expression = self._read(where, place)
+            self._changing().add_edge(*ends, expression, checked_cost(cost, place))
+
+    def remove_node(self, name: str) -> None:
+        """Takes a node away, with every edge from and to it."""
+        with self._lock:
+            self._id(name)
+            self._changing().remove_node(self._names.find(name))
+            self._count -= 1
+
+    def remove_edge(self, source: str, target: str) -> None:
+        with self._lock:
+            self._edge(source, target)
+            wiring = self._changing()
+            wiring.remove_edge(*self._edge(source, target))
+
+    def set_where(self, place: str | tuple[str, str], where: Where) -> None:
+        """Changes the expression of a node, or of an edge given by its two nodes."""
+        with self._lock:
+            if isinstance(place, str):
+                expression = self._read(where, f"node {place!r}")
+                entity = self._id(place)
+                self._changing().set_where(entity, expression)
+                return
+            source, target = place
+            self._edge(source, target)
+            expression = self._read(where, f"edge {source!r} -> {target!r}")
+            wiring = self._changing()
+            array, at = self._edge(source, target)
+            child = int(array[at])
+            if wiring.owner[child] < 0:
+                wiring.set_where(child, expression)
+            elif expression != NONE:
+                cost = float((wiring.cost if array is wiring.child else wiring.link_cost)[at])
+                wiring.remove_edge(array, at)
+                wiring.add_edge(self._id(source), self._id(target), expression, cost)
+
+    def rebuild(self) -> None:
+        """Ids and groups as if everything had been given at once."""
+        with self._lock:
+            self._wiring = Wiring(self._wiring.columns())
+
+    def _changing(self) -> Wiring:
+        """The wiring, to be changed: another one if an evaluation is under way over this one."""
+        return self._wiring
+
+    def _id(self, name: str) -> int:
+        entity = self._wiring.node(self._names.find(name)) if isinstance(name, str) else NOWHERE
+        if entity == NOWHERE:
+            raise NetworkError(f"the network has no node {name!r}; add it first")
+        return entity
+
+    def _edge(self, source: str, target: str) -> tuple[np.ndarray, int]:
+        found = self._wiring.find_edge(self._id(source), self._id(target))
+        if found is None:
+            raise NetworkError(f"the network has no edge {source!r} -> {target!r}; add it first")
+        return found
+
+    def _read(self, where: Where, place: str) -> int:
+        """The number of the expression that `where` gives."""
+        if where is None:
+            return NONE
+        if self.match != "expression" and not isinstance(where, str) and isinstance(where, Iterable):
+            return self._expressions.number(labels_condition(self.match, self.labels, where), place)
+        if isinstance(where, str) or not isinstance(where, Iterable):
+            return self._expressions.number(where, place)
+        raise NetworkError(
+            f"the expression of {place} is a text or a condition; labels need Network(match=…)"
+        )
+
+
+def checked_cost(cost: float, place: str) -> float:
+    if not isinstance(cost, int | float) or not 0 <= cost < float("inf"):
+        raise NetworkError(f"the cost of {place} is {cost!r}; give a number from 0 up")
+    return float(cost)

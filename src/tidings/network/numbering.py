@@ -1,0 +1,75 @@
+"""Ids by group: strongly connected components in topological order, breadth-first inside one.
+
+An edge with an expression becomes an entity of its own between its two nodes, numbered like a node. Then an edge
+leads from a group to the same or a later one, and a group is one range of ids. Graph constraints 3.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidings.network.columns import Columns
+from tidings.network.expressions import NONE
+from tidings.network.kernels.components import find_components, order_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """Entities by id. The children of id i are child[first[i]:first[i + 1]], ascending; cost[j] is that of edge j.
+
+    place[i] is the node of the columns that has id i, or ~edge; group[i] is the first id of its group.
+    """
+
+    first: np.ndarray
+    child: np.ndarray
+    cost: np.ndarray
+    place: np.ndarray
+    group: np.ndarray
+
+
+def number_entities(columns: Columns) -> Numbered:
+    nodes, split = len(columns.node), np.flatnonzero(columns.edge_where != NONE)
+    count = nodes + len(split)
+    # Before they have ids: nodes 0 .. nodes - 1, then an entity for each split edge.
+    between = np.arange(nodes, count, dtype=np.int32)
+    target = columns.target.copy()
+    target[split] = between
+    source = np.concatenate([columns.source, between])
+    child = np.concatenate([target, columns.target[split]])
+    cost = np.concatenate([columns.edge_cost, np.zeros(len(split))])
+    first, by_source = _rows(source, child, count)
+    component, order = _order(first, child[by_source])
+    id_of = np.empty(count, dtype=np.int32)
+    id_of[order] = np.arange(count, dtype=np.int32)
+    first, by_source = _rows(id_of[source], id_of[child], count)
+    place = np.concatenate([np.arange(nodes, dtype=np.int32), ~split.astype(np.int32)])[order]
+    begins = np.ones(count, dtype=np.bool_)
+    begins[1:] = component[order[1:]] != component[order[:-1]]
+    starts = np.flatnonzero(begins).astype(np.int32)
+    group = np.repeat(starts, np.diff(np.append(starts, count)))
+    return Numbered(first, id_of[child][by_source], cost[by_source], place, group)
+
+
+def _rows(source: np.ndarray, child: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where each row of children starts, and the edges by source and child."""
+    first = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(source, minlength=count), out=first[1:])
+    return first, np.argsort(source.astype(np.int64) * count + child)
+
+
+def _order(first: np.ndarray, child: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The component of every node, and the nodes in the order of their ids."""
+    count = len(first) - 1
+    component = np.full(count, -1, dtype=np.int32)
+    low, path, open_ = (np.empty(count, dtype=np.int32) for _ in range(3))
+    groups = find_components(
+        first, child, low, component.copy(), np.empty(count, np.int64), path, open_, component
+    )
+    begin = np.zeros(groups, dtype=np.int64)
+    np.cumsum(np.bincount(component, minlength=groups)[:0:-1], out=begin[1:])
+    begin = begin[::-1].copy()  # the last to be finished comes first
+    order = np.empty(count, dtype=np.int32)
+    order_nodes(first, child, component, begin, begin.copy(), np.zeros(count, dtype=np.int8), order)
+    return component, order
