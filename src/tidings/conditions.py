@@ -54,7 +54,7 @@ def holds(
 ) -> bool:
     """Whether `condition` holds for an event's attributes and, where it has variables, under a binding.
 
-    `is_a` decides the leaves that ask a taxonomy.
+    `is_a` decides the leaves that ask a taxonomy; without it nothing is of any class.
     """
 
     def each(operand: Operand) -> list[Any]:
@@ -92,8 +92,8 @@ def holds(
         case AnyElement(name, attribute, inner):
             elements = values_at(attributes, attribute.path)
             return any(holds(inner, with_element(attributes, name, e), binding, is_a) for e in elements)
-        case IsA() if is_a is not None:
-            return is_a(condition)
+        case IsA():
+            return is_a is not None and is_a(condition)
     raise TypeError(f"{condition!r} is not a condition on values")
 
 

@@ -1,19 +1,22 @@
 """Why an event matches a subscription or does not, in words.
 
-A pattern's clauses are tried jointly from the first on. For a match every clause is shown with what it was bound
-to; otherwise the longest run of clauses that did hold together, and the first clause that had no support.
+A filter is shown as the tree it is. A pattern's clauses are tried jointly from the first on: for a match every
+clause is shown with what it was bound to; otherwise the longest run of clauses that did hold together, and the
+first clause that had no support.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidings import conditions
 from tidings.errors import EventError
 from tidings.event import Event, to_table
+from tidings.filters.clauses import Clause, clauses, seen
 from tidings.language.printer import condition_text
-from tidings.language.query import Condition, Query, TriplePattern, variables
+from tidings.language.query import Condition, Query, TriplePattern, leaves, variables
 from tidings.patterns import naive
 from tidings.plan import alternatives
 from tidings.stages import event_attributes
@@ -24,17 +27,11 @@ MAX_BINDINGS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
-    """One clause and whether it held together with those before it; None when it was not reached."""
-
-    text: str
-    held: bool | None
-    evidence: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Explanation:
-    """`verdict` is "match", "no match", "undecided" (too much to look through) or "error"; `str()` is for reading."""
+    """`verdict` is "match", "no match", "undecided" (too much to look through) or "error"; `str()` is for reading.
+
+    There an arrow marks the clauses that decided, where others stand beside them.
+    """
 
     subscription: str
     verdict: str
@@ -47,34 +44,39 @@ class Explanation:
         marks = {True: "✓", False: "✗", None: "·"}
         for clause in self.clauses:
             evidence = f"   {clause.evidence}" if clause.evidence else ""
-            lines.append(f"  {marks[clause.held]} {clause.text}{evidence}")
+            arrow = "   ←" if clause.decides else ""
+            lines.append(f"  {'  ' * clause.depth}{marks[clause.held]} {clause.text}{evidence}{arrow}")
         return "\n".join(lines)
 
 
 def explain(id: str, query: Query, event: Event, taxonomy: Taxonomy) -> Explanation:
-    """The explanation of the alternative that went furthest."""
+    """The tree of a filter; for a pattern the alternative that went furthest."""
     try:
-        graph = naive.expand(read_graph(event.graph()), taxonomy)
+        triples = read_graph(event.graph())
     except EventError as error:
         return Explanation(id, "error", message=str(error))
     attributes = event_attributes(to_table([event]), 0)
+    if not any(isinstance(leaf, TriplePattern) for leaf in leaves(query.where)):
+        verdict = "match" if conditions.holds(query.where, attributes) else "no match"
+        return Explanation(id, verdict, clauses(query.where, attributes))
+    graph = naive.expand(triples, taxonomy)
     best: tuple[int, list[Condition], dict[str, Term], bool] | None = None
     for way in alternatives(query):
-        clauses: list[Condition] = [*way.pattern.edges, *way.pattern.tests, *way.residual]
-        held, binding, cut = _longest(clauses, graph, taxonomy, attributes)
-        if best is None or held - len(clauses) > best[0] - len(best[1]):
-            best = (held, clauses, binding, cut)
+        tried: list[Condition] = [*way.pattern.edges, *way.pattern.tests, *way.residual]
+        held, binding, cut = _longest(tried, graph, taxonomy, attributes)
+        if best is None or held - len(tried) > best[0] - len(best[1]):
+            best = (held, tried, binding, cut)
     assert best is not None
-    return _tell(id, query, *best)
+    return _tell(id, query, attributes, *best)
 
 
 def _longest(
-    clauses: Sequence[Condition], graph: set[Any], taxonomy: Taxonomy, attributes: dict[str, Any]
+    tried: Sequence[Condition], graph: set[Any], taxonomy: Taxonomy, attributes: dict[str, Any]
 ) -> tuple[int, dict[str, Term], bool]:
     """How many clauses, from the first on, hold jointly, bindings that show it, and whether some were left out."""
     bindings: list[dict[str, Term]] = [{}]
     cut = False
-    for count, clause in enumerate(clauses):
+    for count, clause in enumerate(tried):
         extended = [
             new for binding in bindings for new in naive.solve(clause, graph, taxonomy, attributes, binding)
         ]
@@ -82,35 +84,47 @@ def _longest(
             return count, bindings[0], cut
         cut = cut or len(extended) > MAX_BINDINGS
         bindings = extended[:MAX_BINDINGS]
-    return len(clauses), bindings[0], cut
+    return len(tried), bindings[0], cut
 
 
 def _tell(
-    id: str, query: Query, held: int, clauses: list[Condition], binding: dict[str, Term], cut: bool
+    id: str,
+    query: Query,
+    attributes: Mapping[str, Any],
+    held: int,
+    tried: list[Condition],
+    binding: dict[str, Term],
+    cut: bool,
 ) -> Explanation:
     told: list[Clause] = []
     shown: set[str] = set()
-    for number, clause in enumerate(clauses):
+    for number, clause in enumerate(tried):
         if number > held:
             told.append(Clause(condition_text(clause), None))
         elif number == held:
-            told.append(Clause(condition_text(clause), False, _lacking(clause, binding)))
+            told.append(Clause(condition_text(clause), False, _lacking(clause, binding, attributes)))
         else:
             new = [v.name for v in variables(clause) if v.name in binding and v.name not in shown]
             shown.update(new)
-            evidence = ", ".join(f"?{name} = {plain(binding[name])}" for name in new)
-            told.append(Clause(condition_text(clause), True, evidence))
-    if held < len(clauses) and cut:
+            evidence = [f"?{name} = {plain(binding[name])}" for name in new]
+            told.append(Clause(condition_text(clause), True, _joined([*evidence, seen(clause, attributes)])))
+    if held < len(tried) and cut:
         message = f"of more than {MAX_BINDINGS:,} ways to bind the clauses before, the first were looked at"
         return Explanation(id, "undecided", tuple(told), message=message)
-    if held < len(clauses):
+    if held < len(tried):
         return Explanation(id, "no match", tuple(told))
     names = [v.name for v in query.select] if query.select else list(binding)
     return Explanation(id, "match", tuple(told), {n: plain(binding[n]) for n in names if n in binding})
 
 
-def _lacking(clause: Condition, binding: dict[str, Term]) -> str:
+def _lacking(clause: Condition, binding: dict[str, Term], attributes: Mapping[str, Any]) -> str:
     bound = [f"?{v.name} = {plain(binding[v.name])}" for v in variables(clause) if v.name in binding]
     if isinstance(clause, TriplePattern):
         return "no such triple" + (f" with {', '.join(bound)}" if bound else "")
-    return "does not hold" + (f" for {', '.join(bound)}" if bound else "")
+    return _joined(
+        ["does not hold" + (f" for {', '.join(bound)}" if bound else ""), seen(clause, attributes)]
+    )
+
+
+def _joined(evidence: Sequence[str]) -> str:
+    return ", ".join(filter(None, evidence))

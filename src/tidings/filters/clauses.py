@@ -1,0 +1,137 @@
+"""A filter as the tree it is, for reading: each part with whether it held, what it saw, and whether it decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+from tidings.attributes import is_there, values_at, with_element
+from tidings.conditions import holds
+from tidings.language.printer import condition_text
+from tidings.language.query import (
+    And,
+    AnyElement,
+    Arithmetic,
+    Attribute,
+    Condition,
+    Folded,
+    Leaf,
+    Not,
+    Or,
+    leaves,
+)
+
+_MAX_VALUES, _MAX_TEXT = 5, 60
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One clause and whether it held together with those before it; None when it was not reached.
+
+    In a tree `depth` says how far in it stands, and `decides` whether the verdict comes from it.
+    """
+
+    text: str
+    held: bool | None
+    evidence: str = ""
+    depth: int = 0
+    decides: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a filter after a look at an event; `inner` are the parts it is made of."""
+
+    text: str
+    held: bool
+    evidence: str = ""
+    inner: tuple[_Part, ...] = ()
+
+
+def clauses(condition: Condition, attributes: Mapping[str, Any]) -> tuple[Clause, ...]:
+    """The tree of a condition without triples, line by line; the parts of an AND at the top stand side by side."""
+    root = _look(condition, attributes)
+    # Where the verdict comes from every leaf, to mark them would say nothing.
+    told = list(_lines(root, 0, not _all_decide(root)))
+    if isinstance(condition, And):
+        return tuple(replace(clause, depth=clause.depth - 1) for clause in told[1:])
+    return tuple(told)
+
+
+def _look(condition: Condition, attributes: Mapping[str, Any]) -> _Part:
+    match condition:
+        case And(parts):
+            inner = tuple(_look(part, attributes) for part in parts)
+            return _Part("all of", all(part.held for part in inner), inner=inner)
+        case Or(parts):
+            inner = tuple(_look(part, attributes) for part in parts)
+            return _Part("any of", any(part.held for part in inner), inner=inner)
+        case Not(And() | Or() | Not() | AnyElement() as part):
+            negated = _look(part, attributes)
+            return _Part("not", not negated.held, inner=(negated,))
+        case AnyElement(name, attribute, inside):
+            elements = values_at(attributes, attribute.path)
+            looks = [_look(inside, with_element(attributes, name, element)) for element in elements]
+            # The first that fulfils the condition is the reason; without one, the first stands for all.
+            chosen = next((i for i, look in enumerate(looks) if look.held), 0)
+            evidence = seen(condition, attributes)
+            if looks:
+                evidence = f"{name} is {_shown(elements[chosen])}, {chosen + 1} of {len(elements)}"
+            held = any(look.held for look in looks)
+            return _Part(f"any {name} in {attribute.path}", held, evidence, tuple(looks[chosen : chosen + 1]))
+    return _Part(condition_text(condition), holds(condition, attributes), seen(condition, attributes))
+
+
+def _decides(inner: _Part, part: _Part) -> bool:
+    """An AND that fails does so by the parts that fail, an OR that holds by those that hold; else by all."""
+    return inner.held == part.held or part.text == "not"
+
+
+def _all_decide(part: _Part) -> bool:
+    return all(_decides(inner, part) and _all_decide(inner) for inner in part.inner)
+
+
+def _lines(part: _Part, depth: int, decides: bool) -> Iterator[Clause]:
+    yield Clause(part.text, part.held, part.evidence, depth, decides and not part.inner)
+    for inner in part.inner:
+        yield from _lines(inner, depth + 1, decides and _decides(inner, part))
+
+
+def seen(condition: Condition, attributes: Mapping[str, Any]) -> str:
+    """The values that a condition looked at: "age is 31"."""
+    named = dict.fromkeys(name for leaf in leaves(condition) for name in _names(leaf))
+    return ", ".join(_what(path, attributes) for path in named)
+
+
+def _names(node: object) -> Iterator[str]:
+    """The paths of the attributes that a leaf or an operand names; of an element's own there is no value outside."""
+    if isinstance(node, Attribute):
+        yield node.path
+    elif isinstance(node, AnyElement):
+        yield node.attribute.path
+    elif isinstance(node, Leaf | Arithmetic | Folded):
+        for name in node.__dataclass_fields__:
+            yield from _names(getattr(node, name))
+
+
+def _what(path: str, attributes: Mapping[str, Any]) -> str:
+    found = values_at(attributes, path)
+    if not found:
+        return f"{path} has no value" if is_there(attributes, path) else f"{path} is missing"
+    more = f" and {len(found) - _MAX_VALUES:,} more" if len(found) > _MAX_VALUES else ""
+    return f"{path} is {', '.join(map(_shown, found[:_MAX_VALUES]))}{more}"
+
+
+def _shown(value: object) -> str:
+    """A value as a subscription would write it, cut where it is long."""
+    if isinstance(value, str):
+        text = f"'{value[: _MAX_TEXT + 1]}'"
+    elif isinstance(value, Mapping):
+        text = f"{{{', '.join(list(map(str, value))[: _MAX_VALUES + 1])}}}"
+    elif isinstance(value, bool):
+        text = str(value).lower()
+    else:
+        text = value.isoformat() if isinstance(value, date) else str(value)
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
