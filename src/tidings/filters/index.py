@@ -1,0 +1,217 @@
+"""The index of filters: immutable arrays, matched against batches of events.
+
+Expressions become short-circuit code over positions of attributes, each filed under the rarest access set that it
+cannot match without. An event leads to the rows filed under what it holds, and those are run (kernels/matching.py).
+Graph constraints 2 asks of such an index the next matching id from a given one on: that is `cursor`.
+
+A-Tree (SIGMOD 2021) stores shared sub-expressions once and evaluates them bottom-up. Here each expression is stored
+whole, in one piece of memory, because fetching the shared parts from elsewhere costs more than evaluating them anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidings.arrays import folders
+from tidings.arrays.json import PathTable
+from tidings.filters.kernels import coding
+from tidings.filters.kernels.layout import Access, Code, Index, Pairs, Scales, Space
+from tidings.filters.kernels.matching import PORTION, match_events
+from tidings.filters.scales import ExactScales, Known, rank_constants
+from tidings.filters.shape import Key
+from tidings.filters.table import FilterTable
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Answer i says that `row` matched `event`; `tried` is how many candidates were run."""
+
+    event: np.ndarray
+    row: np.ndarray
+    tried: int
+
+
+class FilterIndex:
+    """Build, read, match, save, load."""
+
+    def __init__(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        for array in arrays.values():  # one type for the compiled loops, mapped from a file or not
+            array.flags.writeable = False
+        self.arrays, self.facts = arrays, facts
+        self.scales = _gather(Scales, arrays, "scale_")
+        self.index = Index(
+            _gather(Code, arrays, "code_"), _gather(Access, arrays, "access_"), self.scales.ends
+        )
+        self.exact = ExactScales(self.scales, facts["long_numbers"])
+        self.keys = [Key(*key) for key in facts["keys"]]
+        self.paths = PathTable({name: arrays[f"path_{name}"] for name in facts["path_arrays"]})
+        self.space = Space(
+            slots=np.full(len(self.keys), -1, dtype=np.int32),
+            seen=np.zeros((len(self) >> 3) + 1, dtype=np.uint8),
+            marked=np.zeros(len(self) + 1, dtype=np.int32),
+            held=np.zeros(PORTION, dtype=np.uint32),
+        )
+
+    def __len__(self) -> int:
+        return len(self.index.code.at)
+
+    @property
+    def nbytes(self) -> int:
+        return folders.size(self.arrays)
+
+    @classmethod
+    def build(cls, table: FilterTable) -> FilterIndex:
+        scales, long_numbers, known = rank_constants(table)
+        code, access = _write_code(table, known)
+        arrays = {f"scale_{name}": array for name, array in scales.items()}
+        arrays |= {f"code_{name}": array for name, array in code._asdict().items()}
+        arrays |= {f"access_{name}": array for name, array in access._asdict().items()}
+        paths = PathTable.build(sorted({key.path for key in table.keys}))
+        arrays |= {f"path_{name}": array for name, array in paths.arrays().items()}
+        facts = {
+            "long_numbers": long_numbers,
+            "keys": [list(key) for key in table.keys],
+            "path_arrays": list(paths.arrays()),
+        }
+        return cls(arrays, facts)
+
+    def match(self, pairs: Pairs) -> Matches:
+        """All matches of a batch."""
+        events, rows = _room(max(1024, 16 * (len(pairs.first) - 1)))
+        done, tried, total = 0, 0, len(pairs.first) - 1
+        pieces: list[tuple[np.ndarray, np.ndarray]] = []
+        while done < total:
+            after, found, looked = match_events(self.index, pairs, done, self.space, events, rows)
+            tried += looked
+            pieces.append((events[:found], rows[:found]))
+            if after == done:
+                events, rows = _room(4 * len(events))
+            elif after < total:
+                events, rows = _room(len(events))
+            done = after
+        return Matches(
+            np.concatenate([e for e, _ in pieces]) if pieces else events[:0],
+            np.concatenate([r for _, r in pieces]) if pieces else rows[:0],
+            tried,
+        )
+
+    def save(self, folder: Path) -> None:
+        folders.save(folder, self.arrays, self.facts)
+
+
+class _Nodes(NamedTuple):
+    """Scratch for one expression's tree: as many of each as the largest has nodes, and its operands."""
+
+    parent: np.ndarray
+    kind: np.ndarray
+    word: np.ndarray
+    span: np.ndarray
+    weight: np.ndarray
+    cost: np.ndarray
+    marked: np.ndarray
+    leaves: np.ndarray
+    begin: np.ndarray
+    on_true: np.ndarray
+    on_false: np.ndarray
+    test: np.ndarray
+    operand_at: np.ndarray
+    operand_count: np.ndarray
+    stack: np.ndarray
+    stack_end: np.ndarray
+    children: np.ndarray
+    in_order: np.ndarray
+    offset: np.ndarray
+    operands: np.ndarray
+
+
+class _Written(NamedTuple):
+    """Code as it is being written, and what is filed; `used` is how much of each."""
+
+    narrow: np.ndarray
+    wide: np.ndarray
+    at: np.ndarray
+    filed_node: np.ndarray
+    filed_place: np.ndarray
+    always: np.ndarray
+    used: np.ndarray
+
+
+def _write_code(table: FilterTable, known: Known) -> tuple[Code, Access]:
+    columns = table.columns()
+    trees, tree_first, _, slot_first, _ = columns
+    size = int(np.diff(tree_first).max(initial=1)) + 1
+    width = int(np.diff(slot_first).max(initial=0))
+    kinds = {"weight": np.float64, "cost": np.float64, "marked": np.bool_}
+    nodes = _Nodes(
+        **{name: np.zeros(size, dtype=kinds.get(name, np.int64)) for name in _Nodes._fields[:-1]},
+        operands=np.zeros(3 * size + 2 * width, dtype=np.int64),
+    )
+    rows = len(table)
+    room = 2 * size + 2 * width + 4
+    mean = (len(trees) / max(1, len(tree_first) - 1) if rows else 0) + len(table.slots) / max(1, rows)
+    out = _Written(
+        narrow=np.zeros(int(1.2 * mean * rows) + room, dtype=np.uint16),
+        wide=np.zeros(room, dtype=np.uint32),
+        at=np.zeros(rows, dtype=np.uint32),
+        filed_node=np.zeros(4 * rows + 4 * room, dtype=np.int32),
+        filed_place=np.zeros(4 * rows + 4 * room, dtype=np.uint32),
+        always=np.zeros(rows, dtype=np.uint32),
+        used=np.zeros(4, dtype=np.int64),
+    )
+    done = 0
+    while (done := int(coding.write_code(*columns, known, done, nodes, out))) < rows:
+        out = _grown(out, room)
+    narrow, wide, filed, always = out.used.tolist()
+    node_count = int(known.base[-1] + 2 ** (int(known.height[-1]) + 1)) if len(known.base) else 1
+    first = np.zeros(node_count + 1, dtype=np.int64)
+    filed_node = out.filed_node[:filed]
+    first[:node_count] = np.bincount(filed_node, minlength=node_count)
+    postings = np.zeros(filed, dtype=np.uint32)
+    coding.sort_postings(filed_node, out.filed_place[:filed], first, postings)
+    first = first.astype(np.uint32)
+    levels = _levels(first, known)
+    code = Code(out.narrow[:narrow].copy(), out.wide[:wide].copy(), out.at)
+    return code, Access(known.base, known.height, levels, first, postings, out.always[:always].copy())
+
+
+def _levels(first: np.ndarray, known: Known) -> np.ndarray:
+    """For each attribute a bit for every level of its nodes that has rows."""
+    used = np.flatnonzero(np.diff(first))
+    attribute = np.searchsorted(known.base, used, side="right") - 1
+    within = used - known.base[attribute]
+    depth = np.floor(np.log2(np.maximum(within, 1))).astype(np.int64)
+    level = known.height[attribute].astype(np.int64) - depth
+    levels = np.zeros(len(known.base), dtype=np.int64)
+    np.bitwise_or.at(levels, attribute, np.left_shift(1, level))
+    return levels
+
+
+def _grown(out: _Written, room: int) -> _Written:
+    """Twice the room for whatever was nearly full."""
+
+    def grow(array: np.ndarray, used: int, needed: int) -> np.ndarray:
+        if used + needed <= len(array):
+            return array
+        larger = np.zeros(2 * len(array) + needed, dtype=array.dtype)
+        larger[:used] = array[:used]
+        return larger
+
+    narrow, wide, filed, _ = out.used.tolist()
+    return out._replace(
+        narrow=grow(out.narrow, narrow, room),
+        wide=grow(out.wide, wide, room),
+        filed_node=grow(out.filed_node, filed, 4 * room),
+        filed_place=grow(out.filed_place, filed, 4 * room),
+    )
+
+
+def _room(count: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32)
+
+
+def _gather(form: Any, arrays: dict[str, np.ndarray], prefix: str) -> Any:
+    return form(**{name: arrays[prefix + name] for name in form._fields})

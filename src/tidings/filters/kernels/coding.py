@@ -1,0 +1,432 @@
+"""Trees of expressions -> code, and the nodes of their attributes under which they are filed.
+
+A leaf's *weight* is how often expressions mention what it accepts: a guess at how often events do. The children of
+an AND are tried from the rarest on, those of an OR from the most frequent on. An expression is filed under its
+cheapest access set: of an AND that of one child, of an OR those of all; a negated leaf accepts what is not there, so
+it has none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.arrays.compiled import compiled, inlined
+from tidings.arrays.hashing import mix
+from tidings.filters.kernels.layout import (
+    AND,
+    BETWEEN,
+    COVER,
+    EQ,
+    EXISTS,
+    FALSE,
+    GE,
+    GT,
+    IN,
+    INNER_SIZE,
+    JUMP_SHIFT,
+    LAST_BIT,
+    LE,
+    LEAF_SIZE,
+    LT,
+    NARROW_JUMP,
+    NARROW_LIMIT,
+    NE,
+    NEGATED,
+    NEGATED_BIT,
+    NEVER,
+    NONE_OF,
+    NOT_IN,
+    ONE_OF,
+    OR,
+    POINT,
+    PRESENT,
+    RANGE,
+    REPEATS,
+    SENSE_BIT,
+    STARTS,
+    TEXTS,
+    TRUTHS,
+)
+
+_MANY_CHILDREN = 64  # more are left in the order in which they were written
+_NEVER_FILED = np.inf
+
+
+@compiled
+def rename_attributes(trees, numbers):  # type: ignore[no-untyped-def]
+    """Gives the attributes in trees, one after the other, new numbers."""
+    word = 0
+    while word < trees.shape[0]:
+        if trees[word] <= OR:
+            word += INNER_SIZE
+        else:
+            trees[word + 1] = numbers[trees[word + 1]]
+            word += LEAF_SIZE
+
+
+@compiled
+def count_mentions(  # type: ignore[no-untyped-def]
+    trees, tree_first, row_shape, slot_first, slots, order, kinds, begin, keys, counts, used, ordered
+):
+    """Counts each (attribute, constant) that rows from `begin` on mention; (rows done, places used).
+
+    A key is attribute << 32 | order of the constant among all; -1 is a free place. Stops when half full. `ordered` notes
+    the attributes whose texts are asked for by order.
+    """
+    mask = np.uint64(keys.shape[0] - 1)
+    for row in range(begin, row_shape.shape[0]):
+        if used * 2 + slot_first[row + 1] - slot_first[row] >= keys.shape[0]:
+            return row, used
+        word, end = tree_first[row_shape[row]], tree_first[row_shape[row] + 1]
+        while word < end:
+            if trees[word] <= OR:
+                word += INNER_SIZE
+                continue
+            base = slot_first[row] + trees[word + 2]
+            op = trees[word] & ~NEGATED
+            by_order = LT <= op <= BETWEEN or op == STARTS
+            for i in range(base, base + trees[word + 3]):
+                if slots[i] < 0 or order[slots[i]] < 0:
+                    continue
+                if by_order and kinds[slots[i]] == TEXTS:
+                    ordered[trees[word + 1]] = True
+                key = np.int64(trees[word + 1]) << 32 | np.int64(order[slots[i]])
+                at = mix(np.uint64(0), key) & mask
+                while keys[at] != key and keys[at] != -1:
+                    at = (at + np.uint64(1)) & mask
+                if keys[at] == -1:
+                    keys[at] = key
+                    used += 1
+                counts[at] += 1
+            word += LEAF_SIZE
+    return row_shape.shape[0], used
+
+
+@inlined
+def _place(keys, key):  # type: ignore[no-untyped-def]
+    mask = np.uint64(keys.shape[0] - 1)
+    at = mix(np.uint64(0), key) & mask
+    while keys[at] != key:
+        at = (at + np.uint64(1)) & mask
+    return at
+
+
+@inlined
+def _start(ends, attribute, kind):  # type: ignore[no-untyped-def]
+    return np.int64(ends[attribute, kind - 1]) if kind else np.int64(0)
+
+
+@inlined
+def _weight_of_range(known, attribute, kind, low, high):  # type: ignore[no-untyped-def]
+    """How often constants from one position to another are mentioned; at least once."""
+    start = _start(known.ends, attribute, kind)
+    group = known.group_first[attribute, kind]
+    count = known.group_first[attribute, kind + 1] - group
+    one = max((low - start) >> 1, 0)
+    two = min(((high - start - 1) >> 1) + 1, count)
+    if kind == TRUTHS or two <= one:
+        return 1.0
+    return max(1.0, np.float64(known.total[group + two] - known.total[group + one]))
+
+
+@inlined
+def _resolve(tree, word, base, slots, known, operands, filled):  # type: ignore[no-untyped-def]
+    """The test of a leaf, its operands into `operands` from `filled` on; (test, operands, weight)."""
+    op = tree[word] & ~NEGATED
+    attribute = np.int64(tree[word + 1])
+    first, count = base + tree[word + 2], tree[word + 3]
+    ends, order, kinds = known.ends, known.order, known.kinds
+    if op == EXISTS:
+        return PRESENT, 0, np.float64(max(known.mentions[attribute], 1))
+    if op == NEVER:
+        return FALSE, 0, 1.0
+    if op == IN or op == NOT_IN or op == EQ or op == NE:
+        at = filled + (1 if op == IN else 2 if op == NOT_IN or op == NE else 0)
+        listed, mask, weight = 0, 0, 0.0
+        for i in range(first, first + count):
+            constant = slots[i]
+            if constant < 0 or order[constant] < 0:
+                continue
+            kind = kinds[constant]
+            mask |= 1 << kind
+            place = _place(known.keys, attribute << 32 | np.int64(order[constant]))
+            position = np.int64(known.position[place])
+            j = at + listed
+            while j > at and operands[j - 1] > position:
+                j -= 1
+            if j > at and operands[j - 1] == position:
+                continue
+            for k in range(at + listed, j, -1):
+                operands[k] = operands[k - 1]
+            operands[j] = position
+            listed += 1
+            weight += known.counts[place]
+        if listed == 0:
+            return FALSE, 0, 1.0
+        if op == EQ:
+            return POINT, 1, weight
+        if op == IN:
+            operands[filled] = listed
+            return ONE_OF, 1 + listed, weight
+        operands[filled], operands[filled + 1] = mask, listed
+        return NONE_OF, 2 + listed, np.float64(max(known.mentions[attribute] - weight, 1.0))
+    # The rest are ranges of one kind.
+    constant = slots[first]
+    if constant < 0 or order[constant] < 0:
+        return FALSE, 0, 1.0
+    kind = kinds[constant]
+    position = np.int64(known.position[_place(known.keys, attribute << 32 | np.int64(order[constant]))])
+    low, high = _start(ends, attribute, kind), np.int64(ends[attribute, kind]) - 1
+    if op == LT:
+        high = position - 1
+    elif op == LE:
+        high = position
+    elif op == GT:
+        low = position + 1
+    elif op == GE:
+        low = position
+    else:
+        low = position
+        other = slots[first + 1]
+        if other >= 0:
+            if order[other] < 0 or kinds[other] != kind:
+                return FALSE, 0, 1.0
+            key = attribute << 32 | np.int64(order[other])
+            high = np.int64(known.position[_place(known.keys, key)]) - (1 if op == STARTS else 0)
+        if op == STARTS and kind != TEXTS:
+            return FALSE, 0, 1.0
+    if kind == TRUTHS or low > high:
+        return FALSE, 0, 1.0
+    operands[filled], operands[filled + 1] = low, high
+    return RANGE, 2, _weight_of_range(known, attribute, kind, low, high)
+
+
+@compiled
+def write_code(trees, tree_first, row_shape, slot_first, slots, known, begin, nodes, out):  # type: ignore[no-untyped-def]
+    """Code and access nodes of rows from `begin` on; (rows done, narrow words, wide words, nodes filed, always).
+
+    Stops at a row for which `out` may not have room; those numbers are where the next call goes on.
+    """
+    parent, kind, word_of, span = nodes.parent, nodes.kind, nodes.word, nodes.span
+    weight, cost, marked = nodes.weight, nodes.cost, nodes.marked
+    leaf_count, leaf_begin, on_true, on_false = nodes.leaves, nodes.begin, nodes.on_true, nodes.on_false
+    test, operand_at, operand_count, operands = (
+        nodes.test,
+        nodes.operand_at,
+        nodes.operand_count,
+        nodes.operands,
+    )
+    stack, stack_end, children, in_order, offset = (
+        nodes.stack,
+        nodes.stack_end,
+        nodes.children,
+        nodes.in_order,
+        nodes.offset,
+    )
+    narrow, wide, place_of, filed_node, filed_place, always = (
+        out.narrow,
+        out.wide,
+        out.at,
+        out.filed_node,
+        out.filed_place,
+        out.always,
+    )
+    narrow_used, wide_used, filed, always_used = out.used[0], out.used[1], out.used[2], out.used[3]
+    for row in range(begin, row_shape.shape[0]):
+        word, end = tree_first[row_shape[row]], tree_first[row_shape[row] + 1]
+        base = slot_first[row]
+        most = 2 * (end - word) + 2 * (slot_first[row + 1] - base) + 4
+        if (
+            narrow_used + most > narrow.shape[0]
+            or wide_used + most > wide.shape[0]
+            or filed + most * COVER > filed_node.shape[0]
+        ):
+            out.used[0], out.used[1], out.used[2], out.used[3] = narrow_used, wide_used, filed, always_used
+            return row
+        # Nodes in prefix order.
+        count, depth, filled, widest = 0, 0, 0, 0
+        while word < end:
+            while depth > 0 and word >= stack_end[depth - 1]:
+                depth -= 1
+            parent[count] = stack[depth - 1] if depth else -1
+            span[count], marked[count] = 1, False
+            op = trees[word]
+            if op <= OR:
+                kind[count], leaf_count[count] = op, 0
+                weight[count] = cost[count] = _NEVER_FILED if op == AND else 0.0
+                stack[depth], stack_end[depth] = count, word + trees[word + 1]
+                depth += 1
+                word += INNER_SIZE
+            else:
+                kind[count], word_of[count], leaf_count[count] = 0, word, 1
+                test[count], operand_count[count], rarity = _resolve(
+                    trees, word, base, slots, known, operands, filled
+                )
+                operand_at[count] = filled
+                for i in range(filled, filled + operand_count[count]):
+                    widest = max(widest, operands[i])
+                widest = max(widest, trees[word + 1])
+                filled += operand_count[count]
+                negated = (op & NEGATED) != 0
+                weight[count] = known.all_mentions - rarity if negated else rarity
+                cost[count] = _NEVER_FILED if negated else 0.0 if test[count] == FALSE else rarity
+                word += LEAF_SIZE
+            count += 1
+        for i in range(count - 1, 0, -1):
+            p = parent[i]
+            leaf_count[p] += leaf_count[i]
+            span[p] += span[i]
+            if kind[p] == AND:
+                weight[p], cost[p] = min(weight[p], weight[i]), min(cost[p], cost[i])
+            else:
+                weight[p], cost[p] = weight[p] + weight[i], cost[p] + cost[i]
+        leaves = leaf_count[0]
+        is_filed = cost[0] < _NEVER_FILED
+        marked[0] = is_filed
+        leaf_begin[0], on_true[0], on_false[0] = 0, -1, -1
+        for i in range(count):
+            if kind[i] == 0:
+                in_order[leaf_begin[i]] = i
+                continue
+            many, child, cheapest = 0, i + 1, -1
+            while child < i + span[i]:
+                children[many] = child
+                many += 1
+                if cheapest < 0 or cost[child] < cost[cheapest]:
+                    cheapest = child
+                child += span[child]
+            if marked[i]:
+                if kind[i] == AND:
+                    marked[cheapest] = True
+                else:
+                    for j in range(many):
+                        marked[children[j]] = True
+            if many <= _MANY_CHILDREN:
+                for j in range(1, many):
+                    child = children[j]
+                    k = j
+                    while k > 0 and _comes_before(child, children[k - 1], kind[i], weight, marked):
+                        children[k] = children[k - 1]
+                        k -= 1
+                    children[k] = child
+            at = leaf_begin[i]
+            for j in range(many):
+                child = children[j]
+                leaf_begin[child] = at
+                at += leaf_count[child]
+                on_true[child], on_false[child] = on_true[i], on_false[i]
+                if j + 1 < many:
+                    if kind[i] == AND:
+                        on_true[child] = at
+                    else:
+                        on_false[child] = at
+        length, longest = 0, 0
+        for k in range(leaves):
+            offset[k] = length
+            length += 2 + operand_count[in_order[k]]
+        for k in range(leaves - 1):
+            i = in_order[k]
+            target = on_false[i] if on_true[i] == k + 1 else on_true[i]
+            if target >= 0:
+                longest = max(longest, offset[target] - offset[k])
+        accesses = 0
+        for k in range(leaves):
+            accesses += marked[in_order[k]]
+        header = row | REPEATS if accesses > 1 else row
+        is_wide = widest >= NARROW_LIMIT or longest >= NARROW_JUMP
+        if is_wide:
+            place = wide_used * 2 + 1
+            wide[wide_used] = header
+            wide_used = _emit(wide, wide_used + 1, trees, nodes, leaves)
+        else:
+            place = narrow_used * 2
+            narrow[narrow_used] = header & 0xFFFF
+            narrow[narrow_used + 1] = header >> 16
+            narrow_used = _emit(narrow, narrow_used + 2, trees, nodes, leaves)
+        place_of[row] = place
+        if not is_filed:
+            always[always_used] = place
+            always_used += 1
+            continue
+        for k in range(leaves):
+            i = in_order[k]
+            if not marked[i] or test[i] == FALSE:
+                continue
+            attribute = trees[word_of[i] + 1]
+            root, height = known.base[attribute], np.int64(known.height[attribute])
+            at = operand_at[i]
+            if test[i] == POINT or test[i] == ONE_OF:
+                low = at if test[i] == POINT else at + 1
+                for j in range(low, at + operand_count[i]):
+                    filed_node[filed] = root + (1 << height) + operands[j]
+                    filed_place[filed] = place
+                    filed += 1
+            elif test[i] == RANGE:
+                low, high = operands[at], operands[at + 1]
+                level = 0
+                while (high >> level) - (low >> level) >= COVER:
+                    level += 1
+                for j in range(low >> level, (high >> level) + 1):
+                    filed_node[filed] = root + (1 << (height - level)) + j
+                    filed_place[filed] = place
+                    filed += 1
+            else:
+                filed_node[filed] = root + 1
+                filed_place[filed] = place
+                filed += 1
+    out.used[0], out.used[1], out.used[2], out.used[3] = narrow_used, wide_used, filed, always_used
+    return row_shape.shape[0]
+
+
+@inlined
+def _comes_before(one, other, kind, weight, marked):  # type: ignore[no-untyped-def]
+    """The order among children. In an AND the one it is filed under comes last: it is most likely known to hold."""
+    if kind == AND:
+        if marked[one] != marked[other]:
+            return marked[other]
+        return weight[one] < weight[other]
+    return weight[one] > weight[other]
+
+
+@inlined
+def _emit(code, at, trees, nodes, leaves):  # type: ignore[no-untyped-def]
+    in_order, offset, test = nodes.in_order, nodes.offset, nodes.test
+    for k in range(leaves):
+        i = in_order[k]
+        word = nodes.word[i]
+        control = np.int64(test[i])
+        if trees[word] & NEGATED:
+            control |= NEGATED_BIT
+        if k + 1 == leaves:
+            control |= LAST_BIT
+        else:
+            target = nodes.on_true[i]
+            if target == k + 1:
+                target = nodes.on_false[i]
+            else:
+                control |= SENSE_BIT
+            if target >= 0:
+                control |= (offset[target] - offset[k]) << JUMP_SHIFT
+        code[at], code[at + 1] = trees[word + 1], control
+        at += 2
+        for j in range(nodes.operand_at[i], nodes.operand_at[i] + nodes.operand_count[i]):
+            code[at] = nodes.operands[j]
+            at += 1
+    return at
+
+
+@compiled
+def sort_postings(filed_node, filed_place, first, postings):  # type: ignore[no-untyped-def]
+    """Counting sort by node; `first` comes with the counts behind each node and leaves with the starts."""
+    total = 0
+    for n in range(first.shape[0]):
+        count = first[n]
+        first[n] = total
+        total += count
+    for i in range(filed_node.shape[0]):
+        n = filed_node[i]
+        postings[first[n]] = filed_place[i]
+        first[n] += 1
+    for n in range(first.shape[0] - 1, 0, -1):
+        first[n] = first[n - 1]
+    first[0] = 0

@@ -1,0 +1,113 @@
+"""How filters, events and scratch lie in arrays: what every compiled loop of filters takes.
+
+An expression is first a *tree* (what a subscription says) and then *code* (what is run):
+
+    tree   prefix order, negation pushed to the leaves:
+             AND | OR, words of this node and all below, number of children
+             leaf | NEGATED, attribute, first slot, number of slots    a slot is the number of a constant
+    code   row | REPEATS, then the leaves in the order in which they are tried:
+             attribute, test | NEGATED_BIT | SENSE_BIT | LAST_BIT | jump << JUMP_SHIFT, operands
+           A leaf whose outcome is its sense jumps over `jump` words, or ends with that outcome when jump is 0;
+           otherwise the next leaf follows. The outcome of the last leaf is that of the expression.
+
+Code words are 16 bits wide, or 32 for the few expressions that need it; a place in code is `offset * 2 + wide`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+AND, OR = 1, 2
+# Leaves of a tree. Comparisons stand in the order of values.OPERATORS.
+EQ, NE, LT, LE, GT, GE, BETWEEN, IN, NOT_IN, STARTS, EXISTS, NEVER = range(3, 15)
+NEGATED = 64
+INNER_SIZE, LEAF_SIZE = 3, 4
+
+# Tests of code, and their operands after the attribute and the control word:
+#   PRESENT, FALSE: none   POINT: position   RANGE: low, high   ONE_OF: n, positions   NONE_OF: kinds, n, positions
+PRESENT, FALSE, POINT, RANGE, ONE_OF, NONE_OF = range(6)
+TEST_MASK, NEGATED_BIT, SENSE_BIT, LAST_BIT, JUMP_SHIFT = 7, 8, 16, 32, 6
+NARROW_LIMIT, NARROW_JUMP, WIDE_JUMP = 1 << 16, 1 << 10, 1 << 25
+
+# What an attribute's slot holds for an event: its only position, or that it has none, or MANY - i, its values being
+# pairs from number i on.
+ABSENT, MANY = -1, -2
+AGAIN = 1 << 30  # added to a pair's position: another view of the value before
+REPEATS = 1 << 31  # added to a row's number in its code: one event may lead to it twice
+COVER = 4  # a range is filed under at most so many nodes
+
+# Kinds of positions on a scale, in their order; nothing compares with the last.
+NUMBERS, INSTANTS, TRUTHS, TEXTS, OTHERS = range(5)
+
+
+class Code(NamedTuple):
+    """Expressions, one after the other; at[r] is the place of row r."""
+
+    narrow: np.ndarray
+    wide: np.ndarray
+    at: np.ndarray
+
+
+class Access(NamedTuple):
+    """Where rows are filed: under nodes of a binary tree over the positions of each attribute.
+
+    Attribute a has the nodes base[a] + 1 (all positions) to base[a] + 2 ** (height[a] + 1) - 1; position p is node
+    2 ** height[a] + p, its ancestors are the halves. postings[first[n]:first[n + 1]] are the places in code of the rows
+    under node n, in the order of rows. levels[a] has a bit for every level, 0 for positions, that has rows at all.
+    `always` are the rows that every event has to try.
+    """
+
+    base: np.ndarray
+    height: np.ndarray
+    levels: np.ndarray
+    first: np.ndarray
+    postings: np.ndarray
+    always: np.ndarray
+
+
+class Scales(NamedTuple):
+    """Positions of values: of each attribute the constants it is compared with, in order.
+
+    Constant i of a kind has position (start of the kind) + 2 i + 1, a value between two the even one between; truth
+    values have two positions. ends[a] are where the kinds of attribute a end. Numbers are mantissa * 10 ** exponent;
+    texts are numbers of the texts in blob, which are in order.
+    """
+
+    ends: np.ndarray
+    number_first: np.ndarray
+    mantissa: np.ndarray
+    exponent: np.ndarray
+    approximation: np.ndarray
+    instant_first: np.ndarray
+    instants: np.ndarray
+    text_first: np.ndarray
+    texts: np.ndarray
+    ordered: np.ndarray  # whether any expression asks for the order of an attribute's texts
+    blob: np.ndarray
+    start: np.ndarray
+    slots: np.ndarray
+
+
+class Index(NamedTuple):
+    code: Code
+    access: Access
+    ends: np.ndarray  # of Scales
+
+
+class Pairs(NamedTuple):
+    """A batch of events: event e has the pairs first[e] to first[e + 1]; those of one attribute stand together."""
+
+    first: np.ndarray
+    attribute: np.ndarray
+    position: np.ndarray
+
+
+class Space(NamedTuple):
+    """Scratch of the loops, clean between two calls."""
+
+    slots: np.ndarray  # by attribute, ABSENT
+    seen: np.ndarray  # a bit for each row, 0
+    marked: np.ndarray  # rows whose bit is set
+    held: np.ndarray  # candidates

@@ -1,0 +1,302 @@
+"""Events against expressions: the rows an event leads to, each run in full.
+
+The time goes into waiting for memory, so candidates are taken in portions: first the first words of each are
+fetched, all at once as far as the processor can, then each is run. One by one took twice the time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.arrays.compiled import compiled, inlined
+from tidings.filters.kernels.layout import (
+    ABSENT,
+    AGAIN,
+    JUMP_SHIFT,
+    LAST_BIT,
+    MANY,
+    NEGATED_BIT,
+    NONE_OF,
+    ONE_OF,
+    POINT,
+    PRESENT,
+    RANGE,
+    REPEATS,
+    SENSE_BIT,
+    TEST_MASK,
+)
+
+PORTION = 512
+_LONG = 12  # options from which on halving beats looking at each
+
+
+@inlined
+def _listed(code, low, high, position):  # type: ignore[no-untyped-def]
+    """Whether the ascending code[low:high] hold a position."""
+    while high - low > _LONG:
+        middle = (low + high) >> 1
+        if code[middle] <= position:
+            low = middle
+        else:
+            high = middle
+    for i in range(low, high):
+        if code[i] >= position:
+            return code[i] == position
+    return False
+
+
+@inlined
+def _kind(ends, attribute, position):  # type: ignore[no-untyped-def]
+    kind = 0
+    while kind < 4 and position >= ends[attribute, kind]:
+        kind += 1
+    return kind
+
+
+@inlined
+def _operands(code, at, test):  # type: ignore[no-untyped-def]
+    """How many words stand behind the control word of a leaf."""
+    if test == POINT:
+        return 1
+    if test == RANGE:
+        return 2
+    if test == ONE_OF:
+        return 1 + np.int64(code[at])
+    if test == NONE_OF:
+        return 2 + np.int64(code[at + 1])
+    return 0
+
+
+@compiled
+def several(code, at, test, attribute, pair, pairs, ends):  # type: ignore[no-untyped-def]
+    """A leaf's test on an attribute of several values or views: pairs from number `pair` on."""
+    attributes, positions = pairs.attribute, pairs.position
+    count = attributes.shape[0]
+    i = pair
+    comparable, equal = False, False
+    while i < count and attributes[i] == attribute:
+        position = np.int64(positions[i]) & (AGAIN - 1)
+        if test == PRESENT:
+            return True
+        if test == POINT:
+            if position == np.int64(code[at]):
+                return True
+        elif test == RANGE:
+            if np.int64(code[at]) <= position <= np.int64(code[at + 1]):
+                return True
+        elif test == ONE_OF:
+            if _listed(code, at + 1, at + 1 + np.int64(code[at]), position):
+                return True
+        elif test == NONE_OF:
+            # All views of one value: comparable with an option, and equal to none.
+            if not (np.int64(positions[i]) & AGAIN):
+                comparable, equal = False, False
+            if (np.int64(code[at]) >> _kind(ends, attribute, position)) & 1:
+                comparable = True
+            if _listed(code, at + 2, at + 2 + np.int64(code[at + 1]), position):
+                equal = True
+            last = i + 1 == count or attributes[i + 1] != attribute or not (positions[i + 1] & AGAIN)
+            if last and comparable and not equal:
+                return True
+        i += 1
+    return False
+
+
+@inlined
+def outcome(code, at, test, attribute, position, pairs, ends):  # type: ignore[no-untyped-def]
+    """Whether a leaf's test, whose operands are at `at`, holds for the slot of its attribute."""
+    held = False
+    if position <= MANY:
+        held = several(code, at, test, attribute, MANY - position, pairs, ends)
+    elif position != ABSENT:
+        if test == POINT:
+            held = position == np.int64(code[at])
+        elif test == ONE_OF:
+            held = _listed(code, at + 1, at + 1 + np.int64(code[at]), position)
+        elif test == RANGE:
+            held = np.int64(code[at]) <= position <= np.int64(code[at + 1])
+        elif test == NONE_OF:
+            held = (np.int64(code[at]) >> _kind(ends, attribute, position)) & 1 != 0 and not _listed(
+                code, at + 2, at + 2 + np.int64(code[at + 1]), position
+            )
+        else:
+            held = test == PRESENT
+    return held
+
+
+@inlined
+def holds_at(code, at, slots, pairs, ends):  # type: ignore[no-untyped-def]
+    """Whether the expression whose first leaf is at `at` holds for the event in `slots`."""
+    while True:
+        attribute = np.int64(code[at])
+        control = np.int64(code[at + 1])
+        test = control & TEST_MASK
+        held = outcome(code, at + 2, test, attribute, np.int64(slots[attribute]), pairs, ends)
+        if control & NEGATED_BIT:
+            held = not held
+        if control & LAST_BIT:
+            return held
+        if held == (control & SENSE_BIT != 0):
+            jump = control >> JUMP_SHIFT
+            if jump == 0:
+                return held
+            at += jump
+        else:
+            at += 2 + _operands(code, at + 2, test)
+
+
+@compiled
+def holds_narrow(code, at, slots, pairs, ends):  # type: ignore[no-untyped-def]
+    return holds_at(code, at, slots, pairs, ends)
+
+
+@compiled
+def holds_wide(code, at, slots, pairs, ends):  # type: ignore[no-untyped-def]
+    return holds_at(code, at, slots, pairs, ends)
+
+
+@inlined
+def row_at(code, place):  # type: ignore[no-untyped-def]
+    """The row, with its flag, whose code is at a place."""
+    at = place >> 1
+    if place & 1:
+        return np.int64(code.wide[at])
+    return np.int64(code.narrow[at]) | np.int64(code.narrow[at + 1]) << 16
+
+
+@inlined
+def holds(index, place, slots, pairs):  # type: ignore[no-untyped-def]
+    """Whether the expression at a place in code holds for the event in `slots`."""
+    at = place >> 1
+    if place & 1:
+        return holds_wide(index.code.wide, at + 1, slots, pairs, index.ends)
+    return holds_narrow(index.code.narrow, at + 2, slots, pairs, index.ends)
+
+
+@compiled
+def enter(pairs, event, slots):  # type: ignore[no-untyped-def]
+    """Puts an event into the slots; whether any attribute has several values."""
+    attributes, positions = pairs.attribute, pairs.position
+    begin, end = pairs.first[event], pairs.first[event + 1]
+    several_values = False
+    for i in range(begin, end):
+        attribute = attributes[i]
+        if i > begin and attributes[i - 1] == attribute:
+            several_values = True
+            if slots[attribute] > MANY:
+                slots[attribute] = MANY - (i - 1)
+        else:
+            slots[attribute] = positions[i]
+    return several_values
+
+
+@compiled
+def leave(pairs, event, slots):  # type: ignore[no-untyped-def]
+    for i in range(pairs.first[event], pairs.first[event + 1]):
+        slots[pairs.attribute[i]] = ABSENT
+
+
+@compiled
+def _run(index, pairs, held, count, dedupe, space, marked, events, rows, found, event):  # type: ignore[no-untyped-def]
+    """Runs candidates held[:count]; returns (rows found, rows marked) so far, or (-1, marked) if there is no room."""
+    narrow, wide = index.code.narrow, index.code.wide
+    slots, seen, marks = space.slots, space.seen, space.marked
+    # First fetch what stands at the beginning of each, and pass over those that were here before.
+    kept = 0
+    for i in range(count):
+        place = np.int64(held[i])
+        at = place >> 1
+        row = np.int64(wide[at]) if place & 1 else np.int64(narrow[at]) | np.int64(narrow[at + 1]) << 16
+        if dedupe or row >= REPEATS:
+            number = row & (REPEATS - 1)
+            bit = np.uint8(1 << (number & 7))
+            if seen[number >> 3] & bit:
+                continue
+            seen[number >> 3] |= bit
+            marks[marked] = number
+            marked += 1
+        held[kept] = held[i]
+        kept += 1
+    for i in range(kept):
+        place = np.int64(held[i])
+        at = place >> 1
+        if place & 1:
+            hit = holds_wide(wide, at + 1, slots, pairs, index.ends)
+            row = np.int64(wide[at])
+        else:
+            hit = holds_narrow(narrow, at + 2, slots, pairs, index.ends)
+            row = np.int64(narrow[at]) | np.int64(narrow[at + 1]) << 16
+        if hit:
+            if found == rows.shape[0]:
+                return -1, marked
+            events[found] = event
+            rows[found] = row & (REPEATS - 1)
+            found += 1
+    return found, marked
+
+
+@compiled
+def match_events(index, pairs, begin, space, events, rows):  # type: ignore[no-untyped-def]
+    """Matches events from number `begin` on; (events done, answers, candidates): fewer done when room ran out."""
+    access = index.access
+    base, height, levels, first, postings = (
+        access.base,
+        access.height,
+        access.levels,
+        access.first,
+        access.postings,
+    )
+    always = access.always
+    slots, held, seen, marks = space.slots, space.held, space.seen, space.marked
+    found, tried = 0, 0
+    total = pairs.first.shape[0] - 1
+    for event in range(begin, total):
+        before = found
+        dedupe = enter(pairs, event, slots)
+        count, marked = 0, 0
+        full = False
+        for i in range(pairs.first[event], pairs.first[event + 1]):
+            attribute = pairs.attribute[i]
+            position = np.int64(pairs.position[i]) & (AGAIN - 1)
+            node = (np.int64(1) << height[attribute]) + position
+            mask = levels[attribute]
+            offset = base[attribute]
+            while mask and not full:
+                if mask & 1:
+                    for j in range(first[offset + node], first[offset + node + 1]):
+                        held[count] = postings[j]
+                        count += 1
+                        if count == PORTION:
+                            tried += count
+                            found, marked = _run(
+                                index, pairs, held, count, dedupe, space, marked, events, rows, found, event
+                            )
+                            count = 0
+                            if found < 0:
+                                full = True
+                                break
+                mask >>= 1
+                node >>= 1
+        if not full and always.shape[0]:
+            for j in range(always.shape[0]):
+                held[count] = always[j]
+                count += 1
+                if count == PORTION:
+                    tried += count
+                    found, marked = _run(
+                        index, pairs, held, count, dedupe, space, marked, events, rows, found, event
+                    )
+                    count = 0
+                    if found < 0:
+                        full = True
+                        break
+        if not full and count:
+            tried += count
+            found, marked = _run(index, pairs, held, count, dedupe, space, marked, events, rows, found, event)
+            full = found < 0
+        for i in range(marked):
+            seen[marks[i] >> 3] = 0
+        leave(pairs, event, slots)
+        if full:
+            return event, before, tried
+    return total, found, tried

@@ -1,0 +1,188 @@
+"""Occurrences of values in events -> pairs of attribute and position."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.arrays.compiled import compiled, inlined
+from tidings.arrays.hashing import find_span, hash_span
+from tidings.arrays.json_reader import FALSE, LIST, NULL, NUMBER, TEXT, TRUE
+from tidings.arrays.lexical import LONG, YES, read_instant, read_number
+from tidings.filters.kernels.layout import AGAIN, INSTANTS, NUMBERS, TEXTS, TRUTHS
+
+_UNSURE = -2
+
+
+@inlined
+def _number_position(mantissa, exponent, approximation, attribute, scales):  # type: ignore[no-untyped-def]
+    """The position of a number, or _UNSURE when only exact arithmetic can tell."""
+    begin, end = scales.number_first[attribute], scales.number_first[attribute + 1]
+    numbers = scales.approximation
+    slack = abs(approximation) * 1e-14
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) >> 1
+        if numbers[middle] < approximation - slack:
+            low = middle + 1
+        else:
+            high = middle
+    i = low
+    unsure = False
+    while i < end and numbers[i] <= approximation + slack:
+        if scales.mantissa[i] == mantissa and scales.exponent[i] == exponent:
+            return 2 * (i - begin) + 1
+        unsure = True
+        i += 1
+    return _UNSURE if unsure else 2 * (low - begin)
+
+
+@inlined
+def _text_order(blob, low, high, scales, text):  # type: ignore[no-untyped-def]
+    """Whether blob[low:high] comes after a text of the scales."""
+    at, end = scales.start[text], scales.start[text + 1]
+    while low < high and at < end:
+        if blob[low] != scales.blob[at]:
+            return blob[low] > scales.blob[at]
+        low += 1
+        at += 1
+    return low < high
+
+
+@compiled
+def text_position(blob, low, high, attribute, scales):  # type: ignore[no-untyped-def]
+    """The position of a text on an attribute's scale."""
+    begin, end = scales.text_first[attribute], scales.text_first[attribute + 1]
+    start = np.int64(scales.ends[attribute, TRUTHS])
+    if begin == end:
+        return start
+    texts = scales.texts
+    number = find_span(hash_span(blob, low, high), blob, low, high, scales.blob, scales.start, scales.slots)
+    if number >= 0:
+        one, two = begin, end
+        while one < two:
+            middle = (one + two) >> 1
+            if texts[middle] < number:
+                one = middle + 1
+            else:
+                two = middle
+        return start + 2 * (one - begin) + (1 if one < end and texts[one] == number else 0)
+    if not scales.ordered[attribute]:
+        return start
+    one, two = begin, end
+    while one < two:
+        middle = (one + two) >> 1
+        if _text_order(blob, low, high, scales, texts[middle]):
+            one = middle + 1
+        else:
+            two = middle
+    return start + 2 * (one - begin)
+
+
+@compiled
+def rank_occurrences(first, path, kind, low, high, blob, plain, there, scales, stamps, pairs):  # type: ignore[no-untyped-def]
+    """Pairs of every event from its occurrences; returns whether some are unsure.
+
+    plain[p] is the attribute of the values at path p, there[p] that of the path's presence, -1 for none. A position
+    of ~o is unsure: that of occurrence o is to be found by the definition.
+    """
+    pair_first, attributes, positions = pairs.first, pairs.attribute, pairs.position
+    ends = scales.ends
+    used, unsure = 0, False
+    for event in range(first.shape[0] - 1):
+        begin = used
+        scattered = False
+        for o in range(first[event], first[event + 1]):
+            p = path[o]
+            attribute = there[p]
+            if attribute >= 0 and stamps[attribute] != event:
+                stamps[attribute] = event
+                attributes[used], positions[used] = attribute, ends[attribute, TEXTS]
+                used += 1
+            attribute = plain[p]
+            what = kind[o]
+            if attribute < 0 or what == NULL or what == LIST:
+                continue
+            if stamps[attribute] == event:
+                if attributes[used - 1] != attribute:
+                    scattered = True
+            else:
+                stamps[attribute] = event
+            again = 0
+            if what == NUMBER or what == TEXT:
+                # A text may be looked at as a number or an instant too, where such are asked for.
+                is_number = False
+                if scales.number_first[attribute] < scales.number_first[attribute + 1]:
+                    status, mantissa, exponent, approximation = read_number(blob, low[o], high[o])
+                    is_number = status == YES or status == LONG
+                    position = _UNSURE
+                    if status == YES:
+                        position = _number_position(mantissa, exponent, approximation, attribute, scales)
+                    if is_number:
+                        if position == _UNSURE:
+                            unsure = True
+                            position = ~o
+                        attributes[used], positions[used] = attribute, position
+                        used += 1
+                        again = AGAIN
+                elif what == NUMBER:
+                    attributes[used], positions[used] = attribute, 0
+                    used += 1
+                    continue
+                if what == NUMBER and not is_number:
+                    attributes[used], positions[used] = attribute, ends[attribute, TEXTS]
+                    used += 1
+                if what == TEXT:
+                    if (
+                        not is_number
+                        and scales.instant_first[attribute] < scales.instant_first[attribute + 1]
+                    ):
+                        ok, micros = read_instant(blob, low[o], high[o])
+                        if ok:
+                            one, two = scales.instant_first[attribute], scales.instant_first[attribute + 1]
+                            bottom, end = one, two
+                            while one < two:
+                                middle = (one + two) >> 1
+                                if scales.instants[middle] < micros:
+                                    one = middle + 1
+                                else:
+                                    two = middle
+                            hit = one < end and scales.instants[one] == micros
+                            position = np.int64(ends[attribute, NUMBERS]) + 2 * (one - bottom) + hit
+                            attributes[used], positions[used] = attribute, position
+                            used += 1
+                            again = AGAIN
+                    position = text_position(blob, low[o], high[o], attribute, scales)
+                    attributes[used], positions[used] = attribute, position | again
+                    used += 1
+            elif what == TRUE or what == FALSE:
+                position = np.int64(ends[attribute, INSTANTS]) + (1 if what == TRUE else 0)
+                attributes[used], positions[used] = attribute, position
+                used += 1
+            else:
+                attributes[used], positions[used] = attribute, ends[attribute, TEXTS]
+                used += 1
+        if scattered:  # values of one attribute have to stand together, in their order
+            for i in range(begin + 1, used):
+                attribute, position = attributes[i], positions[i]
+                j = i
+                while j > begin and attributes[j - 1] > attribute:
+                    attributes[j], positions[j] = attributes[j - 1], positions[j - 1]
+                    j -= 1
+                attributes[j], positions[j] = attribute, position
+        pair_first[event + 1] = used
+    return unsure
+
+
+@compiled
+def merge_pairs(pairs, event, attribute, position, merged):  # type: ignore[no-untyped-def]
+    """Pairs with others, given in the order of events and then of attributes, put behind those of each event."""
+    used, other = 0, 0
+    for e in range(pairs.first.shape[0] - 1):
+        for i in range(pairs.first[e], pairs.first[e + 1]):
+            merged.attribute[used], merged.position[used] = pairs.attribute[i], pairs.position[i]
+            used += 1
+        while other < event.shape[0] and event[other] == e:
+            merged.attribute[used], merged.position[used] = attribute[other], position[other]
+            used += 1
+            other += 1
+        merged.first[e + 1] = used

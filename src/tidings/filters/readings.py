@@ -1,0 +1,187 @@
+"""Events -> pairs of attribute and position, as an index of filters knows them.
+
+Values at a path are ranked by compiled loops. What can only be told from them, a text in one case, the patterns it
+contains, the conditions that hold, is told for the few events that have the path, and for each distinct text once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidings.arrays.json import FALSE, LIST, NULL, NUMBER, TEXT, TRUE, Occurrences
+from tidings.filters import naive
+from tidings.filters.index import FilterIndex
+from tidings.filters.kernels.layout import AGAIN, TRUTHS, Pairs
+from tidings.filters.kernels.ranking import merge_pairs, rank_occurrences
+from tidings.filters.shape import CONDITIONS, FOLDED, PLAIN, THERE, Key
+from tidings.language.parser import parse
+from tidings.text_sets import TextTests
+from tidings.text_tests import network
+from tidings.values import number
+
+REMEMBERED = 1 << 16  # texts, for each way to look at them
+
+Document = Callable[[int], Mapping[str, Any]]
+Look = Callable[[int, bytes], tuple[int, ...]]  # kind and text of a value -> positions
+
+
+class _Told(NamedTuple):
+    """An attribute that is told from the values at a path: by `look` each value, or by `conditions` the event."""
+
+    attribute: int
+    path: int
+    look: Look | None
+    conditions: Sequence[Any]
+
+
+class Reader:
+    """Reads events for one index."""
+
+    def __init__(self, index: FilterIndex) -> None:
+        self.index = index
+        paths = sorted({key.path for key in index.keys})
+        number_of = {path: i for i, path in enumerate(paths)}
+        self._plain = np.full(len(paths), -1, dtype=np.int32)
+        self._there = np.full(len(paths), -1, dtype=np.int32)
+        self._told: list[_Told] = []
+        for attribute, key in enumerate(index.keys):
+            path = number_of[key.path]
+            if key.look == PLAIN:
+                self._plain[path] = attribute
+            elif key.look == THERE:
+                self._there[path] = attribute
+            else:
+                self._told.append(self._teller(key, attribute, path))
+        self._stamps = np.full(len(index.keys), -1, dtype=np.int64)
+
+    @property
+    def needs_documents(self) -> bool:
+        """Whether some attribute is told from the whole event."""
+        return any(told.conditions for told in self._told)
+
+    def pairs(self, found: Occurrences, document: Document) -> Pairs:
+        """The pairs of a batch; `document` gives an event's attributes where a condition has to see all of them."""
+        count = 2 * len(found.path) + 1
+        pairs = Pairs(
+            np.zeros(len(found.first), dtype=np.int64),
+            np.empty(count, dtype=np.int32),
+            np.empty(count, dtype=np.int32),
+        )
+        self._stamps.fill(-1)
+        unsure = rank_occurrences(
+            found.first, found.path, found.kind, found.low, found.high, found.blob,
+            self._plain, self._there, self.index.scales, self._stamps, pairs,
+        )  # fmt: skip
+        used = int(pairs.first[-1])
+        pairs = Pairs(pairs.first, pairs.attribute[:used], pairs.position[:used])
+        if unsure:
+            for i in np.flatnonzero(pairs.position < 0).tolist():
+                at = ~int(pairs.position[i])
+                text = found.blob[found.low[at] : found.high[at]].tobytes().decode(errors="surrogatepass")
+                # Its first view: the number. The text it may also be has a pair of its own.
+                value = number(text)
+                positions = self.index.exact.positions(int(pairs.attribute[i]), value)
+                pairs.position[i] = positions[0]
+        return self._with_told(pairs, found, document) if self._told else pairs
+
+    def _with_told(self, pairs: Pairs, found: Occurrences, document: Document) -> Pairs:
+        extra: list[tuple[int, int, int]] = []
+        events = np.repeat(np.arange(len(found.first) - 1), np.diff(found.first))
+        for told in self._told:
+            at = np.flatnonzero((found.path == told.path) & (found.kind != NULL) & (found.kind != LIST))
+            if told.look is None:
+                for event in np.unique(events[at]).tolist():
+                    given = document(event)
+                    extra.extend(
+                        (event, told.attribute, position)
+                        for position, condition in told.conditions
+                        if naive.matches(condition, given)
+                    )
+                continue
+            for i in at.tolist():
+                text = found.blob[found.low[i] : found.high[i]].tobytes()
+                extra.extend((int(events[i]), told.attribute, p) for p in told.look(int(found.kind[i]), text))
+        if not extra:
+            return pairs
+        columns = np.array(extra, dtype=np.int64)
+        columns = columns[np.lexsort((columns[:, 1], columns[:, 0]))]
+        count = len(pairs.attribute) + len(columns)
+        merged = Pairs(
+            np.zeros(len(pairs.first), dtype=np.int64),
+            np.empty(count, dtype=np.int32),
+            np.empty(count, dtype=np.int32),
+        )
+        merge_pairs(pairs, columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy(), merged)
+        return merged
+
+    def _teller(self, key: Key, attribute: int, path: int) -> _Told:
+        exact = self.index.exact
+        if key.look == FOLDED:
+
+            @lru_cache(maxsize=REMEMBERED)
+            def folded(kind: int, text: bytes) -> tuple[int, ...]:
+                positions = exact.positions(attribute, _value(kind, text), fold=True)
+                return tuple(p | AGAIN if i else p for i, p in enumerate(positions))
+
+            return _Told(attribute, path, folded, ())
+        # The constants on its scale are texts; the position of the one with number i is first + 2 i.
+        first = int(self.index.scales.ends[attribute, TRUTHS]) + 1
+        constants = exact.texts(attribute)
+        if key.look == CONDITIONS:
+            conditions = [(first + 2 * i, parse(f"WHERE {text}").where) for i, text in enumerate(constants)]
+            return _Told(attribute, path, None, conditions)
+        op, fold = key.look.removesuffix("~"), key.look.endswith("~")
+        if op == "MATCHES" and fold:
+            constants, fold = [f"(?i:{text})" for text in constants], False
+        tests: TextTests | _Networks = (
+            _Networks(constants) if op == "CIDR" else TextTests([(op, text) for text in constants])
+        )
+
+        @lru_cache(maxsize=REMEMBERED)
+        def tested(kind: int, text: bytes) -> tuple[int, ...]:
+            if kind != TEXT:
+                return ()
+            plain = text.decode(errors="surrogatepass")
+            return tuple(first + 2 * i for i in tests.satisfied(plain.casefold() if fold else plain))
+
+        return _Told(attribute, path, tested, ())
+
+
+def _value(kind: int, text: bytes) -> Any:
+    """An occurrence as a value of `tidings.values`."""
+    if kind == TEXT:
+        return text.decode(errors="surrogatepass")
+    if kind == NUMBER:
+        return number(text.decode())
+    return {TRUE: True, FALSE: False}.get(kind)
+
+
+class _Networks:
+    """All networks of addresses that one attribute is tested for, by the length of their prefix."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._by_prefix: dict[tuple[int, int], dict[int, list[int]]] = {}
+        for i, text in enumerate(texts):
+            written = network(text)
+            of_prefix = self._by_prefix.setdefault((written.version, written.prefixlen), {})
+            of_prefix.setdefault(int(written.network_address), []).append(i)
+
+    def satisfied(self, text: str) -> list[int]:
+        """The numbers of the networks that an address is in."""
+        try:
+            address = ip_address(text)
+        except ValueError:
+            return []
+        wrapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+        found: list[int] = []
+        for one in (address, wrapped) if wrapped is not None else (address,):
+            for (version, length), networks in self._by_prefix.items():
+                if version == one.version:
+                    size = one.max_prefixlen - length
+                    found += networks.get(int(one) >> size << size, ())
+        return found

@@ -1,0 +1,230 @@
+"""The constants that each attribute is compared with, in order: every comparison is one of positions on a scale.
+
+Constant i of its kind has the position (start of the kind) + 2 i + 1, a value between two constants the even one
+between. A scale is exact for numbers of any size, and values of different kinds never meet on it. What a loop
+cannot read for sure, such as a number of 30 digits, is put into its place by the definition.
+
+    0 … 2N numbers | 2I + 1 instants | false, true | 2T + 1 texts | one for everything else
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidings import values
+from tidings.arrays.hashing import table_size
+from tidings.arrays.literals import INSTANT, LONG_EXPONENT, NUMBER, TEXT, TRUTH, read_constants
+from tidings.filters.kernels import coding, layout
+from tidings.filters.kernels.layout import INSTANTS, NUMBERS, TEXTS, TRUTHS, Scales
+from tidings.filters.table import FilterTable
+from tidings.ranks import rank_of, sort_numbers
+from tidings.terms import unescape
+from tidings.vocabulary import StoredTexts, freeze_texts
+
+_KINDS = {NUMBER: NUMBERS, INSTANT: INSTANTS, TRUTH: TRUTHS, TEXT: TEXTS}
+
+
+class Known(NamedTuple):
+    """What the loops that write code know of constants: see kernels/coding.py.
+
+    Of a constant its kind and its order among all (-1: no attribute compares with it); of (attribute, constant), found
+    in the hashed `keys`, how often it is mentioned and its position; of an attribute where its kinds begin among the
+    sorted pairs, whose running total of mentions is `total`.
+    """
+
+    order: np.ndarray
+    kinds: np.ndarray
+    keys: np.ndarray
+    counts: np.ndarray
+    position: np.ndarray
+    ends: np.ndarray
+    group_first: np.ndarray
+    total: np.ndarray
+    mentions: np.ndarray
+    all_mentions: float
+    base: np.ndarray
+    height: np.ndarray
+
+
+def rank_constants(table: FilterTable) -> tuple[dict[str, np.ndarray], dict[str, str], Known]:
+    """The scales of a table's attributes as arrays, the numbers that need exact arithmetic, and what code needs."""
+    texts = list(table.constants.numbers)
+    frozen, n = freeze_texts(texts), len(texts)
+    kind, mantissa = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int64)
+    exponent, approximation = np.zeros(n, dtype=np.int32), np.zeros(n)
+    read_constants(frozen["blob"], frozen["start"], kind, mantissa, exponent, approximation)
+    rank = np.full(n, -1, dtype=np.int64)
+    numbers, long = sort_numbers(
+        texts, np.flatnonzero(kind == NUMBER), mantissa, exponent, approximation, rank
+    )
+    rank[kind == NUMBER] >>= 1
+    instants, place = np.unique(mantissa[kind == INSTANT], return_inverse=True)
+    rank[kind == INSTANT] = place
+    rank[kind == TRUTH] = mantissa[kind == TRUTH]
+    plain = {int(i): unescape(texts[i][1:-1]) for i in np.flatnonzero(kind == TEXT)}
+    ordered_texts = sorted(set(plain.values()))
+    text_rank = {text: i for i, text in enumerate(ordered_texts)}
+    for i, text in plain.items():
+        rank[i] = text_rank[text]
+
+    own = np.full(n, -1, dtype=np.int8)
+    for literal_kind, of_scale in _KINDS.items():
+        own[kind == literal_kind] = of_scale
+    usable = np.flatnonzero(own >= 0)
+    combined = own[usable].astype(np.int64) << 40 | rank[usable]
+    distinct, which = np.unique(combined, return_inverse=True)
+    order = np.full(n, -1, dtype=np.int32)
+    order[usable] = which
+
+    keys, counts, ordered = _mentions(table, order, own)
+    places = np.flatnonzero(keys >= 0)
+    places = places[np.argsort(keys[places])]
+    pairs = keys[places]
+    attribute, of_kind = pairs >> 32, distinct[pairs & 0xFFFFFFFF] >> 40
+    of_rank = distinct[pairs & 0xFFFFFFFF] & ((1 << 40) - 1)
+    attributes = len(table.keys)
+    group_first = np.searchsorted(attribute * 4 + of_kind, np.arange(attributes * 4 + 1).reshape(-1)).astype(
+        np.int64
+    )
+    sizes = np.diff(group_first).reshape(attributes, 4) * 2 + 1
+    sizes[:, TRUTHS] = 2
+    ends = np.cumsum(sizes, axis=1)
+    if attributes and ends[:, -1].max() >= layout.AGAIN:
+        raise OverflowError("an attribute has too many constants")
+    starts = np.hstack([np.zeros((attributes, 1), dtype=np.int64), ends[:, :-1]])
+    inside = np.arange(len(pairs)) - group_first[attribute * 4 + of_kind]
+    within = np.where(of_kind == TRUTHS, of_rank, 2 * inside + 1)
+    position = np.zeros(len(keys), dtype=np.int32)
+    position[places] = starts[attribute, of_kind] + within
+    mentioned = counts[places]
+    total = np.concatenate([[0], np.cumsum(mentioned)])
+    mentions = np.bincount(attribute, weights=mentioned, minlength=attributes).astype(np.int64)
+    height = np.ceil(np.log2(ends[:, -1] + 1)).astype(np.int8) if attributes else np.zeros(0, dtype=np.int8)
+    base = np.concatenate([[0], np.cumsum(2 ** (height.astype(np.int64) + 1))])[:-1].astype(np.int64)
+    four = group_first[:-1].reshape(attributes, 4)
+    known = Known(
+        order=order,
+        kinds=own,
+        keys=keys,
+        counts=counts,
+        position=position,
+        ends=ends.astype(np.int32),
+        group_first=np.hstack([four, group_first[4::4].reshape(attributes, 1)]),
+        total=total,
+        mentions=mentions,
+        all_mentions=float(total[-1]) + 1.0,
+        base=base,
+        height=height,
+    )
+    is_number, is_instant, is_text = of_kind == NUMBERS, of_kind == INSTANTS, of_kind == TEXTS
+    number_of = numbers[of_rank[is_number]] if len(numbers) else np.zeros(0, dtype=np.int64)
+    arrays = {
+        "ends": ends.astype(np.int32),
+        "number_first": _firsts(attribute[is_number], attributes),
+        "mantissa": mantissa[number_of],
+        "exponent": exponent[number_of],
+        "approximation": approximation[number_of],
+        "instant_first": _firsts(attribute[is_instant], attributes),
+        "instants": instants[of_rank[is_instant]] if len(instants) else np.zeros(0, dtype=np.int64),
+        "text_first": _firsts(attribute[is_text], attributes),
+        "texts": of_rank[is_text].astype(np.int32),
+        "ordered": ordered,
+        **freeze_texts(ordered_texts),
+    }
+    long_numbers = {
+        str(i): str(values.number(texts[number_of[i]][1 : texts[number_of[i]].rindex('"')]))
+        for i in np.flatnonzero(arrays["exponent"] == LONG_EXPONENT).tolist()
+    }
+    return arrays, long_numbers, known
+
+
+def _mentions(
+    table: FilterTable, order: np.ndarray, kinds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(attribute, constant) pairs in an open-addressed table, how often each is mentioned, and which attributes are
+    asked for the order of texts."""
+    ordered = np.zeros(len(table.keys), dtype=np.bool_)
+    rows = table.columns()
+    keys = np.full(table_size(2 * len(order) + 16), -1, dtype=np.int64)
+    while True:
+        counts = np.zeros(len(keys), dtype=np.int64)
+        done, _ = coding.count_mentions(*rows, order, kinds, 0, keys, counts, 0, ordered)
+        if done == len(table):
+            return keys, counts, ordered
+        keys = np.full(4 * len(keys), -1, dtype=np.int64)
+
+
+def _firsts(attribute: np.ndarray, attributes: int) -> np.ndarray:
+    """Where the entries of each attribute begin in a list sorted by attribute."""
+    return np.searchsorted(attribute, np.arange(attributes + 1)).astype(np.int64)
+
+
+class ExactScales:
+    """The scales of an index for what loops leave aside: by the definition, one value at a time."""
+
+    def __init__(self, scales: Scales, long_numbers: Mapping[str, str]) -> None:
+        self.scales = scales
+        self._long = {int(i): Fraction(text) for i, text in long_numbers.items()}
+        self._texts = StoredTexts(scales.blob, scales.start)
+
+    def positions(self, attribute: int, value: Any, *, fold: bool = False) -> list[int]:
+        """The positions of a value's views on the scale of an attribute; for what compares with nothing the last."""
+        ends = self.scales.ends[attribute]
+        found = []
+        for kind, key in values.views(value):
+            if kind == values.NUMBER:
+                found.append(rank_of(self._numbers(attribute), key))
+            elif kind == values.INSTANT:
+                low, high = self.scales.instant_first[attribute : attribute + 2]
+                found.append(int(ends[NUMBERS]) + rank_of(self.scales.instants[low:high].tolist(), key))
+            elif kind == values.BOOLEAN:
+                found.append(int(ends[INSTANTS]) + int(key))
+            elif kind == values.TEXT:
+                found.append(int(ends[TRUTHS]) + self._text_rank(attribute, key.casefold() if fold else key))
+        return found or [int(ends[TEXTS])]
+
+    def texts(self, attribute: int) -> list[str]:
+        """The text constants of an attribute, in their order."""
+        low, high = self.scales.text_first[attribute : attribute + 2]
+        return [self._texts[i] for i in self.scales.texts[low:high].tolist()]
+
+    def _numbers(self, attribute: int) -> _Numbers:
+        return _Numbers(self.scales, self._long, attribute)
+
+    def _text_rank(self, attribute: int, text: str) -> int:
+        low, high = self.scales.text_first[attribute : attribute + 2]
+        return rank_of(_Texts(self._texts, self.scales.texts[low:high]), text)
+
+
+class _Numbers:
+    """The numbers of one attribute's scale, each made when it is looked at."""
+
+    def __init__(self, scales: Scales, long: Mapping[int, Fraction], attribute: int) -> None:
+        self.scales, self.long = scales, long
+        self.low, self.high = (int(i) for i in scales.number_first[attribute : attribute + 2])
+
+    def __len__(self) -> int:
+        return self.high - self.low
+
+    def __getitem__(self, i: int) -> Fraction:
+        at = self.low + i
+        if at in self.long:
+            return self.long[at]
+        return Fraction(int(self.scales.mantissa[at])) * Fraction(10) ** int(self.scales.exponent[at])
+
+
+class _Texts:
+    """The texts of one attribute's scale."""
+
+    def __init__(self, texts: StoredTexts, numbers: np.ndarray) -> None:
+        self.texts, self.numbers = texts, numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, i: int) -> str:
+        return self.texts[self.numbers[i]]
