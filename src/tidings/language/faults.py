@@ -8,67 +8,56 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from tidings.errors import SubscriptionError
-from tidings.language.tokens import KEYWORDS, QUOTED_NAME, STRING
+from tidings.language.tokens import QUOTED_NAME, STRING
 
-_VALUES = {"STRING", "NUMBER", "DATE", "BOOLEAN"}
-_COMPARISONS = {"COMPARE", "_BETWEEN", "_IN", "LIKE"}
-# The first group whose tokens are all acceptable speaks for the whole of the second set.
-_GROUPS: tuple[tuple[set[str], set[str], str], ...] = (
-    (
-        {"TRIPLE", "_NOT"},
-        {
-            "TRIPLE",
-            "TRIPLES",
-            "CONJUNCTS",
-            "_NOT",
-            "_EXISTS",
-            "VARIABLE",
-            "NAME",
-            "QUOTED_NAME",
-            "_LPAR",
-            "IRI",
-            "ABSOLUTE",
-            "PNAME",
-        }
-        | {"PARAMETER", *_VALUES},
+# What a phrase speaks for: the words that might have been meant where it is expected.
+_PHRASES: dict[str, tuple[str, str]] = {
+    "CONDITION": (
         "a condition such as (?x, dc:title, ?t) or topic = 'finance'",
+        "NOT EXISTS MISSING ANY",
     ),
-    (_VALUES, {*_VALUES, "IRI", "ABSOLUTE", "PNAME", "PARAMETER"}, "a value (5, 'text', 2004-01-31, <iri>)"),
-    (
-        _COMPARISONS,
-        {*_COMPARISONS, "_NOT", "CONTAINS", "MATCHES"},
+    "COMPARISON": (
         "a comparison (= != < <= > >= BETWEEN, IN, LIKE, CONTAINS or MATCHES)",
+        "NOT BETWEEN IN LIKE ILIKE CONTAINS STARTS ENDS MATCHES IS",
     ),
-    ({"CLASS"}, {"CLASS", "IRI", "ABSOLUTE", "PNAME", "PARAMETER"}, "a class such as Sport or ex:Sport"),
-    ({"_AND", "_SUCHTHAT"}, {"_SUCHTHAT"}, ""),
-    ({"NAME", "QUOTED_NAME"}, {"NAME", "QUOTED_NAME"}, "a name such as topic"),
-    ({"IRI", "PNAME"}, {"IRI", "PNAME", "ABSOLUTE", "PARAMETER"}, "an IRI (<iri> or prefix:name)"),
-)
-_WORDS = {
-    "$END": "the end of the text",
-    "VARIABLE": "a ?variable",
-    "PARAMETER": "a $parameter",
-    "IRI": "an <iri>",
-    "PNAME": "a prefix:name",
-    "STRING": "a 'quoted text'",
-    "COMPARE": "one of = != < <= > >=",
-    "ISA_COMPARE": "one of <= >= =",
-    "A": "a",
-    "BANGS": "!",
-    "_BARS": "||",
-    "_AMPERSANDS": "&&",
-    "_COMMA": "','",
-    "_SEMICOLON": "';'",
-    "_DOT": "'.'",
-    "_LPAR": "'('",
-    "_RPAR": "')'",
-    "_LBRACE": "'{'",
-    "_RBRACE": "'}'",
-    "_STAR": "*",
+    "VALUE": ("a value (5, 'text', 2004-01-31, <iri>)", ""),
+    "SUM": ("a number, a name such as topic, a ?variable or '('", ""),
+    "CLASS": ("a class such as Sport or ex:Sport", ""),
+    "ADDRESS": ("an IRI (<iri> or prefix:name)", ""),
+    "NAME": ("a name such as topic", ""),
+    "VARIABLE": ("a ?variable", ""),
+    "PARAMETER": ("a $parameter", ""),
+    "IRI": ("an <iri>", ""),
+    "PNAME": ("a prefix:name", ""),
+    "STRING": ("a 'quoted text'", ""),
+    "NUMBER": ("a number", ""),
+    "COMPARE": ("one of = != < <= > >=", ""),
+    "ISA_COMPARE": ("one of <= >= =", ""),
+    "A": ("a", ""),
+    "BANGS": ("!", ""),
+    "BARS": ("||", ""),
+    "AMPERSANDS": ("&&", ""),
+    "COMMA": ("','", ""),
+    "SEMICOLON": ("';'", ""),
+    "DOT": ("'.'", ""),
+    "LPAR": ("'('", ""),
+    "RPAR": ("')'", ""),
+    "LBRACE": ("'{'", ""),
+    "RBRACE": ("'}'", ""),
+    "STAR": ("*", ""),
+    "MORE": ("", "SUCHTHAT IGNORE VIA"),  # right too, but not the first thing to think of
+    "$END": ("the end of the text", ""),
 }
+# Tokens of the SPARQL grammar that one phrase says at once, if all of the first set are acceptable.
+_VALUES = {"STRING", "NUMBER", "DATE", "BOOLEAN"}
+_ADDRESSES = {"IRI", "ABSOLUTE", "PNAME", "PARAMETER"}
+_GROUPS: tuple[tuple[set[str], set[str], str], ...] = (
+    (_VALUES, _VALUES | _ADDRESSES, "VALUE"),
+    ({"IRI", "PNAME"}, _ADDRESSES, "ADDRESS"),
+)
 _WORD = re.compile(rf"{STRING}|[?$]?\w+|\S?")
 _QUOTED_NAME = re.compile(QUOTED_NAME)
 _BEYOND_SUBSET = set(
@@ -103,51 +92,59 @@ def did_you_mean(word: str, options: Iterable[str], otherwise: str) -> str:
     return f"did you mean '{near[0]}'?" if near else otherwise
 
 
+def unbound(variable: str, bound: Iterable[str], text: str, offset: int) -> SubscriptionError:
+    """The error for a variable that no triple binds."""
+    known = sorted(bound)
+    otherwise = f"the triples have {', '.join(known)}" if known else "the triples have no variables"
+    advice = did_you_mean(variable, known, otherwise)
+    return error_at(text, offset, f"variable {variable} is in no triple", advice)
+
+
 def shown(text: str) -> str:
     """A piece of the text as a message quotes it: one line, not long."""
     text = " ".join(text[:200].split())
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
-def syntax_error(text: str, offset: int, acceptable: set[str]) -> SubscriptionError:
-    """The error for the token at `offset`, where only `acceptable` tokens could have stood."""
+def syntax_error(text: str, offset: int, acceptable: Collection[str]) -> SubscriptionError:
+    """The error for the token at `offset`, where only the `acceptable` words and phrases could have stood."""
     word = _WORD.match(text, offset)[0]  # type: ignore[index]
     if not text.strip():
         return error_at(text, 0, "the text is empty", "write a subscription such as WHERE topic = 'finance'")
     if not word:
-        return error_at(text, offset, "the text ends", "expected " + _expected(acceptable))
+        return error_at(text, offset, "the text ends", _expected(acceptable))
     if word in "'\"" or (word == "`" and not _QUOTED_NAME.match(text, offset)):
         return error_at(text, offset, f"the quote {word} is never closed", f"close it with another {word}")
-    found = f"found {shown(word)}"
-    if word.upper() in _BEYOND_SUBSET and "TRIPLE" not in acceptable:
+    if word.upper() in _BEYOND_SUBSET and "CONDITION" not in acceptable:
         advice = "the SPARQL subset has SELECT, WHERE, triples and FILTER only"
         return error_at(text, offset, f"{word.upper()} is not understood", advice)
-    if word.upper() == "ISA" and "COMPARE" in acceptable:
+    if word.upper() == "ISA" and "COMPARISON" in acceptable:
         return error_at(text, offset, "ISA stands after something else than a variable", "write ?x ISA Sport")
-    if acceptable == {"_IN"} and word.upper() in ("LIKE", "CONTAINS", "MATCHES", "BETWEEN"):
-        return error_at(
-            text, offset, f"NOT stands before {word.upper()}", f"write NOT topic {word.upper()} ..."
-        )
     if offset and text.startswith("==", offset - 1):
         return error_at(text, offset - 1, "found '=='", "equality is a single =")
     if (opening := _broken_triple(text, offset)) is not None:
         inside = re.compile(r"\([^()]*\)?").match(text, opening)[0]  # type: ignore[index]
         advice = "a triple is (subject, property, object); put quotes around texts and <> around IRIs with ? = ! ( ) ,"
         return error_at(text, opening, f"{shown(inside)} is not a triple", advice)
-    keywords = {name.lstrip("_") for name in acceptable & set(KEYWORDS)}
+    meant = [option for name in acceptable for option in _PHRASES.get(name, ("", name))[1].split()]
     return error_at(
-        text, offset, found, did_you_mean(word.upper(), keywords, "expected " + _expected(acceptable))
+        text, offset, f"found {shown(word)}", did_you_mean(word.upper(), meant, _expected(acceptable))
     )
 
 
-def _expected(acceptable: set[str]) -> str:
-    left, words = set(acceptable), []
+def spoken(terminals: Iterable[str]) -> list[str]:
+    """Terminals of the SPARQL grammar as words and phrases."""
+    left, phrases = {name.lstrip("_") for name in terminals}, []
     for needed, spoken_for, phrase in _GROUPS:
         if needed <= left:
             left -= spoken_for
-            words += [phrase] if phrase else []
-    words += sorted({_WORDS.get(name, name.lstrip("_")) for name in left})
-    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
+            phrases.append(phrase)
+    return phrases + sorted(left, key=lambda name: _PHRASES.get(name, (name,))[0])
+
+
+def _expected(acceptable: Iterable[str]) -> str:
+    words = [phrase for name in acceptable if (phrase := _PHRASES.get(name, (name,))[0])]
+    return "expected " + (words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1])
 
 
 def _broken_triple(text: str, offset: int) -> int | None:

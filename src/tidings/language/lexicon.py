@@ -145,3 +145,21 @@ def expression_fault(expression: str) -> str | None:
         reason = error.args[0]
         return (reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason))[:100]
     return None
+
+
+def network_fault(network: str) -> str | None:
+    """Why a text writes no network of addresses such as 10.0.0.0/8, with advice; None if it does."""
+    import ipaddress
+
+    try:
+        ipaddress.ip_network(network, strict=False)
+    except ValueError as error:
+        address, slash, length = network.partition("/")
+        try:
+            widest = ipaddress.ip_address(address).max_prefixlen
+        except ValueError:
+            return "write an address and a length, such as 10.0.0.0/8 or 2001:db8::/32"
+        if slash and not length.isdecimal():
+            return f"after the / stands the number of fixed bits, 0 to {widest}"
+        return f"the length of its prefix is 0 to {widest}" if slash else str(error)
+    return None

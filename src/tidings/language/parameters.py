@@ -12,9 +12,11 @@ from functools import lru_cache
 from typing import Any
 
 from tidings.errors import SubscriptionError
-from tidings.language.lexicon import expression_fault
+from tidings.language.lexicon import expression_fault, network_fault
 from tidings.language.query import (
     And,
+    AnyElement,
+    Arithmetic,
     Between,
     Comparison,
     Condition,
@@ -29,6 +31,7 @@ from tidings.language.query import (
     leaves,
 )
 from tidings.terms import Iri, Literal, ntriples
+from tidings.values import NUMBER, constant_view
 
 Replace = Callable[[Any], Any]
 _CONSTANT = (Iri, Literal)
@@ -49,7 +52,7 @@ def lift(query: Query) -> tuple[Query, tuple[Iri | Literal, ...]]:
         constants.append(term)
         return _numbered(len(constants) - 1)
 
-    lifted = Query(_rebuilt(query.where, number), query.select, query.stream)
+    lifted = Query(_rebuilt(query.where, number), query.select, query.stream, query.via)
     return lifted, tuple(constants)
 
 
@@ -61,7 +64,7 @@ def substitute(query: Query, values: Mapping[str, Iri | Literal]) -> Query:
 
     where = _rebuilt(query.where, fill)
     _check_places(where)
-    return Query(where, query.select, query.stream)
+    return Query(where, query.select, query.stream, query.via)
 
 
 def parameters(query: Query) -> tuple[str, ...]:
@@ -88,18 +91,26 @@ def _rebuilt(condition: Condition, replace: Replace) -> Condition:
     if isinstance(condition, Not):
         return Not(_rebuilt(condition.part, replace))
     if isinstance(condition, Comparison):
-        return Comparison(condition.left, condition.op, replace(condition.right))
+        return Comparison(_operand(condition.left, replace), condition.op, _operand(condition.right, replace))
     if isinstance(condition, Between):
-        return Between(condition.operand, replace(condition.low), replace(condition.high))
+        operand = _operand(condition.operand, replace)
+        return Between(operand, replace(condition.low), replace(condition.high))
     if isinstance(condition, OneOf):
-        return OneOf(
-            condition.operand, tuple([replace(option) for option in condition.options]), condition.negated
-        )
+        operand = _operand(condition.operand, replace)
+        return OneOf(operand, tuple([replace(option) for option in condition.options]), condition.negated)
     if isinstance(condition, IsA):
         return IsA(condition.operand, condition.op, replace(condition.cls))
     if isinstance(condition, TextTest) and not _is_expression(condition):
         return TextTest(condition.operand, condition.op, replace(condition.pattern))
+    if isinstance(condition, AnyElement):
+        return AnyElement(condition.name, condition.attribute, _rebuilt(condition.condition, replace))
     return condition
+
+
+def _operand(term: Any, replace: Replace) -> Any:
+    if isinstance(term, Arithmetic):
+        return Arithmetic(term.op, _operand(term.left, replace), _operand(term.right, replace))
+    return replace(term)
 
 
 def _is_expression(test: TextTest) -> bool:
@@ -117,11 +128,32 @@ def _check_places(condition: Condition) -> None:
                     )
         elif isinstance(leaf, IsA) and isinstance(leaf.cls, Literal):
             raise SubscriptionError(f"{leaf.cls.text!r} is given for a class; it has to be an IRI")
-        elif isinstance(leaf, TextTest) and isinstance(leaf.pattern, Iri | Literal):
-            pattern = leaf.pattern
-            if isinstance(pattern, Iri) or pattern.datatype or pattern.language:
-                raise SubscriptionError(
-                    f"{ntriples(pattern)} is given for a {leaf.op}; it has to be a plain text"
-                )
-            if leaf.op == "MATCHES" and (reason := expression_fault(pattern.text)):
-                raise SubscriptionError(f"{pattern.text!r} is not a regular expression; RE2 says: {reason}")
+        elif isinstance(leaf, TextTest):
+            _check_pattern(leaf)
+        elif isinstance(leaf, AnyElement):
+            _check_places(leaf.condition)
+        elif isinstance(leaf, Comparison):
+            _check_numbers(leaf.left)
+            _check_numbers(leaf.right)
+        elif isinstance(leaf, Between | OneOf):
+            _check_numbers(leaf.operand)
+
+
+def _check_pattern(test: TextTest) -> None:
+    pattern: Any = test.pattern
+    if not isinstance(pattern, _CONSTANT):
+        return
+    if isinstance(pattern, Iri) or pattern.datatype or pattern.language:
+        raise SubscriptionError(f"{ntriples(pattern)} is given for a {test.op}; it has to be a plain text")
+    if test.op == "MATCHES" and (reason := expression_fault(pattern.text)):
+        raise SubscriptionError(f"{pattern.text!r} is not a regular expression; RE2 says: {reason}")
+    if test.op == "CIDR" and (reason := network_fault(pattern.text)):
+        raise SubscriptionError(f"{pattern.text!r} is not a network of addresses; {reason}")
+
+
+def _check_numbers(term: object) -> None:
+    if isinstance(term, Arithmetic):
+        for side in (term.left, term.right):
+            _check_numbers(side)
+            if isinstance(side, _CONSTANT) and ((view := constant_view(side)) is None or view[0] != NUMBER):
+                raise SubscriptionError(f"{ntriples(side)} is given for arithmetic; it has to be a number")

@@ -9,15 +9,19 @@ import re
 
 from tidings.language.query import (
     And,
+    AnyElement,
+    Arithmetic,
     Attribute,
     Between,
     Comparison,
     Condition,
+    Constant,
     Exists,
+    Folded,
     IsA,
-    Node,
     Not,
     OneOf,
+    Operand,
     Or,
     Parameter,
     Query,
@@ -25,14 +29,16 @@ from tidings.language.query import (
     TriplePattern,
     Variable,
 )
-from tidings.language.tokens import DATE, KEYWORDS, NAME, NUMBER
+from tidings.language.tokens import DATE, NAME, NUMBER, SPARQL_WORDS, WORDS
 from tidings.terms import XSD, Iri, Literal
 from tidings.values import instant
 
 _NAME = re.compile(NAME)
 _NUMBER = re.compile(NUMBER)
 _DATE = re.compile(DATE)
-_RESERVED = {word.lstrip("_") for word in KEYWORDS} | {"TRUE", "FALSE"}
+_RESERVED = WORDS | SPARQL_WORDS | {"TRUE", "FALSE"}
+_BONDS = {"+": 1, "-": 1, "*": 2, "/": 2}
+_SPELLED = {"STARTS": "STARTS WITH", "ENDS": "ENDS WITH", "CIDR": "IN CIDR"}
 _ESCAPES = {"\\": "\\\\", "'": "''", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _TO_ESCAPE = re.compile(r"[\\'\n\r\t]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -45,7 +51,10 @@ def to_text(query: Query) -> str:
         clauses.append("SELECT " + ", ".join(f"?{variable.name}" for variable in query.select))
     if query.stream is not None:
         clauses.append(f"FROM {_name(query.stream)}")
-    clauses.append(f"WHERE {condition_text(query.where)}")
+    if query.where != And(()):
+        clauses.append(f"WHERE {condition_text(query.where)}")
+    if query.via is not None:
+        clauses.append(f"VIA {_name(query.via.network)} AT {_quoted(query.via.node)}")
     return " ".join(clauses)
 
 
@@ -61,23 +70,29 @@ def condition_text(condition: Condition) -> str:
         nodes = (condition.subject, condition.property, condition.object)
         return f"({', '.join(term_text(node) for node in nodes)})"
     if isinstance(condition, Comparison):
-        return f"{term_text(condition.left)} {condition.op} {term_text(condition.right)}"
+        return _suffixed(condition.left, f"{condition.op} {term_text(condition.right)}")
     if isinstance(condition, Between):
-        return f"{term_text(condition.operand)} BETWEEN {term_text(condition.low)} AND {term_text(condition.high)}"
+        return _suffixed(
+            condition.operand, f"BETWEEN {term_text(condition.low)} AND {term_text(condition.high)}"
+        )
     if isinstance(condition, OneOf):
         options = ", ".join(term_text(option) for option in condition.options)
-        return f"{term_text(condition.operand)} {'NOT IN' if condition.negated else 'IN'} ({options})"
+        return _suffixed(condition.operand, f"{'NOT IN' if condition.negated else 'IN'} ({options})")
     if isinstance(condition, TextTest):
-        return f"{term_text(condition.operand)} {condition.op} {term_text(condition.pattern)}"
+        word = _SPELLED.get(condition.op, condition.op)
+        return _suffixed(condition.operand, f"{word} {term_text(condition.pattern)}")
     if isinstance(condition, IsA):
         word = "ISA" if condition.op == "<=" else f"ISA {condition.op}"
         return f"{term_text(condition.operand)} {word} {term_text(condition.cls)}"
-    assert isinstance(condition, Exists)
-    return f"EXISTS {term_text(condition.attribute)}"
+    if isinstance(condition, AnyElement):
+        inner = condition_text(condition.condition)
+        return f"ANY {_name(condition.name)} IN {_name(condition.attribute.path)} SATISFIES ({inner})"
+    word = "EXISTS" if isinstance(condition, Exists) else "MISSING"
+    return f"{word} {term_text(condition.attribute)}"
 
 
-def term_text(term: Node | Attribute) -> str:
-    """A variable, an attribute or a constant."""
+def term_text(term: Operand | Constant) -> str:
+    """A variable, an attribute, a constant, or what is computed of them."""
     if isinstance(term, Variable):
         return f"?{term.name}"
     if isinstance(term, Parameter):
@@ -86,7 +101,20 @@ def term_text(term: Node | Attribute) -> str:
         return _name(term.path)
     if isinstance(term, Iri):
         return f"<{term.value}>"
-    return _literal(term)
+    if isinstance(term, Arithmetic):
+        bond = _BONDS[term.op]
+        return f"{_bound(term.left, bond)} {term.op} {_bound(term.right, bond + 1)}"
+    return term_text(term.operand) if isinstance(term, Folded) else _literal(term)
+
+
+def _bound(term: Operand | Constant, bond: int) -> str:
+    """A side of an operation, in parentheses if what is in it binds less closely than `bond`."""
+    text = term_text(term)
+    return f"({text})" if isinstance(term, Arithmetic) and _BONDS[term.op] < bond else text
+
+
+def _suffixed(operand: Operand, rest: str) -> str:
+    return f"{term_text(operand)} {rest}" + (" IGNORE CASE" if isinstance(operand, Folded) else "")
 
 
 def _inner(condition: Condition) -> str:
@@ -104,11 +132,15 @@ def _literal(literal: Literal) -> str:
     text, datatype = literal.text, literal.datatype
     if datatype and datatype == _bare_datatype(text):
         return text
-    quoted = _TO_ESCAPE.sub(lambda m: _ESCAPES[m[0]], text)
-    quoted = "'" + _CONTROL.sub(lambda m: f"\\u{ord(m[0]):04X}", quoted) + "'"
+    quoted = _quoted(text)
     if literal.language:
         return f"{quoted}@{literal.language}"
     return f"{quoted}^^<{datatype}>" if datatype else quoted
+
+
+def _quoted(text: str) -> str:
+    escaped = _TO_ESCAPE.sub(lambda m: _ESCAPES[m[0]], text)
+    return "'" + _CONTROL.sub(lambda m: f"\\u{ord(m[0]):04X}", escaped) + "'"
 
 
 def _bare_datatype(text: str) -> str | None:

@@ -176,7 +176,7 @@ class Query:
 
 
 def leaves(condition: Condition) -> Iterator[Leaf]:
-    """The leaves of a condition, left to right."""
+    """The leaves of a condition, left to right; an `AnyElement` is one, whatever it asks of the element."""
     if isinstance(condition, And | Or):
         for part in condition.parts:
             yield from leaves(part)
@@ -187,12 +187,30 @@ def leaves(condition: Condition) -> Iterator[Leaf]:
 
 
 def variables(condition: Condition) -> tuple[Variable, ...]:
-    """The variables of a condition in the order in which they first appear."""
+    """The variables of a condition in the order in which they first appear; an `AnyElement` has none."""
     found: dict[Variable, None] = {}
     for leaf in leaves(condition):
-        for name in leaf.__dataclass_fields__:
-            value = getattr(leaf, name)
-            for item in value if isinstance(value, tuple) else (value,):
-                if isinstance(item, Variable):
-                    found[item] = None
+        if isinstance(leaf, TriplePattern):
+            places: tuple[Operand | Constant, ...] = (leaf.subject, leaf.property, leaf.object)
+        elif isinstance(leaf, Comparison):
+            places = (leaf.left, leaf.right)
+        elif isinstance(leaf, Between | OneOf | TextTest | IsA):
+            places = (leaf.operand,)
+        else:
+            continue
+        for place in places:
+            for name in operands(place):
+                if isinstance(name, Variable):
+                    found[name] = None
     return tuple(found)
+
+
+def operands(term: Operand | Constant) -> Iterator[Variable | Attribute]:
+    """The variables and attributes of one side of a condition, left to right."""
+    if isinstance(term, Variable | Attribute):
+        yield term
+    elif isinstance(term, Arithmetic):
+        yield from operands(term.left)
+        yield from operands(term.right)
+    elif isinstance(term, Folded):
+        yield term.operand

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 
 from tidings.language.faults import Misread
-from tidings.language.lexicon import Lexicon
+from tidings.language.lexicon import Lexicon, network_fault
 from tidings.language.parameters import lift, parameters
 from tidings.language.parser import read
 from tidings.language.query import Query
@@ -26,15 +26,17 @@ _REMEMBERED_SHAPES = 100_000
 _REMEMBERED_TOKENS = 1_000_000
 
 # The terms of a triple keep their opening "(" or ",", so that `(ISA x,` is never taken for `ISA x`. An expression
-# after MATCHES belongs to the shape: it is compiled when the shape is parsed.
+# after MATCHES belongs to the shape: it is compiled when the shape is parsed. So does a node after AT. A network after
+# CIDR is a constant that must be one.
 # The look ahead and behind spares most positions the trial of every kind of constant: twice as fast.
 _SPLIT = re.compile(
     rf"(\({TERM})(,{TERM})(,{TERM})\)"
-    rf"|(?<![\w.?:$@`+-])((?=[\w'\"<:+.-])(?:(?i:MATCHES)\s*+{STRING}|{STRING}|{ABSOLUTE}|{IRI}"
+    rf"|(?<![\w.?:$@`+-])((?=[\w'\"<:+.-])(?:(?i:MATCHES|AT|CIDR)\s*+{STRING}|(?i:AT)\s++{NUMBER}|{STRING}|{ABSOLUTE}|{IRI}"
     rf"|(?i:ISA)\b\s*+(?:[<>]?=\s*+)?{CLASS}(?![\w:])|{PNAME}|{DATE}|{NUMBER}(?!\.)|(?i:{BOOLEAN})))"
 )
 _GROUPS = 4
-_EXPRESSION = re.compile(r"MATCHES\s*['\"]", re.IGNORECASE)
+_KEPT = re.compile(r"(?:MATCHES\s*['\"]|AT\s*['\".+\d-])", re.IGNORECASE)
+_NETWORK = re.compile(rf"CIDR\s*({STRING})", re.IGNORECASE)
 _ISA = re.compile(rf"ISA\b\s*([<>]?=)?\s*({CLASS})", re.IGNORECASE)
 _EXPLICIT = re.compile(f"{IRI}|{ABSOLUTE}|{PNAME}")
 _KINDS = {NUMBERS: "n", INSTANT: "d", BOOLEANS: "b", TEXT: "s"}
@@ -61,7 +63,7 @@ class Shapes:
             pieces += [parts[token] for token in tokens]
         except KeyError:
             if "\0" in text or not self._learn(tokens):
-                return read(text, self._lexicon), ()
+                return read(text, self._lexicon)[0], ()
             pieces += [self._parts[token] for token in tokens]
         shape = "\0".join(pieces)
         known = self._constants
@@ -72,9 +74,9 @@ class Shapes:
         return query, constants
 
     def _parse(self, text: str, shape: str, constants: tuple[str, ...]) -> tuple[Query, tuple[str, ...]]:
-        query = read(text, self._lexicon)
+        query, in_order = read(text, self._lexicon)
         lifted, found = lift(query)
-        proven = tuple([ntriples(constant) for constant in found]) == constants
+        proven = in_order and tuple([ntriples(constant) for constant in found]) == constants
         if not proven or ("$" in text and parameters(query)):
             return query, ()
         if len(self._queries) >= _REMEMBERED_SHAPES:
@@ -104,8 +106,13 @@ class Shapes:
 
     def _meaning(self, token: str) -> tuple[str, Iri | Literal | None]:
         """What a token is in the shape, and the constant it is, if it is one."""
-        if _EXPRESSION.match(token):
+        if _KEPT.match(token):
             return token, None
+        if found := _NETWORK.fullmatch(token):
+            network = self._lexicon.string(found[1])
+            if network.datatype or network.language or network_fault(network.text):
+                raise Misread("not a network", "")
+            return "CIDR s", network
         if found := _ISA.fullmatch(token):
             return f"ISA {found[1] or '<='}", self._lexicon.name(found[2])
         spelled = token[1:].strip() if token[0] in "(," else token
