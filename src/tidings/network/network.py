@@ -6,18 +6,20 @@ network changes while it is asked: an evaluation that has begun goes on over the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tidings.language.query import Condition
 from tidings.network.columns import Columns
+from tidings.network.evaluation import Evaluation
 from tidings.network.expressions import NONE, Expressions
 from tidings.network.faults import NetworkError
 from tidings.network.labels import MATCHES, labels_condition
 from tidings.network.names import Names
+from tidings.network.snapshot import Snapshot
 from tidings.network.wiring import NOWHERE, Wiring
 from tidings.vocabulary import join_texts
 
@@ -52,6 +54,7 @@ class Network:
         self._names, self._expressions = names, expressions
         self._wiring = Wiring(columns)
         self._count = len(columns.node)
+        self._snapshot: Snapshot | None = None
 
     # ------------------------------------------------------------------ looking
 
@@ -84,6 +87,18 @@ class Network:
         owners = wiring.owner[edges.source].tolist(), wiring.owner[edges.target].tolist()
         for source, target, number in zip(*owners, where.tolist(), strict=True):
             yield names[source], names[target], text(number)
+
+    # ------------------------------------------------------------------ asking
+
+    def evaluate(self, source: str, event: Mapping[str, Any], algorithm: str = "auto") -> Evaluation:
+        """The names of the nodes that an event reaches from `source`, given while it is evaluated."""
+        with self._lock:
+            return Evaluation(self._now(), self._id(source), event, algorithm)
+
+    def _now(self) -> Snapshot:
+        if self._snapshot is None:
+            self._snapshot = Snapshot(self._wiring, self._names, self._expressions)
+        return self._snapshot
 
     # ------------------------------------------------------------------ changing
 
@@ -147,10 +162,14 @@ class Network:
     def rebuild(self) -> None:
         """Ids and groups as if everything had been given at once."""
         with self._lock:
-            self._wiring = Wiring(self._wiring.columns())
+            self._wiring, self._snapshot = Wiring(self._wiring.columns()), None
 
     def _changing(self) -> Wiring:
         """The wiring, to be changed: another one if an evaluation is under way over this one."""
+        if self._snapshot is not None:
+            if self._snapshot.readers:
+                self._wiring = self._wiring.copy()
+            self._snapshot = None
         return self._wiring
 
     def _id(self, name: str) -> int:

@@ -77,6 +77,7 @@ class Wiring:
         self.id_of[columns.node] = id_of
         self.merged = 0
         self.indexed = np.flatnonzero(self.kind == INDEXED).astype(np.int32)
+        self.indexed_where = self.where[self.indexed]
 
     def copy(self) -> Wiring:
         """Another wiring to change, while evaluations go on over this one."""

@@ -1,0 +1,74 @@
+"""A network at one moment, as evaluations see it: the wiring, the index of its expressions, and scratch for walks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tidings.filters.naive import matches
+from tidings.network.evaluation import begin, make_space
+from tidings.network.expressions import Expressions
+from tidings.network.kernels.layout import Graph, Space
+from tidings.network.names import Names
+from tidings.network.wiring import Wiring
+
+
+class Snapshot:
+    def __init__(self, wiring: Wiring, names: Names, expressions: Expressions) -> None:
+        self.wiring, self._names, self._expressions = wiring, names, expressions
+        self.size = wiring.size
+        self.readers = 0
+        self.filters = 0
+        self._spaces: list[Space] = []
+        row_of = np.zeros(wiring.base + 1, dtype=np.int32)
+        row_of[wiring.indexed + 1] = 1
+        np.cumsum(row_of, out=row_of)
+        self.graph = Graph(
+            wiring.first,
+            wiring.child,
+            wiring.head,
+            wiring.link_next,
+            wiring.link_child,
+            wiring.kind,
+            wiring.group,
+            wiring.indexed,
+            row_of,
+        )
+        self._where = wiring.indexed_where.tolist()
+
+    @property
+    def is_dag(self) -> bool:
+        """Whether ids are in topological order, each a group of its own."""
+        wiring = self.wiring
+        return bool((wiring.group[: wiring.base] == np.arange(wiring.base)).all())
+
+    def name(self, number: int) -> str:
+        return self._names[number]
+
+    def node_numbers(self, entities: np.ndarray) -> np.ndarray:
+        """The numbers of the nodes among entities."""
+        owners = self.wiring.owner[entities]
+        return owners[owners >= 0]
+
+    def asks(self, entity: int, event: Mapping[str, Any]) -> bool:
+        """Whether an entity that is newer than the index accepts an event."""
+        condition = self._expressions.condition(int(self.wiring.where[entity]))
+        return condition is None or matches(condition, event)
+
+    def enter(self, event: Mapping[str, Any], space: Space) -> Any:
+        c = self._expressions.condition
+        return np.array([matches(c(w), event) for w in self._where], dtype=np.uint8)
+
+    def take_space(self, source: int) -> Space:
+        space = self._spaces.pop() if self._spaces else make_space(self.size)
+        begin(space, source, 0, self.allowed)
+        self.readers += 1
+        return space
+
+    allowed = 5
+
+    def give_back(self, space: Space) -> None:
+        self.readers -= 1
+        self._spaces.append(space)
