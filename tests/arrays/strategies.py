@@ -73,3 +73,97 @@ def _loose(draw: st.DrawFn, term: object) -> str:
         )
         written = f'"{body}"' + (f"^^<{term.datatype}>" if term.datatype else "")
     return written
+
+
+# JSON objects as anyone may write them: odd white space, names twice, escapes that need not be, and flaws.
+_JSON_NAMES = [
+    "a",
+    "b",
+    "a.b",
+    "b.a",
+    "a.b.a",
+    "",
+    ".",
+    "é",
+    "name",
+    "eight888",
+    "eight8888",
+    "a name of more bytes",
+]
+_json_name = st.sampled_from(_JSON_NAMES)
+json_paths = st.lists(
+    _json_name | st.lists(_json_name, min_size=1, max_size=3).map(".".join),
+    unique=True,
+    min_size=1,
+    max_size=8,
+)
+_ESCAPES = (
+    r"\" \\ \/ \b \f \n \r \t \u0000 \u001F \u0061 \u00e9 \u2028 \uffff \ud83d\ude00 \ud83d \ude00".split()
+)
+_json_string = st.lists(
+    st.sampled_from(
+        ["a", "1", " ", "/", "'", "\x7f", "\x80", "é", "߿", "中", "\uffff", "😀", "ten plain.", *_ESCAPES]
+    )
+    | st.characters(codec="utf-8", min_codepoint=32, exclude_characters='"\\'),
+    max_size=5,
+).map(lambda pieces: f'"{"".join(pieces)}"')
+_json_scalar = st.one_of(
+    _json_string,
+    st.sampled_from(
+        ["true", "false", "null", "0", "-0", "1", "-12.5", "1e5", "1E+05", "2.50e-3", "1e-400", "7" * 23]
+    ),
+    st.sampled_from(["NaN", "-Infinity", "1e400", "-1e400", "7" * 210]),
+    st.floats().map(repr),
+)
+_gap = st.sampled_from(["", "", "", " ", "\t \r\n"])
+
+
+def _json_lists(value: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.tuples(_gap, st.lists(value, max_size=4), _gap).map(
+        lambda d: f"[{d[0]}{f'{d[2]},'.join(d[1])}{d[2]}]"
+    )
+
+
+def _json_dicts(value: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    name = st.one_of(_json_name.map('"{}"'.format), _json_name.map('"{}"'.format), _json_string)
+    members = st.lists(st.tuples(name, _gap, st.just(":"), _gap, value).map("".join), max_size=5)
+    return st.tuples(_gap, members, _gap).map(lambda d: f"{{{d[0]}{f'{d[2]},'.join(d[1])}{d[2]}}}")
+
+
+_json_value = st.recursive(_json_scalar, lambda v: st.one_of(_json_lists(v), _json_dicts(v)), max_leaves=8)
+json_objects = st.tuples(_gap, _json_dicts(_json_value), _gap).map(lambda parts: "".join(parts).encode())
+
+_FLAWED = '01 1. .5 +1 - 1e 1e+ 0x1 1_0 --1 1.e5 00 -01 True nul tru falsey nan \'a\' \ufeff1 "\x1f" "\\x" "\\u12G4"'.split()
+flawed_json = st.one_of(
+    st.sampled_from(_FLAWED).flatmap(lambda flaw: _json_dicts(_json_scalar | st.just(flaw))).map(str.encode),
+    _json_value.map(str.encode),
+    st.binary(max_size=12),
+    st.sampled_from(
+        [
+            b"",
+            b" \n",
+            b"null",
+            b" null\r",
+            b"nulls",
+            b"\xef\xbb\xbf{}",
+            b"{",
+            b"}",
+            b"{}}",
+            b"{} {}",
+            b"{}\0",
+            b"[]",
+        ]
+    ),
+)
+
+
+@st.composite
+def mutated(draw: st.DrawFn, documents: st.SearchStrategy[bytes]) -> bytes:
+    """A document of which a few bytes were lost, changed or added."""
+    data = bytearray(draw(documents))
+    for _ in range(draw(st.integers(0, 2))):
+        at, lost = draw(st.integers(0, len(data))), draw(st.integers(0, 1))
+        data[at : at + lost] = draw(
+            st.sampled_from([b"", *b'{ } [ ] , : " \\ 0 1 e . - \x1f \x80 \xc3 \xed \xa0 \xf4'.split()])
+        )
+    return bytes(data)
