@@ -171,8 +171,12 @@ def _condition(rng: random.Random, depth: int, flat: bool, names: dict[str, list
         return Not(_condition(rng, depth - 1, flat, names))
     if kind < 0.43 and not flat:
         return _any_element(rng, depth - 1, names)
-    parts = tuple(_condition(rng, depth - 1, flat, names) for _ in range(rng.choice([2, 2, 3])))
-    return And(parts) if rng.random() < 0.5 else Or(parts)
+    join = rng.choice([And, Or])
+    parts: list[Condition] = []
+    for _ in range(rng.choice([2, 2, 3])):
+        part = _condition(rng, depth - 1, flat, names)
+        parts += part.parts if isinstance(part, join) else (part,)  # as the language reads them
+    return join(tuple(parts))
 
 
 def _any_element(rng: random.Random, depth: int, names: dict[str, list[Any]]) -> AnyElement:

@@ -59,5 +59,5 @@ def assert_agree(party: Party, other: Party, conditions: Sequence[Condition], ev
 def test_the_definition_agrees_with_a_database(seed: int) -> None:
     rng = random.Random(seed)
     conditions = [cases.condition(rng, rng.choice([0, 0, 1, 2, 3]), flat=True) for _ in range(250)]
-    events = [cases.attributes(rng, flat=True) for _ in range(40)]
+    events = [cases.attributes(rng, flat=True) for _ in range(25)]
     assert_agree(definition, database, conditions, events)
