@@ -1,4 +1,4 @@
-"""Events from files, folders and standard input: feeds, RDF in any syntax, CloudEvents as NDJSON.
+"""Events from files, folders and standard input: feeds, RDF in any syntax, NDJSON of CloudEvents or of any objects.
 
 What a file is, its name says, or its content where the name leaves it open (.xml, .json). In a folder, files with
 other names are passed over. A file that cannot be read is one sentence, and the others are read.
@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ STDIN = "-"
 PORTION = 1000
 _ROOT = re.compile(rb"<([A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)[\s>/]")
 _RSS1 = b"http://purl.org/rss/1.0/"
+_TEXTS = frozenset({"id", "source", "type", "time"})  # of the envelope
 _CHANNEL = re.compile(rb"<(?:[\w.-]+:)?channel[\s>]")
 
 Report = Callable[[str], None]
@@ -137,15 +139,32 @@ def _objects(data: bytes) -> list[bytes]:
     return [json.dumps(one).encode() for one in (parsed if isinstance(parsed, list) else [parsed])]
 
 
-def _cloudevents(lines: Iterable[bytes], path: str, report: Report, first: int = 1) -> Iterator[list[Event]]:
+def _event(obj: Any) -> Event:
+    """A CloudEvent, or an object of any other kind: its members are attributes, whatever they are called."""
     from tidings.event import Event
 
+    if not isinstance(obj, dict) or "specversion" in obj or "datacontenttype" in obj:
+        return Event.from_cloudevent(obj)
+    own = {name: value for name, value in obj.items() if name in _TEXTS and not isinstance(value, str | None)}
+    if isinstance(obj.get("data"), dict | list):
+        own["data"] = obj["data"]
+    event = Event.from_cloudevent(
+        {name: value for name, value in obj.items() if name not in own or name == "data"}
+    )
+    if not own:
+        return event
+    id = obj.get("id")
+    known = id if isinstance(id, str) else str(id) if type(id) is int else ""
+    return replace(event, id=known, attributes={**event.attributes, **own})
+
+
+def _cloudevents(lines: Iterable[bytes], path: str, report: Report, first: int = 1) -> Iterator[list[Event]]:
     portion: list[Event] = []
     for number, line in enumerate(lines, first):
         if not line.strip():
             continue
         try:
-            portion.append(Event.from_cloudevent(json.loads(line)))
+            portion.append(_event(json.loads(line)))
         except EventError as error:
             report(f"{path}:{number}: {error}")
         except (ValueError, RecursionError) as error:

@@ -15,12 +15,18 @@ _MARKS = {"✓": "green", "✗": "bold red", "·": "dim"}
 
 @click.command()
 @options.subscriptions
+@options.patterns
 @click.option("--id", "-i", required=True, metavar="ID", help="The subscription to explain.")
 @click.argument("event", metavar="EVENT")
 @options.taxonomy
 @options.prefix
 def explain(
-    subscriptions: Path, id: str, event: str, taxonomy: Path | None, prefixes: tuple[str, ...]
+    subscriptions: Path,
+    patterns: str | None,
+    id: str,
+    event: str,
+    taxonomy: Path | None,
+    prefixes: tuple[str, ...],
 ) -> None:
     """Explain why EVENT matches a subscription or does not.
 
@@ -34,7 +40,7 @@ def explain(
     from tidings.cli import events as event_files
     from tidings.cli.subscriptions import load, prefix_options
 
-    engine = load(subscriptions, taxonomy, prefix_options(prefixes))
+    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns)
     engine.text(id)  # an unknown id is told before anything is printed
     told = 0
     for path in event_files.files([event]):

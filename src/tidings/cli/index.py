@@ -24,9 +24,12 @@ def index() -> None:
 @index.command()
 @ROOT
 @options.subscriptions
+@options.patterns
 @options.taxonomy
 @options.prefix
-def build(root: Path, subscriptions: Path, taxonomy: Path | None, prefixes: tuple[str, ...]) -> None:
+def build(
+    root: Path, subscriptions: Path, patterns: str | None, taxonomy: Path | None, prefixes: tuple[str, ...]
+) -> None:
     """Build the index of a file of subscriptions in the folder ROOT.
 
     If ROOT holds an index, the new subscriptions take the place of the old ones.
@@ -38,7 +41,7 @@ def build(root: Path, subscriptions: Path, taxonomy: Path | None, prefixes: tupl
     from tidings import versions
     from tidings.cli.subscriptions import load, prefix_options
 
-    engine = load(subscriptions, taxonomy, prefix_options(prefixes))
+    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns)
     version = versions.publish(root, engine)
     terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")
 

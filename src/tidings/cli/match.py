@@ -19,8 +19,9 @@ AT_ONCE = 1000
 
 
 @click.command()
-@options.subscriptions
-@click.argument("events", nargs=-1, required=True, metavar="EVENTS…")
+@options.subscriptions_of(required=False)
+@options.patterns
+@click.argument("events", nargs=-1, metavar="EVENTS…")
 @options.taxonomy
 @options.prefix
 @click.option(
@@ -33,7 +34,8 @@ AT_ONCE = 1000
     "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="For the answers."
 )
 def match(
-    subscriptions: Path,
+    subscriptions: Path | None,
+    patterns: str | None,
     events: tuple[str, ...],
     taxonomy: Path | None,
     prefixes: tuple[str, ...],
@@ -44,7 +46,7 @@ def match(
     """Match events against subscriptions.
 
     EVENTS are files or folders: feeds (RSS, Atom, JSON Feed), RDF (Turtle, N-Triples, RDF/XML, JSON-LD, TriG,
-    N-Quads), NDJSON of CloudEvents; - is standard input.
+    N-Quads), NDJSON of CloudEvents or of any objects, whose members are attributes; - is standard input.
 
     \b
     A file of subscriptions:
@@ -54,12 +56,18 @@ def match(
       cheap bicycles:
           SELECT ?title, ?price
           WHERE (?item, rss:title, ?title), (?item, ex:price, ?price) AND ?price < 200
+      large orders: WHERE type = 'order' AND total > 1000
+
+    With --patterns, the questions are rules in JSON: {"name": {pattern}, ...}, a list of {"Name": ...,
+    "EventPattern": ...}, what 'aws events list-rules' gives, or such an object in each line. The file may stand
+    before EVENTS instead of after -s; without EVENTS, standard input is read.
 
     \b
     Examples:
       tidings match -s questions.txt feeds/ news.atom
       tidings match -s questions.txt -t topics.ttl -f ndjson feeds/ | jq .bindings.title
       tail -f events.ndjson | tidings match -s questions.txt -
+      tidings match --patterns eventbridge rules.json events.ndjson
 
     What cannot be read, a file, an event or a subscription, is one sentence on standard error, and the rest
     goes on. Exit code: 0 if events met subscriptions, matches or not; 1 if nothing could be read.
@@ -67,8 +75,14 @@ def match(
     from tidings.cli import events as event_files
     from tidings.cli.subscriptions import load, prefix_options
 
+    if patterns and subscriptions is None and events:
+        subscriptions, events = Path(events[0]), events[1:] or (event_files.STDIN,)
+    if subscriptions is None:
+        raise click.UsageError("Missing option '--subscriptions' / '-s'.")
+    if not events:
+        raise click.UsageError("Missing argument 'EVENTS…'.")
     paths = event_files.files(events)
-    engine = load(subscriptions, taxonomy, prefix_options(prefixes))
+    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns)
     # Answers in the terminal are progress enough, and a bar between them would be in the way.
     quiet = output is None and terminal.out.is_terminal
     with open_answers(format, output) as answers:
@@ -79,7 +93,7 @@ def match(
         f"{terminal.counted(found, 'notification')}"
     )
     if not read:
-        raise click.ClickException("no event could be read; give feeds, RDF or NDJSON of CloudEvents")
+        raise click.ClickException("no event could be read; give feeds, RDF or NDJSON")
 
 
 def _portions(paths: Iterator[str]) -> Iterator[list[Event]]:

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-subscriptions = click.option(
-    "--subscriptions",
-    "-s",
-    required=True,
-    type=click.Path(exists=True, path_type=Path),
-    metavar="FILE",
-    help="The questions: a text file (its form: 'tidings match --help'); a .csv, .parquet or .ndjson with the columns id"
-    " and text; or an index.",
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def subscriptions_of(required: bool) -> Callable[[Command], Command]:
+    return click.option(
+        "--subscriptions",
+        "-s",
+        required=required,
+        type=click.Path(exists=True, path_type=Path),
+        metavar="FILE",
+        help="The questions: a text file (its form: 'tidings match --help'); a .csv, .parquet or .ndjson with the"
+        " columns id and text; an index; or rules, with --patterns.",
+    )
+
+
+subscriptions = subscriptions_of(required=True)
+patterns = click.option(
+    "--patterns",
+    type=click.Choice(("eventbridge",)),
+    help="The questions are rules with event patterns as Amazon EventBridge has them, in JSON.",
 )
 taxonomy = click.option(
     "--taxonomy",

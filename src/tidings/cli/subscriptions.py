@@ -77,21 +77,44 @@ class SubscriptionFile:
         except UnicodeDecodeError:
             raise TidingsError(f"{path} is not UTF-8 text; subscriptions are in {_TEXT_SUFFIXES}") from None
 
+    @classmethod
+    def read_rules(cls, path: Path, refused: list[str]) -> SubscriptionFile:
+        """Rules with EventBridge's patterns, as texts of our own language; what is refused goes to `refused`."""
+        from tidings.filters.eventbridge import read_rules
+        from tidings.language.printer import to_text
+        from tidings.language.query import Query
 
-def load(path: Path, taxonomy: Path | None, prefixes: Mapping[str, str]) -> Engine:
-    """An engine with the subscriptions of a file, or of an index folder. Refused ones are told on standard error."""
+        file = cls(str(path), [])
+        try:
+            for row, (id, condition) in enumerate(read_rules(path.read_bytes()), 1):
+                if isinstance(condition, SubscriptionError):
+                    refused.append(f"{path}: {id}: {condition}")
+                else:
+                    file.entries.append(Entry(id, to_text(Query(condition)), row))
+        except SubscriptionError as error:
+            raise SubscriptionError(f"{path}: {error}") from None
+        return file
+
+
+def load(
+    path: Path, taxonomy: Path | None, prefixes: Mapping[str, str], patterns: str | None = None
+) -> Engine:
+    """An engine with the subscriptions of a file, or of an index folder. Refused ones are told on standard error.
+
+    With `patterns`, the file holds rules in that form.
+    """
     from tidings import versions
     from tidings.engine import BroadSubscription, Engine
 
     if (path / "CURRENT").exists():
-        if taxonomy or prefixes:
+        if taxonomy or prefixes or patterns:
             raise TidingsError(
                 f"{path} is an index, with its own taxonomy and prefixes; leave the options out"
             )
         return versions.open(path, versions.current(path))
-    file = SubscriptionFile.read(path)
-    engine = Engine(taxonomy=_taxonomy(taxonomy), prefixes={**file.prefixes, **prefixes})
     refused: list[str] = []
+    file = SubscriptionFile.read_rules(path, refused) if patterns else SubscriptionFile.read(path)
+    engine = Engine(taxonomy=_taxonomy(taxonomy), prefixes={**file.prefixes, **prefixes})
     with warnings.catch_warnings(record=True) as remarks:
         warnings.simplefilter("always", BroadSubscription)
         for entry in terminal.tracked(file.entries, len(file.entries), "reading subscriptions"):

@@ -79,7 +79,7 @@ def read_tests(tests: list[Any], place: str) -> Field:
     booleans: list[Literal] = []
     exact: list[Test] = []
     needed: list[Test | None] = []
-    absent = False
+    may_be_absent = False
     for position, test in enumerate(tests):
         at = f"{place}[{position}]"
         if isinstance(test, str):
@@ -94,7 +94,7 @@ def read_tests(tests: list[Any], place: str) -> Field:
         elif isinstance(test, Mapping):
             operator, argument = _only(test, at)
             if operator == "exists" and argument is False:
-                absent = True
+                may_be_absent = True
                 continue
             one, simpler = _operator(operator, argument, f"{at}.{operator}")
             exact.append(one)
@@ -111,9 +111,11 @@ def read_tests(tests: list[Any], place: str) -> Field:
     met: Test | None = (lambda a: any_of([one(a) for one in exact])) if exact else None
     simple = [one for one in needed if one is not None]
     return Field(
-        (lambda a: any_of([*(one(a) for one in exact), Not(present(a))])) if absent or met is None else met,
+        (lambda a: any_of([*(one(a) for one in exact), absent(a)])) if may_be_absent or met is None else met,
         met,
-        (lambda a: any_of([one(a) for one in simple])) if len(simple) == len(needed) and not absent else None,
+        (lambda a: any_of([one(a) for one in simple]))
+        if len(simple) == len(needed) and not may_be_absent
+        else None,
         place,
     )
 
@@ -133,7 +135,7 @@ def _operator(operator: str, argument: Any, place: str) -> tuple[Test, Test | No
     if operator == "exists":
         if argument is not True:
             raise refusal(place, f"exists takes true or false, not {shown(argument)}")
-        return present, None
+        return _present, None
     raise refusal(place, f"{operator!r} is no operator; there are {OPERATORS}")
 
 
@@ -281,9 +283,14 @@ def _null(attribute: Attribute) -> Condition:
     return And((Not(Missing(attribute)), Not(Exists(attribute))))
 
 
-def present(attribute: Attribute) -> Condition:
+def _present(attribute: Attribute) -> Condition:
     """A field is there as a leaf only: an object is none, null is one."""
     return And((Not(Missing(attribute)), any_of([_scalar(attribute), Not(Exists(attribute))])))
+
+
+def absent(attribute: Attribute) -> Condition:
+    """The contrary: nothing is there, or objects alone."""
+    return Or((Missing(attribute), And((Exists(attribute), Not(_scalar(attribute))))))
 
 
 def _one_of(attribute: Attribute, options: Iterable[Literal]) -> Condition:

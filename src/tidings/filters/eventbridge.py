@@ -18,15 +18,15 @@ from tidings.filters.content_filters import (
     OPERATORS,
     Field,
     Object,
+    absent,
     all_of,
     any_of,
     is_whole,
-    present,
     read_tests,
     refusal,
     shown,
 )
-from tidings.language.query import AnyElement, Attribute, Condition, Not
+from tidings.language.query import AnyElement, Attribute, Condition
 
 MAX_ALTERNATIVES = 1000  # EventBridge's own limit for combinations of $or
 MAX_DEPTH = 100
@@ -235,11 +235,11 @@ def _together(
         needed = [field.needed(attribute) for attribute, field in flat if field.needed and not depth]
         return [*needed, AnyElement(name, _at(base, steps), all_of(inner))]
     # With no field at all there is no object either; else one of them is met, and the others lack beside it.
-    absent = all_of([Not(present(attribute)) for attribute, _ in flat])
+    none = all_of([absent(attribute) for attribute, _ in flat])
     met = [field.met(_at(name, below)) for below, field in fields if field.met]
     if not met:
-        return [absent]
-    return [any_of([absent, AnyElement(name, _at(base, steps), all_of([*inner, any_of(met)]))])]
+        return [none]
+    return [any_of([none, AnyElement(name, _at(base, steps), all_of([*inner, any_of(met)]))])]
 
 
 def _at(base: str, steps: list[str]) -> Attribute:
