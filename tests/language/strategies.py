@@ -1,7 +1,7 @@
 """Random query trees, as the language can express them: what parse(to_text(q)) == q is tested on.
 
 Trees are flat (no conjunction in a conjunction), triples never stand under NOT, and every variable of a query with
-triples stands in one of them.
+triples stands in one of them. Neither triples nor variables stand in ANY … SATISFIES.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ from hypothesis import strategies as st
 
 from tidings.language.query import (
     And,
+    AnyElement,
+    Arithmetic,
     Attribute,
     Between,
     Comparison,
     Condition,
     Exists,
+    Folded,
     IsA,
+    Missing,
     Not,
     OneOf,
     Or,
@@ -26,9 +30,14 @@ from tidings.language.query import (
     TextTest,
     TriplePattern,
     Variable,
+    Via,
     leaves,
 )
+from tidings.language.query import (
+    variables as variables_of,
+)
 from tidings.terms import XSD, Iri, Literal
+from tidings.values import constant_view
 
 NAMES = ("x", "y", "z", "item", "t_1", "é")
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
@@ -84,21 +93,45 @@ def triples(*, templates: bool = False) -> st.SearchStrategy[TriplePattern]:
     return st.builds(TriplePattern, nodes, nodes, st.one_of(nodes, literals))
 
 
+networks = st.sampled_from(["10.0.0.0/8", "192.168.1.77/24", "10.1.2.3", "2001:db8::/32", "::/0"]).map(
+    Literal
+)
+element_names = st.sampled_from(["item", "any", "in", "a b", "ü", "satisfies"])
+
+
 @cache
-def constraints(*, templates: bool = False) -> st.SearchStrategy[Condition]:
-    """Leaves that are no triples."""
-    operands = st.one_of(variables, attributes)
+def arithmetic(*, templates: bool = False, free: bool = True) -> st.SearchStrategy[object]:
+    """Sums and products in which an attribute or a variable takes part."""
+    names = st.one_of(variables, attributes) if free else attributes
+    amounts = numbers.filter(lambda literal: constant_view(literal) is not None)
+    values = st.one_of(names, places(amounts, templates=templates))
+    signs = st.sampled_from("+-*/")
+    inner = st.recursive(values, lambda inner: st.builds(Arithmetic, signs, inner, inner), max_leaves=4)
+    return st.one_of(st.builds(Arithmetic, signs, names, inner), st.builds(Arithmetic, signs, inner, names))
+
+
+@cache
+def constraints(*, templates: bool = False, free: bool = True) -> st.SearchStrategy[Condition]:
+    """Leaves that are no triples; without variables if not `free`."""
+    names = st.one_of(variables, attributes) if free else attributes
+    texts_of = st.one_of(names, names.map(Folded))
+    sums = arithmetic(templates=templates, free=free)
+    operands = st.one_of(names, texts_of, sums)
     values = places(constants, templates=templates)
     plain = places(plain_literals, templates=templates)
     expressions = st.sampled_from(["^a+$", "(?i)hello", r"\bword\b", "it's"]).map(Literal)
+    text_tests = st.sampled_from(["LIKE", "CONTAINS", "STARTS", "ENDS"])
+    classes = places(iris, templates=templates)
     return st.one_of(
-        st.builds(Comparison, operands, st.sampled_from(OPERATORS), st.one_of(values, operands)),
+        st.builds(Comparison, operands, st.sampled_from(OPERATORS), st.one_of(values, names, sums)),
         st.builds(Between, operands, values, values),
         st.builds(OneOf, operands, st.lists(values, min_size=1, max_size=4).map(tuple), st.booleans()),
-        st.builds(TextTest, operands, st.sampled_from(["LIKE", "CONTAINS"]), plain),
-        st.builds(TextTest, operands, st.just("MATCHES"), expressions),
-        st.builds(IsA, variables, st.sampled_from(["<=", ">=", "="]), places(iris, templates=templates)),
+        st.builds(TextTest, texts_of, text_tests, plain),
+        st.builds(TextTest, names, st.just("MATCHES"), expressions),
+        st.builds(TextTest, names, st.just("CIDR"), places(networks, templates=templates)),
+        *([st.builds(IsA, variables, st.sampled_from(["<=", ">=", "="]), classes)] if free else []),
         st.builds(Exists, attributes),
+        st.builds(Missing, attributes),
     )
 
 
@@ -117,11 +150,15 @@ def conditions(*, templates: bool = False) -> st.SearchStrategy[Condition]:
             some.map(lambda parts: _joined(And, parts)), some.map(lambda parts: _joined(Or, parts))
         )
 
-    values_only = st.recursive(
-        constraints(templates=templates),
-        lambda inner: st.one_of(negatable(inner), inner.map(Not)),
-        max_leaves=4,
-    )
+    def nested(leaves: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
+        return st.recursive(leaves, lambda inner: st.one_of(negatable(inner), inner.map(Not)), max_leaves=4)
+
+    def elements(inner: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
+        return st.builds(AnyElement, element_names, attributes, nested(inner))
+
+    asked = constraints(templates=templates, free=False)
+    within = st.one_of(asked, elements(asked))
+    values_only = nested(st.one_of(constraints(templates=templates), elements(within)))
     return st.recursive(st.one_of(triples(templates=templates), values_only), negatable, max_leaves=6)
 
 
@@ -130,7 +167,7 @@ def queries(draw: st.DrawFn, *, templates: bool = False) -> Query:
     where = draw(conditions(templates=templates))
     found = list(leaves(where))
     if any(isinstance(leaf, TriplePattern) for leaf in found):
-        used = {name for name in NAMES if f"Variable(name={name!r})" in repr(where)}
+        used = {variable.name for variable in variables_of(where)}
         bound = {
             node.name
             for leaf in found
@@ -150,4 +187,10 @@ def queries(draw: st.DrawFn, *, templates: bool = False) -> Query:
         else None
     )
     stream = draw(st.none() | st.sampled_from(["Publications", "where", "my stream"]))
-    return Query(where, tuple(map(Variable, select)) if select else None, stream)
+    via = draw(
+        st.none()
+        | st.builds(Via, st.sampled_from(["exchange", "via", "my network"]), st.one_of(texts, any_text))
+    )
+    if via is not None and draw(st.booleans()):
+        where, select = And(()), None
+    return Query(where, tuple(map(Variable, select)) if select else None, stream, via)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from tidings.errors import SubscriptionError
-from tidings.language.tokens import QUOTED_NAME, STRING
+from tidings.language.tokens import QUOTED_NAME, STRING, TRIPLE
 
 # What a phrase speaks for: the words that might have been meant where it is expected.
 _PHRASES: dict[str, tuple[str, str]] = {
@@ -49,6 +49,7 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "RBRACE": ("'}'", ""),
     "STAR": ("*", ""),
     "MORE": ("", "SUCHTHAT IGNORE VIA"),  # right too, but not the first thing to think of
+    "PLACE": ("", "VIA"),
     "$END": ("the end of the text", ""),
 }
 # Tokens of the SPARQL grammar that one phrase says at once, if all of the first set are acceptable.
@@ -60,6 +61,7 @@ _GROUPS: tuple[tuple[set[str], set[str], str], ...] = (
 )
 _WORD = re.compile(rf"{STRING}|[?$]?\w+|\S?")
 _QUOTED_NAME = re.compile(QUOTED_NAME)
+_TRIPLE = re.compile(TRIPLE)
 _BEYOND_SUBSET = set(
     "OPTIONAL UNION GRAPH BIND VALUES MINUS SERVICE GROUP ORDER LIMIT OFFSET HAVING ASK CONSTRUCT DESCRIBE BASE".split()
 )
@@ -159,4 +161,6 @@ def _broken_triple(text: str, offset: int) -> int | None:
     if re.search(r"\w$", text[:opening][-1:]):
         return None
     inside = re.compile(r"\(([^()]*)\)?").match(text, opening)
+    if _TRIPLE.match(text, opening):
+        return None
     return opening if inside is not None and "," in inside[1] else None

@@ -98,15 +98,15 @@ class Reading:
         stream: str | None = None
         via: Via | None = None
         where: Condition = _LONE
-        opening = ["LBRACE", "FROM", "SELECT", "WHERE", "MORE"]
+        opening = ["LBRACE", "FROM", "SELECT", "WHERE", "PLACE"]
         if self._takes("SELECT"):
-            opening = ["LBRACE", "FROM", "WHERE", "MORE"]
+            opening = ["LBRACE", "FROM", "WHERE", "PLACE"]
             if not self._takes("STAR"):
                 opening = ["VARIABLE", "COMMA", *opening]
                 select = self._selected()
         if self._takes("FROM"):
             stream = self._name()
-            opening = ["LBRACE", "WHERE", "MORE"]
+            opening = ["LBRACE", "WHERE", "PLACE"]
         if self.kinds[self.at] != "VIA":
             named = self._takes("WHERE")
             braced = self._takes("LBRACE")
@@ -195,7 +195,7 @@ class Reading:
             return self._negation()
         if kind == "IS_A":
             return self._is_a()
-        if kind in ("EXISTS", "MISSING", "ANY") and self.kinds[self.at + 1] not in _ABOUT_A_NAME:
+        if kind == "EXISTS" or (kind in ("MISSING", "ANY") and self.kinds[self.at + 1] not in _ABOUT_A_NAME):
             self._count()
             self.at += 1
             if kind == "ANY":
@@ -337,7 +337,7 @@ class Reading:
                 compared = self.kinds[self.at] == "COMPARE" and self.tokens[self.at] in ("<=", ">=", "=")
                 self.at += compared
                 self._fail("CLASS", *([] if compared else ["ISA_COMPARE"]))
-            self._fail("COMPARISON")
+            self._fail("COMPARISON", *(["ISA"] if isinstance(left, Variable) else []))
         return self._test(left, negated)
 
     def _comparison(self, start: int, left: Operand | Constant) -> Comparison:
