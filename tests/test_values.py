@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -124,6 +125,35 @@ def test_two_values_of_an_event_compare_by_the_first_kind_they_share() -> None:
     assert compare_values(Literal("b", None, "en"), ">", Literal("a", None, "de"))
     assert not compare_values(Literal("a"), "!=", Iri("urn:a"))
     assert not compare_values(Blank("b"), "=", Blank("b"))
+
+
+@given(st.text(), st.text())
+def test_folding_disregards_the_case_of_texts(a: str, b: str) -> None:
+    for op, holds in OPERATORS.items():
+        assert compare(Literal(a), op, Literal(b), fold=True) == holds(a.casefold(), b.casefold())
+    assert compare(Literal(a, None, "de"), "=", Literal(a.swapcase(), None, "de"), fold=True) == (
+        a.casefold() == a.swapcase().casefold()
+    )
+
+
+def test_folding_leaves_other_kinds_as_they_are() -> None:
+    moment = Literal("2004-01-31T10:00:00Z", XSD + "dateTime")
+    assert compare("2004-01-31T10:00:00Z", "=", moment, fold=True)
+    assert compare("1E2", "=", integer(100), fold=True)
+    assert compare_values("2004-01-31T10:00:00Z", "=", "2004-01-31t10:00:00z", fold=True)
+    assert not compare(Iri("urn:A"), "=", Iri("urn:a"), fold=True)
+    assert between("B", Literal("a"), Literal("c"), fold=True)
+    assert one_of("RED", [Literal("Red")], fold=True)
+    assert not none_of("RED", [Literal("Red")], fold=True)
+    assert none_of("RED", [Literal("Red")])
+
+
+def test_numbers_of_any_python_type() -> None:
+    third = Fraction(1, 3)
+    assert compare_values(third, "<", 0.34)
+    assert compare_values(third + third + third, "=", "1.0")
+    assert compare(np.float64(0.1), "=", Literal("0.1", XSD + "decimal"))
+    assert compare(10**4000, ">", integer(5))
 
 
 def test_what_text_tests_look_at() -> None:

@@ -15,7 +15,9 @@ import pytest
 from tests.filters import cases
 from tests.filters.sql import to_sql
 from tidings.filters import naive
-from tidings.language.query import Condition
+from tidings.language.parser import parse
+from tidings.language.printer import to_text
+from tidings.language.query import Condition, Query
 
 Events = Sequence[Mapping[str, Any]]
 Pairs = set[tuple[int, int]]
@@ -61,3 +63,11 @@ def test_the_definition_agrees_with_a_database(seed: int) -> None:
     conditions = [cases.condition(rng, rng.choice([0, 0, 1, 2, 3]), flat=True) for _ in range(250)]
     events = [cases.attributes(rng, flat=True) for _ in range(25)]
     assert_agree(definition, database, conditions, events)
+
+
+def test_random_conditions_can_be_written() -> None:
+    """What `cases` makes up is in reach of the language, so that it may be given to an engine as texts."""
+    rng = random.Random(42)
+    for _ in range(500):
+        query = Query(cases.condition(rng, rng.choice([0, 1, 2, 3])))
+        assert parse(to_text(query)) == query
