@@ -19,8 +19,9 @@ import numpy as np
 from tidings.arrays import folders
 from tidings.arrays.json import PathTable
 from tidings.filters.kernels import coding
-from tidings.filters.kernels.layout import Access, Code, Index, Pairs, Scales, Space
-from tidings.filters.kernels.matching import PORTION, match_events
+from tidings.filters.kernels.layout import ABSENT, Access, Code, Index, Lists, Pairs, Scales, Space
+from tidings.filters.kernels.matching import PORTION, enter, match_events, row_holds
+from tidings.filters.kernels.seeking import open_lists, seek
 from tidings.filters.scales import ExactScales, Known, rank_constants
 from tidings.filters.shape import Key
 from tidings.filters.table import FilterTable
@@ -99,8 +100,33 @@ class FilterIndex:
             tried,
         )
 
+    def cursor(self, pairs: Pairs, event: int = 0) -> Cursor:
+        """The matching rows of one event of a batch, in their order."""
+        return Cursor(self.index, pairs, event)
+
     def save(self, folder: Path) -> None:
         folders.save(folder, self.arrays, self.facts)
+
+
+class Cursor:
+    """One event against the rows of an index, one row at a time."""
+
+    def __init__(self, index: Index, pairs: Pairs, event: int) -> None:
+        self._index, self._pairs = index, pairs
+        self._slots = np.full(len(index.access.base), ABSENT, dtype=np.int32)
+        enter(pairs, event, self._slots)
+        levels = index.access.levels[pairs.attribute[pairs.first[event] : pairs.first[event + 1]]]
+        room = 1 + sum(int(bits).bit_count() for bits in levels)
+        self._lists = Lists(*(np.zeros(room, dtype=np.int64) for _ in Lists._fields))
+        self._count = open_lists(index, pairs, event, self._lists)
+
+    def seek(self, n: int) -> int:
+        """The next matching row from n on, or -1. Rows only ever ascend: what was passed is not found again."""
+        return int(seek(self._index, self._pairs, self._slots, self._lists, self._count, n))
+
+    def holds(self, row: int) -> bool:
+        """Whether one row matches."""
+        return bool(row_holds(self._index, row, self._slots, self._pairs))
 
 
 class _Nodes(NamedTuple):
@@ -136,7 +162,6 @@ class _Written(NamedTuple):
     at: np.ndarray
     filed_node: np.ndarray
     filed_place: np.ndarray
-    always: np.ndarray
     used: np.ndarray
 
 
@@ -159,13 +184,12 @@ def _write_code(table: FilterTable, known: Known) -> tuple[Code, Access]:
         at=np.zeros(rows, dtype=np.uint32),
         filed_node=np.zeros(4 * rows + 4 * room, dtype=np.int32),
         filed_place=np.zeros(4 * rows + 4 * room, dtype=np.uint32),
-        always=np.zeros(rows, dtype=np.uint32),
-        used=np.zeros(4, dtype=np.int64),
+        used=np.zeros(3, dtype=np.int64),
     )
     done = 0
     while (done := int(coding.write_code(*columns, known, done, nodes, out))) < rows:
         out = _grown(out, room)
-    narrow, wide, filed, always = out.used.tolist()
+    narrow, wide, filed = out.used.tolist()
     node_count = int(known.base[-1] + 2 ** (int(known.height[-1]) + 1)) if len(known.base) else 1
     first = np.zeros(node_count + 1, dtype=np.int64)
     filed_node = out.filed_node[:filed]
@@ -175,12 +199,12 @@ def _write_code(table: FilterTable, known: Known) -> tuple[Code, Access]:
     first = first.astype(np.uint32)
     levels = _levels(first, known)
     code = Code(out.narrow[:narrow].copy(), out.wide[:wide].copy(), out.at)
-    return code, Access(known.base, known.height, levels, first, postings, out.always[:always].copy())
+    return code, Access(known.base, known.height, levels, first, postings)
 
 
 def _levels(first: np.ndarray, known: Known) -> np.ndarray:
     """For each attribute a bit for every level of its nodes that has rows."""
-    used = np.flatnonzero(np.diff(first))
+    used = np.flatnonzero(np.diff(first)[1:]) + 1  # without node 0, which is nobody's
     attribute = np.searchsorted(known.base, used, side="right") - 1
     within = used - known.base[attribute]
     depth = np.floor(np.log2(np.maximum(within, 1))).astype(np.int64)
@@ -200,7 +224,7 @@ def _grown(out: _Written, room: int) -> _Written:
         larger[:used] = array[:used]
         return larger
 
-    narrow, wide, filed, _ = out.used.tolist()
+    narrow, wide, filed = out.used.tolist()
     return out._replace(
         narrow=grow(out.narrow, narrow, room),
         wide=grow(out.wide, wide, room),

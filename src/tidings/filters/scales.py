@@ -58,9 +58,7 @@ def rank_constants(table: FilterTable) -> tuple[dict[str, np.ndarray], dict[str,
     exponent, approximation = np.zeros(n, dtype=np.int32), np.zeros(n)
     read_constants(frozen["blob"], frozen["start"], kind, mantissa, exponent, approximation)
     rank = np.full(n, -1, dtype=np.int64)
-    numbers, long = sort_numbers(
-        texts, np.flatnonzero(kind == NUMBER), mantissa, exponent, approximation, rank
-    )
+    numbers, _ = sort_numbers(texts, np.flatnonzero(kind == NUMBER), mantissa, exponent, approximation, rank)
     rank[kind == NUMBER] >>= 1
     instants, place = np.unique(mantissa[kind == INSTANT], return_inverse=True)
     rank[kind == INSTANT] = place

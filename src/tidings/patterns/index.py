@@ -45,9 +45,9 @@ from tidings.patterns.kernels.layout import (
 )
 from tidings.patterns.kernels.matching import match_graphs
 from tidings.patterns.table import OPS, PatternTable
-from tidings.text_sets import TextTests
 from tidings.taxonomy import Taxonomy
 from tidings.terms import RDF, from_ntriples
+from tidings.text_sets import TextTests
 
 STEP_BUDGET = 100_000
 BINDING_LIMIT = 1_000

@@ -203,9 +203,9 @@ def _resolve(tree, word, base, slots, known, operands, filled):  # type: ignore[
 
 @compiled
 def write_code(trees, tree_first, row_shape, slot_first, slots, known, begin, nodes, out):  # type: ignore[no-untyped-def]
-    """Code and access nodes of rows from `begin` on; (rows done, narrow words, wide words, nodes filed, always).
+    """Code and access nodes of rows from `begin` on; returns how many rows are done.
 
-    Stops at a row for which `out` may not have room; those numbers are where the next call goes on.
+    Stops at a row for which `out` may not have room; out.used tells where the next call goes on.
     """
     parent, kind, word_of, span = nodes.parent, nodes.kind, nodes.word, nodes.span
     weight, cost, marked = nodes.weight, nodes.cost, nodes.marked
@@ -223,15 +223,9 @@ def write_code(trees, tree_first, row_shape, slot_first, slots, known, begin, no
         nodes.in_order,
         nodes.offset,
     )
-    narrow, wide, place_of, filed_node, filed_place, always = (
-        out.narrow,
-        out.wide,
-        out.at,
-        out.filed_node,
-        out.filed_place,
-        out.always,
-    )
-    narrow_used, wide_used, filed, always_used = out.used[0], out.used[1], out.used[2], out.used[3]
+    narrow, wide, place_of = out.narrow, out.wide, out.at
+    filed_node, filed_place = out.filed_node, out.filed_place
+    narrow_used, wide_used, filed = out.used[0], out.used[1], out.used[2]
     for row in range(begin, row_shape.shape[0]):
         word, end = tree_first[row_shape[row]], tree_first[row_shape[row] + 1]
         base = slot_first[row]
@@ -241,7 +235,7 @@ def write_code(trees, tree_first, row_shape, slot_first, slots, known, begin, no
             or wide_used + most > wide.shape[0]
             or filed + most * COVER > filed_node.shape[0]
         ):
-            out.used[0], out.used[1], out.used[2], out.used[3] = narrow_used, wide_used, filed, always_used
+            out.used[0], out.used[1], out.used[2] = narrow_used, wide_used, filed
             return row
         # Nodes in prefix order.
         count, depth, filled, widest = 0, 0, 0, 0
@@ -345,8 +339,8 @@ def write_code(trees, tree_first, row_shape, slot_first, slots, known, begin, no
             narrow_used = _emit(narrow, narrow_used + 2, trees, nodes, leaves)
         place_of[row] = place
         if not is_filed:
-            always[always_used] = place
-            always_used += 1
+            filed_node[filed], filed_place[filed] = 0, place
+            filed += 1
             continue
         for k in range(leaves):
             i = in_order[k]
@@ -374,7 +368,7 @@ def write_code(trees, tree_first, row_shape, slot_first, slots, known, begin, no
                 filed_node[filed] = root + 1
                 filed_place[filed] = place
                 filed += 1
-    out.used[0], out.used[1], out.used[2], out.used[3] = narrow_used, wide_used, filed, always_used
+    out.used[0], out.used[1], out.used[2] = narrow_used, wide_used, filed
     return row_shape.shape[0]
 
 

@@ -55,8 +55,8 @@ class Access(NamedTuple):
 
     Attribute a has the nodes base[a] + 1 (all positions) to base[a] + 2 ** (height[a] + 1) - 1; position p is node
     2 ** height[a] + p, its ancestors are the halves. postings[first[n]:first[n + 1]] are the places in code of the rows
-    under node n, in the order of rows. levels[a] has a bit for every level, 0 for positions, that has rows at all.
-    `always` are the rows that every event has to try.
+    under node n, in the order of rows; node 0 has those that every event has to try. levels[a] has a bit for every
+    level, 0 for positions, that has rows at all.
     """
 
     base: np.ndarray
@@ -64,7 +64,6 @@ class Access(NamedTuple):
     levels: np.ndarray
     first: np.ndarray
     postings: np.ndarray
-    always: np.ndarray
 
 
 class Scales(NamedTuple):
@@ -102,6 +101,14 @@ class Pairs(NamedTuple):
     first: np.ndarray
     attribute: np.ndarray
     position: np.ndarray
+
+
+class Lists(NamedTuple):
+    """The postings that an event leads to: those from low to high, of which the first is of `row`."""
+
+    low: np.ndarray
+    high: np.ndarray
+    row: np.ndarray
 
 
 class Space(NamedTuple):

@@ -174,6 +174,11 @@ def holds(index, place, slots, pairs):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def row_holds(index, row, slots, pairs):  # type: ignore[no-untyped-def]
+    return holds(index, np.int64(index.code.at[row]), slots, pairs)
+
+
+@compiled
 def enter(pairs, event, slots):  # type: ignore[no-untyped-def]
     """Puts an event into the slots; whether any attribute has several values."""
     attributes, positions = pairs.attribute, pairs.position
@@ -239,14 +244,8 @@ def _run(index, pairs, held, count, dedupe, space, marked, events, rows, found, 
 def match_events(index, pairs, begin, space, events, rows):  # type: ignore[no-untyped-def]
     """Matches events from number `begin` on; (events done, answers, candidates): fewer done when room ran out."""
     access = index.access
-    base, height, levels, first, postings = (
-        access.base,
-        access.height,
-        access.levels,
-        access.first,
-        access.postings,
-    )
-    always = access.always
+    base, height, levels = access.base, access.height, access.levels
+    first, postings = access.first, access.postings
     slots, held, seen, marks = space.slots, space.held, space.seen, space.marked
     found, tried = 0, 0
     total = pairs.first.shape[0] - 1
@@ -254,49 +253,44 @@ def match_events(index, pairs, begin, space, events, rows):  # type: ignore[no-u
         before = found
         dedupe = enter(pairs, event, slots)
         count, marked = 0, 0
-        full = False
-        for i in range(pairs.first[event], pairs.first[event + 1]):
-            attribute = pairs.attribute[i]
-            position = np.int64(pairs.position[i]) & (AGAIN - 1)
-            node = (np.int64(1) << height[attribute]) + position
-            mask = levels[attribute]
-            offset = base[attribute]
-            while mask and not full:
-                if mask & 1:
-                    for j in range(first[offset + node], first[offset + node + 1]):
-                        held[count] = postings[j]
-                        count += 1
-                        if count == PORTION:
-                            tried += count
-                            found, marked = _run(
-                                index, pairs, held, count, dedupe, space, marked, events, rows, found, event
-                            )
-                            count = 0
-                            if found < 0:
-                                full = True
-                                break
-                mask >>= 1
-                node >>= 1
-        if not full and always.shape[0]:
-            for j in range(always.shape[0]):
-                held[count] = always[j]
-                count += 1
-                if count == PORTION:
-                    tried += count
-                    found, marked = _run(
-                        index, pairs, held, count, dedupe, space, marked, events, rows, found, event
-                    )
-                    count = 0
-                    if found < 0:
-                        full = True
-                        break
-        if not full and count:
+        i, end = pairs.first[event], pairs.first[event + 1]
+        # Node 0 first, then from the position of each pair up.
+        node, mask, offset = np.int64(0), np.int64(1), np.int64(0)
+        while found >= 0:
+            if mask & 1:
+                low, high = np.int64(first[offset + node]), np.int64(first[offset + node + 1])
+                while low < high:
+                    portion = high - low
+                    if portion > PORTION - count:
+                        portion = PORTION - count
+                    for j in range(portion):
+                        held[count + j] = postings[low + j]
+                    low += portion
+                    count += portion
+                    if count == PORTION:
+                        tried += count
+                        found, marked = _run(
+                            index, pairs, held, count, dedupe, space, marked, events, rows, found, event
+                        )
+                        count = 0
+                        if found < 0:
+                            break
+            mask >>= 1
+            node >>= 1
+            if mask == 0:
+                while i < end and mask == 0:
+                    attribute = pairs.attribute[i]
+                    node = (np.int64(1) << height[attribute]) + (np.int64(pairs.position[i]) & (AGAIN - 1))
+                    mask, offset = levels[attribute], base[attribute]
+                    i += 1
+                if mask == 0:
+                    break
+        if found >= 0 and count:
             tried += count
             found, marked = _run(index, pairs, held, count, dedupe, space, marked, events, rows, found, event)
-            full = found < 0
-        for i in range(marked):
-            seen[marks[i] >> 3] = 0
+        for k in range(marked):
+            seen[marks[k] >> 3] = 0
         leave(pairs, event, slots)
-        if full:
+        if found < 0:
             return event, before, tried
     return total, found, tried
