@@ -7,6 +7,7 @@ network changes while it is asked: an evaluation that has begun goes on over the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,13 @@ from tidings.network.columns import Columns
 from tidings.network.evaluation import Evaluation
 from tidings.network.expressions import NONE, Expressions
 from tidings.network.faults import NetworkError
+from tidings.network.kernels.layout import NOWHERE
 from tidings.network.labels import MATCHES, labels_condition
 from tidings.network.names import Names
+from tidings.network.paths import Cut, Step, find_frontier, find_path
+from tidings.network.ranking import Ranking
 from tidings.network.snapshot import Snapshot
-from tidings.network.wiring import NOWHERE, Wiring
+from tidings.network.wiring import Wiring
 from tidings.vocabulary import join_texts
 
 if TYPE_CHECKING:
@@ -94,6 +98,30 @@ class Network:
         """The names of the nodes that an event reaches from `source`, given while it is evaluated."""
         with self._lock:
             return Evaluation(self._now(), self._id(source), event, algorithm)
+
+    def top(self, source: str, event: Mapping[str, Any], k: int | None = None) -> Iterator[tuple[str, float]]:
+        """The nodes reached at the least cost with that cost, cheapest first: k of them, or as many as are taken."""
+        with self._lock:
+            return islice(Ranking(self._now(), self._id(source), event), k)
+
+    def path(self, source: str, event: Mapping[str, Any], node: str) -> list[Step] | None:
+        """The steps of a valid path by which the event gets to the node; None if there is none."""
+        with self._lock:
+            return find_path(self._now(), self._id(source), event, self._id(node))
+
+    def frontier(self, source: str, event: Mapping[str, Any], node: str) -> list[Cut]:
+        """The nodes and edges that stopped the event on its ways to the node; none if it gets there, or if there
+        are no ways."""
+        with self._lock:
+            return find_frontier(self._now(), self._id(source), event, self._id(node))
+
+    def number(self, name: str) -> int:
+        """A node's number, which it keeps for good."""
+        self._id(name)
+        return self._names.find(name)
+
+    def name(self, number: int) -> str:
+        return self._names[number]
 
     def _now(self) -> Snapshot:
         if self._snapshot is None:

@@ -8,11 +8,23 @@ from typing import Any
 import numpy as np
 
 from tidings.filters.naive import matches
-from tidings.network.evaluation import begin, make_space
 from tidings.network.expressions import Expressions
-from tidings.network.kernels.layout import Graph, Space
+from tidings.network.kernels.layout import (
+    ALLOWED,
+    AT_ONCE,
+    EPOCH,
+    FOLLOWED,
+    REGISTERS,
+    SKIP,
+    SOURCE,
+    STEP,
+    Graph,
+    Space,
+)
 from tidings.network.names import Names
 from tidings.network.wiring import Wiring
+
+_LAST_EPOCH = 1 << 30
 
 
 class Snapshot:
@@ -47,6 +59,9 @@ class Snapshot:
     def name(self, number: int) -> str:
         return self._names[number]
 
+    def where_text(self, entity: int) -> str | None:
+        return self._expressions.text(int(self.wiring.where[entity]))
+
     def node_numbers(self, entities: np.ndarray) -> np.ndarray:
         """The numbers of the nodes among entities."""
         owners = self.wiring.owner[entities]
@@ -62,8 +77,8 @@ class Snapshot:
         return np.array([matches(c(w), event) for w in self._where], dtype=np.uint8)
 
     def take_space(self, source: int) -> Space:
-        space = self._spaces.pop() if self._spaces else make_space(self.size)
-        begin(space, source, 0, self.allowed)
+        space = self._spaces.pop() if self._spaces else _make_space(self.size)
+        _begin(space, source, 0, self.allowed)
         self.readers += 1
         return space
 
@@ -72,3 +87,26 @@ class Snapshot:
     def give_back(self, space: Space) -> None:
         self.readers -= 1
         self._spaces.append(space)
+
+
+def _make_space(size: int) -> Space:
+    return Space(
+        np.zeros(REGISTERS, dtype=np.int64),
+        np.zeros(size, dtype=np.int32),
+        np.empty(size, dtype=np.int32),
+        np.empty(size, dtype=np.int32),
+        np.zeros((size >> 6) + 1, dtype=np.uint64),
+    )
+
+
+def _begin(space: Space, source: int, skip: int, allowed: int) -> None:
+    """A space for another evaluation."""
+    registers = space.registers
+    epoch = int(registers[EPOCH]) + STEP
+    if epoch >= _LAST_EPOCH:
+        space.state.fill(0)
+        epoch = STEP
+    registers.fill(0)
+    space.marks.fill(0)
+    registers[EPOCH], registers[SOURCE], registers[SKIP], registers[ALLOWED] = epoch, source, skip, allowed
+    registers[FOLLOWED], registers[AT_ONCE] = -1, 1

@@ -16,12 +16,9 @@ import numpy as np
 
 from tidings.network.columns import Columns
 from tidings.network.expressions import NONE
+from tidings.network.kernels.layout import ALWAYS, ASKED, GONE, INDEXED, NOWHERE
 from tidings.network.numbering import number_entities
 
-# What an entity's expression is to an evaluation that reaches it: removed, so no event passes; none, so every event
-# passes; to be asked, because it is newer than the index; or in the index.
-GONE, ALWAYS, ASKED, INDEXED = range(4)
-NOWHERE = -1
 _ENTITY_COLUMNS = ("kind", "group", "where", "owner", "weight", "arriving", "head")
 _LINK_COLUMNS = ("link_next", "link_child", "link_cost")
 
@@ -107,18 +104,18 @@ class Wiring:
         if entity < self.base:
             row = self.child[self.first[entity] : self.first[entity + 1]]
             found = row[row >= 0].tolist()
-        link = self.head[entity]
+        link = int(self.head[entity])
         while link >= 0:
             if self.link_child[link] >= 0:
                 found.append(int(self.link_child[link]))
-            link = self.link_next[link]
+            link = int(self.link_next[link])
         return found
 
     def edges(self) -> Edges:
         """Every edge between nodes that are there."""
         link_source = np.full(self.links, NOWHERE, dtype=np.int32)
-        for (source, _), link in self.link_of.items():
-            link_source[link] = source
+        for (node, _), link in self.link_of.items():
+            link_source[link] = node
         source = np.concatenate(
             [np.repeat(np.arange(self.base, dtype=np.int32), np.diff(self.first)), link_source]
         )

@@ -11,12 +11,12 @@ import numpy as np
 GONE, ALWAYS, ASKED, INDEXED = range(4)
 NOWHERE = -1
 # What an evaluation knows of an entity, added to its epoch (a multiple of STEP): what is below was never met.
-REACHED, VALID, STEP = 1, 2, 4
+REACHED, VALID, SETTLED, STEP = 1, 2, 4, 8
 # Why a loop returned: all is found, enough is found for now, or entities in `asked` have to be decided first.
 DONE, ENOUGH, ASKING = range(3)
 # Registers of an evaluation.
-FOUND, FOLLOWED, ASKS, SKIP, EPOCH, RETRIEVED, LOOKED, VERIFIED, ALLOWED, SOURCE, AT_ONCE = range(11)
-REGISTERS = 11
+FOUND, FOLLOWED, ASKS, SKIP, EPOCH, RETRIEVED, LOOKED, VERIFIED, ALLOWED, SOURCE, AT_ONCE, WAITING = range(12)
+REGISTERS = 12
 
 
 class Graph(NamedTuple):

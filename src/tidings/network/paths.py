@@ -1,0 +1,110 @@
+"""Why an event got to a node, or where it was stopped.
+
+A path is shown by the nodes and edges that let the event pass. A frontier is what the event came to on every way to
+the node that did not accept it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tidings.network.kernels import walks
+from tidings.network.kernels.layout import NOWHERE
+from tidings.network.snapshot import Snapshot
+from tidings.network.walk import Walk
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """To `node`, over an edge; the expressions of both accepted the event (None accepts every event)."""
+
+    node: str
+    edge_where: str | None
+    node_where: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A node, or an edge by its two nodes, that the event came to and whose expression did not accept it."""
+
+    place: str | tuple[str, str]
+    where: str
+
+
+def find_path(snapshot: Snapshot, source: int, event: Any, node: int) -> list[Step] | None:
+    """The steps of a shortest valid path from the publisher to a node; None if the event does not get there."""
+    passed = _passed(snapshot, source, event)
+    if not passed[node]:
+        return None
+    came_from: dict[int, int] = {}
+    queue = deque([source])
+    while node not in came_from:
+        here = queue.popleft()
+        for child in snapshot.wiring.children(here):
+            if passed[child] and child not in came_from:
+                came_from[child] = here
+                queue.append(child)
+    way = [node]
+    while (here := came_from[way[-1]]) != source:
+        way.append(here)
+    steps: list[Step] = []
+    edge_where: str | None = None
+    for entity in reversed(way):
+        where = snapshot.where_text(entity)
+        if (owner := int(snapshot.wiring.owner[entity])) < 0:
+            edge_where = where
+        else:
+            steps.append(Step(snapshot.name(owner), edge_where, where))
+            edge_where = None
+    return steps
+
+
+def find_frontier(snapshot: Snapshot, source: int, event: Any, node: int) -> list[Cut]:
+    """What stopped the event on its ways to a node: empty if it gets there, or if no edges lead there at all."""
+    passed = _passed(snapshot, source, event)
+    if passed[node]:
+        return []
+    wiring = snapshot.wiring
+    edges = wiring.edges()
+    leads = _leading_to(node, edges.source, edges.target, snapshot.size)
+    passed[source], at_source = True, passed[source]
+    left = passed[edges.source] & leads[edges.target]
+    passed[source] = at_source
+    split = edges.entity != NOWHERE
+    open_ = ~split | passed[edges.entity]
+    cuts: dict[Cut, None] = {}
+    for i in np.flatnonzero(left & ~open_).tolist():
+        ends = [snapshot.name(int(wiring.owner[end[i]])) for end in (edges.source, edges.target)]
+        cuts[Cut((ends[0], ends[1]), snapshot.where_text(int(edges.entity[i])) or "")] = None
+    stopped = np.unique(edges.target[left & open_ & ~passed[edges.target]])
+    for entity in stopped.tolist():
+        cuts[Cut(snapshot.name(int(wiring.owner[entity])), snapshot.where_text(entity) or "")] = None
+    return list(cuts)
+
+
+def _passed(snapshot: Snapshot, source: int, event: Any) -> np.ndarray:
+    """Which entities the event reached and was accepted by."""
+    walk = Walk(snapshot, source, event, walks.adaptive)
+    passed = np.zeros(snapshot.size, dtype=np.bool_)
+    passed[walk.advance(snapshot.size)] = True
+    return passed
+
+
+def _leading_to(node: int, source: np.ndarray, target: np.ndarray, size: int) -> np.ndarray:
+    """From which nodes edges lead to a node, whatever they accept."""
+    order = np.argsort(target, kind="stable")
+    first = np.searchsorted(target[order], np.arange(size + 1))
+    leads = np.zeros(size, dtype=np.bool_)
+    leads[node] = True
+    stack = [node]
+    while stack:
+        here = stack.pop()
+        before = np.unique(source[order[first[here] : first[here + 1]]])
+        new = before[~leads[before]]
+        leads[new] = True
+        stack += new.tolist()
+    return leads

@@ -1,0 +1,44 @@
+"""The nodes that an event reaches at the least cost, cheapest first, as many as are asked for.
+
+The cost of a way is that of its edges and nodes after the publisher, added up. For a score that falls along the way,
+a product of factors from 0 to 1, give -log(factor) as the cost: the cheapest way is the one of the highest score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tidings.network.kernels.costs import Costs, cheapest, push
+from tidings.network.kernels.layout import Space
+from tidings.network.snapshot import Snapshot
+from tidings.network.walk import Walk
+
+
+class Ranking(Iterator[tuple[str, float]]):
+    """An iterator of names and costs."""
+
+    def __init__(self, snapshot: Snapshot, source: int, event: Any) -> None:
+        size, wiring = snapshot.size, snapshot.wiring
+        self._costs = Costs(
+            wiring.cost,
+            wiring.link_cost,
+            wiring.weight,
+            np.empty(size),
+            np.empty(size, dtype=np.int32),
+            np.empty(size, dtype=np.int32),
+        )
+        self._walk = Walk(snapshot, source, event, cheapest, self._costs, accept=self._accept)
+
+    def __next__(self) -> tuple[str, float]:
+        snapshot = self._walk.snapshot
+        while len(settled := self._walk.advance(1)):
+            owner, cost = int(snapshot.wiring.owner[settled[0]]), float(self._costs.best[settled[0]])
+            if owner >= 0:
+                return snapshot.name(owner), cost
+        raise StopIteration
+
+    def _accept(self, entity: int, space: Space) -> None:
+        push(entity, self._costs, space)

@@ -1,0 +1,79 @@
+"""An event under way in a network at one moment: a compiled loop that is left and entered again.
+
+A loop stops when it has found enough, and when it has reached entities that are newer than the index: those are
+decided here, and the loop goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tidings.network.kernels.layout import (
+    ASKING,
+    ASKS,
+    DONE,
+    FOUND,
+    LOOKED,
+    RETRIEVED,
+    VERIFIED,
+    Space,
+)
+from tidings.network.snapshot import Snapshot
+
+Loop = Callable[..., int]
+Accept = Callable[[int, Space], None]
+
+
+def append(entity: int, space: Space) -> None:
+    """A result of its own."""
+    space.found[space.registers[FOUND]] = entity
+    space.registers[FOUND] += 1
+
+
+class Walk:
+    """`retrieved` counts what the index gave, `verified` the expressions that were run without it, `looked` the edges."""
+
+    def __init__(
+        self, snapshot: Snapshot, source: int, event: Any, loop: Loop, *more: Any, accept: Accept = append
+    ) -> None:
+        self.done = True  # until it has begun
+        self.retrieved = self.verified = self.looked = self._given = 0
+        self.snapshot, self._event, self._loop, self._more, self._accept = snapshot, event, loop, more, accept
+        self._space = snapshot.take_space(source)
+        self.done = False
+        self._slots = snapshot.enter(event, self._space)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends it; a network that is changed while a walk is under way keeps two states."""
+        if not self.done:
+            self.done = True
+            self.snapshot.give_back(self._space)
+
+    def advance(self, more: int) -> np.ndarray:
+        """The entities found on the way to at least so many more results, or to the end."""
+        snapshot, space = self.snapshot, self._space
+        if self.done:
+            return space.found[:0]
+        registers = space.registers
+        while True:
+            status = self._loop(
+                self._given + more, snapshot.graph, snapshot.filters, self._slots, space, *self._more
+            )
+            if status != ASKING:
+                break
+            for entity in space.asked[: registers[ASKS]].tolist():
+                if snapshot.asks(entity, self._event):
+                    self._accept(entity, space)
+            registers[ASKS] = 0
+        found = space.found[self._given : registers[FOUND]].copy()
+        self._given = int(registers[FOUND])
+        self.retrieved, self.verified, self.looked = registers[[RETRIEVED, VERIFIED, LOOKED]].tolist()
+        if status == DONE:
+            self.close()
+        return found
