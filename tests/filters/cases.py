@@ -1,8 +1,8 @@
 """Seeded random filters and events over a small vocabulary, so that most filters have something to match.
 
 `condition(rng, depth)` and `attributes(rng)` know every form: nested paths, lists, null, numbers and dates as texts,
-values of the wrong kind. With `flat` they keep to what a SQL table can hold: the scalar columns of `COLUMNS`, absent
-instead of null, each of one kind.
+values of the wrong kind. With `flat` they keep to the scalar columns of a SQL table, `COLUMNS`, absent instead of
+null and each of one kind; with `lists` besides to its columns of lists and of records, `LISTS`.
 """
 
 from __future__ import annotations
@@ -49,6 +49,23 @@ COLUMNS: dict[str, tuple[str, list[Any]]] = {
     "t": ("VARCHAR", TEXTS),
     "ok": ("BOOLEAN", TRUTHS),
     "day": ("DATE", DATES),
+}
+LISTS = {
+    "tags": "VARCHAR[]",
+    "sizes": "DOUBLE[]",
+    "items": "STRUCT(price DOUBLE, colour VARCHAR)[]",
+}
+LISTED: dict[str, list[Any]] = {
+    "tags": TEXTS,
+    "sizes": NUMBERS,
+    "items.price": NUMBERS,
+    "items.colour": TEXTS,
+}
+# What can be asked of an element of each list of a table.
+OF_ELEMENTS: dict[str, tuple[str, dict[str, list[Any]]]] = {
+    "tags": ("tag", {"tag": TEXTS}),
+    "sizes": ("size", {"size": NUMBERS}),
+    "items": ("record", {"record.price": NUMBERS, "record.colour": TEXTS}),
 }
 NESTED: dict[str, list[Any]] = {
     "user.age": INTEGERS,
@@ -119,13 +136,17 @@ NETWORKS = ["10.0.0.0/8", "10.1.0.0/16", "192.168.7.7", "2001:db8::/32", "::ffff
 WORDS = {name: held for name, (_, held) in COLUMNS.items()}
 
 
-def attributes(rng: random.Random, flat: bool = False) -> dict[str, Any]:
+def attributes(rng: random.Random, flat: bool = False, lists: bool = False) -> dict[str, Any]:
     """What one event says."""
     found: dict[str, Any] = {}
     for name, (_, held) in COLUMNS.items():
         if rng.random() < 0.75:
-            found[name] = rng.choice(held) if flat else _value(rng, held)
-    if flat:
+            found[name] = rng.choice(held) if flat or lists else _value(rng, held)
+    if lists:
+        for name, (_, parts) in OF_ELEMENTS.items():
+            if rng.random() < 0.75:
+                found[name] = [_element(rng, parts) for _ in range(rng.randrange(4))]
+    if flat or lists:
         return found
     if rng.random() < 0.7:
         home = {"ip": _value(rng, ADDRESSES)}
@@ -151,6 +172,12 @@ def _value(rng: random.Random, held: list[Any]) -> Any:
     return rng.sample(held, 2) if kind < 0.25 else rng.choice(held)
 
 
+def _element(rng: random.Random, parts: dict[str, list[Any]]) -> Any:
+    if len(parts) == 1:
+        return rng.choice([*next(iter(parts.values())), None])
+    return {name.partition(".")[2]: rng.choice(held) for name, held in parts.items() if rng.random() < 0.8}
+
+
 def _item(rng: random.Random) -> Any:
     if rng.random() < 0.1:
         return rng.choice([*INTEGERS, *TEXTS, None])
@@ -159,9 +186,11 @@ def _item(rng: random.Random) -> Any:
     return {name: value for name, value in parts.items() if rng.random() < 0.8}
 
 
-def condition(rng: random.Random, depth: int, flat: bool = False) -> Condition:
+def condition(rng: random.Random, depth: int, flat: bool = False, lists: bool = False) -> Condition:
     """A condition whose AND, OR and NOT nest up to `depth` deep."""
-    return _condition(rng, depth, flat, WORDS if flat else {**WORDS, **NESTED})
+    if flat or lists:
+        return _condition(rng, depth, True, {**WORDS, **LISTED} if lists else WORDS)
+    return _condition(rng, depth, False, {**WORDS, **NESTED})
 
 
 def _condition(rng: random.Random, depth: int, flat: bool, names: dict[str, list[Any]]) -> Condition:
@@ -169,8 +198,8 @@ def _condition(rng: random.Random, depth: int, flat: bool, names: dict[str, list
         return _leaf(rng, flat, names)
     if kind < 0.35:
         return Not(_condition(rng, depth - 1, flat, names))
-    if kind < 0.43 and not flat:
-        return _any_element(rng, depth - 1, names)
+    if kind < 0.45 and (not flat or "tags" in names):
+        return (_any_of_a_table if flat else _any_element)(rng, depth - 1, names)
     join = rng.choice([And, Or])
     parts: list[Condition] = []
     for _ in range(rng.choice([2, 2, 3])):
@@ -185,6 +214,13 @@ def _any_element(rng: random.Random, depth: int, names: dict[str, list[Any]]) ->
     path = rng.choice(["items", "items", "items", "tags", "items.sizes", "user", "i"])
     outer = {name: names[name] for name in rng.sample(sorted(names), min(2, len(names)))}
     return AnyElement("item", Attribute(path), _condition(rng, depth, False, {**outer, **ELEMENTS}))
+
+
+def _any_of_a_table(rng: random.Random, depth: int, names: dict[str, list[Any]]) -> AnyElement:
+    path = rng.choice(list(OF_ELEMENTS))
+    name, parts = OF_ELEMENTS[path]
+    outer = {n: names[n] for n in ["tags", *rng.sample(sorted(names), 2)]}
+    return AnyElement(name, Attribute(path), _condition(rng, depth, True, {**outer, **parts}))
 
 
 def _leaf(rng: random.Random, flat: bool, names: dict[str, list[Any]]) -> Condition:
