@@ -146,11 +146,14 @@ def _parquet(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> R
 def _checked(path: Path, table: pa.Table, columns: tuple[str, ...], needed: tuple[str, ...]) -> pa.Table:
     """The columns that count, names and expressions as texts, costs as numbers."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     _check_columns(path, table.column_names, needed)
     kept = table.select([name for name in columns if name in table.column_names])
     for position, name in enumerate(kept.column_names):
         if name == "cost":
+            if pa.types.is_string(kept[name].type):
+                kept = kept.set_column(position, name, pc.utf8_trim_whitespace(kept[name]))
             continue
         try:
             kept = kept.set_column(position, name, kept[name].cast(pa.string()))
