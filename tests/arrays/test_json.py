@@ -7,6 +7,7 @@ import random
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -378,9 +379,23 @@ def test_values_that_json_has_no_form_for() -> None:
         date(2026, 1, 2),
         datetime(2026, 1, 2, 3, tzinfo=UTC),
     ]
-    values += [(1, (2,)), b"x", {1}, np.float64(0.5), float("nan"), "\ud800", 10**5000]
-    found = occurrences_of([{"a": v} for v in values], PathTable.build(["a"]))
-    assert [[(k, t) for _, k, t in answer or ()] for answer in answers(found, ["a"])] == [
+    values += [
+        (1, (2,)),
+        b"x",
+        {1},
+        MappingProxyType({"b": 1}),
+        np.float64(0.5),
+        float("nan"),
+        "\ud800",
+        10**5000,
+    ]
+    paths = ["a", "a.b"]
+    table = PathTable.build(paths)
+    found = occurrences_of([{"a": v} for v in values], table)
+    assert answers(found, paths) == answers(
+        occurrences_of([{"a": v, "z": Decimal(1)} for v in values], table), paths
+    )
+    assert [[(k, t) for _, k, t in answer or ()] for answer in answers(found, paths)] == [
         [(NUMBER, b"1.50")],
         [(DICT, b"")],
         [(NUMBER, b"1E+3")],
@@ -389,14 +404,15 @@ def test_values_that_json_has_no_form_for() -> None:
         [(LIST, b""), (NUMBER, b"1"), (NUMBER, b"2")],
         [(DICT, b"")],
         [(DICT, b"")],
+        [(DICT, b""), (NUMBER, b"1")],
         [(NUMBER, b"0.5")],
         [(DICT, b"")],
         [(TEXT, b"\xed\xa0\x80")],
         [(DICT, b"")],
     ]
-    strange: Any = [None, {}, [1], "x", {"a": itself}]
+    strange: Any = [None, {}, [1], "x", {"a": itself}, {1}, date(2026, 1, 2)]
     found = occurrences_of(strange, PathTable.build(["a"]))
-    assert sorted(found.errors) == [2, 3, 4]
+    assert sorted(found.errors) == [2, 3, 4, 5, 6]
     assert found.errors[2] == "the event's attributes are '[1]'; give a JSON object"
 
 
