@@ -18,7 +18,8 @@ from tidings.arrays.literals import LONG_EXPONENT
 from tidings.terms import Literal, from_ntriples
 
 
-def rank_of(ordered: list[Any], key: Any) -> int:
+def rank_of(ordered: Any, key: Any) -> int:
+    """The rank of `key` among sorted constants, whatever sequence they are in."""
     at = bisect_left(ordered, key)
     return 2 * at + (1 if at < len(ordered) and ordered[at] == key else 0)
 

@@ -107,6 +107,11 @@ class FilterIndex:
     def save(self, folder: Path) -> None:
         folders.save(folder, self.arrays, self.facts)
 
+    @classmethod
+    def load(cls, folder: Path) -> FilterIndex:
+        """The index that was saved there; its arrays are mapped into memory, not read."""
+        return cls(*folders.load(folder))
+
 
 class Cursor:
     """One event against the rows of an index, one row at a time."""
@@ -166,28 +171,27 @@ class _Written(NamedTuple):
 
 
 def _write_code(table: FilterTable, known: Known) -> tuple[Code, Access]:
-    columns = table.columns()
-    trees, tree_first, _, slot_first, _ = columns
-    size = int(np.diff(tree_first).max(initial=1)) + 1
-    width = int(np.diff(slot_first).max(initial=0))
+    rows = table.rows()
+    size = int(np.diff(rows.tree_first).max(initial=1)) + 1
+    width = int(np.diff(rows.slot_first).max(initial=0))
     kinds = {"weight": np.float64, "cost": np.float64, "marked": np.bool_}
     nodes = _Nodes(
         **{name: np.zeros(size, dtype=kinds.get(name, np.int64)) for name in _Nodes._fields[:-1]},
         operands=np.zeros(3 * size + 2 * width, dtype=np.int64),
     )
-    rows = len(table)
+    count = len(table)
     room = 2 * size + 2 * width + 4
-    mean = (len(trees) / max(1, len(tree_first) - 1) if rows else 0) + len(table.slots) / max(1, rows)
+    mean = len(rows.trees) / max(1, len(rows.tree_first) - 1) + len(rows.slots) / max(1, count)
     out = _Written(
-        narrow=np.zeros(int(1.2 * mean * rows) + room, dtype=np.uint16),
+        narrow=np.zeros(int(1.2 * mean * count) + room, dtype=np.uint16),
         wide=np.zeros(room, dtype=np.uint32),
-        at=np.zeros(rows, dtype=np.uint32),
-        filed_node=np.zeros(4 * rows + 4 * room, dtype=np.int32),
-        filed_place=np.zeros(4 * rows + 4 * room, dtype=np.uint32),
+        at=np.zeros(count, dtype=np.uint32),
+        filed_node=np.zeros(4 * count + 4 * room, dtype=np.int32),
+        filed_place=np.zeros(4 * count + 4 * room, dtype=np.uint32),
         used=np.zeros(3, dtype=np.int64),
     )
     done = 0
-    while (done := int(coding.write_code(*columns, known, done, nodes, out))) < rows:
+    while (done := int(coding.write_code(rows, known, done, nodes, out))) < count:
         out = _grown(out, room)
     narrow, wide, filed = out.used.tolist()
     node_count = int(known.base[-1] + 2 ** (int(known.height[-1]) + 1)) if len(known.base) else 1

@@ -15,6 +15,7 @@ import numpy as np
 
 from tidings.arrays.json import FALSE, LIST, NULL, NUMBER, TEXT, TRUE, Occurrences
 from tidings.filters import naive
+from tidings.filters.documents import Wanted
 from tidings.filters.index import FilterIndex
 from tidings.filters.kernels.layout import AGAIN, TRUTHS, Pairs
 from tidings.filters.kernels.ranking import merge_pairs, rank_occurrences
@@ -46,6 +47,7 @@ class Reader:
         self.index = index
         paths = sorted({key.path for key in index.keys})
         number_of = {path: i for i, path in enumerate(paths)}
+        self.wanted = Wanted.of(index.paths, paths)
         self._plain = np.full(len(paths), -1, dtype=np.int32)
         self._there = np.full(len(paths), -1, dtype=np.int32)
         self._told: list[_Told] = []

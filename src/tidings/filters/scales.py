@@ -146,11 +146,10 @@ def _mentions(
     """(attribute, constant) pairs in an open-addressed table, how often each is mentioned, and which attributes are
     asked for the order of texts."""
     ordered = np.zeros(len(table.keys), dtype=np.bool_)
-    rows = table.columns()
     keys = np.full(table_size(2 * len(order) + 16), -1, dtype=np.int64)
     while True:
         counts = np.zeros(len(keys), dtype=np.int64)
-        done, _ = coding.count_mentions(*rows, order, kinds, 0, keys, counts, 0, ordered)
+        done, _ = coding.count_mentions(table.rows(), order, kinds, 0, keys, counts, 0, ordered)
         if done == len(table):
             return keys, counts, ordered
         keys = np.full(4 * len(keys), -1, dtype=np.int64)

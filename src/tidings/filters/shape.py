@@ -12,7 +12,7 @@ So everything below knows attributes, constants and positions, and nothing else:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -182,9 +182,12 @@ class _Compiler:
                 )
             case _:
                 path = _first_path(leaf)
-                self.leaf(layout.EQ, Key(CONDITIONS, path), [ConditionSlot(leaf)], negated)
+                if path:
+                    self.leaf(layout.EQ, Key(CONDITIONS, path), [ConditionSlot(leaf)], negated)
+                else:  # a variable that no triple binds has no value
+                    self.leaf(layout.NEVER, Key(PLAIN, ""), [], negated)
 
-    def leaf(self, op: int, key: Key, slots: list[Slot | ConditionSlot] | list[Slot], negated: bool) -> None:
+    def leaf(self, op: int, key: Key, slots: Sequence[Slot | ConditionSlot], negated: bool) -> None:
         shape = self.shape
         number = self.numbers.get(key)
         if number is None:

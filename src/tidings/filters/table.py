@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tidings.filters.kernels.coding import rename_attributes
-from tidings.filters.kernels.layout import INNER_SIZE, LEAF_SIZE, OR
+from tidings.filters.kernels.layout import INNER_SIZE, LEAF_SIZE, OR, Rows
 from tidings.filters.shape import ConditionSlot, FilterShape, Key, Slot
 from tidings.vocabulary import Vocabulary, freeze_texts, thaw_texts
 
@@ -135,9 +135,8 @@ class FilterTable:
         self.trees.frombytes(taken.tobytes())
         self.tree_first.frombytes((self.tree_first[-1] + np.cumsum(widths)).tobytes())
 
-    def columns(self) -> tuple[np.ndarray, ...]:
-        """Trees, where each begins, and of each row its tree, where its slots begin, and the slots."""
-        return (
+    def rows(self) -> Rows:
+        return Rows(
             np.frombuffer(self.trees, np.int32),
             np.frombuffer(self.tree_first, np.int64),
             np.frombuffer(self.row_shape, np.int32),

@@ -65,14 +65,13 @@ def rename_attributes(trees, numbers):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def count_mentions(  # type: ignore[no-untyped-def]
-    trees, tree_first, row_shape, slot_first, slots, order, kinds, begin, keys, counts, used, ordered
-):
+def count_mentions(rows, order, kinds, begin, keys, counts, used, ordered):  # type: ignore[no-untyped-def]
     """Counts each (attribute, constant) that rows from `begin` on mention; (rows done, places used).
 
     A key is attribute << 32 | order of the constant among all; -1 is a free place. Stops when half full. `ordered` notes
     the attributes whose texts are asked for by order.
     """
+    trees, tree_first, row_shape, slot_first, slots = rows
     mask = np.uint64(keys.shape[0] - 1)
     for row in range(begin, row_shape.shape[0]):
         if used * 2 + slot_first[row + 1] - slot_first[row] >= keys.shape[0]:
@@ -202,11 +201,12 @@ def _resolve(tree, word, base, slots, known, operands, filled):  # type: ignore[
 
 
 @compiled
-def write_code(trees, tree_first, row_shape, slot_first, slots, known, begin, nodes, out):  # type: ignore[no-untyped-def]
+def write_code(rows, known, begin, nodes, out):  # type: ignore[no-untyped-def]
     """Code and access nodes of rows from `begin` on; returns how many rows are done.
 
     Stops at a row for which `out` may not have room; out.used tells where the next call goes on.
     """
+    trees, tree_first, row_shape, slot_first, slots = rows
     parent, kind, word_of, span = nodes.parent, nodes.kind, nodes.word, nodes.span
     weight, cost, marked = nodes.weight, nodes.cost, nodes.marked
     leaf_count, leaf_begin, on_true, on_false = nodes.leaves, nodes.begin, nodes.on_true, nodes.on_false

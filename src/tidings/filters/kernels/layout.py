@@ -42,6 +42,16 @@ COVER = 4  # a range is filed under at most so many nodes
 NUMBERS, INSTANTS, TRUTHS, TEXTS, OTHERS = range(5)
 
 
+class Rows(NamedTuple):
+    """Expressions as trees: row r has the tree trees[tree_first[shape[r]]:] and the slots slots[slot_first[r]:]."""
+
+    trees: np.ndarray
+    tree_first: np.ndarray
+    shape: np.ndarray
+    slot_first: np.ndarray
+    slots: np.ndarray
+
+
 class Code(NamedTuple):
     """Expressions, one after the other; at[r] is the place of row r."""
 

@@ -260,9 +260,7 @@ def match_events(index, pairs, begin, space, events, rows):  # type: ignore[no-u
             if mask & 1:
                 low, high = np.int64(first[offset + node]), np.int64(first[offset + node + 1])
                 while low < high:
-                    portion = high - low
-                    if portion > PORTION - count:
-                        portion = PORTION - count
+                    portion = min(int(high - low), PORTION - count)
                     for j in range(portion):
                         held[count + j] = postings[low + j]
                     low += portion

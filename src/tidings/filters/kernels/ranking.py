@@ -155,8 +155,8 @@ def rank_occurrences(first, path, kind, low, high, blob, plain, there, scales, s
                     attributes[used], positions[used] = attribute, position | again
                     used += 1
             elif what == TRUE or what == FALSE:
-                position = np.int64(ends[attribute, INSTANTS]) + (1 if what == TRUE else 0)
-                attributes[used], positions[used] = attribute, position
+                attributes[used] = attribute
+                positions[used] = ends[attribute, INSTANTS] + (1 if what == TRUE else 0)
                 used += 1
             else:
                 attributes[used], positions[used] = attribute, ends[attribute, TEXTS]
@@ -186,3 +186,15 @@ def merge_pairs(pairs, event, attribute, position, merged):  # type: ignore[no-u
             used += 1
             other += 1
         merged.first[e + 1] = used
+
+
+@compiled
+def interleave(firsts, first, order):  # type: ignore[no-untyped-def]
+    """Lists of several sources, source s owning firsts[s, e] to firsts[s, e + 1] for event e, put together by event."""
+    used = 0
+    for e in range(first.shape[0] - 1):
+        for s in range(firsts.shape[0]):
+            for i in range(firsts[s, e], firsts[s, e + 1]):
+                order[used] = i
+                used += 1
+        first[e + 1] = used
