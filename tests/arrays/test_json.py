@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -106,10 +108,11 @@ def left_to_python(data: bytes, paths: list[str]) -> bool:
     blob, start, stop = spans([data])
     first, odd = np.zeros(2, dtype=np.int64), np.zeros(1, dtype=np.bool_)
     columns = [np.empty(len(data) + 8, dtype=t) for t in (np.int32, np.int8, np.int64, np.int64)]
-    edges = PathTable.build(paths).edges
+    table = PathTable.build(paths)
     start.flags.writeable = stop.flags.writeable = False
-    stamp, stack = np.zeros(len(edges.rows), dtype=np.int64), np.empty((MAX_DEPTH, 4), dtype=np.int64)
-    assert read(blob, start, stop, 0, edges, stamp, stack, first, *columns, odd) == 1
+    stack = np.empty((MAX_DEPTH, 4), dtype=np.int64)
+    with table.stamps() as stamps:
+        assert read(blob, start, stop, 0, table.edges, stamps, stack, first, *columns, odd) == 1
     return bool(odd[0])
 
 
@@ -231,6 +234,14 @@ def test_deep_objects() -> None:
     check([b'{"a":%b}' % inside, b'{"z":%b}' % (b'{"a":' * 300 + b"1" + b"}" * 300)], ["a"])
     too_deep = b'{"a":%b}' % (b"[" * 200_000)
     assert 0 in read_objects(*spans([too_deep]), PathTable.build(["a"])).errors
+
+
+def test_one_table_for_several_threads() -> None:
+    documents = spans([b'{"a":{"b":%d},"a.b":%d}' % (k, k) for k in range(2000)], b"\n")
+    table = pickle.loads(pickle.dumps(PathTable.build(["a.b"])))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: read_objects(*documents, table), range(16)))
+    assert all(f.first[-1] == 4000 and np.shares_memory(f.blob, documents[0]) for f in found)
 
 
 def test_room_grows_and_goes_on_where_it_was() -> None:

@@ -98,16 +98,16 @@ def _read(
     start, stop = (_fixed(np.ascontiguousarray(a, dtype=np.int64)) for a in (start, stop))
     events = len(start)
     first, odd = np.zeros(events + 1, dtype=np.int64), np.zeros(events, dtype=np.bool_)
-    stamp = np.zeros(len(paths.edges.rows), dtype=np.int64)
     stack = np.empty((MAX_DEPTH, 4), dtype=np.int64)
     columns, done = _room(512 + 16 * events), 0
-    while True:
-        done = int(read(blob, start, stop, done, paths.edges, stamp, stack, first, *columns, odd))
-        count = int(first[done])
-        if done == events:
-            break
-        needed = count + int(stop[done] - start[done]) // 2 + 2
-        columns = _grown(columns, count, max(needed, 2 * len(columns[0])))
+    with paths.stamps() as stamps:
+        while True:
+            done = int(read(blob, start, stop, done, paths.edges, stamps, stack, first, *columns, odd))
+            count = int(first[done])
+            if done == events:
+                break
+            needed = count + int(stop[done] - start[done]) // 2 + 2
+            columns = _grown(columns, count, max(needed, 2 * len(columns[0])))
     path, kind, low, high = (column[:count] for column in columns)
 
     side: list[bytes] = []  # what goes behind the blob

@@ -11,8 +11,9 @@ at user.age. All edges lie in one open-addressed table of rows of four words; st
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -138,6 +139,7 @@ class PathTable:
         _refuse_damage(rows, texts, start)
         shift = np.uint64(64 - (rows.shape[0] - 1).bit_length())
         self.edges = Edges(rows, texts, shift)
+        self._spare: list[np.ndarray] = []
         self._steps: dict[tuple[int, str], tuple[int, int]] | None = None
 
     @classmethod
@@ -156,6 +158,20 @@ class PathTable:
 
     def __len__(self) -> int:
         return len(self._arrays["start"]) - 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PathTable, (self._arrays,)
+
+    @contextmanager
+    def stamps(self) -> Iterator[np.ndarray]:
+        """For each edge the number of the dict that had it last, and the last number given; a reader's own while it
+        reads. They are kept for the next, because to clear them takes longer than to read an event."""
+        try:
+            stamps = self._spare.pop()
+        except IndexError:
+            stamps = np.zeros(len(self.edges.rows) + 1, dtype=np.int64)
+        yield stamps
+        self._spare.append(stamps)
 
     @property
     def steps(self) -> Mapping[tuple[int, str], tuple[int, int]]:

@@ -34,21 +34,24 @@ _TRUE, _ALSE, _NULL = (np.uint64(int.from_bytes(rest, "little")) for rest in (b"
 
 
 @compiled
-def read(blob, start, stop, begin, edges, stamp, stack, first, path, kind, low, high, odd):  # type: ignore[no-untyped-def]
+def read(blob, start, stop, begin, edges, stamps, stack, first, path, kind, low, high, odd):  # type: ignore[no-untyped-def]
     """Reads object e = blob[start[e]:stop[e]] for all e from `begin` on, where first[begin] occurrences are known.
 
     Returns the object for which there was no room, or the number of objects. `odd[e]` is set, and object e left
-    without occurrences, where Python has to read it. `stamp` has a zero for each row of the table, `stack` room for
-    MAX_DEPTH frames.
+    without occurrences, where Python has to read it. `stamps` are the table's, `stack` is room for MAX_DEPTH frames.
     """
     rows, texts, shift = edges.rows, edges.texts, edges.shift
     room = path.shape[0]
     count = first[begin]
+    opened = stamps[
+        rows.shape[0]
+    ]  # how many dicts and lists there have been, which tells one from all others
     for e in range(begin, start.shape[0]):
         i, last = start[e], stop[e]
         # Two bytes at least for each occurrence, and one is written in vain.
         first[e] = count
         if count + ((last - i) >> 1) + 2 > room:
+            stamps[rows.shape[0]] = opened
             return e
         while i < last and is_blank(byte(blob, i)):
             i += 1
@@ -65,7 +68,7 @@ def read(blob, start, stop, begin, edges, stamp, stack, first, path, kind, low, 
         # string and a brace. The object is read as the one element of a list that holds the place of state 0.
         listed, state, item = True, np.int64(0), np.int64(-1)
         depth = 0
-        serial = opened = e << 32  # tells the dict that is being read from all others
+        serial = opened
         sure = False
         while True:
             if listed:
@@ -108,9 +111,9 @@ def read(blob, start, stop, begin, edges, stamp, stack, first, path, kind, low, 
                 if known:
                     at = find_edge(rows, texts, shift, h, head, blob, name, i - name, state)
                     if at >= 0:
-                        if stamp[np.uint64(at)] == serial:
+                        if stamps[np.uint64(at)] == serial:
                             break
-                        stamp[np.uint64(at)] = serial
+                        stamps[np.uint64(at)] = serial
                         target = rows[np.uint64(at), _3]
                         to, p = np.int64(target >> _32), np.int64(target & _LOW) - 1
                 i += 1
@@ -219,4 +222,5 @@ def read(blob, start, stop, begin, edges, stamp, stack, first, path, kind, low, 
             odd[e] = True
             count = first[e]
     first[start.shape[0]] = count
+    stamps[rows.shape[0]] = opened
     return start.shape[0]
