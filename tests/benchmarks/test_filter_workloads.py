@@ -9,7 +9,9 @@ import numpy as np
 
 from benchmarks import conjunctions, filter_texts
 from benchmarks.expression_kernels import AND, EQUAL, IN, NOT_IN, OR, RANGE, UNEQUAL
+from benchmarks.filter_baselines import Interval, OneByOne
 from benchmarks.filter_workloads import A_TREE, ABE_GEN, OPERATORS, Compiled, Workload, make
+from benchmarks.interval_kernels import LEAVES
 from tidings.language.parser import parse
 from tidings.language.query import And, Between, Comparison, Condition, OneOf, Or
 
@@ -154,3 +156,28 @@ def test_tables_hold_the_constants_of_the_texts() -> None:
         }
     assert seen > 50
     assert sum(table.num_rows for _, table in filter_texts.tables(workload)) == 300
+
+
+def test_baselines_agree() -> None:
+    drawn = (
+        make(replace(A_TREE, expressions=3000, events=30)),
+        make(replace(ABE_GEN, expressions=2000, events=30, conjunctions=0.5, inner=0.5)),
+        make(
+            replace(
+                A_TREE, expressions=300, events=30, conjunctions=0.5, inner=0.3, children=(0.0, 0.5, 0.0, 0.5)
+            )
+        ),
+        conjunctions.make(conjunctions.Parameters(conjunctions=2000, matches=50, events=10)),
+        conjunctions.make_rules(rules=1000, events=50),
+    )
+    longest = 0
+    for workload in drawn:
+        one, interval = OneByOne(workload), Interval(workload)
+        expected, found = (
+            set(map(tuple, contender.match(contender.prepare(workload, 50)).tolist()))
+            for contender in (one, interval)
+        )
+        assert found == expected != set()
+        assert set(map(tuple, interval.match(interval.prepare(workload, 50)).tolist())) == expected
+        longest = max(longest, int(np.diff(Compiled.of(workload).first).max()))
+    assert longest > LEAVES
