@@ -19,10 +19,12 @@ from tidings.errors import IndexFileError, SubscriptionError, TidingsError
 from tidings.event import Event, to_table
 from tidings.explanation import Explanation, explain
 from tidings.language.parser import parse
+from tidings.language.query import Query
 from tidings.layer import ALWAYS, Layer, Template
+from tidings.network.network import Network
 from tidings.notification import Notification, from_table
 from tidings.plan import Planner, make_plan
-from tidings.stages import publish
+from tidings.stages import Means, publish
 from tidings.taxonomy import Taxonomy
 from tidings.values import instant
 
@@ -38,10 +40,15 @@ class Engine:
     """Standing questions, matched against every published event at once."""
 
     def __init__(
-        self, *, taxonomy: Taxonomy | None = None, prefixes: Mapping[str, str] | None = None
+        self,
+        *,
+        taxonomy: Taxonomy | None = None,
+        prefixes: Mapping[str, str] | None = None,
+        networks: Mapping[str, Network] | None = None,
     ) -> None:
         self.taxonomy = Taxonomy() if taxonomy is None else taxonomy  # one of properties alone is falsy
         self.prefixes = dict(prefixes or {})
+        self.networks = dict(networks or {})
         self._planner = Planner(self.prefixes)
         self._base = Layer()
         self._tail = Layer()
@@ -57,6 +64,7 @@ class Engine:
         """Adds a standing question; one with the same id is replaced."""
         check_id(id)
         plan, values = self._planner.read(text)
+        self._check_place(plan.query)
         until = end_of_validity(valid_until)
         if plan.is_broad:
             warnings.warn(
@@ -78,6 +86,7 @@ class Engine:
     def subscribe_table(self, template: str, table: pa.Table) -> None:
         """One text with `$parameters`, and a table of `id` and a column for each: a subscription a row."""
         query = parse(template, self.prefixes)
+        self._check_place(query)
         ids, columns = parameter_columns(table, query, self.prefixes)
         literals = {parameter for parameter, column in columns.items() if column.literal}
         plan = make_plan(query, literals)
@@ -106,7 +115,8 @@ class Engine:
     def publish_many(self, events: pa.Table | Sequence[Event], *, all_bindings: bool = False) -> pa.Table:
         """The notifications of many events, as a table."""
         table = events if isinstance(events, pa.Table) else to_table(events)
-        return publish(table, self._layers(), self.taxonomy, self._above, self.prefixes, all_bindings)
+        means = Means(self.taxonomy, self._above, self.prefixes, self.networks)
+        return publish(table, self._layers(), means, all_bindings)
 
     def match(self, events: pa.RecordBatch) -> pa.RecordBatch:
         """The notifications of a batch of events, as a batch."""
@@ -125,6 +135,10 @@ class Engine:
         self._base.save(folder, self.taxonomy)
         (folder / "taxonomy.nt").write_bytes(self.taxonomy.to_ntriples())
         (folder / "prefixes.json").write_text(json.dumps(self.prefixes, indent=1))
+        # By number: a network's name need not be one of a folder.
+        (folder / "networks.json").write_text(json.dumps(list(self.networks), indent=1))
+        for number, network in enumerate(self.networks.values()):
+            network.save(folder / "networks" / str(number))
 
     @classmethod
     def load(cls, folder: str | Path) -> Engine:
@@ -135,11 +149,30 @@ class Engine:
             engine = cls(
                 taxonomy=Taxonomy.from_ntriples((folder / "taxonomy.nt").read_bytes()),
                 prefixes=json.loads((folder / "prefixes.json").read_text()),
+                networks={
+                    name: Network.load(folder / "networks" / str(number))
+                    for number, name in enumerate(json.loads((folder / "networks.json").read_text()))
+                },
             )
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise IndexFileError(f"{folder} holds no whole index ({error!r}); build it anew") from None
         engine._base = base
         return engine
+
+    def _check_place(self, query: Query) -> None:
+        """Refuses a place in a network that is not there."""
+        via = query.via
+        if via is None:
+            return
+        if via.network not in self.networks:
+            known = ", ".join(sorted(self.networks)) or "none"
+            raise SubscriptionError(
+                f"there is no network {via.network!r}; the engine's networks are: {known}. Give it to the engine first"
+            )
+        if via.node not in self.networks[via.network]:
+            raise SubscriptionError(
+                f"the network {via.network!r} has no node {via.node!r}; add the node, or look at its spelling"
+            )
 
     def _layers(self) -> list[Layer]:
         if len(self._tail) > max(FOLD_AT_LEAST, FOLD_SHARE * len(self._base)):

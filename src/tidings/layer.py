@@ -10,6 +10,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple
 from functools import cached_property
 from pathlib import Path
 
@@ -17,9 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.arrays import folders
+from tidings.filters.index import FilterIndex
+from tidings.filters.readings import Reader
+from tidings.filters.shape import FilterShape
+from tidings.filters.table import FilterTable
 from tidings.language.parameters import substitute
 from tidings.language.printer import term_text, to_text
-from tidings.language.query import Parameter, Query
+from tidings.language.query import Parameter, Query, Via
 from tidings.patterns.damage import are_texts, refuse_unless
 from tidings.patterns.index import PatternIndex
 from tidings.patterns.kernels import bounds
@@ -30,6 +35,7 @@ from tidings.terms import from_ntriples
 from tidings.vocabulary import StoredTexts, join_texts
 
 ALWAYS = float("inf")
+REMEMBERED_PLANS = 100_000
 
 
 class Layer:
@@ -44,6 +50,11 @@ class Layer:
         self._numbers: dict[str, int] | None = {}
         self._table: PatternTable | None = PatternTable()
         self._index: PatternIndex | None = None
+        self._filters: FilterTable | None = FilterTable()
+        self._filter_arrays: Mapping[str, np.ndarray] = {}
+        self._reader: Reader | None = None
+        self.places: dict[Via, int] = {}
+        self.place: array[int] | np.ndarray = array("i")  # of each subscription, -1: nowhere in a network
         self._shape_numbers: dict[int, tuple[Plan, list[int]]] = {}
 
     def __len__(self) -> int:
@@ -62,6 +73,34 @@ class Layer:
         return self._index
 
     @property
+    def filters(self) -> FilterTable:
+        if self._filters is None:
+            self._filters = FilterTable.thaw(self._filter_arrays, self.reader.index.facts["keys"])
+        return self._filters
+
+    @property
+    def reader(self) -> Reader:
+        """Reads events for the index of filters, which covers what is there now."""
+        if self._reader is None:
+            self._reader = Reader(FilterIndex.build(self.filters))
+        return self._reader
+
+    @property
+    def has_filters(self) -> bool:
+        return len(self.filter_owner) > 0
+
+    @property
+    def has_patterns(self) -> bool:
+        return len(self._index or self.table) > 0
+
+    @property
+    def filter_owner(self) -> np.ndarray:
+        """The subscription of each row of filters."""
+        if self._filters is None:
+            return self._filter_arrays["row_owner"]
+        return np.frombuffer(self._filters.row_owner, dtype=np.int32)
+
+    @property
     def settled(self) -> PatternIndex:
         """The index, which must have been made."""
         assert self._index is not None
@@ -72,6 +111,16 @@ class Layer:
         """Whether no event can give two answers to one subscription: each is one row that is settled at once."""
         arrays = self.settled.arrays
         return len(arrays["row_owner"]) <= len(self.ids) and not arrays["later"].any()
+
+    @cached_property
+    def several_ways(self) -> np.ndarray | None:
+        """Of each subscription whether an event may satisfy it in two ways, one of them a filter; None if none."""
+        rows = np.bincount(self.filter_owner, minlength=len(self.ids))
+        if self.has_patterns:
+            owner = self._index.arrays["row_owner"] if self._index else self.table.row_owner
+            rows += (rows > 0) * np.bincount(np.asarray(owner), minlength=len(self.ids))
+        several = rows > 1
+        return several if several.any() else None
 
     @cached_property
     def some_end(self) -> bool:
@@ -120,20 +169,24 @@ class Layer:
         """One subscription: a plan and the N-Triples texts of its parameters."""
         self._before_adding()
         number = len(self.ids)
-        for way, shape in enumerate(self._shapes(plan)):
-            if shape >= 0:
-                self.table.add(shape, values, number, way)
-        self._note([id], [text], valid_until)
+        for way, (number_of, shape) in enumerate(zip(self._shapes(plan), plan.shapes, strict=True)):
+            if isinstance(shape, FilterShape):
+                self.filters.add(number_of, shape, values, number, way)
+            elif number_of >= 0:
+                self.table.add(number_of, values, number, way)
+        self._note([id], [text], valid_until, plan.query.via)
 
     def add_table(self, template: Template, plan: Plan) -> None:
         """A subscription for each row of a template."""
         self._before_adding()
         template.first = len(self.ids)
         owners = np.arange(template.first, template.first + len(template))
-        for way, shape in enumerate(self._shapes(plan)):
-            if shape >= 0:
-                self.table.add_many(shape, template.columns, owners, way)
-        self._note(template.ids, [None] * len(template), ALWAYS)
+        for way, (number_of, shape) in enumerate(zip(self._shapes(plan), plan.shapes, strict=True)):
+            if isinstance(shape, FilterShape):
+                self.filters.add_many(number_of, shape, template.columns, owners, way)
+            elif number_of >= 0:
+                self.table.add_many(number_of, template.columns, owners, way)
+        self._note(template.ids, [None] * len(template), ALWAYS, plan.query.via)
         self._templates.append(template)
 
     def remove(self, id: str) -> bool:
@@ -150,22 +203,29 @@ class Layer:
         owner = np.frombuffer(other.table.row_owner, dtype=np.int32)
         if len(owner):
             self.table.extend(other.table, live[owner], numbers)
+        if other.has_filters:
+            self.filters.extend(other.filters, live[other.filter_owner], numbers)
         kept = np.flatnonzero(live).tolist()
         if not kept:
             return
-        self._note([other.ids[i] for i in kept], [other.text(i) for i in kept], ALWAYS)
+        self._note([other.ids[i] for i in kept], [other.text(i) for i in kept], ALWAYS, None)
         self.valid_until[-len(kept) :] = array("d", [other.valid_until[i] for i in kept])
+        if other.places:
+            renumbered = [self.places.setdefault(place, len(self.places)) for place in other.places]
+            places = np.array([*renumbered, -1], dtype=np.int32)[np.asarray(other.place)[kept]]
+            self.place[-len(kept) :] = array("i", places.tobytes())
 
     def _before_adding(self) -> None:
-        self._index = None
-        for known in ("one_answer_each", "some_end", "id_column", "selected"):
+        self._index = self._reader = None
+        for known in ("one_answer_each", "several_ways", "some_end", "id_column", "selected"):
             self.__dict__.pop(known, None)
 
-    def _note(self, ids: list[str], texts: Sequence[str | None], valid_until: float) -> None:
+    def _note(self, ids: list[str], texts: Sequence[str | None], valid_until: float, via: Via | None) -> None:
         # What comes from a folder is never added to.
         assert isinstance(self.ids, list)
         assert isinstance(self._texts, list)
         assert isinstance(self.valid_until, array)
+        assert isinstance(self.place, array)
         if len(ids) != 1:
             self._numbers = None  # made anew when an id is looked for
         elif self._numbers is not None:
@@ -174,20 +234,30 @@ class Layer:
         self._texts += texts
         self.live += b"\x01" * len(ids)
         self.valid_until.extend([valid_until] * len(ids))
+        place = -1 if via is None else self.places.setdefault(via, len(self.places))
+        self.place.extend([place] * len(ids))
 
     def _shapes(self, plan: Plan) -> list[int]:
         known = self._shape_numbers.get(id(plan))
         if known is None:
             numbers = [
-                -1 if shape.never else self.table.add_shape(shape, way.every, bool(way.residual))
+                self.filters.add_shape(shape)
+                if isinstance(shape, FilterShape)
+                else -1
+                if shape.never
+                else self.table.add_shape(shape, way.every, bool(way.residual))
                 for shape, way in zip(plan.shapes, plan.ways, strict=True)
             ]
+            if len(self._shape_numbers) >= REMEMBERED_PLANS:
+                self._shape_numbers.clear()
             known = self._shape_numbers[id(plan)] = (plan, numbers)  # the plan is kept: its id stays its own
         return known[1]
 
     def save(self, folder: Path, taxonomy: Taxonomy) -> None:
         """Writes the index and the subscriptions; dead ones must have been folded away."""
         self.index(taxonomy).save(folder / "patterns")
+        self.reader.index.save(folder / "filters")
+        folders.save(folder / "filter_table", self.filters.freeze(), {})
         ids, texts = join_texts(self.ids), join_texts(self.text(i) for i in range(len(self)))
         arrays = {
             "id_blob": ids[0],
@@ -195,14 +265,20 @@ class Layer:
             "text_blob": texts[0],
             "text_start": texts[1],
             "valid_until": np.frombuffer(self.valid_until, dtype=np.float64),
+            "place": np.frombuffer(self.place, dtype=np.int32),
         }
-        folders.save(folder / "subscriptions", arrays, {"count": len(self.ids)})
+        facts = {"count": len(self.ids), "places": [list(astuple(place)) for place in self.places]}
+        folders.save(folder / "subscriptions", arrays, facts)
 
     @classmethod
     def load(cls, folder: Path) -> Layer:
         layer = cls()
         arrays, facts = folders.load(folder / "subscriptions")
         layer._index, layer._table, layer._numbers = PatternIndex.load(folder / "patterns"), None, None
+        layer._reader, layer._filters = Reader(FilterIndex.load(folder / "filters")), None
+        layer._filter_arrays, _ = folders.load(folder / "filter_table")
+        layer.places = {Via(*place): number for number, place in enumerate(facts["places"])}
+        layer.place = arrays["place"]
         layer.ids = StoredTexts(arrays["id_blob"], arrays["id_start"])
         layer._texts = StoredTexts(arrays["text_blob"], arrays["text_start"])
         layer.valid_until = arrays["valid_until"]
@@ -222,6 +298,9 @@ class Layer:
         yield "valid_until", len(self.valid_until) == count
         yield "row_owner", bounds.within(self.settled.arrays["row_owner"], 0, count)
         yield "row_way", bounds.within(self.settled.arrays["row_way"], 0, MAX_ALTERNATIVES)
+        yield "place", len(self.place) == count and bounds.within(self.place, -1, len(self.places))
+        owner = self._filter_arrays["row_owner"]
+        yield "row_owner", len(owner) == len(self.reader.index) and bounds.within(owner, 0, count)
 
 
 class Template:

@@ -1,8 +1,9 @@
 """A query -> what each stage has to settle.
 
-The condition becomes alternatives, one for each way through its ORs over triples. Each has a pattern, which the
-index of patterns files and settles, and a residual: conditions on attributes, and between two variables, that
-are settled afterwards on the few pairs that are left. So `topic = 'x' OR (?i, rss:title, ?t)` is right.
+The condition becomes alternatives, one for each way through its ORs over triples. A way without triples is a filter,
+which the index of filters settles. Any other has a pattern, which the index of patterns files and settles, and a
+residual: conditions on attributes, and between two variables, that are settled afterwards on the few pairs that are
+left. So `topic = 'x' OR (?i, rss:title, ?t)` is right. A place in a network is settled last, by its route.
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from tidings.errors import SubscriptionError
+from tidings.filters.shape import FilterShape, compile_filter
 from tidings.language.parameters import lift, parameters
 from tidings.language.query import (
     And,
-    Attribute,
     Comparison,
     Condition,
-    Exists,
     Not,
     Or,
     Parameter,
     Query,
+    TextTest,
     TriplePattern,
     Variable,
     leaves,
@@ -29,10 +30,11 @@ from tidings.language.query import (
 )
 from tidings.language.shapes import Shapes
 from tidings.patterns.shape import Pattern, Shape, compile_pattern
-from tidings.terms import Literal, from_ntriples, ntriples
+from tidings.terms import Iri, Literal, from_ntriples, ntriples
 from tidings.values import constant_view
 
 MAX_ALTERNATIVES = 256
+_REMEMBERED_PLANS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,17 @@ class Alternative:
 
     pattern: Pattern
     residual: tuple[Condition, ...]
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether it asks for no triple."""
+        return not self.pattern.edges
+
+    @property
+    def filter(self) -> Condition:
+        """All that a way without triples asks for."""
+        parts = (*self.pattern.tests, *self.residual)
+        return parts[0] if len(parts) == 1 else And(parts)
 
     @property
     def every(self) -> bool:
@@ -54,20 +67,25 @@ class Plan:
 
     query: Query
     ways: tuple[Alternative, ...]
-    shapes: tuple[Shape, ...]
+    shapes: tuple[Shape | FilterShape, ...]
 
     @property
     def is_broad(self) -> bool:
         """Whether nearly every event would match: a way without a constant and without a condition."""
-        return any(
-            not shape.width and not way.residual for shape, way in zip(self.shapes, self.ways, strict=True)
+        return self.query.via is None and any(
+            way.filter == And(()) if isinstance(shape, FilterShape) else not shape.width and not way.residual
+            for shape, way in zip(self.shapes, self.ways, strict=True)
         )
 
 
 def make_plan(query: Query, literals: Collection[Parameter] = ()) -> Plan:
     """The plan of a query; `literals` are the parameters that will be literals, not IRIs."""
     ways = alternatives(query)
-    return Plan(query, ways, tuple(compile_pattern(way.pattern, literals) for way in ways))
+    shapes = (
+        compile_filter(way.filter) if way.is_filter else compile_pattern(way.pattern, literals)
+        for way in ways
+    )
+    return Plan(query, ways, tuple(shapes))
 
 
 class Planner:
@@ -87,6 +105,8 @@ class Planner:
             if not constants:
                 _check_alone(query)
             literals = {Parameter(str(i)) for i, literal in enumerate(key[1]) if literal}
+            if len(self._plans) >= _REMEMBERED_PLANS:
+                self._plans.clear()
             # A plan keeps its query, so that the query's id stays its own.
             plan = self._plans[key] = make_plan(query, literals)
         for constant in constants:
@@ -128,10 +148,12 @@ def alternatives(query: Query) -> tuple[Alternative, ...]:
 
 
 def _is_later(leaf: Condition) -> bool:
-    """Whether a leaf is none that the index of patterns settles."""
+    """Whether a leaf is none that the index of patterns settles: it compares one variable with constants."""
     if isinstance(leaf, Comparison):
-        return isinstance(leaf.left, Attribute) or isinstance(leaf.right, Variable | Attribute)
-    return isinstance(leaf, Exists) or isinstance(getattr(leaf, "operand", None), Attribute)
+        return not (isinstance(leaf.left, Variable) and isinstance(leaf.right, Iri | Literal | Parameter))
+    if isinstance(leaf, TextTest) and leaf.op not in ("LIKE", "CONTAINS", "MATCHES"):
+        return True
+    return not isinstance(getattr(leaf, "operand", None), Variable)
 
 
 def _alternatives(condition: Condition) -> list[tuple[Condition, ...]]:

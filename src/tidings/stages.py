@@ -1,4 +1,4 @@
-"""The way of a batch: events -> graphs -> candidates -> settled answers -> notifications, column by column.
+"""The way of a batch: events -> graphs, attributes -> candidates -> settled answers -> notifications, in columns.
 
 Each step takes what the one before gives. Only events that need a parser, and answers that need a later stage,
 are ever Python objects.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,43 +19,114 @@ from tidings import rdf
 from tidings.arrays.spans import pick, plain_texts
 from tidings.documents import MAX_BYTES, is_utf8
 from tidings.errors import EventError
+from tidings.filters.documents import CONTENT, ENVELOPE, JSON, read_events
 from tidings.language.parser import parse
 from tidings.layer import Layer
+from tidings.network.network import Network
 from tidings.notification import NOTIFICATION_SCHEMA
 from tidings.patterns import graphs, naive
 from tidings.patterns.graphs import GraphBatch
 from tidings.patterns.index import Matches
 from tidings.plan import alternatives
+from tidings.routing import Routes
 from tidings.taxonomy import Taxonomy
 from tidings.terms import Triple, from_ntriples
 from tidings.values import instant
 
+EVENTS_AT_ONCE = 4096  # what a loop reads then is still in the cache when the next one needs it
 _OUT_OF_STEPS = "the pattern has too many partial matches in this event; make it more specific"
 
 
-def publish(
-    events: pa.Table,
-    layers: Sequence[Layer],
-    taxonomy: Taxonomy,
-    above: Mapping[str, Sequence[str]],
-    prefixes: Mapping[str, str],
-    all_bindings: bool,
-) -> pa.Table:
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What subscriptions are understood by."""
+
+    taxonomy: Taxonomy
+    above: Mapping[str, Sequence[str]]
+    prefixes: Mapping[str, str]
+    networks: Mapping[str, Network]
+
+
+def publish(events: pa.Table, layers: Sequence[Layer], means: Means, all_bindings: bool) -> pa.Table:
     """The notifications of `events`, in no particular order; those of events that cannot be read come last."""
     _check_columns(events)
-    errors: dict[int, str] = {}
-    documents = read_documents(events, errors)
+    attributes = _Attributes(events)
+    routes = Routes(means.networks, events, attributes)
+    told: dict[int, set[tuple[int, int]]] = {}
     pieces = [NOTIFICATION_SCHEMA.empty_table()]
-    for batch in graphs.read(documents, lambda data: rdf.canonical(data, rdf.NTRIPLES), errors):
-        batch = graphs.expand(batch, above)
-        for layer in layers:
-            matches = layer.index(taxonomy).match(batch, every=all_bindings)
-            residuals = _Residuals(batch, layer, events, taxonomy, prefixes, errors)
-            kept = _settle(matches, batch, layer, events, residuals, all_bindings)
-            pieces.append(_notifications(matches, kept, batch, layer, events))
-    if errors:
-        pieces.append(_failures(events, errors))
+    with_patterns = [layer for layer in layers if layer.has_patterns]
+    if with_patterns:
+        documents = read_documents(events, attributes.errors)
+        for batch in graphs.read(documents, _canonical, attributes.errors):
+            batch = graphs.expand(batch, means.above)
+            for layer in with_patterns:
+                matches = layer.index(means.taxonomy).match(batch, every=all_bindings)
+                residuals = _Residuals(batch, layer, means, attributes)
+                kept = _settle(matches, batch, layer, events, residuals, routes, all_bindings)
+                pieces.append(_notifications(matches, kept, batch, layer, events))
+                if layer.has_filters and layer.several_ways is not None:
+                    owner = layer.settled.arrays["row_owner"][matches.row[kept]]
+                    rows = matches.event[kept] + batch.first_row
+                    told.setdefault(id(layer), set()).update(zip(rows.tolist(), owner.tolist(), strict=True))
+    for layer in layers:
+        if layer.has_filters:
+            pieces += _filtered(events, layer, attributes, routes, told.get(id(layer), set()))
+    if attributes.errors:
+        pieces.append(_failures(events, attributes.errors))
     return pa.concat_tables(pieces)
+
+
+def _filtered(
+    events: pa.Table,
+    layer: Layer,
+    attributes: _Attributes,
+    routes: Routes,
+    told: set[tuple[int, int]],
+) -> Iterator[pa.Table]:
+    """The notifications of a layer's filters; `told` are (row, subscription) that a pattern has found already."""
+    reader, live = layer.reader, np.frombuffer(layer.live, dtype=np.bool_)
+    all_live = bool(live.all())
+    for first in range(0, events.num_rows, EVENTS_AT_ONCE):
+        some = events.slice(first, EVENTS_AT_ONCE)
+        found = read_events(some, reader.wanted)
+        attributes.errors.update({first + event: text for event, text in found.errors.items()})
+        pairs = reader.pairs(found, lambda event, first=first: attributes(first + event) or {})  # type: ignore[misc]
+        matches = reader.index.match(pairs)
+        row, owner = matches.event + np.int64(first), layer.filter_owner[matches.row]
+        keep = np.ones(len(row), dtype=np.bool_) if all_live else live[owner]
+        if layer.some_end:
+            until = np.frombuffer(layer.valid_until, dtype=np.float64)[owner]
+            keep = keep & (until >= _times(events, first, some.num_rows)[matches.event])
+        if layer.places:
+            kept = np.flatnonzero(keep)
+            keep[kept] = routes.arrive(row[kept], np.asarray(layer.place)[owner[kept]], list(layer.places))
+        if layer.several_ways is not None:
+            kept = np.flatnonzero(keep)
+            kept = kept[np.unique(row[kept] << 32 | owner[kept], return_index=True)[1]]
+            if told:
+                pair = zip(row[kept].tolist(), owner[kept].tolist(), strict=True)
+                kept = kept[[one not in told for one in pair]]
+            row, owner = row[kept], owner[kept]
+        elif not keep.all():
+            row, owner = row[keep], owner[keep]
+        yield _plain_notifications(events, layer, row, owner)
+
+
+def _plain_notifications(events: pa.Table, layer: Layer, row: np.ndarray, owner: np.ndarray) -> pa.Table:
+    """Notifications without bindings."""
+    count = len(row)
+    rows = pa.array(row)
+    kind = NOTIFICATION_SCHEMA.field("bindings").type
+    nothing = pa.array([], kind.key_type), pa.array([], kind.item_type)
+    columns = {
+        "subscription": layer.id_column.take(pa.array(owner)).cast(pa.string()),
+        "source": _column(events, "source").take(rows),
+        "event": _column(events, "id").take(rows),
+        "verdict": pa.repeat("match", count),
+        "bindings": pa.MapArray.from_arrays(pa.array(np.zeros(count + 1, dtype=np.int32)), *nothing),
+        "message": pa.nulls(count, pa.string()),
+    }
+    return pa.table(columns, schema=NOTIFICATION_SCHEMA)
 
 
 def _check_columns(events: pa.Table) -> None:
@@ -88,6 +160,10 @@ def read_documents(events: pa.Table, errors: dict[int, str]) -> list[bytes]:
     return documents
 
 
+def _canonical(data: bytes) -> bytes:
+    return rdf.canonical(data, rdf.NTRIPLES)
+
+
 def _is_clean(data: bytes, media_type: str) -> bool:
     """Whether N-Triples can be tried without a parser: whether they are canonical is found out when read."""
     return media_type == rdf.NTRIPLES and len(data) <= MAX_BYTES and is_utf8(data)
@@ -99,6 +175,7 @@ def _settle(
     layer: Layer,
     events: pa.Table,
     residuals: _Residuals,
+    routes: Routes,
     all_bindings: bool,
 ) -> np.ndarray:
     """The answers that stand: of live and valid subscriptions, with a residual that holds, once each."""
@@ -107,13 +184,16 @@ def _settle(
     keep = np.frombuffer(layer.live, dtype=np.bool_)[owner]
     if layer.some_end:
         until = np.frombuffer(layer.valid_until, dtype=np.float64)[owner]
-        keep = keep & (until >= _times(events, batch)[matches.event])
+        keep = keep & (until >= _times(events, batch.first_row, len(batch))[matches.event])
     shape = arrays["row_shape"][matches.row]
     if arrays["later"].any():
         keep = keep.copy()
         for i in np.flatnonzero(keep & arrays["later"][shape] & ~matches.undecided):
             keep[i] = residuals.holds(matches, int(i))
     kept = np.flatnonzero(keep)
+    if layer.places:
+        rows = matches.event[kept] + batch.first_row
+        kept = kept[routes.arrive(rows, np.asarray(layer.place)[owner[kept]], list(layer.places))]
     if all_bindings or layer.one_answer_each:
         return kept
     # One notification for each pair: alternatives, and bindings a residual looked through, give several; a match
@@ -125,23 +205,31 @@ def _settle(
     return kept[order[first]]
 
 
+class _Attributes:
+    """The attributes of events as Python's own values, for the few that need them; what cannot be read is noted."""
+
+    def __init__(self, events: pa.Table) -> None:
+        self.events = events
+        self.errors: dict[int, str] = {}
+        self._read: dict[int, Mapping[str, Any] | None] = {}
+
+    def __call__(self, row: int) -> Mapping[str, Any] | None:
+        """Those of one row; None if they cannot be read, which satisfies nothing."""
+        if row not in self._read:
+            try:
+                self._read[row] = event_attributes(self.events, row)
+            except EventError as error:
+                self.errors[row] = str(error)
+                self._read[row] = None
+        return self._read[row]
+
+
 class _Residuals:
     """Conditions that are left for candidates, decided by the definition."""
 
-    def __init__(
-        self,
-        batch: GraphBatch,
-        layer: Layer,
-        events: pa.Table,
-        taxonomy: Taxonomy,
-        prefixes: Mapping[str, str],
-        errors: dict[int, str],
-    ) -> None:
-        self.batch, self.layer, self.events = batch, layer, events
-        self.taxonomy, self.prefixes, self.errors = taxonomy, prefixes, errors
-        self.index = layer.index(taxonomy)
-        # None: unreadable, which satisfies nothing
-        self._attributes: dict[int, Mapping[str, Any] | None] = {}
+    def __init__(self, batch: GraphBatch, layer: Layer, means: Means, attributes: _Attributes) -> None:
+        self.batch, self.layer, self.means, self.attributes = batch, layer, means, attributes
+        self.index = layer.index(means.taxonomy)
         self._graphs: dict[int, list[Triple]] = {}
         self._ways: dict[int, Any] = {}
 
@@ -149,7 +237,7 @@ class _Residuals:
         row, event = int(matches.row[i]), int(matches.event[i])
         owner, way = int(self.index.arrays["row_owner"][row]), int(self.index.arrays["row_way"][row])
         if owner not in self._ways:
-            self._ways[owner] = alternatives(parse(self.layer.text(owner), self.prefixes))
+            self._ways[owner] = alternatives(parse(self.layer.text(owner), self.means.prefixes))
         names = self.index.facts["variables"][int(self.index.arrays["row_shape"][row])]
         terms = matches.binding[matches.first[i] : matches.first[i + 1]]
         binding = {
@@ -157,41 +245,43 @@ class _Residuals:
             for name, t in zip(names, terms, strict=True)
             if name is not None
         }
-        if event not in self._attributes:
+        if event not in self._graphs:
             self._graphs[event] = self.batch.triples(event)
-            self._attributes[event] = self._read(self.batch.first_row + event)
-        attributes = self._attributes[event]
+        attributes = self.attributes(self.batch.first_row + event)
         return attributes is not None and all(
-            naive.holds(condition, binding, self._graphs[event], self.taxonomy, attributes)
+            naive.holds(condition, binding, self._graphs[event], self.means.taxonomy, attributes)
             for condition in self._ways[owner][way].residual
         )
 
-    def _read(self, row: int) -> Mapping[str, Any] | None:
-        try:
-            return event_attributes(self.events, row)
-        except EventError as error:
-            self.errors[row] = str(error)
-            return None
-
 
 def event_attributes(events: pa.Table, row: int) -> dict[str, Any]:
-    """Everything a condition may name: the envelope, the attributes, and columns of the user's own."""
+    """Everything a condition may name: the envelope, the attributes, and columns of the user's own.
+
+    What is null in a column, or empty in the envelope, is not there. A name that is a column and an attribute has the
+    values of both.
+    """
     values = events.slice(row, 1).to_pylist()[0]
-    values.pop("data", None)
-    text = values.pop("attributes", None)
+    values.pop(CONTENT, None)
+    text = values.pop(JSON, None)
+    columns = {
+        name: value
+        for name, value in values.items()
+        if value is not None and not (value == "" and name in ENVELOPE)
+    }
     try:
-        given = json.loads(text) if isinstance(text, str) else text
-        return {**values, **dict(given or {})}
+        given = dict((json.loads(text) if isinstance(text, str) and text.strip() else text) or {})
     except (ValueError, TypeError, RecursionError):
         raise EventError(f"the event's attributes are {str(text)[:40]!r}; give a JSON object") from None
+    twice = {name: [columns[name], given[name]] for name in columns.keys() & given.keys()}
+    return {**columns, **given, **twice}
 
 
-def _times(events: pa.Table, batch: GraphBatch) -> np.ndarray:
-    """When each event of the batch happened, or now, in seconds since 1970."""
+def _times(events: pa.Table, first: int, count: int) -> np.ndarray:
+    """When `count` events happened, or now, in seconds since 1970."""
     now = time.time()
     if "time" not in events.column_names:
-        return np.full(len(batch), now)
-    texts = events["time"].slice(batch.first_row, len(batch)).cast(pa.string()).to_pylist()
+        return np.full(count, now)
+    texts = events["time"].slice(first, count).cast(pa.string()).to_pylist()
     moments = [instant(text.replace(" ", "T")) if text else None for text in texts]
     return np.array([now if moment is None else moment / 1e6 for moment in moments])
 

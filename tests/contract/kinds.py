@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tests.filters import cases as filter_cases
 from tests.patterns import cases
 from tidings.event import Event
 from tidings.language.printer import to_text
+from tidings.language.query import Query
 from tidings.taxonomy import Taxonomy
 from tidings.terms import ntriples
 
@@ -71,4 +73,37 @@ PATTERNS = Kind(
     "SELECT ?x, ?y WHERE (?x, $property, ?y), (?x, ?p, ?z) AND (?y > $low OR ?z CONTAINS $word)",
     _pattern_row,
 )
-KINDS = [PATTERNS]
+
+
+def _filter_text(rng: random.Random) -> str:
+    text = to_text(Query(filter_cases.condition(rng, rng.choice([0, 1, 2, 3]))))
+    if rng.random() < 0.1:  # in two ways, of which the event has one or both
+        return f"{text} OR s = 'red' OR (?x, ?p, ?y)"
+    return text
+
+
+def _filter_event(rng: random.Random) -> Event:
+    envelope = {"source": "test", "id": f"e{rng.getrandbits(64):x}"}
+    attributes = filter_cases.attributes(rng)
+    if rng.random() < 0.5:
+        return Event(attributes=attributes, **envelope)
+    return Event.from_rdf("<urn:a> <urn:b> <urn:c> .\n", "nt", attributes=attributes, **envelope)
+
+
+def _filter_row(rng: random.Random) -> dict[str, object]:
+    return {
+        "low": rng.randint(0, 3),
+        "word": rng.choice(filter_cases.TEXTS),
+        "beginning": rng.choice(["r", "dark", "100%", "", "\U0010ffff"]),
+    }
+
+
+FILTERS = Kind(
+    "filters",
+    _filter_text,
+    _filter_event,
+    lambda rng: Taxonomy(),
+    "WHERE i > $low AND (s = $word OR t STARTS WITH $beginning OR s CONTAINS $word OR i + j > $low)",
+    _filter_row,
+)
+KINDS = [PATTERNS, FILTERS]
