@@ -43,13 +43,11 @@ def read(blob, start, stop, begin, edges, stamps, stack, first, path, kind, low,
     rows, texts, shift = edges.rows, edges.texts, edges.shift
     room = path.shape[0]
     count = first[begin]
-    opened = stamps[
-        rows.shape[0]
-    ]  # how many dicts and lists there have been, which tells one from all others
+    opened = stamps[rows.shape[0]]  # counts what was opened, so that each dict has a number of its own
     for e in range(begin, start.shape[0]):
         i, last = start[e], stop[e]
-        # Two bytes at least for each occurrence, and one is written in vain.
         first[e] = count
+        # An occurrence takes two bytes at least; one more may be written in vain.
         if count + ((last - i) >> 1) + 2 > room:
             stamps[rows.shape[0]] = opened
             return e
@@ -57,7 +55,7 @@ def read(blob, start, stop, begin, edges, stamps, stack, first, path, kind, low,
             i += 1
         while i < last and is_blank(byte(blob, last - 1)):
             last -= 1
-        if i == last:
+        if i >= last:
             continue
         c = byte(blob, i)
         if c != 123 or byte(blob, last - 1) != 125:
@@ -82,15 +80,13 @@ def read(blob, start, stop, begin, edges, stamps, stack, first, path, kind, low,
                 mask = specials(w)
                 head = w
                 h = hash_begin(state)
-                if mask == _0:
-                    while mask == _0:
-                        h = hash_word(h, w)
-                        i += 8
-                        w = word(blob, i)
-                        mask = specials(w)
-                    inside = below(mask)
-                else:
-                    inside = below(mask)
+                while mask == _0:
+                    h = hash_word(h, w)
+                    i += 8
+                    w = word(blob, i)
+                    mask = specials(w)
+                inside = below(mask)
+                if i == name:
                     head = w & inside
                 h = hash_word(h, w & inside)
                 i += bytes_in(inside)
