@@ -10,9 +10,12 @@ import re
 from functools import lru_cache
 
 from tidings.errors import SubscriptionError
+from tidings.filters.shape import FilterShape, compile_filter
+from tidings.filters.table import FilterTable
 from tidings.language.parser import parse
 from tidings.language.printer import condition_text
 from tidings.language.query import Condition, IsA, Query, TriplePattern, leaves, variables
+from tidings.language.shapes import Shapes
 from tidings.network.faults import NetworkError
 
 NONE = -1
@@ -20,9 +23,14 @@ _WHERE = re.compile(r"\s*WHERE\b", re.IGNORECASE)
 
 
 class Expressions:
+    """Expression i is texts[i], and row i of `table`."""
+
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
         self.texts: list[str] = []
+        self.table = FilterTable()
+        self._reader = Shapes()
+        self._shapes: dict[Query, tuple[int, FilterShape]] = {}
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -34,16 +42,28 @@ class Expressions:
         text = where if isinstance(where, str) else condition_text(where)
         number = self.numbers.get(text)
         if number is None:
-            read_condition(text, place)
+            self._file(text, place)
             number = self.numbers[text] = len(self.texts)
             self.texts.append(text)
         return number
 
+    def _file(self, text: str, place: object) -> None:
+        try:
+            query, constants = self._reader.read(statement(text))
+            if query not in self._shapes:
+                _check(query, place)
+                shape = compile_filter(query.where)
+                self._shapes[query] = self.table.add_shape(shape), shape
+        except SubscriptionError as error:
+            raise _unreadable(text, place, error) from None
+        number, shape = self._shapes[query]
+        self.table.add(number, shape, dict(zip(map(str, range(len(constants))), constants, strict=True)), 0)
+
     def text(self, number: int) -> str | None:
         return None if number == NONE else self.texts[number]
 
-    def condition(self, number: int) -> Condition | None:
-        return None if number == NONE else remembered_condition(self.texts[number])
+    def condition(self, number: int) -> Condition:
+        return _condition(self.texts[number])
 
 
 def statement(text: str) -> str:
@@ -56,29 +76,28 @@ def read_condition(text: str, place: object) -> Condition:
     try:
         query = parse(statement(text))
     except SubscriptionError as error:
-        raise unreadable(text, place, error) from None
-    return checked(query, place)
+        raise _unreadable(text, place, error) from None
+    _check(query, place)
+    return query.where
 
 
-def unreadable(text: str, place: object, error: SubscriptionError) -> NetworkError:
+@lru_cache(10_000)
+def _condition(text: str) -> Condition:
+    return parse(statement(text)).where
+
+
+def _unreadable(text: str, place: object, error: SubscriptionError) -> NetworkError:
     line, column, message = error.line, error.column, str(error)
     if line is not None and statement(text) is not text:
         message = message.replace(f" at {line}:{column}", f" at {line - 1}:{column}")
     return NetworkError(f"the expression of {place} cannot be read: {message}")
 
 
-def checked(query: Query, place: object) -> Condition:
-    """The query's condition, if it is one on attributes alone."""
-    condition = query.where
+def _check(query: Query, place: object) -> None:
+    """Refuses what is not a condition on attributes alone."""
     if query.select is not None or query.stream is not None or query.via is not None:
         raise NetworkError(f"the expression of {place} is a whole subscription; give its condition only")
-    if variables(condition) or any(isinstance(leaf, TriplePattern | IsA) for leaf in leaves(condition)):
+    if variables(query.where) or any(isinstance(leaf, TriplePattern | IsA) for leaf in leaves(query.where)):
         raise NetworkError(
             f"the expression of {place} asks for a graph pattern; a network decides by attributes, such as topic = 'x'"
         )
-    return condition
-
-
-@lru_cache(10_000)
-def remembered_condition(text: str) -> Condition:
-    return parse(statement(text)).where

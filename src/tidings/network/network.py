@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from threading import RLock
+from pathlib import Path
+from threading import RLock, Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,12 +19,15 @@ from tidings.network.columns import Columns
 from tidings.network.evaluation import Evaluation
 from tidings.network.expressions import NONE, Expressions
 from tidings.network.faults import NetworkError
+from tidings.network.filing import Filed, choose_rows
 from tidings.network.kernels.layout import NOWHERE
 from tidings.network.labels import MATCHES, labels_condition
 from tidings.network.names import Names
 from tidings.network.paths import Cut, Step, find_frontier, find_path
 from tidings.network.ranking import Ranking
 from tidings.network.snapshot import Snapshot
+from tidings.network.storage import load_network, save_network
+from tidings.network.tail import Tail
 from tidings.network.wiring import Wiring
 from tidings.vocabulary import join_texts
 
@@ -40,6 +44,7 @@ class Network:
             raise NetworkError(f"a network cannot match by {match!r}; give one of {', '.join(MATCHES)}")
         self.match, self.labels = match, labels
         self._lock = RLock()
+        self._journal: list[tuple[str, tuple[Any, ...]]] | None = None  # changes while ids are made anew
         self._fill(Names(*join_texts(())), Expressions(), Columns.empty())
 
     @classmethod
@@ -54,10 +59,30 @@ class Network:
         network._fill(*read_tables(nodes, edges, match, labels))
         return network
 
+    @classmethod
+    def load(cls, folder: str | Path) -> Network:
+        """A network that was saved; an `IndexFileError` says what is wrong with the folder."""
+        names, expressions, columns, facts = load_network(Path(folder))
+        network = cls(facts["match"], facts["labels"])
+        network._fill(names, expressions, columns)
+        return network
+
+    def save(self, folder: str | Path) -> None:
+        """Writes the network as arrays that `load` reads."""
+        with self._lock:
+            columns, facts = self._wiring.columns(), {"match": self.match, "labels": self.labels}
+            save_network(Path(folder), self._names, self._expressions, columns, facts)
+
     def _fill(self, names: Names, expressions: Expressions, columns: Columns) -> None:
         self._names, self._expressions = names, expressions
-        self._wiring = Wiring(columns)
         self._count = len(columns.node)
+        self._tail = Tail(expressions, self._lock)
+        self._number(columns)
+
+    def _number(self, columns: Columns) -> None:
+        """Ids for everything; the index of expressions is made when an event comes."""
+        self._wiring = Wiring(columns)
+        self._filed: Filed | None = None
         self._snapshot: Snapshot | None = None
 
     # ------------------------------------------------------------------ looking
@@ -123,9 +148,19 @@ class Network:
     def name(self, number: int) -> str:
         return self._names[number]
 
+    def _file(self, wiring: Wiring) -> Filed:
+        with self._lock:
+            rows = choose_rows(self._expressions.table, wiring.indexed_where)
+        return Filed(rows, wiring.indexed_where)
+
     def _now(self) -> Snapshot:
+        """The network as it is, numbered anew if most of it is newer than its ids."""
+        if self._wiring.changes > self._wiring.base:
+            self.rebuild()
+        if self._filed is None:
+            self._filed = self._file(self._wiring)
         if self._snapshot is None:
-            self._snapshot = Snapshot(self._wiring, self._names, self._expressions)
+            self._snapshot = Snapshot(self._wiring, self._filed, self._tail, self._names, self._expressions)
         return self._snapshot
 
     # ------------------------------------------------------------------ changing
@@ -133,14 +168,14 @@ class Network:
     def add_node(self, name: str, where: Where = None, cost: float = 0.0) -> None:
         """A new node. `where` is an expression, or labels for a network that matches by labels."""
         with self._lock:
+            place = f"node {name!r}"
             if not isinstance(name, str):
                 raise NetworkError(f"a node's name is a text, not {name!r}; write it as one")
             if name in self:
-                raise NetworkError(f"the node {name!r} is there already; set_where changes its expression")
-            expression = self._read(where, f"node {name!r}")
-            self._changing().add_node(
-                self._names.number(name), expression, checked_cost(cost, f"node {name!r}")
-            )
+                raise NetworkError(f"the {place} is there already; set_where changes its expression")
+            expression, cost = self._read(where, place), checked_cost(cost, place)
+            self._changing("add_node", name, self._expressions.text(expression), cost)
+            self._wiring.add_node(self._names.number(name), expression, cost)
             self._count += 1
 
     def add_edge(self, source: str, target: str, where: Where = None, cost: float = 0.0) -> None:
@@ -150,55 +185,72 @@ class Network:
             ends = self._id(source), self._id(target)
             if self._wiring.find_edge(*ends) is not None:
                 raise NetworkError(f"the {place} is there already; set_where changes its expression")
-            expression = self._read(where, place)
-            self._changing().add_edge(*ends, expression, checked_cost(cost, place))
+            expression, cost = self._read(where, place), checked_cost(cost, place)
+            self._changing("add_edge", source, target, self._expressions.text(expression), cost)
+            self._wiring.add_edge(*ends, expression, cost)
 
     def remove_node(self, name: str) -> None:
         """Takes a node away, with every edge from and to it."""
         with self._lock:
             self._id(name)
-            self._changing().remove_node(self._names.find(name))
+            self._changing("remove_node", name)
+            self._wiring.remove_node(self._names.find(name))
             self._count -= 1
 
     def remove_edge(self, source: str, target: str) -> None:
         with self._lock:
             self._edge(source, target)
-            wiring = self._changing()
-            wiring.remove_edge(*self._edge(source, target))
+            self._changing("remove_edge", source, target)
+            self._wiring.remove_edge(*self._edge(source, target))
 
     def set_where(self, place: str | tuple[str, str], where: Where) -> None:
         """Changes the expression of a node, or of an edge given by its two nodes."""
         with self._lock:
             if isinstance(place, str):
+                self._id(place)
                 expression = self._read(where, f"node {place!r}")
-                entity = self._id(place)
-                self._changing().set_where(entity, expression)
-                return
-            source, target = place
-            self._edge(source, target)
-            expression = self._read(where, f"edge {source!r} -> {target!r}")
-            wiring = self._changing()
-            array, at = self._edge(source, target)
-            child = int(array[at])
-            if wiring.owner[child] < 0:
-                wiring.set_where(child, expression)
-            elif expression != NONE:
-                cost = float((wiring.cost if array is wiring.child else wiring.link_cost)[at])
-                wiring.remove_edge(array, at)
-                wiring.add_edge(self._id(source), self._id(target), expression, cost)
+            else:
+                self._edge(*place)
+                expression = self._read(where, f"edge {place[0]!r} -> {place[1]!r}")
+            self._changing("set_where", place, self._expressions.text(expression))
+            if isinstance(place, str):
+                self._wiring.set_where(self._id(place), expression)
+            else:
+                self._wiring.set_edge_where(self._id(place[0]), self._id(place[1]), expression)
 
     def rebuild(self) -> None:
         """Ids and groups as if everything had been given at once."""
         with self._lock:
-            self._wiring, self._snapshot = Wiring(self._wiring.columns()), None
+            self._number(self._wiring.columns())
 
-    def _changing(self) -> Wiring:
-        """The wiring, to be changed: another one if an evaluation is under way over this one."""
+    def rebuild_aside(self) -> Thread:
+        """The same on a thread of its own: the network is asked and changed as ever until the new ids are there."""
+        with self._lock:
+            columns, self._journal = self._wiring.columns(), []
+        thread = Thread(target=self._rebuild_from, args=(columns, self._journal), name="tidings-network")
+        thread.start()
+        return thread
+
+    def _rebuild_from(self, columns: Columns, journal: list[tuple[str, tuple[Any, ...]]]) -> None:
+        wiring = Wiring(columns)
+        filed = self._file(wiring)
+        with self._lock:
+            if self._journal is not journal:  # another one has begun since, and knows more
+                return
+            self._journal = None
+            self._wiring, self._filed, self._snapshot = wiring, filed, None
+            self._count = len(columns.node)
+            for method, arguments in journal:
+                getattr(self, method)(*arguments)
+
+    def _changing(self, method: str, *arguments: Any) -> None:
+        """Before a change: the wiring becomes another one if a walk is under way over it."""
+        if self._journal is not None:
+            self._journal.append((method, arguments))
         if self._snapshot is not None:
-            if self._snapshot.readers:
+            if self._snapshot.walking:
                 self._wiring = self._wiring.copy()
             self._snapshot = None
-        return self._wiring
 
     def _id(self, name: str) -> int:
         entity = self._wiring.node(self._names.find(name)) if isinstance(name, str) else NOWHERE

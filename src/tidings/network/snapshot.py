@@ -1,4 +1,4 @@
-"""A network at one moment, as evaluations see it: the wiring, the index of its expressions, and scratch for walks."""
+"""A network at one moment, as walks see it: the wiring, the index of its expressions, and scratch to walk with."""
 
 from __future__ import annotations
 
@@ -7,36 +7,43 @@ from typing import Any
 
 import numpy as np
 
-from tidings.filters.naive import matches
+from tidings.filters.kernels.layout import ABSENT, Lists, Pairs
+from tidings.filters.kernels.matching import enter
 from tidings.network.expressions import Expressions
+from tidings.network.filing import Filed
+from tidings.network.kernels.cursor import Entered, count_candidates
 from tidings.network.kernels.layout import (
     ALLOWED,
     AT_ONCE,
     EPOCH,
+    EVENT,
     FOLLOWED,
+    LISTS,
     REGISTERS,
-    SKIP,
     SOURCE,
     STEP,
     Graph,
     Space,
 )
 from tidings.network.names import Names
+from tidings.network.tail import Tail
 from tidings.network.wiring import Wiring
 
 _LAST_EPOCH = 1 << 30
+# What taking one candidate from the index costs, in expressions that are run where they are reached.
+_CANDIDATE = 2
 
 
 class Snapshot:
-    def __init__(self, wiring: Wiring, names: Names, expressions: Expressions) -> None:
-        self.wiring, self._names, self._expressions = wiring, names, expressions
+    def __init__(
+        self, wiring: Wiring, filed: Filed, tail: Tail, names: Names, expressions: Expressions
+    ) -> None:
+        self.wiring, self.filed, self._tail = wiring, filed, tail
+        self._names, self._expressions = names, expressions
         self.size = wiring.size
-        self.readers = 0
-        self.filters = 0
+        self.walking: set[int] = set()
+        self.filters = filed.index.index
         self._spaces: list[Space] = []
-        row_of = np.zeros(wiring.base + 1, dtype=np.int32)
-        row_of[wiring.indexed + 1] = 1
-        np.cumsum(row_of, out=row_of)
         self.graph = Graph(
             wiring.first,
             wiring.child,
@@ -46,9 +53,8 @@ class Snapshot:
             wiring.kind,
             wiring.group,
             wiring.indexed,
-            row_of,
+            wiring.row_of,
         )
-        self._where = wiring.indexed_where.tolist()
 
     @property
     def is_dag(self) -> bool:
@@ -67,25 +73,39 @@ class Snapshot:
         owners = self.wiring.owner[entities]
         return owners[owners >= 0]
 
-    def asks(self, entity: int, event: Mapping[str, Any]) -> bool:
-        """Whether an entity that is newer than the index accepts an event."""
-        condition = self._expressions.condition(int(self.wiring.where[entity]))
-        return condition is None or matches(condition, event)
+    def accepting(self, event: Mapping[str, Any], entities: list[int]) -> list[int]:
+        """Those of some entities, newer than the index, that accept an event."""
+        where = self.wiring.where[entities].tolist()
+        return [
+            entity
+            for entity, accepts in zip(entities, self._tail.accepts(event, where), strict=True)
+            if accepts
+        ]
 
-    def enter(self, event: Mapping[str, Any], space: Space) -> Any:
-        c = self._expressions.condition
-        return np.array([matches(c(w), event) for w in self._where], dtype=np.uint8)
+    # ------------------------------------------------------------------ walking
 
-    def take_space(self, source: int) -> Space:
+    def begin(self, source: int, pairs: Pairs, event: int) -> tuple[Space, Entered]:
+        """Scratch for a walk of one event of a batch."""
         space = self._spaces.pop() if self._spaces else _make_space(self.size)
-        _begin(space, source, 0, self.allowed)
-        self.readers += 1
-        return space
+        self.walking.add(id(space))
+        slots = np.full(len(self.filters.access.base), ABSENT, dtype=np.int32)
+        enter(pairs, event, slots)
+        room = 1 + self.filed.depth * int(pairs.first[event + 1] - pairs.first[event])
+        entered = Entered(pairs, slots, Lists(*(np.empty(room, dtype=np.int64) for _ in Lists._fields)))
+        registers = space.registers
+        epoch = int(registers[EPOCH]) + STEP
+        if epoch >= _LAST_EPOCH:
+            space.state.fill(0)
+            epoch = STEP
+        registers.fill(0)
+        space.marks.fill(0)
+        registers[EPOCH], registers[SOURCE], registers[EVENT] = epoch, source, event
+        registers[ALLOWED] = _CANDIDATE * count_candidates(self.filters, pairs, event)
+        registers[FOLLOWED], registers[AT_ONCE], registers[LISTS] = -1, 1, -1
+        return space, entered
 
-    allowed = 5
-
-    def give_back(self, space: Space) -> None:
-        self.readers -= 1
+    def end(self, space: Space) -> None:
+        self.walking.discard(id(space))
         self._spaces.append(space)
 
 
@@ -97,16 +117,3 @@ def _make_space(size: int) -> Space:
         np.empty(size, dtype=np.int32),
         np.zeros((size >> 6) + 1, dtype=np.uint64),
     )
-
-
-def _begin(space: Space, source: int, skip: int, allowed: int) -> None:
-    """A space for another evaluation."""
-    registers = space.registers
-    epoch = int(registers[EPOCH]) + STEP
-    if epoch >= _LAST_EPOCH:
-        space.state.fill(0)
-        epoch = STEP
-    registers.fill(0)
-    space.marks.fill(0)
-    registers[EPOCH], registers[SOURCE], registers[SKIP], registers[ALLOWED] = epoch, source, skip, allowed
-    registers[FOLLOWED], registers[AT_ONCE] = -1, 1

@@ -6,7 +6,7 @@ decided here, and the loop goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -37,14 +37,19 @@ class Walk:
     """`retrieved` counts what the index gave, `verified` the expressions that were run without it, `looked` the edges."""
 
     def __init__(
-        self, snapshot: Snapshot, source: int, event: Any, loop: Loop, *more: Any, accept: Accept = append
+        self,
+        snapshot: Snapshot,
+        source: int,
+        event: Mapping[str, Any],
+        loop: Loop,
+        *more: Any,
+        accept: Accept = append,
     ) -> None:
         self.done = True  # until it has begun
         self.retrieved = self.verified = self.looked = self._given = 0
         self.snapshot, self._event, self._loop, self._more, self._accept = snapshot, event, loop, more, accept
-        self._space = snapshot.take_space(source)
+        self._space, self._entered = snapshot.begin(source, snapshot.filed.read([event]), 0)
         self.done = False
-        self._slots = snapshot.enter(event, self._space)
 
     def __del__(self) -> None:
         self.close()
@@ -53,7 +58,7 @@ class Walk:
         """Ends it; a network that is changed while a walk is under way keeps two states."""
         if not self.done:
             self.done = True
-            self.snapshot.give_back(self._space)
+            self.snapshot.end(self._space)
 
     def advance(self, more: int) -> np.ndarray:
         """The entities found on the way to at least so many more results, or to the end."""
@@ -63,13 +68,13 @@ class Walk:
         registers = space.registers
         while True:
             status = self._loop(
-                self._given + more, snapshot.graph, snapshot.filters, self._slots, space, *self._more
+                self._given + more, snapshot.graph, snapshot.filters, self._entered, space, *self._more
             )
             if status != ASKING:
                 break
-            for entity in space.asked[: registers[ASKS]].tolist():
-                if snapshot.asks(entity, self._event):
-                    self._accept(entity, space)
+            asked = space.asked[: registers[ASKS]].tolist()
+            for entity in snapshot.accepting(self._event, asked):
+                self._accept(entity, space)
             registers[ASKS] = 0
         found = space.found[self._given : registers[FOUND]].copy()
         self._given = int(registers[FOUND])

@@ -75,6 +75,8 @@ class Wiring:
         self.merged = 0
         self.indexed = np.flatnonzero(self.kind == INDEXED).astype(np.int32)
         self.indexed_where = self.where[self.indexed]
+        self.row_of = np.zeros(self.base + 1, dtype=np.int32)
+        np.cumsum(self.kind == INDEXED, out=self.row_of[1:])
 
     def copy(self) -> Wiring:
         """Another wiring to change, while evaluations go on over this one."""
@@ -190,6 +192,17 @@ class Wiring:
     def set_where(self, entity: int, where: int) -> None:
         self.where[entity] = where
         self.kind[entity] = ALWAYS if where == NONE else ASKED
+
+    def set_edge_where(self, source: int, target: int, where: int) -> None:
+        """For an edge that is there; a plain one is split."""
+        array, place = self.find_edge(source, target) or (self.child, NOWHERE)
+        child = int(array[place])
+        if self.owner[child] < 0:
+            self.set_where(child, where)
+        elif where != NONE:
+            cost = float((self.cost if array is self.child else self.link_cost)[place])
+            self.remove_edge(array, place)
+            self.add_edge(source, target, where, cost)
 
     def _leave(self, child: int) -> None:
         """One edge to `child` is no more; a split edge goes with it."""

@@ -15,8 +15,23 @@ REACHED, VALID, SETTLED, STEP = 1, 2, 4, 8
 # Why a loop returned: all is found, enough is found for now, or entities in `asked` have to be decided first.
 DONE, ENOUGH, ASKING = range(3)
 # Registers of an evaluation.
-FOUND, FOLLOWED, ASKS, SKIP, EPOCH, RETRIEVED, LOOKED, VERIFIED, ALLOWED, SOURCE, AT_ONCE, WAITING = range(12)
-REGISTERS = 12
+(
+    FOUND,
+    FOLLOWED,
+    ASKS,
+    SKIP,
+    EPOCH,
+    RETRIEVED,
+    LOOKED,
+    VERIFIED,
+    ALLOWED,
+    SOURCE,
+    AT_ONCE,
+    WAITING,
+    EVENT,
+    LISTS,
+) = range(14)
+REGISTERS = 14
 
 
 class Graph(NamedTuple):

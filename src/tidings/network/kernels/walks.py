@@ -106,7 +106,7 @@ def _retrieve(graph, filters, event, space):  # type: ignore[no-untyped-def]
     registers = space.registers
     if registers[SKIP] < 0 or registers[SKIP] >= graph.row_of.shape[0]:
         return -1
-    row = seek(graph.row_of[registers[SKIP]], filters, event)
+    row = seek(graph.row_of[registers[SKIP]], filters, event, registers)
     if row < 0:
         return -1
     registers[RETRIEVED] += 1

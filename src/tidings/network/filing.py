@@ -1,0 +1,62 @@
+"""Expressions of a network as rows of an index of filters, in the order of ids, and events read for it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tidings.arrays.json import occurrences_of
+from tidings.errors import EventError
+from tidings.filters.index import FilterIndex
+from tidings.filters.kernels.layout import Pairs
+from tidings.filters.readings import Reader
+from tidings.filters.table import FilterTable
+
+
+class Filed:
+    """An index of chosen expressions: row i is the expression which[i]."""
+
+    def __init__(self, rows: FilterTable, which: np.ndarray) -> None:
+        self.which = which
+        self.index = FilterIndex.build(rows)
+        self._reader = Reader(self.index)
+        levels = self.index.index.access.levels
+        # As many lists as one value can lead to, for each attribute's value.
+        self.depth = max((int(bits).bit_count() for bits in np.unique(levels).tolist()), default=0)
+
+    def read(self, events: Sequence[Mapping[str, Any]]) -> Pairs:
+        """The events as the index knows them."""
+        found = occurrences_of(events, self.index.paths)
+        if found.errors:
+            raise EventError(next(iter(found.errors.values())))
+        return self._reader.pairs(found, events.__getitem__)
+
+    def matching(self, event: Mapping[str, Any]) -> np.ndarray:
+        """The expressions that accept an event."""
+        return self.which[self.index.match(self.read([event])).row]
+
+
+def choose_rows(table: FilterTable, which: np.ndarray) -> FilterTable:
+    """A table with chosen rows of another, repeated and in any order; the other may grow on."""
+    chosen = FilterTable()
+    chosen.constants.numbers, chosen.keys = dict(table.constants.numbers), dict(table.keys)
+    chosen.trees, chosen.tree_first = table.trees[:], table.tree_first[:]
+    first = np.frombuffer(table.slot_first, np.int64)
+    widths = np.diff(first)[which]
+    ends = np.cumsum(widths)
+    at = np.repeat(first[which] - ends + widths, widths) + np.arange(widths.sum())
+    chosen.slots = _array("i", np.frombuffer(table.slots, np.int32)[at])
+    chosen.slot_first = _array("q", np.concatenate([[0], ends]).astype(np.int64))
+    chosen.row_shape = _array("i", np.frombuffer(table.row_shape, np.int32)[which])
+    chosen.row_owner = _array("i", np.zeros(len(which), dtype=np.int32))
+    chosen.row_way = _array("h", np.zeros(len(which), dtype=np.int16))
+    return chosen
+
+
+def _array(kind: str, values: np.ndarray) -> array[int]:
+    filled = array(kind)
+    filled.frombytes(values.tobytes())
+    return filled

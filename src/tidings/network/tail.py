@@ -1,0 +1,46 @@
+"""Expressions that are newer than the index: asked when an event has come to them.
+
+A second, small index covers most of them and is made anew when they have become half as many again; the newest are
+asked one by one. An event is read for it only when it comes to such an expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.filters.naive import matches
+from tidings.network.expressions import Expressions
+from tidings.network.filing import Filed, choose_rows
+
+if TYPE_CHECKING:
+    from threading import RLock
+
+_FEW = 64
+
+
+class Tail:
+    """Expressions by their numbers: those asked for so far, and those of them that the small index covers."""
+
+    def __init__(self, expressions: Expressions, lock: RLock) -> None:
+        self._expressions, self._lock = expressions, lock
+        self._known: dict[int, None] = {}
+        self._filed: Filed | None = None
+        self._covered: frozenset[int] = frozenset()
+
+    def accepts(self, event: Mapping[str, Any], wheres: list[int]) -> list[bool]:
+        """Whether each expression, given by its number, accepts an event."""
+        with self._lock:
+            self._known.update(dict.fromkeys(wheres))
+            if len(self._known) > _FEW + 1.5 * len(self._covered):
+                numbers = np.fromiter(self._known, dtype=np.int32)
+                self._filed = Filed(choose_rows(self._expressions.table, numbers), numbers)
+                self._covered = frozenset(self._known)
+            held: set[int] = set()
+            if self._filed is not None and not self._covered.isdisjoint(wheres):
+                held = set(self._filed.matching(event).tolist())
+            covered = self._covered
+        condition = self._expressions.condition
+        return [where in held if where in covered else matches(condition(where), event) for where in wheres]
