@@ -68,7 +68,7 @@ class Reader:
 
     def pairs(self, found: Occurrences, document: Document) -> Pairs:
         """The pairs of a batch; `document` gives an event's attributes where a condition has to see all of them."""
-        count = 2 * len(found.path) + 1
+        count = 3 * len(found.path) + 1  # that it is there, its number or instant, its text
         pairs = Pairs(
             np.zeros(len(found.first), dtype=np.int64),
             np.empty(count, dtype=np.int32),
