@@ -9,7 +9,7 @@ descent is bounded.
 from __future__ import annotations
 
 import re
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tidings.errors import SubscriptionError
 from tidings.language.faults import Misread, error_at, shown, syntax_error
@@ -39,7 +39,7 @@ from tidings.language.query import (
     Via,
 )
 from tidings.language.remembered import Remembered
-from tidings.language.scanner import END, places, scan
+from tidings.language.scanner import END, JOINTS, places, scan
 from tidings.language.tokens import CLASS, TERM, WORDS
 from tidings.terms import XSD, Iri, Literal
 from tidings.values import NUMBER, constant_view
@@ -54,6 +54,7 @@ _JOINING = frozenset({"AND", "SUCHTHAT"})
 _NAMES = WORDS | {"NAME", "QUOTED_NAME", "BOOLEAN"}
 _ATTRIBUTES = WORDS | {"NAME", "QUOTED_NAME"}
 _VALUES = frozenset({"NUMBER", "STRING", "DATE", "BOOLEAN", "IRI", "PNAME", "ABSOLUTE", "PARAMETER"})
+_BEHIND = frozenset({"AND", "OR", "RPAR", END, "COMMA"})
 _TESTS = frozenset("BETWEEN IN_LIST IN LIKE ILIKE CONTAINS STARTS ENDS MATCHES".split())
 # `any = 5` and `missing IN (1)` are about attributes of these names.
 _ABOUT_A_NAME = _TESTS | {"NOT", "IS", "COMPARE", *_BONDS}
@@ -83,8 +84,8 @@ class Reading:
         self.used: list[int] = []
         self.bound: set[str] = set()
         self.has_triples = False
-        # Whether constants stand in the tree in another order than in the text.
-        self.reordered = False
+        # Whether the constants stand in the tree in the order of the text, and no joint of the language is a name.
+        self.regular = True
         self.deepest = 0
         self._depth = 0
         self._predicates = 0
@@ -186,6 +187,8 @@ class Reading:
     def _item(self) -> Condition:
         kind = self.kinds[self.at]
         if kind == "NAME":
+            if self.kinds[self.at + 1] == "COMPARE" and self.kinds[self.at + 3] in _BEHIND:
+                return self._plain_comparison()
             return self._predicate()
         if kind == "LPAR":
             return self._parenthesis()
@@ -340,6 +343,15 @@ class Reading:
             self._fail("COMPARISON", *(["ISA"] if isinstance(left, Variable) else []))
         return self._test(left, negated)
 
+    def _plain_comparison(self) -> Condition:
+        """What `_predicate` would read too: a name compared with one token. It is what texts have most of."""
+        at = self.at
+        if self.kinds[at + 2] not in _VALUES:
+            return self._predicate()
+        self._count()
+        self.at = at + 3
+        return Comparison(_REMEMBERED[self.tokens[at]], _OPERATORS[self.tokens[at + 1]], self._read(at + 2))
+
     def _comparison(self, start: int, left: Operand | Constant) -> Comparison:
         op = _OPERATORS[self.tokens[self.at]]
         self.at += 1
@@ -352,7 +364,7 @@ class Reading:
             if isinstance(right, Iri | Literal | Parameter):
                 self.at = right_at
                 self._fail("NAME", "VARIABLE")
-            self.reordered |= isinstance(right, Arithmetic)
+            self.regular &= not isinstance(right, Arithmetic)
             left, op, right = right, REVERSED[op], left
         if isinstance(left, Arithmetic) and not (_asks(left) or _asks(right)):
             advice = "put an attribute or a ?variable on one side"
@@ -420,16 +432,26 @@ class Reading:
 
     def _options(self) -> tuple[Constant, ...]:
         kinds = self.kinds
-        found = []
+        found: list[Any] = []
+        at = self.at
+        terms, tokens = self.lexicon.terms, self.tokens
         while True:
-            found.append(self._constant())
-            kind = kinds[self.at]
-            self.at += 1
+            if kinds[at] == "NUMBER":
+                found.append(terms[tokens[at]])
+                at += 1
+            else:
+                self.at = at
+                found.append(self._constant())
+                at = self.at
+            kind = kinds[at]
+            if kind == "COMMA":
+                at += 1
+                continue
             if kind == "RPAR":
+                self.at = at + 1
                 return tuple(found)
-            if kind != "COMMA":
-                self.at -= 1
-                self._fail("RPAR", "COMMA")
+            self.at = at
+            self._fail("RPAR", "COMMA")
 
     def _pattern(self, kind: str) -> Literal | Parameter:
         at = self.at
@@ -471,6 +493,7 @@ class Reading:
         kind = self.kinds[at]
         if kind in _ATTRIBUTES:
             self.at = at + 1
+            self.regular &= kind not in JOINTS
             return _REMEMBERED[self.tokens[at]]
         if kind in _VALUES:
             self.at = at + 1
@@ -543,6 +566,7 @@ class Reading:
     def _name(self) -> str:
         if self.kinds[self.at] not in _NAMES:
             self._fail("NAME")
+        self.regular &= self.kinds[self.at] not in JOINTS
         self.at += 1
         return _name(self.tokens[self.at - 1])
 

@@ -15,6 +15,7 @@ from typing import Any
 from tidings.language.faults import Misread, did_you_mean
 from tidings.language.prefixes import WELL_KNOWN
 from tidings.language.query import Node, Parameter, Variable
+from tidings.language.remembered import Remembered
 from tidings.language.tokens import BOOLEAN, DATE, NUMBER, PARAMETER
 from tidings.terms import XSD, Iri, Literal
 from tidings.values import instant
@@ -39,21 +40,17 @@ class Lexicon:
 
     def __init__(self, prefixes: Mapping[str, str] | None = None) -> None:
         self.prefixes = {**WELL_KNOWN, **(prefixes or {})}
-        self._terms: dict[str, Node] = {}
+        self.terms = Remembered(self._read, _REMEMBERED)
 
     def with_prefix(self, prefix: str, iri: str) -> Lexicon:
         return Lexicon({**self.prefixes, prefix: iri})
 
     def term(self, text: str) -> Node:
         """The term spelled `text` in a triple; constants elsewhere are spelled the same."""
-        found = self._terms.get(text)
-        if found is None:
-            if len(self._terms) >= _REMEMBERED:
-                self._terms.clear()
-            found = self._terms[text] = self._read(text.strip())
-        return found
+        return self.terms[text]
 
     def _read(self, text: str) -> Node:
+        text = text.strip()
         first = text[0]
         if first == "?":
             return Variable(text[1:])

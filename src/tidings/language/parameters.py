@@ -80,41 +80,36 @@ def parameters(query: Query) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _rebuilt(condition: Condition, replace: Replace) -> Condition:
+def _rebuilt(condition: Any, replace: Replace) -> Any:
     """`condition` with `replace` applied to every place where a constant can stand, from left to right."""
-    if isinstance(condition, TriplePattern):
-        return TriplePattern(
-            replace(condition.subject), replace(condition.property), replace(condition.object)
-        )
-    if isinstance(condition, And | Or):
-        return type(condition)(tuple([_rebuilt(part, replace) for part in condition.parts]))
-    if isinstance(condition, Not):
-        return Not(_rebuilt(condition.part, replace))
-    if isinstance(condition, Comparison):
-        return Comparison(_operand(condition.left, replace), condition.op, _operand(condition.right, replace))
-    if isinstance(condition, Between):
-        operand = _operand(condition.operand, replace)
-        return Between(operand, replace(condition.low), replace(condition.high))
-    if isinstance(condition, OneOf):
-        operand = _operand(condition.operand, replace)
-        return OneOf(operand, tuple([replace(option) for option in condition.options]), condition.negated)
-    if isinstance(condition, IsA):
-        return IsA(condition.operand, condition.op, replace(condition.cls))
-    if isinstance(condition, TextTest) and not _is_expression(condition):
-        return TextTest(condition.operand, condition.op, replace(condition.pattern))
-    if isinstance(condition, AnyElement):
-        return AnyElement(condition.name, condition.attribute, _rebuilt(condition.condition, replace))
-    return condition
+    rebuild = _REBUILD.get(type(condition))
+    return condition if rebuild is None else rebuild(condition, replace)
+
+
+def _text_test(test: TextTest, replace: Replace) -> TextTest:
+    if test.op == "MATCHES" and isinstance(test.pattern, Literal):
+        return test
+    return TextTest(test.operand, test.op, replace(test.pattern))
+
+
+_REBUILD: dict[type, Callable[[Any, Replace], Condition]] = {
+    TriplePattern: lambda c, r: TriplePattern(r(c.subject), r(c.property), r(c.object)),
+    And: lambda c, r: And(tuple([_rebuilt(part, r) for part in c.parts])),
+    Or: lambda c, r: Or(tuple([_rebuilt(part, r) for part in c.parts])),
+    Not: lambda c, r: Not(_rebuilt(c.part, r)),
+    Comparison: lambda c, r: Comparison(_operand(c.left, r), c.op, _operand(c.right, r)),
+    Between: lambda c, r: Between(_operand(c.operand, r), r(c.low), r(c.high)),
+    OneOf: lambda c, r: OneOf(_operand(c.operand, r), tuple([r(option) for option in c.options]), c.negated),
+    IsA: lambda c, r: IsA(c.operand, c.op, r(c.cls)),
+    TextTest: _text_test,
+    AnyElement: lambda c, r: AnyElement(c.name, c.attribute, _rebuilt(c.condition, r)),
+}
 
 
 def _operand(term: Any, replace: Replace) -> Any:
-    if isinstance(term, Arithmetic):
+    if type(term) is Arithmetic:
         return Arithmetic(term.op, _operand(term.left, replace), _operand(term.right, replace))
     return replace(term)
-
-
-def _is_expression(test: TextTest) -> bool:
-    return test.op == "MATCHES" and isinstance(test.pattern, Literal)
 
 
 def _check_places(condition: Condition) -> None:

@@ -40,7 +40,8 @@ def parse(text: str, prefixes: Mapping[str, str] | None = None) -> Query:
 def read(text: str, lexicon: Lexicon) -> tuple[Query, bool]:
     """The same, for a caller who reads many texts and keeps the lexicon.
 
-    Also whether the constants stand in the tree in the order in which they stand in the text.
+    Also whether another text with the same tokens but other constants has the same tree but for these constants,
+    in the order of the text.
     """
     if len(text) > MAX_LENGTH:
         advice = (
@@ -62,7 +63,7 @@ def read(text: str, lexicon: Lexicon) -> tuple[Query, bool]:
             written = reading.tokens[at].split()[0]
             if written not in reading.bound:
                 raise unbound(written, reading.bound, text, reading.offset(at))
-    return query, not reading.reordered
+    return query, reading.regular
 
 
 def _check_characters(text: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-_LONGEST = 64  # longer texts hardly come twice
+_LONGEST = 200  # longer texts hardly come twice
 
 
 class Remembered(dict[str, T]):

@@ -20,6 +20,7 @@ from tidings.language.tokens import (
     DATE,
     IRI,
     NAME,
+    NUMBER,
     PARAMETER,
     PNAME,
     QUOTED_NAME,
@@ -31,6 +32,8 @@ from tidings.language.tokens import (
 )
 
 END = "$END"
+# The kinds that hold conditions together, whatever their spelling.
+JOINTS = frozenset({"WHERE", "AND", "OR", "NOT", "IN_LIST"})
 _REMEMBERED = 200_000
 _SYMBOLS = {
     "(": "LPAR",
@@ -43,11 +46,12 @@ _SYMBOLS = {
     "-": "MINUS",
     "/": "SLASH",
 }
-# The first that fits is taken. Most words are names that nothing of an IRI follows, so these come first. What looks
-# behind keeps `a-a-a-…` from being tried as the start of `a-a-a-…:x` at each of its letters.
+# The first that fits is taken; the nameless ones spell what comes most often in a way that is quick to tell. What
+# looks behind keeps `a-a-a-…` from being tried as the start of `a-a-a-…:x` at each of its letters.
 _SPELLED = (
-    ("IN_LIST", r"(?i:IN)\s*+\("),
-    ("NAME", rf"{NAME}(?![:+.-])"),
+    ("IN_LIST", r"[iI][nN]\s*+\("),
+    ("", rf"{NAME}(?![:+.-])|[,)=]|\d++(?![\w.:-])"),
+    ("", rf"(?<=[(,=<>])[+-]{UNSIGNED}|(?<=[(,=<>]\s)[+-]{UNSIGNED}"),  # where a sign is no operator
     ("TRIPLE", TRIPLE),
     ("DATE", DATE),
     ("NUMBER", UNSIGNED),
@@ -62,14 +66,22 @@ _SPELLED = (
     ("VARIABLE", VARIABLE),
     ("ABSOLUTE", rf"(?<![\w+.-]){ABSOLUTE}"),
     ("PNAME", rf"(?<![\w.-]){PNAME}"),
-    ("NAME_BEFORE", NAME),
+    ("NAME", NAME),
     ("QUOTED_NAME", QUOTED_NAME),
     ("PARAMETER", PARAMETER),
     ("REST", r"\S[\s\S]*+"),
 )
-_TOKENS = re.compile("|".join(spelling for _, spelling in _SPELLED))
-_BEHIND_OPERAND = re.compile("|".join(spelling for name, spelling in _SPELLED if name != "IRI"))
-_KIND = re.compile("|".join(f"(?P<{name}>{spelling})" for name, spelling in _SPELLED))
+
+
+def _any_of(*left_out: str) -> re.Pattern[str]:
+    spellings = "|".join(spelling for name, spelling in _SPELLED if name not in left_out)
+    return re.compile(rf"\s*+({spellings})")
+
+
+_TOKENS = _any_of()
+_BEHIND_OPERAND = _any_of("IRI")
+_ALONE = {name: spelling for name, spelling in _SPELLED if name} | {"NUMBER": NUMBER}
+_KIND = re.compile("|".join(f"(?P<{name}>{spelling})" for name, spelling in _ALONE.items()))
 _OPERANDS = frozenset(
     "NAME QUOTED_NAME VARIABLE NUMBER STRING DATE BOOLEAN PARAMETER PNAME ABSOLUTE IRI RPAR".split()
 ) | (WORDS - set("WHERE AND OR SUCHTHAT NOT BETWEEN".split()))
@@ -84,15 +96,21 @@ def _kind(token: str) -> str:
 
 
 _KINDS = Remembered(_kind, _REMEMBERED)
+kind_of = _KINDS.__getitem__
+
+
+def tokens_of(text: str) -> list[str]:
+    """The tokens of a text, if no IRI stands in it outside of triples."""
+    return _TOKENS.findall(text.rstrip())
 
 
 def scan(text: str) -> tuple[list[str], list[str]]:
     """The tokens of a text and their kinds; a word of the language is of its own kind. Three ends stand behind."""
-    tokens = _TOKENS.findall(text)
-    kinds = list(map(_KINDS.__getitem__, tokens))
+    tokens = tokens_of(text)
+    kinds = list(map(kind_of, tokens))
     if "IRI" in kinds:
-        tokens = [found[0] for found in _matches(text)]
-        kinds = list(map(_KINDS.__getitem__, tokens))
+        tokens = [found[1] for found in _matches(text)]
+        kinds = list(map(kind_of, tokens))
     tokens += ("", "", "")
     kinds += (END, END, END)
     return tokens, kinds
@@ -101,12 +119,13 @@ def scan(text: str) -> tuple[list[str], list[str]]:
 def places(text: str) -> list[int]:
     """Where the tokens of a text begin; its end stands where the text does."""
     end = len(text.rstrip())
-    return [found.start() for found in _matches(text)] + [end, end, end]
+    return [found.start(1) for found in _matches(text)] + [end, end, end]
 
 
 def _matches(text: str) -> Iterator[re.Match[str]]:
+    text = text.rstrip()
     position, tokens = 0, _TOKENS
-    while found := tokens.search(text, position):
+    while found := tokens.match(text, position):
         yield found
         position = found.end()
-        tokens = _BEHIND_OPERAND if _KINDS[found[0]] in _OPERANDS else _TOKENS
+        tokens = _BEHIND_OPERAND if kind_of(found[1]) in _OPERANDS else _TOKENS

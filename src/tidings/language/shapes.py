@@ -1,21 +1,25 @@
 """Texts of one shape share one parse.
 
-One regular expression splits a text into its constants and the rest. The rest, with the kind of each constant, is
-the shape; a shape is parsed once, by its first text, and later texts of it only bring their constants. The first
-text also proves the split: the constants found in its tree must be the ones that were split off, otherwise its
-shape is not shared and every text of it is parsed.
+A text is split into its constants and the rest. The rest, with the kind of each constant, is the shape; a shape is
+parsed once, by its first text, and later texts of it only bring their constants. The first text also proves the
+split: the constants found in its tree must be the ones that were split off, in their order, otherwise its shape is
+not shared and every text of it is parsed.
+
+A filter without variables is split into the tokens of the scanner. Whatever has triples, and all that is not
+everyday, is split by a regular expression that takes the terms out of the triples too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from tidings.language.faults import Misread
 from tidings.language.lexicon import Lexicon, network_fault
 from tidings.language.parameters import lift, parameters
 from tidings.language.parser import read
 from tidings.language.query import Query
+from tidings.language.scanner import JOINTS, kind_of, tokens_of
 from tidings.language.tokens import ABSOLUTE, BOOLEAN, CLASS, DATE, IRI, NUMBER, PNAME, STRING, TERM
 from tidings.terms import Iri, Literal, ntriples
 from tidings.values import BOOLEAN as BOOLEANS
@@ -39,7 +43,46 @@ _KEPT = re.compile(r"(?:MATCHES\s*['\"]|AT\s*['\".+\d-])", re.IGNORECASE)
 _NETWORK = re.compile(rf"CIDR\s*({STRING})", re.IGNORECASE)
 _ISA = re.compile(rf"ISA\b\s*([<>]?=)?\s*({CLASS})", re.IGNORECASE)
 _EXPLICIT = re.compile(f"{IRI}|{ABSOLUTE}|{PNAME}")
+_CONSTANTS = frozenset({"NUMBER", "STRING", "DATE", "BOOLEAN", "PNAME", "ABSOLUTE"})
+# An expression, a network and a node are not like other texts.
+_ELSEWHERE = frozenset({"TRIPLE", "IRI", "PARAMETER", "MATCHES", "CIDR", "AT", "REST"})
 _KINDS = {NUMBERS: "n", INSTANT: "d", BOOLEANS: "b", TEXT: "s"}
+
+
+class _Tokens:
+    """What is known of tokens: their parts in a shape, and of the constants among them the N-Triples texts."""
+
+    def __init__(self, meaning: Callable[[str], tuple[str, Iri | Literal | None]]) -> None:
+        self._meaning = meaning
+        self.parts: dict[str | None, str] = {}
+        self.constants: dict[str | None, str] = {}
+        self.forget()
+
+    def forget(self) -> None:
+        self.parts.clear()
+        self.constants.clear()
+        self.parts[None] = ""
+        # By its N-Triples text a constant, and a letter for what it is compared as.
+        self.terms: dict[str, Iri | Literal] = {}
+        self.kinds: dict[str, str] = {}
+
+    def learn(self, tokens: Sequence[str | None]) -> bool:
+        """Takes in the tokens that are new; False if one of them cannot be part of a shape."""
+        if len(self.parts) >= _REMEMBERED_TOKENS:
+            self.forget()
+        for token in tokens:
+            if token is None or token in self.parts:
+                continue
+            try:
+                part, constant = self._meaning(token)
+            except Misread:
+                return False
+            self.parts[token] = part
+            if constant is not None:
+                written = self.constants[token] = ntriples(constant)
+                self.terms[written] = constant
+                self.kinds[written] = _kind(constant)
+        return True
 
 
 class Shapes:
@@ -47,64 +90,85 @@ class Shapes:
 
     def __init__(self, prefixes: Mapping[str, str] | None = None) -> None:
         self._lexicon = Lexicon(prefixes)
+        self._filters: dict[str, Query] = {}
         self._queries: dict[str, Query] = {}
         self._distinct: dict[tuple[Query, str], Query] = {}
-        # Of every token that was split off: its part in the shape, and the text of the constant if it is one.
-        self._parts: dict[str | None, str] = {None: ""}
-        self._constants: dict[str | None, str] = {}
+        self._scanned = _Tokens(self._scanned_meaning)
+        self._split = _Tokens(self._split_meaning)
 
     def read(self, text: str) -> tuple[Query, tuple[str, ...]]:
         """The query of the text's shape, and the constants for its parameters 0, 1, … in N-Triples form."""
+        if "?" not in text and "{" not in text:
+            tokens = tokens_of(text)
+            known = self._scanned
+            try:
+                shape = "\0".join(map(known.parts.__getitem__, tokens))
+            except KeyError:
+                if "\0" in text or not known.learn(tokens):
+                    return self._read(text)
+                shape = "\0".join(map(known.parts.__getitem__, tokens))
+            constants = tuple(filter(None, map(known.constants.get, tokens)))
+            query = self._filters.get(shape)
+            if query is not None:
+                return query, constants
+            lifted, whole = self._lifted(text, known, constants)
+            if lifted is None:
+                return whole, ()
+            if len(self._filters) >= _REMEMBERED_SHAPES:
+                self._filters.clear()
+            self._filters[shape] = lifted
+            return lifted, constants
+        return self._read(text)
+
+    def _read(self, text: str) -> tuple[Query, tuple[str, ...]]:
         tokens = _SPLIT.split(text)
         pieces = tokens[:: _GROUPS + 1]
         del tokens[:: _GROUPS + 1]
+        known = self._split
         try:
-            parts = self._parts
+            parts = known.parts
             pieces += [parts[token] for token in tokens]
         except KeyError:
-            if "\0" in text or not self._learn(tokens):
+            if "\0" in text or not known.learn(tokens):
                 return read(text, self._lexicon)[0], ()
-            pieces += [self._parts[token] for token in tokens]
+            pieces += [parts[token] for token in tokens]
         shape = "\0".join(pieces)
-        known = self._constants
-        constants = tuple([known[token] for token in tokens if token in known])
+        texts = known.constants
+        constants = tuple([texts[token] for token in tokens if token in texts])
         query = self._queries.get(shape)
-        if query is None:
-            return self._parse(text, shape, constants)
-        return query, constants
-
-    def _parse(self, text: str, shape: str, constants: tuple[str, ...]) -> tuple[Query, tuple[str, ...]]:
-        query, in_order = read(text, self._lexicon)
-        lifted, found = lift(query)
-        proven = in_order and tuple([ntriples(constant) for constant in found]) == constants
-        if not proven or ("$" in text and parameters(query)):
-            return query, ()
+        if query is not None:
+            return query, constants
+        lifted, whole = self._lifted(text, known, constants)
+        if lifted is None:
+            return whole, ()
         if len(self._queries) >= _REMEMBERED_SHAPES:
             self._queries.clear()
             self._distinct.clear()
         # Texts that differ in blanks or spelling only still share one query, if their constants are of the same kinds.
-        kinds = "".join([_kind(constant) for constant in found])
+        kinds = "".join([known.kinds[constant] for constant in constants])
         shared = self._queries[shape] = self._distinct.setdefault((lifted, kinds), lifted)
         return shared, constants
 
-    def _learn(self, tokens: list[str | None]) -> bool:
-        """Takes in the tokens that are new; False if one of them means nothing under the known prefixes."""
-        if len(self._parts) >= _REMEMBERED_TOKENS:
-            self._parts = {None: ""}
-            self._constants = {}
-        for token in tokens:
-            if token is None or token in self._parts:
-                continue
-            try:
-                part, constant = self._meaning(token)
-            except Misread:
-                return False
-            self._parts[token] = part
-            if constant is not None:
-                self._constants[token] = ntriples(constant)
-        return True
+    def _lifted(self, text: str, known: _Tokens, constants: tuple[str, ...]) -> tuple[Query | None, Query]:
+        """The query of the text's shape, if the constants prove to be its own, and the query of the text."""
+        query, regular = read(text, self._lexicon)
+        lifted, found = lift(query)
+        proven = regular and found == tuple([known.terms[constant] for constant in constants])
+        if not proven or ("$" in text and parameters(query)):
+            return None, query
+        return lifted, query
 
-    def _meaning(self, token: str) -> tuple[str, Iri | Literal | None]:
+    def _scanned_meaning(self, token: str) -> tuple[str, Iri | Literal | None]:
+        kind = kind_of(token)
+        if kind in _CONSTANTS:
+            term = self._lexicon.term(token)
+            assert isinstance(term, Iri | Literal)
+            return _kind(term), term
+        if kind in _ELSEWHERE:
+            raise Misread("what has to be split otherwise", "")
+        return kind if kind in JOINTS else token, None
+
+    def _split_meaning(self, token: str) -> tuple[str, Iri | Literal | None]:
         """What a token is in the shape, and the constant it is, if it is one."""
         if _KEPT.match(token):
             return token, None
