@@ -42,25 +42,30 @@ def subscription_texts(workload: Workload, first: int = 0, last: int | None = No
 
 def tables(workload: Conjunctions) -> Iterator[tuple[str, pa.Table]]:
     """A template for each form and a table of its conjunctions' constants, as `subscribe_table` takes them."""
-    names = workload.names
+    for form, template in zip(workload.forms, templates(workload), strict=True):
+        ids = [f"s{row}" for row in range(form.first, form.first + len(form.constants))]
+        columns: dict[str, pa.Array] = {"id": pa.array(ids)}
+        for attribute, column in zip(form.attributes, form.columns, strict=True):
+            values = pa.array(list(workload.names.values[attribute]))
+            for i in range(column.start, column.stop):
+                columns[f"p{i}"] = values.take(pa.array(form.constants[:, i]))
+        yield template, pa.table(columns)
+
+
+def templates(workload: Conjunctions) -> Iterator[str]:
+    """WHERE a7 = $p0 AND a4 IN ($p1, $p2) AND a91 BETWEEN $p3 AND $p4, of each form."""
     for form in workload.forms:
-        ids = pa.array([f"s{row}" for row in range(form.first, form.first + len(form.constants))])
-        columns: dict[str, pa.Array] = {"id": ids}
         tests = []
         for attribute, kind, column in zip(form.attributes, form.kinds, form.columns, strict=True):
-            values = pa.array(list(names.values[attribute]))
-            own = [f"p{i}" for i in range(column.start, column.stop)]
-            for i, parameter in enumerate(own, start=column.start):
-                columns[parameter] = values.take(pa.array(form.constants[:, i]))
-            options = ", ".join(f"${parameter}" for parameter in own)
+            parameters = [f"$p{i}" for i in range(column.start, column.stop)]
             test = {
-                EQUAL: f"= ${own[0]}",
-                UNEQUAL: f"!= ${own[0]}",
-                IN: f"IN ({options})",
-                RANGE: f"BETWEEN ${own[0]} AND ${own[-1]}",
+                EQUAL: f"= {parameters[0]}",
+                UNEQUAL: f"!= {parameters[0]}",
+                IN: f"IN ({', '.join(parameters)})",
+                RANGE: f"BETWEEN {parameters[0]} AND {parameters[-1]}",
             }[kind]
-            tests.append(f"{names.attributes[attribute]} {test}")
-        yield f"WHERE {' AND '.join(tests)}", pa.table(columns)
+            tests.append(f"{workload.names.attributes[attribute]} {test}")
+        yield f"WHERE {' AND '.join(tests)}"
 
 
 def event_dicts(workload: Workload, events: Events | None = None) -> list[dict[str, Value]]:
@@ -110,7 +115,8 @@ def _nodes(workload: Workload, first: int, last: int | None) -> Iterator[Nodes]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _literal(value: Value) -> Literal:
+def literal(value: Value) -> Literal:
+    """A value as a constant of a query."""
     if isinstance(value, str):
         return Literal(value)
     return Literal(str(value), XSD + ("integer" if isinstance(value, int) else "decimal"))
@@ -121,7 +127,7 @@ class _Leaves:
 
     def __init__(self, workload: Workload) -> None:
         self._attributes = [Attribute(name) for name in workload.names.attributes]
-        self._values = [[_literal(value) for value in values] for values in workload.names.values]
+        self._values = [[literal(value) for value in values] for values in workload.names.values]
         self._options = workload.expressions.trees.options
         self._made: dict[tuple[int, int, int], Condition] = {}
 

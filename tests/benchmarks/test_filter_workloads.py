@@ -12,6 +12,7 @@ from benchmarks.expression_kernels import AND, EQUAL, IN, NOT_IN, OR, RANGE, UNE
 from benchmarks.filter_baselines import Interval, OneByOne
 from benchmarks.filter_workloads import A_TREE, ABE_GEN, OPERATORS, Compiled, Workload, make
 from benchmarks.interval_kernels import LEAVES
+from benchmarks.tidings_filters import Tidings
 from tidings.language.parser import parse
 from tidings.language.query import And, Between, Comparison, Condition, OneOf, Or
 
@@ -158,7 +159,7 @@ def test_tables_hold_the_constants_of_the_texts() -> None:
     assert sum(table.num_rows for _, table in filter_texts.tables(workload)) == 300
 
 
-def test_baselines_agree() -> None:
+def test_contenders_agree() -> None:
     drawn = (
         make(replace(A_TREE, expressions=3000, events=30)),
         make(replace(ABE_GEN, expressions=2000, events=30, conjunctions=0.5, inner=0.5)),
@@ -179,5 +180,7 @@ def test_baselines_agree() -> None:
         )
         assert found == expected != set()
         assert set(map(tuple, interval.match(interval.prepare(workload, 50)).tolist())) == expected
+        ours = Tidings(workload)
+        assert set(map(tuple, ours.match(ours.prepare(workload, 50)).tolist())) == expected
         longest = max(longest, int(np.diff(Compiled.of(workload).first).max()))
     assert longest > LEAVES
