@@ -11,8 +11,9 @@ import re
 from collections.abc import Mapping
 
 from tidings.language.faults import error_at, unbound
-from tidings.language.grammar import MAX_NESTING, Reading, check_depth
+from tidings.language.grammar import Reading, check_depth
 from tidings.language.lexicon import Lexicon
+from tidings.language.operands import MAX_NESTING
 from tidings.language.query import Query
 from tidings.language.tokens import NAME, QUOTED_NAME, VARIABLE
 
@@ -56,7 +57,7 @@ def read(text: str, lexicon: Lexicon) -> tuple[Query, bool]:
         return read_sparql(text, lexicon), True
     reading = Reading(text, lexicon)
     query = reading.query()
-    if 2 * reading.deepest >= MAX_NESTING:  # a parenthesis may hold an OR of ANDs
+    if 2 * reading.deepest + 3 > MAX_NESTING:  # a parenthesis may hold an OR of ANDs
         check_depth(query.where, text)
     if reading.has_triples:
         for at in reading.used:

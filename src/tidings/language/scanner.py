@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from tidings.language.remembered import Remembered
 from tidings.language.tokens import (
@@ -116,10 +117,10 @@ def scan(text: str) -> tuple[list[str], list[str]]:
     return tokens, kinds
 
 
-def places(text: str) -> list[int]:
-    """Where the tokens of a text begin; its end stands where the text does."""
-    end = len(text.rstrip())
-    return [found.start(1) for found in _matches(text)] + [end, end, end]
+def place(text: str, at: int) -> int:
+    """Where a token begins; behind the last one is the end of the text."""
+    found = next(islice(_matches(text), at, None), None)
+    return len(text.rstrip()) if found is None else found.start(1)
 
 
 def _matches(text: str) -> Iterator[re.Match[str]]:

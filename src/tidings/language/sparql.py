@@ -17,8 +17,10 @@ from lark import Lark, Token, UnexpectedInput
 
 from tidings.errors import SubscriptionError
 from tidings.language.faults import Misread, error_at, shown, spoken, syntax_error, unbound
-from tidings.language.grammar import MAX_NESTING, REVERSED, check_depth, flat, too_deep
+from tidings.language.grammar import check_depth, flat
 from tidings.language.lexicon import Lexicon, expression_fault
+from tidings.language.operands import MAX_NESTING, too_deep
+from tidings.language.predicates import REVERSED
 from tidings.language.query import (
     And,
     Comparison,
