@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tidings.arrays import folders
+from tidings.arrays import bounds, folders
+from tidings.arrays.bounds import are_texts, refuse_unless
 from tidings.filters.index import FilterIndex
 from tidings.filters.readings import Reader
 from tidings.filters.shape import FilterShape
@@ -25,9 +26,7 @@ from tidings.filters.table import FilterTable
 from tidings.language.parameters import substitute
 from tidings.language.printer import term_text, to_text
 from tidings.language.query import Parameter, Query, Via
-from tidings.patterns.damage import are_texts, refuse_unless
 from tidings.patterns.index import PatternIndex
-from tidings.patterns.kernels import bounds
 from tidings.patterns.table import PatternTable
 from tidings.plan import MAX_ALTERNATIVES, Plan
 from tidings.taxonomy import Taxonomy

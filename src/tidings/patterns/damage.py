@@ -7,18 +7,16 @@ one: a text or a rank that was changed gives other answers and nothing worse.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from tidings.errors import IndexFileError
+from tidings.arrays.bounds import are_texts, ascends, constants_fit, refuse_unless, slots_fit, within
 from tidings.patterns.kernels import bounds
 from tidings.patterns.kernels.layout import BLOCK, ISA, KINDS, SP, SPO, Index
 from tidings.patterns.table import OPS
-from tidings.vocabulary import thaw_texts
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -51,30 +49,6 @@ def refuse_damage(folder: Path, index: Index, arrays: Arrays, facts: Mapping[str
     """An `IndexFileError` names the array that is wrong, or does not fit the others."""
     refuse_unless(folder, _lengths(arrays, facts))
     refuse_unless(folder, _values(index, arrays, facts))
-
-
-def refuse_unless(folder: Path, checks: Iterable[tuple[str, bool]]) -> None:
-    """Takes names of arrays and whether they are right, up to the first that is not."""
-    for name, right in checks:
-        if not right:
-            raise IndexFileError(
-                f"{folder} is damaged: {name}.npy has values that cannot be right; build the index anew"
-            )
-
-
-def are_texts(blob: np.ndarray, start: np.ndarray) -> bool:
-    """Whether the texts that lie there end to end can be read."""
-    column = pa.Array.from_buffers(
-        pa.large_string(), len(start) - 1, [None, pa.py_buffer(start), pa.py_buffer(blob)]
-    )
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid:  # half a surrogate, which Arrow does not take, is one of Python's texts
-        try:
-            thaw_texts({"blob": blob, "start": start})
-        except UnicodeDecodeError:
-            return False
-    return True
 
 
 def _lengths(arrays: Arrays, facts: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
@@ -117,7 +91,7 @@ def _values(index: Index, arrays: Arrays, facts: Mapping[str, Any]) -> Iterator[
     terms, atoms, texts = (len(arrays[n]) for n in ("text_properties", "atom_space", "class_label_first"))
     term_counts, class_count = arrays["table_terms"], len(classes.interval_first) - 1
     for first, items in _LISTS.items():
-        yield first, bounds.ascends(arrays[first], len(arrays[items]))
+        yield first, ascends(arrays[first], len(arrays[items]))
     for name in ("vocabulary", "table_constant", "constants_text", "constants_plain"):
         yield f"{name}_blob", are_texts(arrays[f"{name}_blob"], arrays[f"{name}_start"])
     met = np.zeros(3 * int(np.diff(programs.step_first).max(initial=0)) + 1, dtype=np.int32)
@@ -130,12 +104,12 @@ def _values(index: Index, arrays: Arrays, facts: Mapping[str, Any]) -> Iterator[
     yield "access_table", bounds.keys_fit(access.table, access.first, len(rows.start), is_start)
     for name in ("access_postings", "access_range_row", "access_always"):
         yield name, bounds.starts_fit(arrays[name], is_start)
-    yield "access_range_of", bounds.within(access.range_of, -1, len(access.range_first) - 1)
-    yield "class_number", bounds.within(classes.number, -1, class_count)
+    yield "access_range_of", within(access.range_of, -1, len(access.range_first) - 1)
+    yield "class_number", within(classes.number, -1, class_count)
     for name in ("class_typed", "class_label", "class_parents"):
-        yield name, bounds.within(arrays[name], 0, class_count)
-    yield "vocabulary_slots", bounds.slots_fit(arrays["vocabulary_slots"], terms)
-    yield "constants_text_slots", bounds.slots_fit(arrays["constants_text_slots"], texts - 1)
+        yield name, within(arrays[name], 0, class_count)
+    yield "vocabulary_slots", slots_fit(arrays["vocabulary_slots"], terms)
+    yield "constants_text_slots", slots_fit(arrays["constants_text_slots"], texts - 1)
     exponent = arrays["constants_exponent"]
     long = np.flatnonzero((exponent < -_LARGEST_EXPONENT) | (exponent > _LARGEST_EXPONENT))
     yield "constants_exponent", long.tolist() == sorted(map(int, facts["long_numbers"]))
@@ -150,5 +124,5 @@ def _values(index: Index, arrays: Arrays, facts: Mapping[str, Any]) -> Iterator[
     )
     yield (
         "table_constant_blob",
-        bounds.constants_fit(arrays["table_constant_blob"], arrays["table_constant_start"]),
+        constants_fit(arrays["table_constant_blob"], arrays["table_constant_start"]),
     )

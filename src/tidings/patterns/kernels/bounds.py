@@ -1,8 +1,7 @@
 """Whether the numbers of an index lead anywhere but into its own arrays.
 
-The loops of matching check nothing: they trust that a first is a place in its list, a slot a term or an atom, a jump
-an earlier instruction, and that every open-addressed table has a free place, where a lookup ends. These loops check
-it once, when an index is opened, each in one pass in the order of memory.
+The loops of matching check nothing: they trust that a slot is a term or an atom, a jump an earlier instruction, a key
+one of a row or a list. These loops check it once, when an index is opened, each in one pass in the order of memory.
 """
 
 from __future__ import annotations
@@ -14,37 +13,6 @@ from tidings.patterns.kernels.layout import CLASS, ISA, POINT, REJECT, REPEATED,
 
 MAX_WIDTH = 1 << 15  # slots are numbered in 16 bits
 _ROWS = 256  # their slots stay in the cache
-
-
-@compiled
-def ascends(first, size):  # type: ignore[no-untyped-def]
-    """Whether `first` cuts a list of that size into pieces."""
-    count = first.shape[0] - 1
-    if count < 0 or first[0] != 0 or first[count] != size:
-        return False
-    falls = 0
-    for i in range(count):
-        falls += first[i] > first[i + 1]
-    return falls == 0
-
-
-@compiled
-def within(numbers, low, high):  # type: ignore[no-untyped-def]
-    """Whether low <= number < high for all of them."""
-    outside = 0
-    for i in range(numbers.shape[0]):
-        outside += (numbers[i] < low) | (numbers[i] >= high)
-    return outside == 0
-
-
-@compiled
-def slots_fit(slots, count):  # type: ignore[no-untyped-def]
-    """Whether a table of spans leads to those that there are, and has a free place."""
-    free, outside = 0, 0
-    for i in range(slots.shape[0]):
-        free += slots[i] < 0
-        outside += slots[i] >= count
-    return free > 0 and outside == 0
 
 
 @compiled
@@ -172,17 +140,3 @@ def keys_fit(table, first, rows, is_start):  # type: ignore[no-untyped-def]
         elif not _starts(where, is_start) and not (0 <= ~where < lists):
             return False
     return free
-
-
-@compiled
-def constants_fit(blob, start):  # type: ignore[no-untyped-def]
-    """Whether every constant begins like an IRI, or like a literal that has its closing quote."""
-    for i in range(start.shape[0] - 1):
-        low, close = start[i], start[i + 1] - 1
-        if close < low or (blob[low] != 60 and blob[low] != 34):
-            return False
-        while blob[low] == 34 and blob[close] != 34:
-            close -= 1
-        if blob[low] == 34 and close == low:
-            return False
-    return True
