@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from tidings.arrays.hashing import find_span, hash_span, make_span_table
+from tidings.arrays.hashing import make_span_table
+from tidings.network.kernels.lookup import find_text
 from tidings.vocabulary import StoredTexts
 
 
@@ -41,12 +42,7 @@ class Names:
         if not len(self._stored):
             return -1
         text = np.frombuffer(name.encode(errors="surrogatepass"), dtype=np.uint8)
-        stored = self._stored
-        return int(
-            find_span(
-                hash_span(text, 0, len(text)), text, 0, len(text), stored.blob, stored.start, self._slots
-            )
-        )
+        return int(find_text(text, self._stored.blob, self._stored.start, self._slots))
 
     def number(self, name: str) -> int:
         """The number of a name, a new one if it is new."""

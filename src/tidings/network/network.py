@@ -6,7 +6,7 @@ network changes while it is asked: an evaluation that has begun goes on over the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from threading import RLock, Thread
@@ -16,7 +16,7 @@ import numpy as np
 
 from tidings.language.query import Condition
 from tidings.network.columns import Columns
-from tidings.network.evaluation import Evaluation
+from tidings.network.evaluation import Evaluation, reach_all
 from tidings.network.expressions import NONE, Expressions
 from tidings.network.faults import NetworkError
 from tidings.network.filing import Filed, choose_rows
@@ -123,6 +123,14 @@ class Network:
         """The names of the nodes that an event reaches from `source`, given while it is evaluated."""
         with self._lock:
             return Evaluation(self._now(), self._id(source), event, algorithm)
+
+    def reached(
+        self, sources: Sequence[str], events: Sequence[Mapping[str, Any]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Many events, each published at the source beside it, read at once: columns of answers, the place of the
+        event in `events` and the number of a node that it reaches."""
+        with self._lock:
+            return reach_all(self._now(), [self._id(source) for source in sources], events)
 
     def top(self, source: str, event: Mapping[str, Any], k: int | None = None) -> Iterator[tuple[str, float]]:
         """The nodes reached at the least cost with that cost, cheapest first: k of them, or as many as are taken."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tidings.filters.kernels.layout import Pairs
 from tidings.network.kernels.layout import (
     ASKING,
     ASKS,
@@ -44,11 +45,14 @@ class Walk:
         loop: Loop,
         *more: Any,
         accept: Accept = append,
+        read: tuple[Pairs, int] | None = None,
     ) -> None:
+        """`read` is the event as the snapshot's index knows it, one of a batch, if it was read already."""
         self.done = True  # until it has begun
         self.retrieved = self.verified = self.looked = self._given = 0
         self.snapshot, self._event, self._loop, self._more, self._accept = snapshot, event, loop, more, accept
-        self._space, self._entered = snapshot.begin(source, snapshot.filed.read([event]), 0)
+        pairs, row = read or (snapshot.filed.read([event]), 0)
+        self._space, self._entered = snapshot.begin(source, pairs, row)
         self.done = False
 
     def __del__(self) -> None:
