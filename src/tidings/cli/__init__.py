@@ -15,6 +15,7 @@ from tidings.cli.demo import demo
 from tidings.cli.explain import explain
 from tidings.cli.index import index
 from tidings.cli.match import match
+from tidings.cli.network import network
 from tidings.cli.run import run
 from tidings.errors import TidingsError
 
@@ -44,7 +45,7 @@ class _Sentences(click.Group):
 def main() -> None:
     """Standing questions, matched against every event at once.
 
-    A subscription is a question; an event is a feed's item, an RDF graph or a CloudEvent. See it at work:
+    A subscription is a question; an event is a feed's item, an RDF graph or a JSON object. See it at work:
 
     \b
       tidings demo
@@ -52,5 +53,5 @@ def main() -> None:
     """
 
 
-for command in (match, explain, index, run, demo):
+for command in (match, explain, index, network, run, demo):
     main.add_command(command)

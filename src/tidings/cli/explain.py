@@ -20,6 +20,7 @@ _MARKS = {"✓": "green", "✗": "bold red", "·": "dim"}
 @click.argument("event", metavar="EVENT")
 @options.taxonomy
 @options.prefix
+@options.networks
 def explain(
     subscriptions: Path,
     patterns: str | None,
@@ -27,6 +28,7 @@ def explain(
     event: str,
     taxonomy: Path | None,
     prefixes: tuple[str, ...],
+    networks: tuple[str, ...],
 ) -> None:
     """Explain why EVENT matches a subscription or does not.
 
@@ -40,7 +42,7 @@ def explain(
     from tidings.cli import events as event_files
     from tidings.cli.subscriptions import load, prefix_options
 
-    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns)
+    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns, networks)
     engine.text(id)  # an unknown id is told before anything is printed
     told = 0
     for path in event_files.files([event]):

@@ -27,8 +27,14 @@ def index() -> None:
 @options.patterns
 @options.taxonomy
 @options.prefix
+@options.networks
 def build(
-    root: Path, subscriptions: Path, patterns: str | None, taxonomy: Path | None, prefixes: tuple[str, ...]
+    root: Path,
+    subscriptions: Path,
+    patterns: str | None,
+    taxonomy: Path | None,
+    prefixes: tuple[str, ...],
+    networks: tuple[str, ...],
 ) -> None:
     """Build the index of a file of subscriptions in the folder ROOT.
 
@@ -41,7 +47,7 @@ def build(
     from tidings import versions
     from tidings.cli.subscriptions import load, prefix_options
 
-    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns)
+    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns, networks)
     version = versions.publish(root, engine)
     terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")
 

@@ -24,6 +24,7 @@ AT_ONCE = 1000
 @click.argument("events", nargs=-1, metavar="EVENTS…")
 @options.taxonomy
 @options.prefix
+@options.networks
 @click.option(
     "--all-bindings", is_flag=True, help="A notification for every binding, not only for the first."
 )
@@ -39,6 +40,7 @@ def match(
     events: tuple[str, ...],
     taxonomy: Path | None,
     prefixes: tuple[str, ...],
+    networks: tuple[str, ...],
     all_bindings: bool,
     format: str,
     output: Path | None,
@@ -82,7 +84,7 @@ def match(
     if not events:
         raise click.UsageError("Missing argument 'EVENTS…'.")
     paths = event_files.files(events)
-    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns)
+    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns, networks)
     # Answers in the terminal are progress enough, and a bar between them would be in the way.
     quiet = output is None and terminal.out.is_terminal
     with open_answers(format, output) as answers:

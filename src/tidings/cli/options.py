@@ -44,3 +44,11 @@ prefix = click.option(
     metavar="NAME=IRI",
     help="A prefix for the questions, such as ex=http://example.org/. May be repeated.",
 )
+networks = click.option(
+    "--network",
+    "-n",
+    "networks",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="A network for questions with VIA NAME AT 'node'; its forms: 'tidings network --help'. May be repeated.",
+)

@@ -29,6 +29,7 @@ from tidings.errors import SubscriptionError, TidingsError
 
 if TYPE_CHECKING:
     from tidings.engine import Engine
+    from tidings.network.network import Network
     from tidings.taxonomy import Taxonomy
 
 _HEAD = re.compile(r"(\S.*?)\s*:(?:\s+|$)")
@@ -97,24 +98,30 @@ class SubscriptionFile:
 
 
 def load(
-    path: Path, taxonomy: Path | None, prefixes: Mapping[str, str], patterns: str | None = None
+    path: Path,
+    taxonomy: Path | None,
+    prefixes: Mapping[str, str],
+    patterns: str | None = None,
+    networks: tuple[str, ...] = (),
 ) -> Engine:
     """An engine with the subscriptions of a file, or of an index folder. Refused ones are told on standard error.
 
-    With `patterns`, the file holds rules in that form.
+    With `patterns`, the file holds rules in that form; `networks` are NAME=PATH.
     """
     from tidings import versions
     from tidings.engine import BroadSubscription, Engine
 
     if (path / "CURRENT").exists():
-        if taxonomy or prefixes or patterns:
+        if taxonomy or prefixes or patterns or networks:
             raise TidingsError(
-                f"{path} is an index, with its own taxonomy and prefixes; leave the options out"
+                f"{path} is an index, with its own taxonomy, prefixes and networks; leave the options out"
             )
         return versions.open(path, versions.current(path))
     refused: list[str] = []
     file = SubscriptionFile.read_rules(path, refused) if patterns else SubscriptionFile.read(path)
-    engine = Engine(taxonomy=_taxonomy(taxonomy), prefixes={**file.prefixes, **prefixes})
+    engine = Engine(
+        taxonomy=_taxonomy(taxonomy), prefixes={**file.prefixes, **prefixes}, networks=_networks(networks)
+    )
     with warnings.catch_warnings(record=True) as remarks:
         warnings.simplefilter("always", BroadSubscription)
         for entry in terminal.tracked(file.entries, len(file.entries), "reading subscriptions"):
@@ -142,6 +149,19 @@ def prefix_options(options: tuple[str, ...]) -> dict[str, str]:
             raise TidingsError(f"--prefix {option!r} is not NAME=IRI, such as ex=http://example.org/")
         prefixes[name.strip().rstrip(":")] = iri.strip()
     return prefixes
+
+
+def _networks(options: tuple[str, ...]) -> dict[str, Network]:
+    """`exchange=folder` as networks by name."""
+    from tidings.network.sources import read_network
+
+    found = {}
+    for option in options:
+        name, equals, path = option.partition("=")
+        if not equals or not name.strip():
+            raise TidingsError(f"--network {option!r} is not NAME=PATH, such as exchange=examples/exchange")
+        found[name.strip()] = read_network(path.strip())
+    return found
 
 
 def _taxonomy(path: Path | None) -> Taxonomy | None:
