@@ -9,6 +9,7 @@ import pytest
 
 from tidings import values
 from tidings.errors import SubscriptionError
+from tidings.filters.naive import matches
 from tidings.language.parameters import lift, substitute
 from tidings.language.parser import parse
 from tidings.language.prefixes import WELL_KNOWN
@@ -100,6 +101,28 @@ def test_values_mean_what_the_guide_says(value: str, condition: str, answer: str
         case TextTest(_, op, pattern):
             holds = text_holds(values.text_of(term) or "", op, pattern.text)
     assert holds == (answer == "yes")
+
+
+DOCUMENTS: dict[str, list[dict[str, object]]] = {
+    "no `a`": [{}, {"b": 5}],
+    '`"a": null` or `[]`': [{"a": None}, {"a": []}],
+    '`"a": 5` or `[5]`': [{"a": 5}, {"a": [5]}],
+    '`"a": {"b": 5}`': [{"a": {"b": 5}}, {"a": [{"b": 5}]}],
+}
+
+
+def test_what_is_there_is_what_the_guide_says() -> None:
+    section = GUIDE.split("\n### What is there\n")[1].split("\n### ")[0]
+    head, _, *rows = (line.strip("|").split(" | ") for line in section.splitlines() if line.startswith("|"))
+    columns = [DOCUMENTS[cell.strip()] for cell in head[1:]]
+    assert len(rows) == 7
+    for asked, *answers in rows:
+        for text in re.findall("`(.*?)`", asked):
+            condition = parse(f"WHERE {text}").where
+            for documents, answer in zip(columns, answers, strict=True):
+                assert [matches(condition, document) for document in documents] == [
+                    answer.strip() == "yes"
+                ] * 2, (text, documents)
 
 
 def test_prefixes_are_listed() -> None:

@@ -13,8 +13,23 @@ from tests.language.strategies import queries
 from tidings.errors import SubscriptionError
 from tidings.language.parser import parse
 from tidings.language.printer import to_text
-from tidings.language.query import And, Attribute, Comparison, IsA, Query, TriplePattern, Variable
+from tidings.language.query import (
+    And,
+    Arithmetic,
+    Attribute,
+    Between,
+    Comparison,
+    IsA,
+    Query,
+    TriplePattern,
+    Variable,
+    leaves,
+    variables,
+)
+from tidings.language.tokens import WORDS
 from tidings.terms import XSD, Iri, Literal
+
+FIVE = Literal("5", XSD + "integer")
 
 
 @settings(max_examples=300)
@@ -23,7 +38,7 @@ def test_what_is_printed_parses_to_the_same_query(query: Query) -> None:
     assert parse(to_text(query)) == query
 
 
-WORDS = (
+PIECES = (
     "SELECT FROM WHERE AND OR NOT SUCHTHAT BETWEEN IN LIKE CONTAINS MATCHES ISA EXISTS PREFIX FILTER REGEX ?x ?y a topic "
     "STARTS ENDS WITH ILIKE IGNORE CASE CIDR MISSING IS NULL ANY SATISFIES VIA AT + - * / "
     "'t' \"t\"@en 5 2.5 2004-01-31 true <urn:a> dc:title :x $p `q` ( ) { } , . ; = != < <= > >= && || ! * (?x,p,?y) (a,b,1)"
@@ -31,7 +46,7 @@ WORDS = (
 
 
 @settings(max_examples=500)
-@given(st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join) | st.text(max_size=40))
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join) | st.text(max_size=40))
 def test_any_text_is_a_query_or_a_placed_error(text: str) -> None:
     try:
         query = parse(text)
@@ -83,6 +98,14 @@ MEGABYTE = 999_900
         "SELECT * WHERE { ?x a ?y FILTER(" + "!(" * 10_000 + "?x = 1" + ")" * 10_000 + ") }",
         "SELECT * WHERE { ?x a ?y FILTER(" + "(?x = 1 && !(?y = 2 || " * 5_000,
         "WHERE a MATCHES '" + "(" * 100_000 + "'",
+        "WHERE " + "a-" * (MEGABYTE // 2),
+        "WHERE " + "-" * MEGABYTE + "a > 5",
+        "WHERE " + "a + " * 100_000 + "a > 5",
+        "WHERE a > " + "(a + " * 100_000 + "a",
+        "WHERE a = " + "\\'" * (MEGABYTE // 2),
+        "WHERE a < " + "<b " * (MEGABYTE // 3),
+        "WHERE " + "ANY x IN x SATISFIES (" * 10_000,
+        "WHERE a = 5" + " " * MEGABYTE + "b",
         "WHERE a MATCHES '" + "(x{1000}){1000}" + "'",
     ],
     ids=lambda text: text[:20] + "..." + text[-10:],
@@ -102,6 +125,20 @@ def test_a_long_text_of_many_conditions_works() -> None:
     assert len(query.where.parts) == 30_001
     options = ", ".join(str(i) for i in range(100_000))
     assert len(parse(f"WHERE a IN ({options})").where.options) == 100_000  # type: ignore[union-attr]
+
+
+def test_more_predicates_than_allowed_are_refused_at_once() -> None:
+    allowed = " OR ".join(f"a{i} = {i}" for i in range(10_000))
+    assert len(parse(f"WHERE {allowed}").where.parts) == 10_000  # type: ignore[union-attr]
+    started = time.process_time()
+    with pytest.raises(SubscriptionError, match=r"more than 10,000 predicates at 1:\d+; .* IN"):
+        parse(f"WHERE {allowed} OR ANY x IN xs SATISFIES (x = 5)")
+    assert time.process_time() - started < 1
+
+
+def test_what_stands_behind_an_operand_compares() -> None:
+    assert parse("WHERE (a<b)OR(c>d)") == parse("WHERE a < b OR c > d")
+    assert parse("WHERE (a<dc:c)OR(c>d)OR(x<<urn:a>)") == parse("WHERE a < dc:c OR c > d OR x < <urn:a>")
 
 
 def test_redundant_parentheses_are_free() -> None:
@@ -131,6 +168,32 @@ def test_bare_words_mean_what_their_place_says() -> None:
             Comparison(Attribute("Sport"), "=", Literal("5", XSD + "integer")),
         )
     )
+
+
+def test_words_of_the_language_are_names_where_they_can_be() -> None:
+    for word in sorted(WORDS - {"NOT", "EXISTS"}):
+        assert parse(f"WHERE {word} = 5") == parse(f"WHERE `{word}` = 5")
+        assert parse(f"WHERE a < {word} AND EXISTS {word}") == parse(
+            f"WHERE a < `{word}` AND EXISTS `{word}`"
+        )
+
+
+def test_a_sign_is_part_of_a_number_or_an_operator() -> None:
+    for text in ("a -5 > b", "a - 5 > b", "a-5>b"):
+        where = parse(f"WHERE {text}").where
+        assert where == Comparison(Arithmetic("-", Attribute("a"), FIVE), ">", Attribute("b"))
+    minus = Literal("-5", XSD + "integer")
+    for text in ("a = -5", "a=-5", "a = - 5", "-5 = a", "(a) = (-5)"):
+        assert parse(f"WHERE {text}").where == Comparison(Attribute("a"), "=", minus)
+    assert parse("WHERE a BETWEEN -5 AND -5").where == Between(Attribute("a"), minus, minus)
+
+
+def test_variables_and_operands_are_found_wherever_they_stand() -> None:
+    where = parse(
+        "WHERE ?x + 2 * ?y > ?z AND ?w = 'a' IGNORE CASE AND ?v IN (1) AND ANY i IN is SATISFIES (i = 1)"
+    ).where
+    assert [variable.name for variable in variables(where)] == ["x", "y", "z", "w", "v"]
+    assert len(list(leaves(where))) == 4
 
 
 def test_half_a_surrogate_pair_is_refused() -> None:

@@ -66,6 +66,13 @@ def test_lift_and_substitute_undo_each_other(query: Query) -> None:
         ("WHERE a = 2004-01-31", "WHERE a = 2004-01-31T10:00:00Z"),
         ("SELECT ?x { ?x dc:title 'a' ; dc:date 5 }", "SELECT ?x { ?x rss:title 'b' ; rss:date 6 }"),
         ("WHERE a = 5  AND b = 6", "WHERE  a = 5 and b = 6"),
+        ("WHERE a = -5 AND b IN (1, -2)", "WHERE a = 5 AND b IN (-1, 2)"),
+        ("WHERE a + 2 * b > 10", "WHERE a + 3 * b > -1"),
+        ("WHERE a IN CIDR '10.0.0.0/8'", "WHERE a IN CIDR '::/0'"),
+        ("WHERE a = 'X' IGNORE CASE", "WHERE a = 'it''s' IGNORE CASE"),
+        ("WHERE ANY i IN is SATISFIES (i.a = 5)", "WHERE ANY i IN is SATISFIES (i.a = 6)"),
+        ("WHERE a = 5 VIA n AT 'x'", "WHERE a = 6 VIA n AT 'x'"),
+        ("WHERE case = 5 AND at STARTS WITH 'x'", "WHERE case = 6 AND at STARTS WITH 'y'"),
     ],
 )
 def test_one_shape_is_one_query(one: str, other: str) -> None:
@@ -87,6 +94,11 @@ def test_one_shape_is_one_query(one: str, other: str) -> None:
         ("WHERE a = 2004-01-31", "WHERE a = 2004"),
         ("WHERE a = 5 AND b MATCHES 'x'", "WHERE a = 5 AND b MATCHES 'y'"),
         ("WHERE (?x, p, ?y)", "WHERE (?x, p, ?z)"),
+        ("WHERE a = 5 AND b = 'x'", "WHERE a = 5 AND B = 'x'"),
+        ("WHERE a = 5 AND case = 'x'", "WHERE a = 5 AND Case = 'x'"),
+        ("WHERE a = 5 VIA n AT 'x'", "WHERE a = 5 VIA n AT 'y'"),
+        ("WHERE a = 5 VIA n AT 5", "WHERE a = 5 VIA n AT 6"),
+        ("WHERE a = 'x'", "WHERE a = 'x' IGNORE CASE"),
         ("WHERE (?x, p, 1) AND ?x ISA A", "WHERE (?x, p, 1) AND ?x ISA >= A"),
     ],
 )
@@ -95,6 +107,23 @@ def test_what_changes_the_meaning_is_part_of_the_shape(one: str, other: str) -> 
     assert shapes.read(one)[0] is not shapes.read(other)[0]
     assert shapes.read(one)[0] is shapes.read(one)[0]
     assert read(shapes, other) == parse(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("WHERE 5 < a + 5", "WHERE 6 < a + 7"),
+        ("WHERE And = 5 AND a = 6", "WHERE and = 5 AND a = 6"),
+        ("WHERE -a < 5", "WHERE -a < 6"),
+        ("WHERE a -5 > 5", "WHERE a -6 > 7"),
+        ("FROM true WHERE a = true", "FROM false WHERE a = false"),
+        ("WHERE (a<b)OR(c>5)", "WHERE (a<b)OR(c>6)"),
+    ],
+)
+def test_texts_of_no_regular_shape_are_read_each_for_itself(one: str, other: str) -> None:
+    shapes = Shapes()
+    for text in (one, other, one):
+        assert read(shapes, text) == parse(text)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +136,8 @@ def test_what_changes_the_meaning_is_part_of_the_shape(one: str, other: str) -> 
         ("WHERE a MATCHES 'x'", "WHERE a MATCHES '('"),
         ("WHERE (?x, dc:p, ?y)", "WHERE (?x, nope:p, ?y)"),
         ("WHERE a = 2004-01-31", "WHERE a = 2004-13-31"),
+        ("WHERE a IN CIDR '10.0.0.0/8'", "WHERE a IN CIDR '10.0.0.0/33'"),
+        ("WHERE a + 5 > 5", "WHERE a + 'x' > 5"),
         ("WHERE (?x, p, ?y) AND ?x ISA dc:A", "WHERE (?x, p, ?y) AND ?x ISA 'A'"),
     ],
 )
@@ -138,6 +169,10 @@ def test_prefixes_are_those_of_the_shapes() -> None:
         ("WHERE a LIKE $v", Iri("urn:x")),
         ("WHERE a LIKE $v", Literal("x", None, "en")),
         ("WHERE a MATCHES $v", Literal("(")),
+        ("WHERE a IN CIDR $v", Literal("10.0.0.0/33")),
+        ("WHERE ANY i IN is SATISFIES (i LIKE $v)", Iri("urn:x")),
+        ("WHERE a + $v > 5", Literal("x")),
+        ("WHERE a + 2 * $v IN (5)", Iri("urn:x")),
     ],
 )
 def test_constants_are_refused_where_the_language_refuses_them(text: str, value: Iri | Literal) -> None:

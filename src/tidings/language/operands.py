@@ -37,10 +37,10 @@ ATTRIBUTES = Remembered(lambda token: Attribute(name_of(token)), 100_000)
 class Operands:
     """One text while it is read: its tokens, and `at`, the next one."""
 
-    def __init__(self, text: str, lexicon: Lexicon) -> None:
+    def __init__(self, text: str, lexicon: Lexicon, tokens: list[str] | None = None) -> None:
         self.text = text
         self.lexicon = lexicon
-        self.tokens, self.kinds = scan(text)
+        self.tokens, self.kinds = scan(text, tokens)
         self.at = 0
         # The tokens that are variables, but not in triples; the variables that are.
         self.used: list[int] = []

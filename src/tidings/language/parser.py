@@ -38,8 +38,8 @@ def parse(text: str, prefixes: Mapping[str, str] | None = None) -> Query:
     return read(text, Lexicon(prefixes) if prefixes else _KNOWN)[0]
 
 
-def read(text: str, lexicon: Lexicon) -> tuple[Query, bool]:
-    """The same, for a caller who reads many texts and keeps the lexicon.
+def read(text: str, lexicon: Lexicon, tokens: list[str] | None = None) -> tuple[Query, bool]:
+    """The same, for a caller who reads many texts, keeps the lexicon and may have the tokens already.
 
     Also whether another text with the same tokens but other constants has the same tree but for these constants,
     in the order of the text.
@@ -55,7 +55,7 @@ def read(text: str, lexicon: Lexicon) -> tuple[Query, bool]:
         from tidings.language.sparql import read_sparql
 
         return read_sparql(text, lexicon), True
-    reading = Reading(text, lexicon)
+    reading = Reading(text, lexicon, tokens)
     query = reading.query()
     if 2 * reading.deepest + 3 > MAX_NESTING:  # a parenthesis may hold an OR of ANDs
         check_depth(query.where, text)

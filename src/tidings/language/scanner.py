@@ -105,16 +105,17 @@ def tokens_of(text: str) -> list[str]:
     return _TOKENS.findall(text.rstrip())
 
 
-def scan(text: str) -> tuple[list[str], list[str]]:
-    """The tokens of a text and their kinds; a word of the language is of its own kind. Three ends stand behind."""
-    tokens = tokens_of(text)
+def scan(text: str, tokens: list[str] | None = None) -> tuple[list[str], list[str]]:
+    """The tokens of a text and their kinds; a word of the language is of its own kind. Three ends stand behind.
+
+    `tokens` are those of the text, if `tokens_of` has found them before.
+    """
+    tokens = tokens_of(text) if tokens is None else tokens
     kinds = list(map(kind_of, tokens))
     if "IRI" in kinds:
         tokens = [found[1] for found in _matches(text)]
         kinds = list(map(kind_of, tokens))
-    tokens += ("", "", "")
-    kinds += (END, END, END)
-    return tokens, kinds
+    return [*tokens, "", "", ""], [*kinds, END, END, END]
 
 
 def place(text: str, at: int) -> int:

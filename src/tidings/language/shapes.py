@@ -27,6 +27,7 @@ from tidings.values import INSTANT, TEXT, constant_view
 from tidings.values import NUMBER as NUMBERS
 
 _REMEMBERED_SHAPES = 100_000
+_REMEMBERED_FILTERS = 10_000  # arbitrary expressions are as large as their texts, and seldom come twice
 _REMEMBERED_TOKENS = 1_000_000
 
 # The terms of a triple keep their opening "(" or ",", so that `(ISA x,` is never taken for `ISA x`. An expression
@@ -111,10 +112,10 @@ class Shapes:
             query = self._filters.get(shape)
             if query is not None:
                 return query, constants
-            lifted, whole = self._lifted(text, known, constants)
+            lifted, whole = self._lifted(text, known, constants, tokens)
             if lifted is None:
                 return whole, ()
-            if len(self._filters) >= _REMEMBERED_SHAPES:
+            if len(self._filters) >= _REMEMBERED_FILTERS:
                 self._filters.clear()
             self._filters[shape] = lifted
             return lifted, constants
@@ -149,9 +150,11 @@ class Shapes:
         shared = self._queries[shape] = self._distinct.setdefault((lifted, kinds), lifted)
         return shared, constants
 
-    def _lifted(self, text: str, known: _Tokens, constants: tuple[str, ...]) -> tuple[Query | None, Query]:
+    def _lifted(
+        self, text: str, known: _Tokens, constants: tuple[str, ...], tokens: list[str] | None = None
+    ) -> tuple[Query | None, Query]:
         """The query of the text's shape, if the constants prove to be its own, and the query of the text."""
-        query, regular = read(text, self._lexicon)
+        query, regular = read(text, self._lexicon, tokens)
         lifted, found = lift(query)
         proven = regular and found == tuple([known.terms[constant] for constant in constants])
         if not proven or ("$" in text and parameters(query)):
