@@ -1,15 +1,20 @@
 """EventBridge's patterns mean what EventBridge says, and what it would refuse is refused with its place."""
 
 import json
+import warnings
 from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidings.engine import Engine
 from tidings.errors import SubscriptionError
+from tidings.event import Event
 from tidings.filters.eventbridge import read_pattern, read_rules
 from tidings.filters.naive import matches
+from tidings.language.printer import to_text
+from tidings.language.query import Query
 
 EVENT = {
     "version": "0",
@@ -358,6 +363,24 @@ def test_agrees_with_the_definition(pattern, event):
 def test_or_agrees_with_the_definition(one, other, event):
     pattern = {"c": [{"exists": False}], "$or": [one, other]}
     assert matches(read_pattern(pattern), event) == expected(pattern, event)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(PATTERNS, min_size=1, max_size=8), st.lists(EVENTS, min_size=1, max_size=8))
+def test_the_engine_agrees_with_the_definition(patterns, events):
+    """Through the text of the language and the index, as the command line takes it."""
+    engine = Engine()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # many of these are broad
+        for number, pattern in enumerate(patterns):
+            engine.subscribe(str(number), to_text(Query(read_pattern(pattern))))
+    published = [Event(id=str(number), attributes=event) for number, event in enumerate(events)]
+    found = engine.publish_many(published).select(["subscription", "event"]).to_pylist()
+    assert {(int(row["subscription"]), int(row["event"])) for row in found} == {
+        (p, e)
+        for (p, pattern), (e, event) in product(enumerate(patterns), enumerate(events))
+        if expected(pattern, event)
+    }
 
 
 # -- files of rules
