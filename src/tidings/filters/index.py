@@ -51,11 +51,16 @@ class FilterIndex:
         self.keys = [Key(*key) for key in facts["keys"]]
         self.paths = PathTable({name: arrays[f"path_{name}"] for name in facts["path_arrays"]})
         self.space = Space(
-            slots=np.full(len(self.keys), -1, dtype=np.int32),
+            slots=np.full(len(self.keys), ABSENT, dtype=np.int32),
+            coarse=np.append(np.full(len(self.keys), ABSENT, dtype=np.int16), np.zeros(1, dtype=np.int16)),
             seen=np.zeros((len(self) >> 3) + 1, dtype=np.uint8),
             marked=np.zeros(len(self) + 1, dtype=np.int32),
             held=np.zeros(PORTION, dtype=np.uint32),
+            low=np.zeros(0, dtype=np.int64),
+            high=np.zeros(0, dtype=np.int64),
         )
+
+        self._most_levels = max((int(bits).bit_count() for bits in self.index.access.levels), default=0)
 
     def __len__(self) -> int:
         return len(self.index.code.at)
@@ -82,6 +87,9 @@ class FilterIndex:
 
     def match(self, pairs: Pairs) -> Matches:
         """All matches of a batch."""
+        lists = 1 + self._most_levels * int(np.diff(pairs.first).max(initial=0))
+        if lists > len(self.space.low):
+            self.space = self.space._replace(low=np.zeros(lists, np.int64), high=np.zeros(lists, np.int64))
         events, rows = _room(max(1024, 16 * (len(pairs.first) - 1)))
         done, tried, total = 0, 0, len(pairs.first) - 1
         pieces: list[tuple[np.ndarray, np.ndarray]] = []
@@ -167,6 +175,7 @@ class _Written(NamedTuple):
     at: np.ndarray
     filed_node: np.ndarray
     filed_place: np.ndarray
+    filed_check: np.ndarray
     used: np.ndarray
 
 
@@ -188,6 +197,7 @@ def _write_code(table: FilterTable, known: Known) -> tuple[Code, Access]:
         at=np.zeros(count, dtype=np.uint32),
         filed_node=np.zeros(4 * count + 4 * room, dtype=np.int32),
         filed_place=np.zeros(4 * count + 4 * room, dtype=np.uint32),
+        filed_check=np.zeros(4 * count + 4 * room, dtype=np.uint64),
         used=np.zeros(3, dtype=np.int64),
     )
     done = 0
@@ -198,12 +208,12 @@ def _write_code(table: FilterTable, known: Known) -> tuple[Code, Access]:
     first = np.zeros(node_count + 1, dtype=np.int64)
     filed_node = out.filed_node[:filed]
     first[:node_count] = np.bincount(filed_node, minlength=node_count)
-    postings = np.zeros(filed, dtype=np.uint32)
-    coding.sort_postings(filed_node, out.filed_place[:filed], first, postings)
+    entries = np.zeros(3 * filed, dtype=np.uint32)
+    coding.sort_entries(filed_node, out.filed_place[:filed], out.filed_check[:filed], first, entries)
     first = first.astype(np.uint32)
     levels = _levels(first, known)
     code = Code(out.narrow[:narrow].copy(), out.wide[:wide].copy(), out.at)
-    return code, Access(known.base, known.height, levels, first, postings)
+    return code, Access(known.base, known.height, levels, known.shift, first, entries)
 
 
 def _levels(first: np.ndarray, known: Known) -> np.ndarray:
@@ -234,6 +244,7 @@ def _grown(out: _Written, room: int) -> _Written:
         wide=grow(out.wide, wide, room),
         filed_node=grow(out.filed_node, filed, 4 * room),
         filed_place=grow(out.filed_place, filed, 4 * room),
+        filed_check=grow(out.filed_check, filed, 4 * room),
     )
 
 

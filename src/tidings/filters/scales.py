@@ -19,7 +19,7 @@ from tidings import values
 from tidings.arrays.hashing import table_size
 from tidings.arrays.literals import INSTANT, LONG_EXPONENT, NUMBER, TEXT, TRUTH, read_constants
 from tidings.filters.kernels import coding, layout
-from tidings.filters.kernels.layout import INSTANTS, NUMBERS, TEXTS, TRUTHS, Scales
+from tidings.filters.kernels.layout import CHECK_BITS, INSTANTS, NUMBERS, TEXTS, TRUTHS, Scales
 from tidings.filters.table import FilterTable
 from tidings.ranks import rank_of, sort_numbers
 from tidings.terms import unescape
@@ -48,6 +48,7 @@ class Known(NamedTuple):
     all_mentions: float
     base: np.ndarray
     height: np.ndarray
+    shift: np.ndarray
 
 
 def rank_constants(table: FilterTable) -> tuple[dict[str, np.ndarray], dict[str, str], Known]:
@@ -117,6 +118,7 @@ def rank_constants(table: FilterTable) -> tuple[dict[str, np.ndarray], dict[str,
         all_mentions=float(total[-1]) + 1.0,
         base=base,
         height=height,
+        shift=np.maximum(height - CHECK_BITS, 0).astype(np.int8),
     )
     is_number, is_instant, is_text = of_kind == NUMBERS, of_kind == INSTANTS, of_kind == TEXTS
     number_of = numbers[of_rank[is_number]] if len(numbers) else np.zeros(0, dtype=np.int64)

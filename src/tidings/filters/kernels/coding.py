@@ -43,6 +43,9 @@ from tidings.filters.kernels.layout import (
     RANGE,
     REPEATS,
     SENSE_BIT,
+    SMALL_LIMIT,
+    SMALL_ONE_OF,
+    SMALL_RANGE,
     STARTS,
     TEXTS,
     TRUTHS,
@@ -50,6 +53,7 @@ from tidings.filters.kernels.layout import (
 
 _MANY_CHILDREN = 64  # more are left in the order in which they were written
 _NEVER_FILED = np.inf
+_HALF, _BITS = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 @compiled
@@ -216,15 +220,11 @@ def write_code(rows, known, begin, nodes, out):  # type: ignore[no-untyped-def]
         nodes.operand_count,
         nodes.operands,
     )
-    stack, stack_end, children, in_order, offset = (
-        nodes.stack,
-        nodes.stack_end,
-        nodes.children,
-        nodes.in_order,
-        nodes.offset,
-    )
+    stack, stack_end, children, in_order = nodes.stack, nodes.stack_end, nodes.children, nodes.in_order
     narrow, wide, place_of = out.narrow, out.wide, out.at
-    filed_node, filed_place = out.filed_node, out.filed_place
+    filed_node, filed_place, filed_check = out.filed_node, out.filed_place, out.filed_check
+    no_check = np.int64(min(known.base.shape[0], NARROW_LIMIT - 1)) << 16 | 0xFF
+    no_check |= no_check << 32
     narrow_used, wide_used, filed = out.used[0], out.used[1], out.used[2]
     for row in range(begin, row_shape.shape[0]):
         word, end = tree_first[row_shape[row]], tree_first[row_shape[row] + 1]
@@ -314,32 +314,25 @@ def write_code(rows, known, begin, nodes, out):  # type: ignore[no-untyped-def]
                         on_true[child] = at
                     else:
                         on_false[child] = at
-        length, longest = 0, 0
-        for k in range(leaves):
-            offset[k] = length
-            length += 2 + operand_count[in_order[k]]
-        for k in range(leaves - 1):
-            i = in_order[k]
-            target = on_false[i] if on_true[i] == k + 1 else on_true[i]
-            if target >= 0:
-                longest = max(longest, offset[target] - offset[k])
+        is_wide = widest >= NARROW_LIMIT or _longest_jump(nodes, leaves, True) >= NARROW_JUMP
+        if is_wide:
+            _longest_jump(nodes, leaves, False)
         accesses = 0
         for k in range(leaves):
             accesses += marked[in_order[k]]
         header = row | REPEATS if accesses > 1 else row
-        is_wide = widest >= NARROW_LIMIT or longest >= NARROW_JUMP
         if is_wide:
             place = wide_used * 2 + 1
             wide[wide_used] = header
-            wide_used = _emit(wide, wide_used + 1, trees, nodes, leaves)
+            wide_used = _emit(wide, wide_used + 1, trees, nodes, leaves, False)
         else:
             place = narrow_used * 2
             narrow[narrow_used] = header & 0xFFFF
             narrow[narrow_used + 1] = header >> 16
-            narrow_used = _emit(narrow, narrow_used + 2, trees, nodes, leaves)
+            narrow_used = _emit(narrow, narrow_used + 2, trees, nodes, leaves, True)
         place_of[row] = place
         if not is_filed:
-            filed_node[filed], filed_place[filed] = 0, place
+            filed_node[filed], filed_place[filed], filed_check[filed] = 0, place, no_check
             filed += 1
             continue
         for k in range(leaves):
@@ -349,11 +342,12 @@ def write_code(rows, known, begin, nodes, out):  # type: ignore[no-untyped-def]
             attribute = trees[word_of[i] + 1]
             root, height = known.base[attribute], np.int64(known.height[attribute])
             at = operand_at[i]
+            check = _checks(trees, nodes, known, i)
+            begin_filed = filed
             if test[i] == POINT or test[i] == ONE_OF:
                 low = at if test[i] == POINT else at + 1
                 for j in range(low, at + operand_count[i]):
                     filed_node[filed] = root + (1 << height) + operands[j]
-                    filed_place[filed] = place
                     filed += 1
             elif test[i] == RANGE:
                 low, high = operands[at], operands[at + 1]
@@ -362,14 +356,54 @@ def write_code(rows, known, begin, nodes, out):  # type: ignore[no-untyped-def]
                     level += 1
                 for j in range(low >> level, (high >> level) + 1):
                     filed_node[filed] = root + (1 << (height - level)) + j
-                    filed_place[filed] = place
                     filed += 1
             else:
                 filed_node[filed] = root + 1
-                filed_place[filed] = place
                 filed += 1
+            for j in range(begin_filed, filed):
+                filed_place[j], filed_check[j] = place, check
     out.used[0], out.used[1], out.used[2] = narrow_used, wide_used, filed
     return row_shape.shape[0]
+
+
+@inlined
+def _checks(trees, nodes, known, leaf):  # type: ignore[no-untyped-def]
+    """The two rarest other leaves that have to hold too wherever filing under `leaf` leads to a match.
+
+    Such are the children of all ANDs above it: were one of them false, some other child of an OR would have to hold, and
+    that has a filing of its own.
+    """
+    first = second = np.int64(min(known.base.shape[0], NARROW_LIMIT - 1)) << 16 | 0xFF
+    rarest = next_rarest = _NEVER_FILED
+    below, node = leaf, nodes.parent[leaf]
+    while node >= 0:
+        if nodes.kind[node] == AND:
+            child = node + 1
+            while child < node + nodes.span[node]:
+                test = nodes.test[child]
+                if (
+                    child != below
+                    and nodes.kind[child] == 0
+                    and (test == POINT or test == RANGE or test == ONE_OF)
+                    and not trees[nodes.word[child]] & NEGATED
+                    and trees[nodes.word[child] + 1] < NARROW_LIMIT - 1
+                ):
+                    attribute = np.int64(trees[nodes.word[child] + 1])
+                    at, count = nodes.operand_at[child], nodes.operand_count[child]
+                    low = nodes.operands[at + 1] if test == ONE_OF else nodes.operands[at]
+                    high = nodes.operands[at + count - 1]
+                    # Several options are checked as all that lies between them.
+                    weight = nodes.weight[child] * (1 if test != ONE_OF else 1 + (high - low) / (2.0 * count))
+                    shift = known.shift[attribute]
+                    check = attribute << 16 | (low >> shift) << 8 | high >> shift
+                    if weight < rarest:
+                        second, next_rarest = first, rarest
+                        first, rarest = check, weight
+                    elif weight < next_rarest:
+                        second, next_rarest = check, weight
+                child += nodes.span[child]
+        below, node = node, nodes.parent[node]
+    return first << 32 | second
 
 
 @inlined
@@ -383,12 +417,44 @@ def _comes_before(one, other, kind, weight, marked):  # type: ignore[no-untyped-
 
 
 @inlined
-def _emit(code, at, trees, nodes, leaves):  # type: ignore[no-untyped-def]
-    in_order, offset, test = nodes.in_order, nodes.offset, nodes.test
+def _is_small(nodes, i):  # type: ignore[no-untyped-def]
+    """Whether a leaf's positions fit into a byte each; they ascend."""
+    at, count = nodes.operand_at[i], nodes.operand_count[i]
+    if nodes.test[i] == RANGE or nodes.test[i] == ONE_OF:
+        return nodes.operands[at + count - 1] < SMALL_LIMIT and count < SMALL_LIMIT
+    return False
+
+
+@inlined
+def _longest_jump(nodes, leaves, narrow):  # type: ignore[no-untyped-def]
+    """Lays the leaves out: where each begins; returns how far the longest jump goes."""
+    in_order, offset = nodes.in_order, nodes.offset
+    length, longest = 0, 0
+    for k in range(leaves):
+        i = in_order[k]
+        offset[k] = length
+        count = nodes.operand_count[i]
+        if narrow and _is_small(nodes, i):
+            count = 1 if nodes.test[i] == RANGE else (count + 1) // 2
+        length += 2 + count
+    for k in range(leaves - 1):
+        i = in_order[k]
+        target = nodes.on_false[i] if nodes.on_true[i] == k + 1 else nodes.on_true[i]
+        if target >= 0:
+            longest = max(longest, offset[target] - offset[k])
+    return longest
+
+
+@inlined
+def _emit(code, at, trees, nodes, leaves, narrow):  # type: ignore[no-untyped-def]
+    in_order, offset, operands = nodes.in_order, nodes.offset, nodes.operands
     for k in range(leaves):
         i = in_order[k]
         word = nodes.word[i]
-        control = np.int64(test[i])
+        small = narrow and _is_small(nodes, i)
+        control = nodes.test[i]
+        if small:
+            control = SMALL_RANGE if nodes.test[i] == RANGE else SMALL_ONE_OF
         if trees[word] & NEGATED:
             control |= NEGATED_BIT
         if k + 1 == leaves:
@@ -403,14 +469,20 @@ def _emit(code, at, trees, nodes, leaves):  # type: ignore[no-untyped-def]
                 control |= (offset[target] - offset[k]) << JUMP_SHIFT
         code[at], code[at + 1] = trees[word + 1], control
         at += 2
-        for j in range(nodes.operand_at[i], nodes.operand_at[i] + nodes.operand_count[i]):
-            code[at] = nodes.operands[j]
-            at += 1
+        first, count = nodes.operand_at[i], nodes.operand_count[i]
+        if small:
+            for j in range(first, first + count, 2):
+                code[at] = operands[j] | operands[min(j + 1, first + count - 1)] << 8
+                at += 1
+        else:
+            for j in range(first, first + count):
+                code[at] = operands[j]
+                at += 1
     return at
 
 
 @compiled
-def sort_postings(filed_node, filed_place, first, postings):  # type: ignore[no-untyped-def]
+def sort_entries(filed_node, filed_place, filed_check, first, entries):  # type: ignore[no-untyped-def]
     """Counting sort by node; `first` comes with the counts behind each node and leaves with the starts."""
     total = 0
     for n in range(first.shape[0]):
@@ -419,7 +491,9 @@ def sort_postings(filed_node, filed_place, first, postings):  # type: ignore[no-
         total += count
     for i in range(filed_node.shape[0]):
         n = filed_node[i]
-        postings[first[n]] = filed_place[i]
+        entries[3 * first[n]] = filed_place[i]
+        entries[3 * first[n] + 1] = filed_check[i] >> _BITS
+        entries[3 * first[n] + 2] = filed_check[i] & _HALF
         first[n] += 1
     for n in range(first.shape[0] - 1, 0, -1):
         first[n] = first[n - 1]

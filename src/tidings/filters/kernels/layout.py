@@ -27,7 +27,10 @@ INNER_SIZE, LEAF_SIZE = 3, 4
 
 # Tests of code, and their operands after the attribute and the control word:
 #   PRESENT, FALSE: none   POINT: position   RANGE: low, high   ONE_OF: n, positions   NONE_OF: kinds, n, positions
-PRESENT, FALSE, POINT, RANGE, ONE_OF, NONE_OF = range(6)
+# Small ones have positions under 256, two in a word of 16 bits:
+#   SMALL_RANGE: low | high << 8   SMALL_ONE_OF: n | position << 8, position | position << 8, …, the last perhaps twice
+PRESENT, FALSE, POINT, RANGE, ONE_OF, NONE_OF, SMALL_RANGE, SMALL_ONE_OF = range(8)
+SMALL_LIMIT = 256
 TEST_MASK, NEGATED_BIT, SENSE_BIT, LAST_BIT, JUMP_SHIFT = 7, 8, 16, 32, 6
 NARROW_LIMIT, NARROW_JUMP, WIDE_JUMP = 1 << 16, 1 << 10, 1 << 25
 
@@ -37,6 +40,7 @@ ABSENT, MANY = -1, -2
 AGAIN = 1 << 30  # added to a pair's position: another view of the value before
 REPEATS = 1 << 31  # added to a row's number in its code: one event may lead to it twice
 COVER = 4  # a range is filed under at most so many nodes
+CHECK_BITS = 8  # of a position in a check
 
 # Kinds of positions on a scale, in their order; nothing compares with the last.
 NUMBERS, INSTANTS, TRUTHS, TEXTS, OTHERS = range(5)
@@ -64,16 +68,22 @@ class Access(NamedTuple):
     """Where rows are filed: under nodes of a binary tree over the positions of each attribute.
 
     Attribute a has the nodes base[a] + 1 (all positions) to base[a] + 2 ** (height[a] + 1) - 1; position p is node
-    2 ** height[a] + p, its ancestors are the halves. postings[first[n]:first[n + 1]] are the places in code of the rows
-    under node n, in the order of rows; node 0 has those that every event has to try. levels[a] has a bit for every
-    level, 0 for positions, that has rows at all.
+    2 ** height[a] + p, its ancestors are the halves. Node n has the entries first[n] to first[n + 1], in the order of
+    rows; node 0 has those that every event has to try. levels[a] has a bit for every level, 0 for positions, that has
+    entries at all.
+
+        entries[3 i]   place in code | check | check
+
+    A check is something more that must hold where the entry leads to a match: attribute << 16 | low << 8 | high, the
+    position shifted to the right by shift[a] lying from low to high. One of the attribute behind the last always holds.
     """
 
     base: np.ndarray
     height: np.ndarray
     levels: np.ndarray
+    shift: np.ndarray
     first: np.ndarray
-    postings: np.ndarray
+    entries: np.ndarray
 
 
 class Scales(NamedTuple):
@@ -125,6 +135,9 @@ class Space(NamedTuple):
     """Scratch of the loops, clean between two calls."""
 
     slots: np.ndarray  # by attribute, ABSENT
+    coarse: np.ndarray  # by attribute, positions as checks know them, ABSENT; 0 behind the last
     seen: np.ndarray  # a bit for each row, 0
     marked: np.ndarray  # rows whose bit is set
     held: np.ndarray  # candidates
+    low: np.ndarray  # lists of entries that an event leads to
+    high: np.ndarray

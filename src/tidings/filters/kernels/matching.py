@@ -23,6 +23,8 @@ from tidings.filters.kernels.layout import (
     RANGE,
     REPEATS,
     SENSE_BIT,
+    SMALL_ONE_OF,
+    SMALL_RANGE,
     TEST_MASK,
 )
 
@@ -45,6 +47,50 @@ def _listed(code, low, high, position):  # type: ignore[no-untyped-def]
     return False
 
 
+# Numbers without a sign: an index that could be negative is looked at twice.
+_1, _2, _3, _8, _16, _255 = map(np.uint64, (1, 2, 3, 8, 16, 255))
+
+
+@inlined
+def _passes(check, coarse):  # type: ignore[no-untyped-def]
+    low, high = check >> _8 & _255, check & _255
+    # What lies before `low` wraps round to more than there can be.
+    return np.uint64(coarse[check >> _16]) - low <= high - low
+
+
+@inlined
+def _take(entries, low, high, coarse, held, count):  # type: ignore[no-untyped-def]
+    """Adds the entries from low to high whose checks hold to the candidates; how many there are then.
+
+    The first check leaves few, so the second has a round of its own: half the time of both in one.
+    """
+    begin = kept = np.uint64(count)
+    at = np.uint64(low) * _3
+    for _ in range(high - low):
+        held[kept] = at
+        kept += np.uint64(_passes(np.uint64(entries[at + _1]), coarse))
+        at += _3
+    end, kept = kept, begin
+    for i in range(begin, end):
+        at = np.uint64(held[i])
+        held[kept] = entries[at]
+        kept += np.uint64(_passes(np.uint64(entries[at + _2]), coarse))
+    return np.int64(kept)
+
+
+@inlined
+def _listed_small(code, at, position):  # type: ignore[no-untyped-def]
+    """Whether the positions of a SMALL_ONE_OF hold one."""
+    word = np.int64(code[at])
+    if word >> 8 == position:
+        return True
+    for i in range(at + 1, at + 1 + ((word & 0xFF) >> 1)):
+        word = np.int64(code[i])
+        if word & 0xFF == position or word >> 8 == position:
+            return True
+    return False
+
+
 @inlined
 def _kind(ends, attribute, position):  # type: ignore[no-untyped-def]
     kind = 0
@@ -56,8 +102,10 @@ def _kind(ends, attribute, position):  # type: ignore[no-untyped-def]
 @inlined
 def _operands(code, at, test):  # type: ignore[no-untyped-def]
     """How many words stand behind the control word of a leaf."""
-    if test == POINT:
+    if test == POINT or test == SMALL_RANGE:
         return 1
+    if test == SMALL_ONE_OF:
+        return 1 + ((np.int64(code[at]) & 0xFF) >> 1)
     if test == RANGE:
         return 2
     if test == ONE_OF:
@@ -67,12 +115,24 @@ def _operands(code, at, test):  # type: ignore[no-untyped-def]
     return 0
 
 
+@inlined
+def _event_end(first, pair):  # type: ignore[no-untyped-def]
+    """Where the pairs of the event end that has this one; the next event may begin with the same attribute."""
+    low, high = 0, first.shape[0] - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if first[middle] > pair:
+            high = middle
+        else:
+            low = middle + 1
+    return first[low]
+
+
 @compiled
 def several(code, at, test, attribute, pair, pairs, ends):  # type: ignore[no-untyped-def]
     """A leaf's test on an attribute of several values or views: pairs from number `pair` on."""
     attributes, positions = pairs.attribute, pairs.position
-    count = attributes.shape[0]
-    i = pair
+    count, i = _event_end(pairs.first, pair), pair
     comparable, equal = False, False
     while i < count and attributes[i] == attribute:
         position = np.int64(positions[i]) & (AGAIN - 1)
@@ -86,6 +146,12 @@ def several(code, at, test, attribute, pair, pairs, ends):  # type: ignore[no-un
                 return True
         elif test == ONE_OF:
             if _listed(code, at + 1, at + 1 + np.int64(code[at]), position):
+                return True
+        elif test == SMALL_RANGE:
+            if np.int64(code[at]) & 0xFF <= position <= np.int64(code[at]) >> 8:
+                return True
+        elif test == SMALL_ONE_OF:
+            if _listed_small(code, at, position):
                 return True
         elif test == NONE_OF:
             # All views of one value: comparable with an option, and equal to none.
@@ -111,6 +177,10 @@ def outcome(code, at, test, attribute, position, pairs, ends):  # type: ignore[n
     elif position != ABSENT:
         if test == POINT:
             held = position == np.int64(code[at])
+        elif test == SMALL_ONE_OF:
+            held = _listed_small(code, at, position)
+        elif test == SMALL_RANGE:
+            held = np.int64(code[at]) & 0xFF <= position <= np.int64(code[at]) >> 8
         elif test == ONE_OF:
             held = _listed(code, at + 1, at + 1 + np.int64(code[at]), position)
         elif test == RANGE:
@@ -178,8 +248,8 @@ def row_holds(index, row, slots, pairs):  # type: ignore[no-untyped-def]
     return holds(index, np.int64(index.code.at[row]), slots, pairs)
 
 
-@compiled
-def enter(pairs, event, slots):  # type: ignore[no-untyped-def]
+@inlined
+def _enter(pairs, event, slots):  # type: ignore[no-untyped-def]
     """Puts an event into the slots; whether any attribute has several values."""
     attributes, positions = pairs.attribute, pairs.position
     begin, end = pairs.first[event], pairs.first[event + 1]
@@ -196,16 +266,21 @@ def enter(pairs, event, slots):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def enter(pairs, event, slots):  # type: ignore[no-untyped-def]
+    return _enter(pairs, event, slots)
+
+
+@compiled
 def leave(pairs, event, slots):  # type: ignore[no-untyped-def]
     for i in range(pairs.first[event], pairs.first[event + 1]):
         slots[pairs.attribute[i]] = ABSENT
 
 
-@compiled
+@inlined
 def _run(index, pairs, held, count, dedupe, space, marked, events, rows, found, event):  # type: ignore[no-untyped-def]
     """Runs candidates held[:count]; returns (rows found, rows marked) so far, or (-1, marked) if there is no room."""
     narrow, wide = index.code.narrow, index.code.wide
-    slots, seen, marks = space.slots, space.seen, space.marked
+    slots, seen, marks, ends = space.slots, space.seen, space.marked, index.ends
     # First fetch what stands at the beginning of each, and pass over those that were here before.
     kept = 0
     for i in range(count):
@@ -226,10 +301,10 @@ def _run(index, pairs, held, count, dedupe, space, marked, events, rows, found, 
         place = np.int64(held[i])
         at = place >> 1
         if place & 1:
-            hit = holds_wide(wide, at + 1, slots, pairs, index.ends)
+            hit = holds_wide(wide, at + 1, slots, pairs, ends)
             row = np.int64(wide[at])
         else:
-            hit = holds_narrow(narrow, at + 2, slots, pairs, index.ends)
+            hit = holds_at(narrow, at + 2, slots, pairs, ends)
             row = np.int64(narrow[at]) | np.int64(narrow[at + 1]) << 16
         if hit:
             if found == rows.shape[0]:
@@ -245,50 +320,59 @@ def match_events(index, pairs, begin, space, events, rows):  # type: ignore[no-u
     """Matches events from number `begin` on; (events done, answers, candidates): fewer done when room ran out."""
     access = index.access
     base, height, levels = access.base, access.height, access.levels
-    first, postings = access.first, access.postings
-    slots, held, seen, marks = space.slots, space.held, space.seen, space.marked
+    first, entries, shift = access.first, access.entries, access.shift
+    slots, held, seen, marks, coarse = space.slots, space.held, space.seen, space.marked, space.coarse
+    list_low, list_high = space.low, space.high
     found, tried = 0, 0
     total = pairs.first.shape[0] - 1
     for event in range(begin, total):
         before = found
-        dedupe = enter(pairs, event, slots)
-        count, marked = 0, 0
-        i, end = pairs.first[event], pairs.first[event + 1]
-        # Node 0 first, then from the position of each pair up.
-        node, mask, offset = np.int64(0), np.int64(1), np.int64(0)
-        while found >= 0:
-            if mask & 1:
-                low, high = np.int64(first[offset + node]), np.int64(first[offset + node + 1])
-                while low < high:
-                    portion = min(int(high - low), PORTION - count)
-                    for j in range(portion):
-                        held[count + j] = postings[low + j]
-                    low += portion
-                    count += portion
-                    if count == PORTION:
-                        tried += count
-                        found, marked = _run(
-                            index, pairs, held, count, dedupe, space, marked, events, rows, found, event
-                        )
-                        count = 0
-                        if found < 0:
-                            break
-            mask >>= 1
-            node >>= 1
-            if mask == 0:
-                while i < end and mask == 0:
-                    attribute = pairs.attribute[i]
-                    node = (np.int64(1) << height[attribute]) + (np.int64(pairs.position[i]) & (AGAIN - 1))
-                    mask, offset = levels[attribute], base[attribute]
-                    i += 1
-                if mask == 0:
-                    break
-        if found >= 0 and count:
+        dedupe = _enter(pairs, event, slots)
+        # The lists that the event leads to: first all their beginnings, so that they are fetched together.
+        lists, fetched = 0, np.uint32(0)
+        if first[1]:
+            list_low[0], list_high[0] = 0, first[1]
+            lists = 1
+        for i in range(pairs.first[event], pairs.first[event + 1]):
+            attribute = pairs.attribute[i]
+            position = np.int64(pairs.position[i]) & (AGAIN - 1)
+            coarse[attribute] = position >> shift[attribute]
+            node = (np.int64(1) << height[attribute]) + position
+            mask = levels[attribute]
+            while mask:
+                if mask & 1:
+                    low, high = first[base[attribute] + node], first[base[attribute] + node + 1]
+                    list_low[lists], list_high[lists] = low, high
+                    lists += low < high
+                mask >>= 1
+                node >>= 1
+        for k in range(lists):
+            fetched += entries[3 * list_low[k]]
+        space.held[0] = fetched
+        k, low, count, marked = 0, np.int64(0), 0, 0
+        if lists:
+            low = list_low[0]
+        while k < lists and found >= 0:
+            while k < lists and count < PORTION:
+                stop = min(list_high[k], low + PORTION - count)
+                if dedupe:  # a check knows one position of each attribute
+                    for j in range(low, stop):
+                        held[count] = entries[3 * j]
+                        count += 1
+                else:
+                    count = _take(entries, low, stop, coarse, held, count)
+                low = stop
+                if low == list_high[k]:
+                    k += 1
+                    if k < lists:
+                        low = list_low[k]
             tried += count
             found, marked = _run(index, pairs, held, count, dedupe, space, marked, events, rows, found, event)
-        for k in range(marked):
-            seen[marks[k] >> 3] = 0
-        leave(pairs, event, slots)
+            count = 0
+        for i in range(marked):
+            seen[marks[i] >> 3] = 0
+        for i in range(pairs.first[event], pairs.first[event + 1]):
+            slots[pairs.attribute[i]] = coarse[pairs.attribute[i]] = ABSENT
         if found < 0:
             return event, before, tried
     return total, found, tried

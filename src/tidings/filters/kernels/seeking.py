@@ -1,6 +1,6 @@
 """The next matching row from a given one on, with real skipping in the postings (graph constraints 2).
 
-An event leads to a few lists of places in code, each in the order of rows. A list is moved forward only when its
+An event leads to a few lists of entries, each in the order of rows. A list is moved forward only when its
 first row is behind what is asked for, and then by doubling steps and halving: rows in between are never looked at.
 """
 
@@ -17,7 +17,7 @@ NONE = np.int64(1) << 40  # the row of a list that is at its end
 
 @inlined
 def _row(index, at):  # type: ignore[no-untyped-def]
-    return row_at(index.code, np.int64(index.access.postings[at])) & (REPEATS - 1)
+    return row_at(index.code, np.int64(index.access.entries[3 * at])) & (REPEATS - 1)
 
 
 @compiled
@@ -77,7 +77,7 @@ def seek(index, pairs, slots, lists, count, n):  # type: ignore[no-untyped-def]
                 _skip(index, lists, k, n)
             if lists.row[k] < best:
                 best = lists.row[k]
-                place = np.int64(index.access.postings[lists.low[k]])
+                place = np.int64(index.access.entries[3 * lists.low[k]])
         if best == NONE:
             return np.int64(-1)
         if holds(index, place, slots, pairs):
