@@ -43,6 +43,8 @@ def subscription_texts(workload: Workload, first: int = 0, last: int | None = No
 def tables(workload: Conjunctions) -> Iterator[tuple[str, pa.Table]]:
     """A template for each form and a table of its conjunctions' constants, as `subscribe_table` takes them."""
     for form, template in zip(workload.forms, templates(workload), strict=True):
+        if not len(form.constants):
+            continue
         ids = [f"s{row}" for row in range(form.first, form.first + len(form.constants))]
         columns: dict[str, pa.Array] = {"id": pa.array(ids)}
         for attribute, column in zip(form.attributes, form.columns, strict=True):

@@ -53,6 +53,10 @@ ABE_GEN = Parameters()
 A_TREE = Parameters(
     expressions=1_390_000, depth=9, children=(0.5, 0.3, 0.1, 0.06, 0.04), inner=0.03, pairs=20
 )
+# Conjunctions of two to six predicates, so mixed that about 100 of 3M match.
+CONJUNCTIONS = Parameters(
+    expressions=3_000_000, depth=1, children=(0.012, 0.3, 0.35, 0.2, 0.138), conjunctions=1.0, pairs=20
+)
 
 
 @dataclass(frozen=True, slots=True)
