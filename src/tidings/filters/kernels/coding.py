@@ -34,6 +34,7 @@ from tidings.filters.kernels.layout import (
     NEGATED,
     NEGATED_BIT,
     NEVER,
+    NO_CHECK,
     NONE_OF,
     NOT_IN,
     ONE_OF,
@@ -223,8 +224,7 @@ def write_code(rows, known, begin, nodes, out):  # type: ignore[no-untyped-def]
     stack, stack_end, children, in_order = nodes.stack, nodes.stack_end, nodes.children, nodes.in_order
     narrow, wide, place_of = out.narrow, out.wide, out.at
     filed_node, filed_place, filed_check = out.filed_node, out.filed_place, out.filed_check
-    no_check = np.int64(min(known.base.shape[0], NARROW_LIMIT - 1)) << 16 | 0xFF
-    no_check |= no_check << 32
+    no_check = np.int64(NO_CHECK) << 32 | NO_CHECK
     narrow_used, wide_used, filed = out.used[0], out.used[1], out.used[2]
     for row in range(begin, row_shape.shape[0]):
         word, end = tree_first[row_shape[row]], tree_first[row_shape[row] + 1]
@@ -373,7 +373,7 @@ def _checks(trees, nodes, known, leaf):  # type: ignore[no-untyped-def]
     Such are the children of all ANDs above it: were one of them false, some other child of an OR would have to hold, and
     that has a filing of its own.
     """
-    first = second = np.int64(min(known.base.shape[0], NARROW_LIMIT - 1)) << 16 | 0xFF
+    first = second = np.int64(NO_CHECK)
     rarest = next_rarest = _NEVER_FILED
     below, node = leaf, nodes.parent[leaf]
     while node >= 0:
@@ -386,7 +386,7 @@ def _checks(trees, nodes, known, leaf):  # type: ignore[no-untyped-def]
                     and nodes.kind[child] == 0
                     and (test == POINT or test == RANGE or test == ONE_OF)
                     and not trees[nodes.word[child]] & NEGATED
-                    and trees[nodes.word[child] + 1] < NARROW_LIMIT - 1
+                    and trees[nodes.word[child] + 1] < NARROW_LIMIT
                 ):
                     attribute = np.int64(trees[nodes.word[child] + 1])
                     at, count = nodes.operand_at[child], nodes.operand_count[child]

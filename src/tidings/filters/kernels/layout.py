@@ -41,6 +41,7 @@ AGAIN = 1 << 30  # added to a pair's position: another view of the value before
 REPEATS = 1 << 31  # added to a row's number in its code: one event may lead to it twice
 COVER = 4  # a range is filed under at most so many nodes
 CHECK_BITS = 8  # of a position in a check
+NO_CHECK = 1 << 8
 
 # Kinds of positions on a scale, in their order; nothing compares with the last.
 NUMBERS, INSTANTS, TRUTHS, TEXTS, OTHERS = range(5)
@@ -75,7 +76,7 @@ class Access(NamedTuple):
         entries[3 i]   place in code | check | check
 
     A check is something more that must hold where the entry leads to a match: attribute << 16 | low << 8 | high, the
-    position shifted to the right by shift[a] lying from low to high. One of the attribute behind the last always holds.
+    position shifted to the right by shift[a] lying from low to high. One whose low lies above its high always holds.
     """
 
     base: np.ndarray
