@@ -7,7 +7,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from tidings.envelope import conform
+from tidings.engine import Engine
+from tidings.envelope import arrange, conform
 from tidings.errors import EventError
 from tidings.event import EVENT_SCHEMA, Event, to_table
 
@@ -63,3 +64,34 @@ def test_times_and_texts_are_taken_in_their_usual_types():
 def test_a_column_of_a_wrong_type_is_named():
     with pytest.raises(EventError, match=r"column 'data' is struct<a: int64>; it must be binary"):
         conform(pa.table({"data": [{"a": 1}]}))
+
+
+def test_events_are_arranged_with_their_columns_as_they_are():
+    table = pa.table({"pieces": [1], "time": pa.array([datetime(2024, 5, 1)], pa.timestamp("us", "UTC"))})
+    events = arrange(table).events
+    assert events["pieces"].type == pa.int64()
+    assert events["time"].to_pylist() == ["2024-05-01T00:00:00.000000Z"]
+    assert events["source"].to_pylist() == [None]
+
+
+def test_notifications_of_arranged_events_have_the_ids_that_conform_gives():
+    # Ids of the user's own that look like ours stay what they are.
+    table = pa.table({"id": ["mine", None, "", "\x022", "\x02\x02"], "pieces": [1, 2, 2, 3, 4]})
+    engine = Engine()
+    engine.subscribe("all", "WHERE pieces > 0")
+    arranged = arrange(table)
+    found = arranged.named(engine.match(arranged.events.combine_chunks().to_batches()[0]))
+    assert sorted(found.column("event").to_pylist()) == sorted(conform(table).column("id").to_pylist())
+    assert len(set(found.column("event").to_pylist())) == 4
+
+
+def test_nothing_found_needs_no_names():
+    arranged = arrange(pa.table({"pieces": [1, 2]}))
+    found = Engine().match(arranged.events.combine_chunks().to_batches()[0])
+    assert arranged.named(found).num_rows == 0
+
+
+@pytest.mark.parametrize("reader", [arrange, conform])
+def test_a_name_is_the_name_of_one_column(reader):
+    with pytest.raises(EventError, match="two columns 'a'; rename one"):
+        reader(pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]))

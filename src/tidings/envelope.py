@@ -1,7 +1,9 @@
-"""Events from any table as rows of `EVENT_SCHEMA`: what a user's own columns mean is decided here and only here.
+"""Events from any table: what a user's own columns mean is decided here and only here.
 
 A column that is missing is null, a column outside the envelope is an attribute, and an event without an id gets the
-hash of its content.
+hash of its content. `arrange` is for matching: the engine reads attributes from their columns, and only events that
+were notified are looked at one by one, for their ids. `conform` is for keeping: every event becomes a row of
+`EVENT_SCHEMA`.
 """
 
 from __future__ import annotations
@@ -9,21 +11,66 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.errors import EventError
 from tidings.event import EVENT_SCHEMA, Event, content_id, to_table
 
+_MARK = "\x02"
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """Events for the engine. Where there is no id, `events` has the number of the row behind `mark`: a filter that
+    looks at `id` finds one there, as everywhere, but none that anybody could ask for."""
+
+    given: pa.Table
+    events: pa.Table
+    mark: str
+
+    def named(self, notifications: pa.RecordBatch) -> pa.RecordBatch:
+        """What the engine said, with the ids that `conform` gives to events without one."""
+        column = notifications.column("event")
+        marked = pc.fill_null(pc.starts_with(column, self.mark), False) if self.mark else pa.array([False])
+        if not pc.any(marked).as_py():
+            return notifications
+        row = pc.utf8_slice_codeunits(column.filter(marked), len(self.mark)).cast(pa.int64())
+        rows = row.unique()
+        ids = conform(self.given.take(rows)).column("id").take(pc.index_in(row, rows))
+        position = notifications.schema.get_field_index("event")
+        return notifications.set_column(position, "event", pc.replace_with_mask(column, marked, ids))
+
+
+def arrange(events: pa.Table | pa.RecordBatch) -> Arranged:
+    """The events with the envelope in its types, and every other column as it is."""
+    table = _checked(events)
+    # A network asks for the source of every event.
+    columns = {
+        "source": pa.nulls(table.num_rows, pa.string()),
+        **dict(zip(table.column_names, table.columns, strict=True)),
+    }
+    for field in EVENT_SCHEMA:
+        if field.name in columns:
+            columns[field.name] = _cast(columns[field.name], field)
+    ids = columns.get("id", pa.nulls(table.num_rows, pa.string()))
+    unnamed, mark = pc.equal(pc.fill_null(ids, ""), ""), ""
+    if pc.any(unnamed).as_py():
+        mark = _MARK
+        while pc.any(pc.starts_with(ids, mark)).as_py():  # nobody's own id may look like one of ours
+            mark += _MARK
+        rows = pa.array(np.arange(table.num_rows)).cast(pa.string())
+        columns["id"] = pc.if_else(unnamed, pc.binary_join_element_wise(mark, rows, ""), ids)
+    return Arranged(table, pa.table(columns), mark)
+
 
 def conform(events: pa.Table | pa.RecordBatch | Iterable[Event]) -> pa.RecordBatch:
     """The events as one batch of `EVENT_SCHEMA`, the extra columns folded into the JSON text of `attributes`."""
-    if isinstance(events, pa.RecordBatch):
-        table = pa.Table.from_batches([events])
-    else:
-        table = events if isinstance(events, pa.Table) else to_table(events)
+    table = _checked(events if isinstance(events, pa.Table | pa.RecordBatch) else to_table(events))
     given = set(table.column_names)
     columns = {
         field.name: _cast(table[field.name], field)
@@ -42,6 +89,16 @@ def conform(events: pa.Table | pa.RecordBatch | Iterable[Event]) -> pa.RecordBat
         columns["id"] = pa.array(ids, pa.string())
     batches = pa.table(columns, schema=EVENT_SCHEMA).combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], EVENT_SCHEMA)
+
+
+def _checked(events: pa.Table | pa.RecordBatch) -> pa.Table:
+    """As a table, in which a name is the name of one column."""
+    table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
+    names = table.column_names
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise EventError(f"the events have two columns {twice!r}; rename one of them, or leave it out")
+    return table
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:

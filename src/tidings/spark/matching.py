@@ -1,5 +1,8 @@
 """Events DataFrame -> notifications DataFrame: the index is opened in the Python workers, over Arrow batches.
 
+Filters read their attributes from the columns of the DataFrame, of any type that Spark has; an event is a Python
+object only if it is notified and has no id, or needs a parser.
+
 Every task uses one version of the index. In batch it is fixed when the DataFrame is made; in a stream, where the
 plan is made once and lives for months, the first task of a micro-batch pins it, and the others and any replay follow.
 """
@@ -17,7 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from tidings import versions
-from tidings.envelope import conform
+from tidings.envelope import arrange
 from tidings.errors import IndexFileError
 from tidings.notification import NOTIFICATION_SCHEMA
 from tidings.spark import pins
@@ -41,7 +44,7 @@ def match(events: DataFrame, index: Index) -> DataFrame:
     if not root.is_dir():
         raise IndexFileError(f"there is no index in {root}; build one with 'tidings index build'")
     # A column that cannot be read is told here, not by a task.
-    conform(to_arrow_schema(events.schema).empty_table())
+    arrange(to_arrow_schema(events.schema, timezone="UTC").empty_table())
     if not version and not events.isStreaming:
         version = str(versions.current(root))
     return events.mapInArrow(
@@ -62,7 +65,8 @@ def matched(root: str, version: str, batches: Iterator[pa.RecordBatch]) -> Itera
     index = versions.open(root, versions.Version.parse(version or _pinned(root)))
     for batch in batches:
         if batch.num_rows:
-            yield index.match(conform(batch))
+            arranged = arrange(batch)
+            yield arranged.named(index.match(arranged.events.combine_chunks().to_batches()[0]))
 
 
 def _pinned(root: str) -> str:
