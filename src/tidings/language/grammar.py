@@ -43,6 +43,7 @@ class Reading(Predicates):
         stream: str | None = None
         via: Via | None = None
         where: Condition = LONE
+        self._check_size()
         opening = ["LBRACE", "FROM", "SELECT", "WHERE", "PLACE"]
         if self._takes("SELECT"):
             opening = ["LBRACE", "FROM", "WHERE", "PLACE"]

@@ -239,12 +239,19 @@ class Predicates(Operands):
             )
         return Folded(operand)
 
+    def _check_size(self) -> None:
+        """Refuses what is far too large before it is read: each of these tokens has a predicate of its own."""
+        if len(self.kinds) > MAX_PREDICATES:
+            self._predicates = self.kinds.count("COMPARE") + self.kinds.count("IN_LIST") - 1
+            self._count()
+            self._predicates = 0
+
     def _count(self) -> None:
         self._predicates += 1
         if self._predicates > MAX_PREDICATES:
             what = f"the expression has more than {MAX_PREDICATES:,} predicates"
             advice = "at most that many are read; ask for values of one attribute with IN, or make several subscriptions"
-            self._refuse(self.at, what, advice)
+            self._refuse(0, what, advice)
 
 
 def _asks(operand: Operand | Constant) -> bool:
