@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.language.query import Condition
+from tidings.network.choice import Choice
 from tidings.network.columns import Columns
 from tidings.network.evaluation import Evaluation, reach_all
 from tidings.network.expressions import NONE, Expressions
@@ -77,6 +78,7 @@ class Network:
         self._names, self._expressions = names, expressions
         self._count = len(columns.node)
         self._tail = Tail(expressions, self._lock)
+        self._choice = Choice()
         self._number(columns)
 
     def _number(self, columns: Columns) -> None:
@@ -168,7 +170,9 @@ class Network:
         if self._filed is None:
             self._filed = self._file(self._wiring)
         if self._snapshot is None:
-            self._snapshot = Snapshot(self._wiring, self._filed, self._tail, self._names, self._expressions)
+            self._snapshot = Snapshot(
+                self._wiring, self._filed, self._tail, self._choice, self._names, self._expressions
+            )
         return self._snapshot
 
     # ------------------------------------------------------------------ changing

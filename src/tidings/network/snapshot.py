@@ -9,16 +9,17 @@ import numpy as np
 
 from tidings.filters.kernels.layout import ABSENT, Lists, Pairs
 from tidings.filters.kernels.matching import enter
+from tidings.network.choice import Choice
 from tidings.network.expressions import Expressions
 from tidings.network.filing import Filed
-from tidings.network.kernels.cursor import Entered, count_candidates
+from tidings.network.kernels.cursor import Entered
 from tidings.network.kernels.layout import (
-    ALLOWED,
     AT_ONCE,
     EPOCH,
     EVENT,
     FOLLOWED,
     LISTS,
+    PREFERRED,
     REGISTERS,
     SOURCE,
     STEP,
@@ -30,15 +31,19 @@ from tidings.network.tail import Tail
 from tidings.network.wiring import Wiring
 
 _LAST_EPOCH = 1 << 30
-# What taking one candidate from the index costs, in expressions that are run where they are reached.
-_CANDIDATE = 2
 
 
 class Snapshot:
     def __init__(
-        self, wiring: Wiring, filed: Filed, tail: Tail, names: Names, expressions: Expressions
+        self,
+        wiring: Wiring,
+        filed: Filed,
+        tail: Tail,
+        choice: Choice,
+        names: Names,
+        expressions: Expressions,
     ) -> None:
-        self.wiring, self.filed, self._tail = wiring, filed, tail
+        self.wiring, self.filed, self._tail, self.choice = wiring, filed, tail, choice
         self._names, self._expressions = names, expressions
         self.size = wiring.size
         self.walking: set[int] = set()
@@ -84,8 +89,8 @@ class Snapshot:
 
     # ------------------------------------------------------------------ walking
 
-    def begin(self, source: int, pairs: Pairs, event: int) -> tuple[Space, Entered]:
-        """Scratch for a walk of one event of a batch."""
+    def begin(self, source: int, pairs: Pairs, event: int, choose: bool) -> tuple[Space, Entered]:
+        """Scratch for a walk of one event of a batch; whether it has to choose its way."""
         space = self._spaces.pop() if self._spaces else _make_space(self.size)
         self.walking.add(id(space))
         slots = np.full(len(self.filters.access.base), ABSENT, dtype=np.int32)
@@ -100,7 +105,7 @@ class Snapshot:
         registers.fill(0)
         space.marks.fill(0)
         registers[EPOCH], registers[SOURCE], registers[EVENT] = epoch, source, event
-        registers[ALLOWED] = _CANDIDATE * count_candidates(self.filters, pairs, event)
+        registers[PREFERRED] = choose and self.choice.breadth_first()
         registers[FOLLOWED], registers[AT_ONCE], registers[LISTS] = -1, 1, -1
         return space, entered
 

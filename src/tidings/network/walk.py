@@ -7,6 +7,7 @@ decided here, and the loop goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from tidings.network.kernels.layout import (
     VERIFIED,
     Space,
 )
+from tidings.network.kernels.walks import adaptive
 from tidings.network.snapshot import Snapshot
 
 Loop = Callable[..., int]
@@ -50,9 +52,10 @@ class Walk:
         """`read` is the event as the snapshot's index knows it, one of a batch, if it was read already."""
         self.done = True  # until it has begun
         self.retrieved = self.verified = self.looked = self._given = 0
+        self._seconds = 0.0
         self.snapshot, self._event, self._loop, self._more, self._accept = snapshot, event, loop, more, accept
         pairs, row = read or (snapshot.filed.read([event]), 0)
-        self._space, self._entered = snapshot.begin(source, pairs, row)
+        self._space, self._entered = snapshot.begin(source, pairs, row, loop is adaptive)
         self.done = False
 
     def __del__(self) -> None:
@@ -69,7 +72,7 @@ class Walk:
         snapshot, space = self.snapshot, self._space
         if self.done:
             return space.found[:0]
-        registers = space.registers
+        registers, begun = space.registers, perf_counter()
         while True:
             status = self._loop(
                 self._given + more, snapshot.graph, snapshot.filters, self._entered, space, *self._more
@@ -83,6 +86,9 @@ class Walk:
         found = space.found[self._given : registers[FOUND]].copy()
         self._given = int(registers[FOUND])
         self.retrieved, self.verified, self.looked = registers[[RETRIEVED, VERIFIED, LOOKED]].tolist()
+        self._seconds += perf_counter() - begun
         if status == DONE:
+            if self._loop is adaptive:
+                snapshot.choice.learn(space, self._seconds)
             self.close()
         return found

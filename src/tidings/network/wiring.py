@@ -72,7 +72,7 @@ class Wiring:
         numbers = int(columns.node.max(initial=-1)) + 1
         self.id_of = np.full(numbers, NOWHERE, dtype=np.int32)
         self.id_of[columns.node] = id_of
-        self.merged = 0
+        self.merged = self.changed = 0
         self.indexed = np.flatnonzero(self.kind == INDEXED).astype(np.int32)
         self.indexed_where = self.where[self.indexed]
         self.row_of = np.zeros(self.base + 1, dtype=np.int32)
@@ -89,11 +89,7 @@ class Wiring:
     @property
     def changes(self) -> int:
         """How much has come since the numbering; what was only removed costs nothing."""
-        return self.size - self.base + self.links + self.asked
-
-    @property
-    def asked(self) -> int:
-        return int(np.count_nonzero(self.kind[: self.base] == ASKED))
+        return self.size - self.base + self.links + self.changed
 
     # ------------------------------------------------------------------ looking
 
@@ -192,6 +188,7 @@ class Wiring:
     def set_where(self, entity: int, where: int) -> None:
         self.where[entity] = where
         self.kind[entity] = ALWAYS if where == NONE else ASKED
+        self.changed += 1
 
     def set_edge_where(self, source: int, target: int, where: int) -> None:
         """For an edge that is there; a plain one is split."""

@@ -14,6 +14,7 @@ NOWHERE = -1
 REACHED, VALID, SETTLED, STEP = 1, 2, 4, 8
 # Why a loop returned: all is found, enough is found for now, or entities in `asked` have to be decided first.
 DONE, ENOUGH, ASKING = range(3)
+SMALL = 64  # expressions that an evaluation runs breadth-first in any case
 # Registers of an evaluation.
 (
     FOUND,
@@ -24,7 +25,7 @@ DONE, ENOUGH, ASKING = range(3)
     RETRIEVED,
     LOOKED,
     VERIFIED,
-    ALLOWED,
+    PREFERRED,
     SOURCE,
     AT_ONCE,
     WAITING,

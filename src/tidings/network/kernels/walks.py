@@ -11,9 +11,8 @@ before a group that is not reached, the next one that is is looked for, not only
 from __future__ import annotations
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.network.kernels.cursor import accepts, seek
+from tidings.network.kernels.cursor import accepts, count_candidates, seek
 from tidings.network.kernels.layout import (
-    ALLOWED,
     ALWAYS,
     ASKED,
     ASKING,
@@ -22,18 +21,23 @@ from tidings.network.kernels.layout import (
     DONE,
     ENOUGH,
     EPOCH,
+    EVENT,
     FOLLOWED,
     FOUND,
     INDEXED,
     LOOKED,
+    PREFERRED,
     REACHED,
     RETRIEVED,
     SKIP,
+    SMALL,
     SOURCE,
     VALID,
     VERIFIED,
 )
 from tidings.network.kernels.marks import is_marked, mark, next_marked
+
+_LIKELY = 2  # candidates cost as much as so many expressions that are run where they are reached
 
 
 @inlined
@@ -224,10 +228,10 @@ def index_first(limit, graph, filters, event, space):  # type: ignore[no-untyped
 
 @compiled
 def adaptive(limit, graph, filters, event, space):  # type: ignore[no-untyped-def]
-    """Breadth-first as long as that is expected to be cheaper than the index, then Figure 8 with what is left.
+    """Breadth-first while it is small, or as long as that is PREFERRED (choice.py); then Figure 8 with what is left.
 
-    The index costs as much as running ALLOWED expressions. The children of the next node are known before they
-    are verified, so a node of too many children is not begun breadth-first.
+    The children of the next node are counted before they are verified: many of them where the index has but a few
+    candidates are not begun breadth-first at all.
     """
     registers, first, found = space.registers, graph.first, space.found
     base = first.shape[0] - 1
@@ -237,9 +241,16 @@ def adaptive(limit, graph, filters, event, space):  # type: ignore[no-untyped-de
         if registers[FOLLOWED] >= 0 and registers[FOUND] >= limit:
             return ENOUGH
         u = registers[SOURCE] if registers[FOLLOWED] < 0 else found[registers[FOLLOWED]]
-        if u < base and registers[VERIFIED] + first[u + 1] - first[u] > registers[ALLOWED]:
-            registers[AT_ONCE] = 0
-            break
+        if u < base:
+            expected = registers[VERIFIED] + first[u + 1] - first[u]
+            if expected > SMALL:
+                if registers[PREFERRED] == 1:
+                    registers[PREFERRED] = 2 + _LIKELY * count_candidates(
+                        filters, event.pairs, registers[EVENT]
+                    )
+                if expected > registers[PREFERRED]:
+                    registers[AT_ONCE] = 0
+                    break
         if registers[FOLLOWED] < 0:
             registers[FOLLOWED] = 0
         else:

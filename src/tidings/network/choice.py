@@ -1,0 +1,46 @@
+"""Which way is cheaper, learnt from those that were gone.
+
+An evaluation begins breadth-first: a small one costs least so. A larger one either goes on like that or takes the
+rest from the index, group by group (Figure 8); which of the two is faster depends on the caches as much as on the
+network, so both are timed, by edge, on events that come anyway. The other algorithms take at least as much from the
+index as Figure 8 does, and are never chosen.
+"""
+
+from __future__ import annotations
+
+from math import log
+
+from tidings.network.kernels.layout import AT_ONCE, LOOKED, SMALL, Space
+
+# What was faster than expected counts for more: other work on the machine only ever makes an evaluation slower.
+_FASTER, _SLOWER = 0.3, 0.05
+_TRY = 32  # one evaluation of so many goes the other way
+
+
+class Choice:
+    """known[1] is the logarithm of the seconds an edge takes breadth-first, known[0] by the index."""
+
+    def __init__(self) -> None:
+        self._known: list[float | None] = [None, None]
+        self._asked = 0
+
+    def breadth_first(self) -> bool:
+        """Whether the next evaluation should go on breadth-first when it turns out to be no small one."""
+        by_index, at_once = self._known
+        if by_index is None or at_once is None:
+            return at_once is None
+        self._asked += 1
+        return (at_once <= by_index) != (self._asked % _TRY == 0)
+
+    def learn(self, space: Space, seconds: float) -> None:
+        """An evaluation is over."""
+        registers = space.registers
+        looked = int(registers[LOOKED])
+        if looked < 2 * SMALL or seconds <= 0:
+            return
+        way, cost = int(registers[AT_ONCE]), log(seconds / looked)
+        before = self._known[way]
+        if before is None:
+            self._known[way] = cost
+        else:
+            self._known[way] = before + (_FASTER if cost < before else _SLOWER) * (cost - before)
