@@ -16,8 +16,17 @@ FIGURES = {
     "gtopss-alternatives": "G-ToPSS 10(a), 10(b)",
     "cluster-lookup": "RSS cluster 9(a)",
     "cluster-constraints": "RSS cluster 9(b)",
+    "filters-abe": "filters beside counting, on ABE-Gen's parameters",
+    "network-selectivity": "Graph constraints 12, 13, 14",
+    "network-size": "Graph constraints 15, 16",
+    "network-crossover": "where BFS, the index and SCC skipping win",
 }
-BARS = {"bars": "what must hold, in one process", "spark-bars": "what must hold, on Spark"}
+BARS = {
+    "bars": "what must hold, in one process",
+    "filter-bars": "what must hold of filters",
+    "network-bars": "what must hold of networks; Graph constraints, Tables 1 to 3",
+    "spark-bars": "what must hold, on Spark",
+}
 NAMES = (*BARS, *FIGURES, "report")
 
 

@@ -19,6 +19,13 @@ _STYLE = {
     "as variables (OPS)": ("#e9a13b", "^", "-"),
     "one by one": ("#6b7280", "D", "-"),
     "SPARQL, one query each": ("#2f9e6e", "v", "-"),
+    "interval / k-index": ("#d1495b", "s", "-"),
+    "auto": ("#0b5fa5", "o", "-"),
+    "Figure 6": ("#7b4bb3", "P", "-"),
+    "Figure 8, SCC skipping": ("#2f9e6e", "v", "-"),
+    "BFS": ("#e9a13b", "^", "-"),
+    "BFS at 20 µs an expression": ("#e9a13b", "^", "--"),
+    "index first": ("#d1495b", "s", "-"),
 }
 _PUBLISHED = {"RSS cluster": "#0b5fa5", "G-ToPSS": "#d1495b"}
 _OTHERS = (("#7b4bb3", "P", "-"), ("#2f9e6e", "v", "--"), ("#6b7280", "D", "--"))

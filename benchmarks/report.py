@@ -18,6 +18,20 @@ FIGURES = (
     ("cluster-9a", "RSS cluster 9(a)"),
     ("cluster-9a-million", "beyond RSS cluster 9(a)"),
     ("cluster-9b", "RSS cluster 9(b)"),
+    ("filters-abe", "filters on ABE-Gen's parameters"),
+    ("network-12", "Graph constraints 12"),
+    ("network-13", "Graph constraints 13"),
+    ("network-14", "Graph constraints 14"),
+    ("network-15", "Graph constraints 15"),
+    ("network-16", "Graph constraints 16"),
+    ("network-crossover", "beyond Graph constraints 12, selectivity 1/4"),
+    ("network-crossover-half", "beyond Graph constraints 12, selectivity 1/2"),
+)
+BARS = (
+    ("bars", "What must hold"),
+    ("filter-bars", "What must hold of filters"),
+    ("network-bars", "What must hold of networks"),
+    ("spark-bars", "What must hold, on Spark"),
 )
 _INTRODUCTION = """# Benchmarks
 
@@ -27,18 +41,23 @@ Times are the best of five runs on one core. What counts is the ratio between co
 figures were taken on machines of 2005, so only their courses and ratios are set beside ours. `make bench`
 repeats everything; `benchmarks/workloads.py` says how publications and subscriptions are drawn.
 
-The contenders: **Tidings**; the **counting** algorithm of G-ToPSS, compiled the same way; an algorithm in the
-manner of **OPS** that treats every node as a variable; subscriptions tried **one by one**; and one **SPARQL** query for
-each subscription with pyoxigraph.
+The contenders for patterns: **Tidings**; the **counting** algorithm of G-ToPSS, compiled the same way; an algorithm in
+the manner of **OPS** that treats every node as a variable; subscriptions tried **one by one**; and one **SPARQL** query
+for each subscription with pyoxigraph. For filters: the **interval** algorithm over posting lists, which for conjunctions
+is the counting of the k-index, and expressions evaluated **one by one**, both compiled. For networks: **Figure 6**
+(general) and **Figure 8** (SCC skipping) of Graph constraints, its baselines **BFS** and **index first**, and **auto**,
+which chooses. `benchmarks/filter_workloads.py`, `conjunctions.py` and `network_workloads.py` draw what they are asked.
 """
 
 
 def write(results: Path, page: Path) -> None:
     """Writes the page of all results in a folder."""
     parts = [_INTRODUCTION]
-    for name, title in (("bars", "What must hold"), ("spark-bars", "What must hold, on Spark")):
+    for name, title in BARS:
         if (found := _read(results, name)) is not None:
             parts.append(f"## {title}\n\n{_origin(found)}\n\n{_bars(found)}\n")
+    if (found := _read(results, "network-tables")) is not None:
+        parts.append(f"## Tables of Graph constraints\n\n{_origin(found)}\n\n{_tables(found)}")
     figures = [(name, label, found) for name, label in FIGURES if (found := _read(results, name)) is not None]
     if figures:
         parts.append("## The papers' figures\n\n" + _overview(figures))
@@ -68,6 +87,15 @@ def _bars(found: dict[str, Any]) -> str:
         for bar in found["bars"]
     ]
     return "\n".join(lines)
+
+
+def _tables(found: dict[str, Any]) -> str:
+    parts = []
+    for table in found["tables"]:
+        parts += [f"### {table['title']}", "", "| what | published | ours |", "|---|---|---|"]
+        parts += [f"| {name} | {published:,g} | {ours:,.6g} |" for name, published, ours in table["rows"]]
+        parts.append("")
+    return "\n".join(parts)
 
 
 def _overview(figures: list[tuple[str, str, dict[str, Any]]]) -> str:
