@@ -279,18 +279,29 @@ def _scalar(attribute: Attribute) -> Condition:
     return any_of([_is_text(attribute), _any_number(attribute), _one_of(attribute, _BOOLEANS)])
 
 
+def _without_value(attribute: Attribute) -> Condition:
+    """Null, given that the attribute is there: it has no value, or one of several objects has it without one."""
+    parent, _, name = attribute.path.rpartition(".")
+    if parent in ("", "detail"):  # one object, never a list of them
+        return Not(Exists(attribute))
+    inner = Attribute(f"o.{name}")
+    alone = And((Not(Missing(inner)), Not(Exists(inner))))
+    return Or((Not(Exists(attribute)), AnyElement("o", Attribute(parent), alone)))
+
+
 def _null(attribute: Attribute) -> Condition:
-    return And((Not(Missing(attribute)), Not(Exists(attribute))))
+    return And((Not(Missing(attribute)), _without_value(attribute)))
 
 
 def _present(attribute: Attribute) -> Condition:
     """A field is there as a leaf only: an object is none, null is one."""
-    return And((Not(Missing(attribute)), any_of([_scalar(attribute), Not(Exists(attribute))])))
+    return And((Not(Missing(attribute)), any_of([_scalar(attribute), _without_value(attribute)])))
 
 
 def absent(attribute: Attribute) -> Condition:
     """The contrary: nothing is there, or objects alone."""
-    return Or((Missing(attribute), And((Exists(attribute), Not(_scalar(attribute))))))
+    leaf = any_of([_scalar(attribute), _without_value(attribute)])
+    return Or((Missing(attribute), Not(leaf)))
 
 
 def _one_of(attribute: Attribute, options: Iterable[Literal]) -> Condition:

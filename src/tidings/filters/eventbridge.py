@@ -3,6 +3,10 @@
 A pattern has the shape of the events it wants, with a list of tests at each leaf (`content_filters`). Each way through
 its `$or`s is a conjunction of fields, and two fields below one object must be met by one and the same element where
 an event has a list of such objects. What EventBridge would refuse is refused, with its place as a JSON path.
+
+The meaning is EventBridge's but for this: an empty list counts as null, a null beside values in a list is not seen,
+numbers have no bounds and compare exactly, letters fold as Unicode says, a key with a dot is a path in patterns of one
+field only, and every event has an id.
 """
 
 from __future__ import annotations
