@@ -130,8 +130,11 @@ class Layer:
     def id_column(self) -> pa.Array:
         if isinstance(self.ids, StoredTexts):
             buffers = [None, pa.py_buffer(self.ids.start), pa.py_buffer(self.ids.blob)]
-            return pa.Array.from_buffers(pa.large_string(), len(self.ids), buffers)
-        return pa.array(self.ids, pa.large_string())
+            column = pa.Array.from_buffers(pa.large_string(), len(self.ids), buffers)
+        else:
+            column = pa.array(self.ids, pa.large_string())
+        # Small ones as notifications have them, once and for all.
+        return column.cast(pa.string()) if column.nbytes < 1 << 31 else column
 
     @cached_property
     def selected(self) -> tuple[pa.Array, np.ndarray, np.ndarray, np.ndarray]:

@@ -119,7 +119,7 @@ def _plain_notifications(events: pa.Table, layer: Layer, row: np.ndarray, owner:
     kind = NOTIFICATION_SCHEMA.field("bindings").type
     nothing = pa.array([], kind.key_type), pa.array([], kind.item_type)
     columns = {
-        "subscription": layer.id_column.take(pa.array(owner)).cast(pa.string()),
+        "subscription": _ids(layer, owner),
         "source": _column(events, "source").take(rows),
         "event": _column(events, "id").take(rows),
         "verdict": pa.repeat("match", count),
@@ -300,7 +300,7 @@ def _notifications(
     else:
         verdicts, messages = pa.repeat("match", len(kept)), pa.nulls(len(kept), pa.string())
     columns = {
-        "subscription": layer.id_column.take(pa.array(arrays["row_owner"][row])).cast(pa.string()),
+        "subscription": _ids(layer, arrays["row_owner"][row]),
         "source": _column(events, "source").take(rows),
         "event": _column(events, "id").take(rows),
         "verdict": verdicts,
@@ -320,6 +320,11 @@ def _bindings(matches: Matches, kept: np.ndarray, batch: GraphBatch, layer: Laye
     pick(offsets, first[shape], slots, name_numbers, matches.first[kept], matches.binding, terms, keys)
     texts = plain_texts(batch.blob, batch.term_low, batch.term_high, terms)
     return pa.MapArray.from_arrays(pa.array(offsets), names.take(pa.array(keys)), texts)
+
+
+def _ids(layer: Layer, owner: np.ndarray) -> pa.Array:
+    ids = layer.id_column.take(pa.array(owner))
+    return ids if ids.type == pa.string() else ids.cast(pa.string())
 
 
 def _column(events: pa.Table, name: str) -> pa.ChunkedArray:

@@ -18,6 +18,7 @@ import numpy as np
 
 from tidings.arrays import folders
 from tidings.arrays.json import PathTable
+from tidings.filters.damage import refuse_damage
 from tidings.filters.kernels import coding
 from tidings.filters.kernels.layout import ABSENT, Access, Code, Index, Lists, Pairs, Scales, Space
 from tidings.filters.kernels.matching import PORTION, enter, match_events, row_holds
@@ -117,8 +118,11 @@ class FilterIndex:
 
     @classmethod
     def load(cls, folder: Path) -> FilterIndex:
-        """The index that was saved there; its arrays are mapped into memory, not read."""
-        return cls(*folders.load(folder))
+        """The index that was saved there; its arrays are mapped into memory. An `IndexFileError` if it is damaged."""
+        arrays, facts = folders.load(folder)
+        index = cls(arrays, facts)
+        refuse_damage(folder, index.index, index.scales, arrays, facts)
+        return index
 
 
 class Cursor:
@@ -212,7 +216,7 @@ def _write_code(table: FilterTable, known: Known) -> tuple[Code, Access]:
     coding.sort_entries(filed_node, out.filed_place[:filed], out.filed_check[:filed], first, entries)
     first = first.astype(np.uint32)
     levels = _levels(first, known)
-    code = Code(out.narrow[:narrow].copy(), out.wide[:wide].copy(), out.at)
+    code = Code(out.narrow[: max(narrow, 1)].copy(), out.wide[:wide].copy(), out.at)
     return code, Access(known.base, known.height, levels, known.shift, first, entries)
 
 

@@ -18,12 +18,12 @@ import numpy as np
 from tidings import values
 from tidings.arrays.hashing import table_size
 from tidings.arrays.literals import INSTANT, LONG_EXPONENT, NUMBER, TEXT, TRUTH, read_constants
-from tidings.filters.kernels import coding, layout
+from tidings.filters.kernels import coding, layout, ranking
 from tidings.filters.kernels.layout import CHECK_BITS, INSTANTS, NUMBERS, TEXTS, TRUTHS, Scales
 from tidings.filters.table import FilterTable
 from tidings.ranks import rank_of, sort_numbers
 from tidings.terms import unescape
-from tidings.vocabulary import StoredTexts, freeze_texts
+from tidings.vocabulary import StoredTexts, freeze_texts, join_texts
 
 _KINDS = {NUMBER: NUMBERS, INSTANT: INSTANTS, TRUTH: TRUTHS, TEXT: TEXTS}
 
@@ -121,6 +121,7 @@ def rank_constants(table: FilterTable) -> tuple[dict[str, np.ndarray], dict[str,
         shift=np.maximum(height - CHECK_BITS, 0).astype(np.int8),
     )
     is_number, is_instant, is_text = of_kind == NUMBERS, of_kind == INSTANTS, of_kind == TEXTS
+    blob, start = join_texts(ordered_texts)
     number_of = numbers[of_rank[is_number]] if len(numbers) else np.zeros(0, dtype=np.int64)
     arrays = {
         "ends": ends.astype(np.int32),
@@ -133,8 +134,11 @@ def rank_constants(table: FilterTable) -> tuple[dict[str, np.ndarray], dict[str,
         "text_first": _firsts(attribute[is_text], attributes),
         "texts": of_rank[is_text].astype(np.int32),
         "ordered": ordered,
-        **freeze_texts(ordered_texts),
+        "blob": blob,
+        "start": start,
+        "slots": np.full(table_size(int(is_text.sum())), -1, dtype=np.int32),
     }
+    ranking.fill_slots(Scales(**arrays), arrays["slots"])
     long_numbers = {
         str(i): str(values.number(texts[number_of[i]][1 : texts[number_of[i]].rindex('"')]))
         for i in np.flatnonzero(arrays["exponent"] == LONG_EXPONENT).tolist()

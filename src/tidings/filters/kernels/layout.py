@@ -92,7 +92,7 @@ class Scales(NamedTuple):
 
     Constant i of a kind has position (start of the kind) + 2 i + 1, a value between two the even one between; truth
     values have two positions. ends[a] are where the kinds of attribute a end. Numbers are mantissa * 10 ** exponent;
-    texts are numbers of the texts in blob, which are in order.
+    texts are numbers of the texts in blob, which are in order; `slots` finds them by attribute and bytes.
     """
 
     ends: np.ndarray

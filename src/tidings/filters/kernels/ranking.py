@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.arrays.hashing import find_span, hash_span
+from tidings.arrays.hashing import hash_span, mix, same_bytes
 from tidings.arrays.json_reader import FALSE, LIST, NULL, NUMBER, TEXT, TRUE
 from tidings.arrays.lexical import LONG, YES, read_instant, read_number
 from tidings.filters.kernels.layout import AGAIN, INSTANTS, NUMBERS, TEXTS, TRUTHS
@@ -49,23 +49,36 @@ def _text_order(blob, low, high, scales, text):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def fill_slots(scales, slots):  # type: ignore[no-untyped-def]
+    """An open-addressed table of the texts of all scales, each by its attribute and its bytes."""
+    mask = np.uint64(slots.shape[0] - 1)
+    for attribute in range(scales.text_first.shape[0] - 1):
+        for i in range(scales.text_first[attribute], scales.text_first[attribute + 1]):
+            text = scales.texts[i]
+            h = hash_span(scales.blob, scales.start[text], scales.start[text + 1])
+            at = mix(h, attribute) & mask
+            while slots[at] >= 0:
+                at = (at + np.uint64(1)) & mask
+            slots[at] = i
+
+
+@compiled
 def text_position(blob, low, high, attribute, scales):  # type: ignore[no-untyped-def]
     """The position of a text on an attribute's scale."""
     begin, end = scales.text_first[attribute], scales.text_first[attribute + 1]
     start = np.int64(scales.ends[attribute, TRUTHS])
     if begin == end:
         return start
-    texts = scales.texts
-    number = find_span(hash_span(blob, low, high), blob, low, high, scales.blob, scales.start, scales.slots)
-    if number >= 0:
-        one, two = begin, end
-        while one < two:
-            middle = (one + two) >> 1
-            if texts[middle] < number:
-                one = middle + 1
-            else:
-                two = middle
-        return start + 2 * (one - begin) + (1 if one < end and texts[one] == number else 0)
+    texts, slots = scales.texts, scales.slots
+    mask = np.uint64(slots.shape[0] - 1)
+    at = mix(hash_span(blob, low, high), attribute) & mask
+    while slots[at] >= 0:
+        i = slots[at]
+        if begin <= i < end and same_bytes(
+            blob, low, high, scales.blob, scales.start[texts[i]], scales.start[texts[i] + 1]
+        ):
+            return start + 2 * (i - begin) + 1
+        at = (at + np.uint64(1)) & mask
     if not scales.ordered[attribute]:
         return start
     one, two = begin, end
