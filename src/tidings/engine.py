@@ -24,6 +24,7 @@ from tidings.layer import ALWAYS, Layer, Template
 from tidings.network.network import Network
 from tidings.notification import Notification, from_table
 from tidings.plan import Planner, make_plan
+from tidings.single import publish_one
 from tidings.stages import Means, publish
 from tidings.taxonomy import Taxonomy
 from tidings.values import instant
@@ -110,6 +111,9 @@ class Engine:
 
     def publish(self, event: Event, *, all_bindings: bool = False) -> list[Notification]:
         """The notifications of one event, each with its first bindings or one for every binding."""
+        layers = self._layers()
+        if not any(layer.has_patterns for layer in layers):
+            return publish_one(event, layers, self.networks)
         return list(from_table(self.publish_many([event], all_bindings=all_bindings)))
 
     def publish_many(self, events: pa.Table | Sequence[Event], *, all_bindings: bool = False) -> pa.Table:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from tidings.language.query import Via
 from tidings.network.network import Network
@@ -19,10 +18,13 @@ Attributes = Callable[[int], Mapping[str, Any] | None]
 
 
 class Routes:
-    """The ways of a batch's events; `attributes` gives those of a row, or None if it cannot be read."""
+    """The ways of a batch's events: of a row, `source` is the node where it is published, and `attributes` gives its
+    attributes, or None if they cannot be read."""
 
-    def __init__(self, networks: Mapping[str, Network], events: pa.Table, attributes: Attributes) -> None:
-        self._networks, self._events, self._attributes = networks, events, attributes
+    def __init__(
+        self, networks: Mapping[str, Network], source: Callable[[int], str | None], attributes: Attributes
+    ) -> None:
+        self._networks, self._source, self._attributes = networks, source, attributes
         self._reached: dict[tuple[int, str], frozenset[int]] = {}
 
     def arrive(self, rows: np.ndarray, places: np.ndarray, of: Sequence[Via]) -> np.ndarray:
@@ -38,9 +40,9 @@ class Routes:
     def _walk(self, row: int, name: str, network: Network) -> frozenset[int]:
         found = self._reached.get((row, name))
         if found is None:
-            source, attributes = self._events["source"][row].as_py(), self._attributes(row)
+            source, attributes = self._source(row), self._attributes(row)
             found = frozenset()
-            if attributes is not None and source in network:
+            if attributes is not None and source is not None and source in network:
                 found = frozenset(network.evaluate(source, attributes).numbers().tolist())
             self._reached[row, name] = found
         return found

@@ -51,7 +51,8 @@ def publish(events: pa.Table, layers: Sequence[Layer], means: Means, all_binding
     """The notifications of `events`, in no particular order; those of events that cannot be read come last."""
     _check_columns(events)
     attributes = _Attributes(events)
-    routes = Routes(means.networks, events, attributes)
+    sources = _column(events, "source")
+    routes = Routes(means.networks, lambda row: sources[row].as_py(), attributes)
     told: dict[int, set[tuple[int, int]]] = {}
     pieces = [NOTIFICATION_SCHEMA.empty_table()]
     with_patterns = [layer for layer in layers if layer.has_patterns]

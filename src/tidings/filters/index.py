@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +52,7 @@ class FilterIndex:
         self.exact = ExactScales(self.scales, facts["long_numbers"])
         self.keys = [Key(*key) for key in facts["keys"]]
         self.paths = PathTable({name: arrays[f"path_{name}"] for name in facts["path_arrays"]})
+        self.lock = Lock()  # of the scratch
         self.space = Space(
             slots=np.full(len(self.keys), ABSENT, dtype=np.int32),
             coarse=np.append(np.full(len(self.keys), ABSENT, dtype=np.int16), np.zeros(1, dtype=np.int16)),
@@ -88,26 +90,28 @@ class FilterIndex:
 
     def match(self, pairs: Pairs) -> Matches:
         """All matches of a batch."""
-        lists = 1 + self._most_levels * int(np.diff(pairs.first).max(initial=0))
+        total = len(pairs.first) - 1
+        most = int(pairs.first[1]) if total == 1 else int(np.diff(pairs.first).max(initial=0))
+        events, rows = _room(max(1024, 16 * total))
+        done, tried = 0, 0
+        pieces: list[tuple[np.ndarray, np.ndarray]] = []
+        with self.lock:
+            self._make_room(1 + self._most_levels * most)
+            while done < total:
+                after, found, looked = match_events(self.index, pairs, done, self.space, events, rows)
+                tried += looked
+                pieces.append((events[:found], rows[:found]))
+                if after < total:
+                    events, rows = _room(4 * len(events) if after == done else len(events))
+                done = after
+        if len(pieces) == 1:
+            return Matches(*pieces[0], tried)
+        found_events, found_rows = zip(*pieces, strict=True) if pieces else ([events[:0]], [rows[:0]])
+        return Matches(np.concatenate(found_events), np.concatenate(found_rows), tried)
+
+    def _make_room(self, lists: int) -> None:
         if lists > len(self.space.low):
             self.space = self.space._replace(low=np.zeros(lists, np.int64), high=np.zeros(lists, np.int64))
-        events, rows = _room(max(1024, 16 * (len(pairs.first) - 1)))
-        done, tried, total = 0, 0, len(pairs.first) - 1
-        pieces: list[tuple[np.ndarray, np.ndarray]] = []
-        while done < total:
-            after, found, looked = match_events(self.index, pairs, done, self.space, events, rows)
-            tried += looked
-            pieces.append((events[:found], rows[:found]))
-            if after == done:
-                events, rows = _room(4 * len(events))
-            elif after < total:
-                events, rows = _room(len(events))
-            done = after
-        return Matches(
-            np.concatenate([e for e, _ in pieces]) if pieces else events[:0],
-            np.concatenate([r for _, r in pieces]) if pieces else rows[:0],
-            tried,
-        )
 
     def cursor(self, pairs: Pairs, event: int = 0) -> Cursor:
         """The matching rows of one event of a batch, in their order."""

@@ -74,11 +74,12 @@ class Reader:
             np.empty(count, dtype=np.int32),
             np.empty(count, dtype=np.int32),
         )
-        self._stamps.fill(-1)
-        unsure = rank_occurrences(
-            found.first, found.path, found.kind, found.low, found.high, found.blob,
-            self._plain, self._there, self.index.scales, self._stamps, pairs,
-        )  # fmt: skip
+        with self.index.lock:
+            self._stamps.fill(-1)
+            unsure = rank_occurrences(
+                found.first, found.path, found.kind, found.low, found.high, found.blob,
+                self._plain, self._there, self.index.scales, self._stamps, pairs,
+            )  # fmt: skip
         used = int(pairs.first[-1])
         pairs = Pairs(pairs.first, pairs.attribute[:used], pairs.position[:used])
         if unsure:
