@@ -68,7 +68,7 @@ def _values(
         yield first, ascends(arrays[first], len(arrays[items]))
     yield "scale_ends", bounds.scales_fit(scales)
     yield "scale_texts", within(scales.texts, 0, texts)
-    yield "scale_slots", slots_fit(scales.slots, texts)
+    yield "scale_slots", slots_fit(scales.slots, len(scales.texts))
     yield "scale_blob", are_texts(scales.blob, scales.start)
     exponent = scales.exponent
     long = np.flatnonzero((exponent < -_LARGEST_EXPONENT) | (exponent > _LARGEST_EXPONENT))
