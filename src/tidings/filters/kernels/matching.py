@@ -304,7 +304,7 @@ def _run(index, pairs, held, count, dedupe, space, marked, events, rows, found, 
     # First fetch the beginnings of all, each two lines of memory, with nothing to decide in between.
     last = narrow.shape[0] - 1
     fetched = 0
-    for i in range(count):
+    for i in range(count if last >= 0 else 0):
         at = min(np.int64(held[i]) >> 1, last)
         fetched += narrow[at] + narrow[min(at + _LINE, last)]
     marks[marked] = fetched
