@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from math import log
 
-from tidings.network.kernels.layout import AT_ONCE, LOOKED, SMALL, Space
+from tidings.network.kernels.layout import SMALL
 
+_ROUND = 16  # of so many larger evaluations one goes the way that is not preferred
 # What was faster than expected counts for more: other work on the machine only ever makes an evaluation slower.
-_FASTER, _SLOWER = 0.3, 0.05
-_TRY = 32  # one evaluation of so many goes the other way
+_FASTER, _SLOWER = 0.3, 0.1
 
 
 class Choice:
@@ -22,25 +22,23 @@ class Choice:
 
     def __init__(self) -> None:
         self._known: list[float | None] = [None, None]
-        self._asked = 0
+        self._turn = 0
 
     def breadth_first(self) -> bool:
         """Whether the next evaluation should go on breadth-first when it turns out to be no small one."""
         by_index, at_once = self._known
         if by_index is None or at_once is None:
             return at_once is None
-        self._asked += 1
-        return (at_once <= by_index) != (self._asked % _TRY == 0)
+        return (at_once <= by_index) != (self._turn == 0)
 
-    def learn(self, space: Space, seconds: float) -> None:
-        """An evaluation is over."""
-        registers = space.registers
-        looked = int(registers[LOOKED])
+    def learn(self, breadth_first: bool, looked: int, seconds: float) -> None:
+        """So many edges took so long. Of each round one of either way counts: the more often one looks, the lower
+        the lowest."""
         if looked < 2 * SMALL or seconds <= 0:
             return
-        way, cost = int(registers[AT_ONCE]), log(seconds / looked)
-        before = self._known[way]
+        cost, before = log(seconds / looked), self._known[breadth_first]
         if before is None:
-            self._known[way] = cost
-        else:
-            self._known[way] = before + (_FASTER if cost < before else _SLOWER) * (cost - before)
+            self._known[breadth_first] = cost
+        elif self._turn in (0, _ROUND // 2):
+            self._known[breadth_first] = before + (_FASTER if cost < before else _SLOWER) * (cost - before)
+        self._turn = (self._turn + 1) % _ROUND

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -72,18 +72,3 @@ class Evaluation(Iterator[str]):
 
     def _next_numbers(self, more: int) -> np.ndarray:
         return self._walk.snapshot.node_numbers(self._walk.advance(more))
-
-
-def reach_all(
-    snapshot: Snapshot, sources: Sequence[int], events: Sequence[Mapping[str, Any]]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Of each event that is published at the source beside it the nodes it reaches: (places of events, numbers)."""
-    pairs = snapshot.filed.read(events)
-    found = [
-        snapshot.node_numbers(
-            Walk(snapshot, source, event, walks.adaptive, read=(pairs, i)).advance(snapshot.size)
-        )
-        for i, (source, event) in enumerate(zip(sources, events, strict=True))
-    ]
-    places = np.repeat(np.arange(len(found)), list(map(len, found)))
-    return places, np.concatenate([np.zeros(0, dtype=np.int32), *found])

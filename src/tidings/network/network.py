@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.language.query import Condition
+from tidings.network.batch import reach_all
 from tidings.network.choice import Choice
 from tidings.network.columns import Columns
-from tidings.network.evaluation import Evaluation, reach_all
+from tidings.network.evaluation import Evaluation
 from tidings.network.expressions import NONE, Expressions
 from tidings.network.faults import NetworkError
 from tidings.network.filing import Filed, choose_rows

@@ -12,25 +12,12 @@ from tidings.filters.kernels.matching import enter
 from tidings.network.choice import Choice
 from tidings.network.expressions import Expressions
 from tidings.network.filing import Filed
+from tidings.network.kernels.batches import reset
 from tidings.network.kernels.cursor import Entered
-from tidings.network.kernels.layout import (
-    AT_ONCE,
-    EPOCH,
-    EVENT,
-    FOLLOWED,
-    LISTS,
-    PREFERRED,
-    REGISTERS,
-    SOURCE,
-    STEP,
-    Graph,
-    Space,
-)
+from tidings.network.kernels.layout import REGISTERS, Graph, Space
 from tidings.network.names import Names
 from tidings.network.tail import Tail
 from tidings.network.wiring import Wiring
-
-_LAST_EPOCH = 1 << 30
 
 
 class Snapshot:
@@ -89,24 +76,18 @@ class Snapshot:
 
     # ------------------------------------------------------------------ walking
 
-    def begin(self, source: int, pairs: Pairs, event: int, choose: bool) -> tuple[Space, Entered]:
-        """Scratch for a walk of one event of a batch; whether it has to choose its way."""
+    def begin(
+        self, source: int, pairs: Pairs, event: int, choose: bool, one: bool = True
+    ) -> tuple[Space, Entered]:
+        """Scratch for a walk of one event of a batch, or of those from that one on; whether it has to choose its way."""
         space = self._spaces.pop() if self._spaces else _make_space(self.size)
         self.walking.add(id(space))
         slots = np.full(len(self.filters.access.base), ABSENT, dtype=np.int32)
         enter(pairs, event, slots)
-        room = 1 + self.filed.depth * int(pairs.first[event + 1] - pairs.first[event])
+        room = 1 + self.filed.depth * int(np.diff(pairs.first[event : event + 2 if one else None]).max())
         entered = Entered(pairs, slots, Lists(*(np.empty(room, dtype=np.int64) for _ in Lists._fields)))
-        registers = space.registers
-        epoch = int(registers[EPOCH]) + STEP
-        if epoch >= _LAST_EPOCH:
-            space.state.fill(0)
-            epoch = STEP
-        registers.fill(0)
         space.marks.fill(0)
-        registers[EPOCH], registers[SOURCE], registers[EVENT] = epoch, source, event
-        registers[PREFERRED] = choose and self.choice.breadth_first()
-        registers[FOLLOWED], registers[AT_ONCE], registers[LISTS] = -1, 1, -1
+        reset(source, event, choose and self.choice.breadth_first(), space)
         return space, entered
 
     def end(self, space: Space) -> None:

@@ -16,6 +16,7 @@ from tidings.filters.kernels.layout import Pairs
 from tidings.network.kernels.layout import (
     ASKING,
     ASKS,
+    AT_ONCE,
     DONE,
     FOUND,
     LOOKED,
@@ -89,6 +90,6 @@ class Walk:
         self._seconds += perf_counter() - begun
         if status == DONE:
             if self._loop is adaptive:
-                snapshot.choice.learn(space, self._seconds)
+                snapshot.choice.learn(bool(registers[AT_ONCE]), self.looked, self._seconds)
             self.close()
         return found

@@ -12,6 +12,7 @@ GONE, ALWAYS, ASKED, INDEXED = range(4)
 NOWHERE = -1
 # What an evaluation knows of an entity, added to its epoch (a multiple of STEP): what is below was never met.
 REACHED, VALID, SETTLED, STEP = 1, 2, 4, 8
+LAST_EPOCH = 1 << 30
 # Why a loop returned: all is found, enough is found for now, or entities in `asked` have to be decided first.
 DONE, ENOUGH, ASKING = range(3)
 SMALL = 64  # expressions that an evaluation runs breadth-first in any case
@@ -51,12 +52,15 @@ class Graph(NamedTuple):
 
 
 class Space(NamedTuple):
-    """What an evaluation has found out; `state` and `marks` are clean, as far as its epoch goes, between two."""
+    """What an evaluation has found out.
+
+    state[i] is epoch + REACHED + VALID + SETTLED for entity i; `found` are results in the order of their finding, whose
+    children are to be looked at from FOLLOWED on; `asked` are reached, to be decided elsewhere; `marks` has a bit for
+    each id, set for the first id of a group that is reached.
+    """
 
     registers: np.ndarray
-    state: np.ndarray  # by entity: epoch + REACHED + VALID
-    found: (
-        np.ndarray
-    )  # results in the order of their finding; from FOLLOWED on their children are to be looked at
-    asked: np.ndarray  # reached, to be decided elsewhere
-    marks: np.ndarray  # a bit for each id, set for the first id of a group that is reached
+    state: np.ndarray
+    found: np.ndarray
+    asked: np.ndarray
+    marks: np.ndarray
