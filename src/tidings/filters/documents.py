@@ -101,6 +101,8 @@ def _column(
     column: pa.Array, event: np.ndarray, count: int, path: str, wanted: Wanted
 ) -> Iterator[Occurrences]:
     """The occurrences at `path` and below: value i of the column belongs to event[i]."""
+    if types.is_string_view(column.type):
+        column = column.cast(pa.string())
     if column.null_count:
         valid = column.is_valid()
         event = event[valid.to_numpy(zero_copy_only=False)]
@@ -131,7 +133,8 @@ def _column(
             yield _alike(event, count, number, NUMBER if is_number else TEXT, start, stop, blob)
     elif not types.is_null(kind):
         # Each under its path, so that what is in a map or a union is found by name.
-        documents = [{path: value} for value in column.to_pylist()]
+        values = column.to_pylist()
+        documents = [{path: dict(value) if types.is_map(kind) else value} for value in values]
         found = occurrences_of(documents, wanted.table)
         owner = np.repeat(event, np.diff(found.first))
         first = np.searchsorted(owner, np.arange(count + 1))
@@ -146,7 +149,10 @@ def _texts(column: pa.Array) -> pa.Array | None:
     if types.is_timestamp(kind):
         zone = "Z" if kind.tz else ""
         in_utc = column.cast(pa.timestamp("us", "UTC" if kind.tz else None), safe=False)
-        return pc.strftime(in_utc, f"%Y-%m-%dT%H:%M:%S{zone}")
+        texts = pc.strftime(in_utc, f"%Y-%m-%dT%H:%M:%S{zone}")
+        return pc.replace_substring(texts, ".000000", "")  # as Python writes it
+    if types.is_float16(kind) or types.is_float32(kind):
+        column = column.cast(pa.float64())  # the number it is, not the shortest text that is rounded to it
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_date(kind):
         return column.cast(pa.string())
     return None
