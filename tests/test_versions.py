@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from tidings import Engine, Event, SubscriptionError, versions
-from tidings.errors import IndexFileError
-from tidings.versions import Change, Version
+from tidings.errors import IndexFileError, TidingsError
+from tidings.language.parser import parse
+from tidings.network.network import Network
+from tidings.versions import Change, NetworkChange, Version
 
 EVENT = Event.from_rdf("<urn:tidings:a> <urn:tidings:p> 5 .", "turtle", id="e")
 P, Q = "WHERE (?x, p, ?y)", "WHERE (?x, q, ?y)"
@@ -190,3 +192,150 @@ def test_an_unfinished_base_is_no_version(root: Path) -> None:
     assert versions.publish(root, engine) == Version(2, 0)
     assert matched(versions.open(root, Version(2, 0))) == {"new"}
     assert not (root / "v2.writing").exists()
+
+
+# ---------------------------------------------------------------------- networks
+
+AT_ACME = "WHERE topic = 'oil' VIA exchange AT 'acme'"
+
+
+def exchange() -> Network:
+    """desk -> hub -> acme; the hub takes what is not dear. An event does not reach the node it comes from."""
+    network = Network()
+    for node, where in (("desk", None), ("hub", "price < 100"), ("acme", None)):
+        network.add_node(node, where)
+    network.add_edge("desk", "hub")
+    network.add_edge("hub", "acme", "EXISTS topic")
+    return network
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Path:
+    engine = Engine(networks={"exchange": exchange()})
+    engine.subscribe("acme", AT_ACME)
+    versions.publish(tmp_path / "places", engine)
+    return tmp_path / "places"
+
+
+def reached(root: Path, version: Version, *, source: str = "desk", **attributes: object) -> set[str | None]:
+    event = Event(source=source, attributes={"topic": "oil", "price": 20, **attributes})
+    return {n.subscription for n in versions.open(root, version).publish(event)}
+
+
+def test_changes_of_a_network_are_replayed_in_order_with_subscriptions(places: Path) -> None:
+    first = versions.current(places)
+    second = versions.append(
+        places,
+        [
+            NetworkChange("exchange", "add_node", ("bolt", parse("WHERE price > 10").where, 2.5)),
+            Change("bolt", "WHERE topic = 'oil' VIA exchange AT 'bolt'"),
+            NetworkChange("exchange", "add_edge", ("desk", "bolt")),
+        ],
+    )
+    third = versions.append(
+        places,
+        [
+            NetworkChange("exchange", "set_where", ("bolt", None)),
+            NetworkChange("exchange", "set_where", (("hub", "acme"), "price > 50")),
+        ],
+    )
+    fourth = versions.append(
+        places,
+        [
+            NetworkChange("exchange", "remove_edge", ("hub", "acme")),
+            NetworkChange("exchange", "remove_node", ("bolt",)),
+        ],
+    )
+    fifth = versions.append(
+        places,
+        [
+            NetworkChange("exchange", "add_node", ("bolt",)),
+            NetworkChange("exchange", "add_edge", ("acme", "bolt")),
+        ],
+    )
+    compacted = versions.compact(places)
+    for version, answers in (
+        (first, [{"acme"}, {"acme"}, set()]),
+        (second, [{"acme", "bolt"}, {"acme"}, {"bolt"}]),
+        (third, [{"bolt"}, {"bolt"}, {"bolt"}]),
+        (fourth, [set(), set(), set()]),
+        (fifth, [set(), set(), set()]),
+        (compacted, [set(), set(), set()]),
+        (second, [{"acme", "bolt"}, {"acme"}, {"bolt"}]),
+    ):
+        assert [reached(places, version, price=price) for price in (20, 5, 200)] == answers, version
+    assert reached(places, fifth, source="acme") == reached(places, compacted, source="acme") == {"bolt"}
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (Change("x", "WHERE topic = 'oil' VIA exchange AT 'nobody'"), "has no node 'nobody'"),
+        (Change("x", "WHERE topic = 'oil' VIA market AT 'acme'"), "there is no network 'market'"),
+        (NetworkChange("market", "remove_node", ("acme",)), "there is no network 'market' .* only: exchange"),
+        (
+            NetworkChange("exchange", "rename", ("acme",)),
+            "'rename' is no change of a network; there are add_node",
+        ),
+        (NetworkChange("exchange", "add_edge", ("acme",)), "add_edge cannot have .*missing"),
+        (NetworkChange("exchange", "add_node", ("acme",)), "is there already"),
+        (NetworkChange("exchange", "add_node", ("z", "price <")), "expression of node 'z' cannot be read"),
+        (NetworkChange("exchange", "add_node", ("z", None, -1)), "cost of node 'z' is -1"),
+        (NetworkChange("exchange", "add_node", ("z", b"price < 1")), "cannot be written"),
+        (NetworkChange("exchange", "add_edge", ("acme", "later")), "no node 'later'"),
+        (NetworkChange("exchange", "remove_edge", ("acme", "hub")), "no edge 'acme' -> 'hub'"),
+    ],
+)
+def test_one_bad_change_of_a_network_refuses_all(
+    places: Path, bad: Change | NetworkChange, told: str
+) -> None:
+    good = NetworkChange("exchange", "add_node", ("y",))
+    for _ in range(2):  # what was tried in vain leaves nothing behind
+        with pytest.raises(TidingsError, match=told):
+            versions.append(places, [good, bad, NetworkChange("exchange", "add_node", ("later",))])
+    assert versions.current(places) == Version(1, 0)
+    versions.append(places, [good, NetworkChange("exchange", "add_edge", ("acme", "y"))])
+    versions.append(places, [Change("y", "WHERE topic = 'oil' VIA exchange AT 'y'")])
+    assert reached(places, versions.current(places)) == {"acme", "y"}
+
+
+def test_changes_that_others_appended_count_when_the_next_ones_are_tried(places: Path) -> None:
+    versions.append(places, [NetworkChange("exchange", "add_node", ("a",))])
+    script = """
+import sys
+from tidings.versions import NetworkChange, append
+append(sys.argv[1], [NetworkChange("exchange", "add_node", ("b",)), NetworkChange("exchange", "remove_node", ("a",))])
+"""
+    subprocess.run([sys.executable, "-c", script, str(places)], check=True)
+    versions.append(places, [NetworkChange("exchange", "add_edge", ("desk", "b"))])
+    with pytest.raises(TidingsError, match="no node 'a'"):
+        versions.append(places, [NetworkChange("exchange", "add_edge", ("desk", "a"))])
+
+
+def test_a_network_by_labels_is_changed(tmp_path: Path) -> None:
+    network = Network(match="subset")
+    network.add_node("desk")
+    network.add_node("acme", ["oil"])
+    network.add_edge("desk", "acme")
+    engine = Engine(networks={"exchange": network})
+    engine.subscribe("acme", AT_ACME)
+    versions.publish(tmp_path, engine)
+    version = versions.append(tmp_path, [NetworkChange("exchange", "set_where", ("acme", {"gas", "oil"}))])
+    assert reached(tmp_path, Version(1, 0), labels=["oil"]) == {"acme"}
+    assert reached(tmp_path, version, labels=["oil"]) == set()
+    assert reached(tmp_path, version, labels=["oil", "gas"]) == {"acme"}
+
+
+def test_a_whole_network_is_put_in_the_place_of_another(places: Path) -> None:
+    versions.append(places, [Change("more", AT_ACME)])
+    network = Network()
+    network.add_node("acme")
+    network.add_node("elsewhere")
+    network.add_edge("elsewhere", "acme")
+    version = versions.set_network(places, "exchange", network)
+    assert version == versions.current(places) == Version(2, 0)
+    assert reached(places, version) == set()
+    assert reached(places, version, source="elsewhere") == {"acme", "more"}
+    versions.set_network(places, "market", exchange())
+    versions.append(places, [Change("market", "WHERE topic = 'oil' VIA market AT 'acme'")])
+    assert reached(places, versions.current(places)) == {"market"}

@@ -4,27 +4,33 @@
     ROOT/v3/         a base: the folder of a saved engine
     ROOT/v3.tail     changes since, one JSON object a line, only ever appended to
 
-A version is a base and a number of bytes of its tail, so it names one state of the subscriptions for good: who
-opens it sees the same answers today and after a crash. A base is written aside and renamed, CURRENT is replaced,
+A version is a base and a number of bytes of its tail, so it names one state of subscriptions and networks for good:
+who opens it sees the same answers today and after a crash. A base is written aside and renamed, CURRENT is replaced,
 the tail is flushed to disk before its new length is told. Bases that nobody pins any more can be dropped.
 """
 
 from __future__ import annotations
 
 import fcntl
+import inspect
 import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tidings.engine import Engine, check_id, end_of_validity
+from tidings.engine import Engine, check_id
 from tidings.errors import IndexFileError
+from tidings.language.printer import condition_text
+from tidings.language.query import Condition
 from tidings.log import sync
-from tidings.plan import Planner
+from tidings.network.faults import NetworkError
+from tidings.network.network import Network
+
+ACTIONS = ("add_node", "add_edge", "remove_node", "remove_edge", "set_where")
 
 
 class Version(NamedTuple):
@@ -52,34 +58,58 @@ class Change(NamedTuple):
     valid_until: str | None = None
 
 
+class NetworkChange(NamedTuple):
+    """A change of a network: one of `Network`'s methods for changing, and its arguments.
+
+    NetworkChange("exchange", "add_edge", ("acme", "berlin", "topic = 'oil'"))
+    """
+
+    network: str
+    action: str
+    arguments: tuple[Any, ...]
+
+
 def publish(root: str | Path, engine: Engine) -> Version:
-    """Writes the engine's subscriptions as a new base and makes it the current one."""
+    """Writes the engine's subscriptions and networks as a new base and makes it the current one."""
     root = Path(root)
     root.mkdir(parents=True, exist_ok=True)
     with _lock(root):
         return _publish(root, engine)
 
 
-def append(root: str | Path, changes: Iterable[Change]) -> Version:
-    """Appends changes to the current tail, all or none: a text that cannot be read is refused first."""
+def append(root: str | Path, changes: Iterable[Change | NetworkChange]) -> Version:
+    """Appends changes to the current tail, all or none: each is tried first, on all that came before it."""
     root = Path(root)
     with _lock(root):
         version = current(root)
-        planner = Planner(json.loads((_folder(root, version) / "prefixes.json").read_text()))
-        lines = []
-        for change in changes:
-            check_id(change.id)
-            if change.text is not None:
-                planner.read(change.text)
-                end_of_validity(change.valid_until)
-            lines.append(json.dumps(change._asdict()) + "\n")
+        lines = [_to_line(change) for change in changes]
+        named = any(b'"network"' in line or b"via" in line.lower() for line in lines)
+        networks = _networks(root, version) if named else {}
+        # Nothing but what changes are read by: its prefixes and its networks.
+        trial = Engine(
+            prefixes=json.loads((_folder(root, version) / "prefixes.json").read_text()), networks=networks
+        )
+        for line in lines:
+            _apply(_from_line(line), trial)
         with _tail(root, version).open("r+b") as tail:
             tail.truncate(version.offset)  # what a crash left of a line
             tail.seek(version.offset)
-            tail.write("".join(lines).encode())
+            tail.write(b"".join(lines))
             tail.flush()
             os.fsync(tail.fileno())
-            return Version(version.base, tail.tell())
+            after = Version(version.base, tail.tell())
+        if named:
+            _tried[root.resolve()] = after, networks
+        return after
+
+
+def set_network(root: str | Path, name: str, network: Network) -> Version:
+    """Publishes a new base in which `network` has this name, instead of any that had it before."""
+    root = Path(root)
+    with _lock(root):
+        engine = _replay(root, current(root), None)
+        engine.networks[name] = network
+        return _publish(root, engine)
 
 
 def compact(root: str | Path) -> Version:
@@ -131,22 +161,88 @@ def _replay(root: Path, version: Version, kept: tuple[Version, Engine] | None) -
     else:
         start, engine = 0, Engine.load(_folder(root, version))
     for change in _changes(_tail(root, version), start, version):
-        if change.text is None:
-            engine.unsubscribe(change.id)
-        else:
-            engine.subscribe(change.id, change.text, valid_until=change.valid_until)
+        _apply(change, engine)
     return engine
 
 
-def _changes(path: Path, start: int, version: Version) -> list[Change]:
+_tried: dict[Path, tuple[Version, dict[str, Network]]] = {}
+
+
+def _networks(root: Path, version: Version) -> dict[str, Network]:
+    """The networks of a version, to try changes on. They are kept for the next time if all changes could be made."""
+    kept = _tried.pop(root.resolve(), None)
+    if kept is not None and kept[0].base == version.base and kept[0].offset <= version.offset:
+        start, trial = kept[0].offset, Engine(networks=kept[1])
+    else:
+        names = json.loads((_folder(root, version) / "networks.json").read_text())
+        folder = _folder(root, version) / "networks"
+        start, trial = 0, Engine(networks={n: Network.load(folder / str(i)) for i, n in enumerate(names)})
+    for change in _changes(_tail(root, version), start, version):
+        if isinstance(change, NetworkChange):
+            _apply(change, trial)
+    return trial.networks
+
+
+def _apply(change: Change | NetworkChange, engine: Engine) -> None:
+    if isinstance(change, NetworkChange):
+        _change_network(change, engine.networks)
+    elif change.text is None:
+        check_id(change.id)
+        engine.unsubscribe(change.id)
+    else:
+        engine.subscribe(change.id, change.text, valid_until=change.valid_until)
+
+
+def _change_network(change: NetworkChange, networks: Mapping[str, Network]) -> None:
+    network = networks.get(change.network)
+    if network is None:
+        known = ", ".join(sorted(networks)) or "none"
+        raise NetworkError(
+            f"there is no network {change.network!r} in the index, only: {known}; add it with 'tidings index network'"
+        )
+    if change.action not in ACTIONS:
+        raise NetworkError(f"{change.action!r} is no change of a network; there are {', '.join(ACTIONS)}")
+    method = getattr(network, change.action)
+    try:
+        inspect.signature(method).bind(*change.arguments)
+    except TypeError as error:
+        raise NetworkError(f"{change.action} cannot have {change.arguments!r}: {error}") from None
+    method(*change.arguments)
+
+
+def _to_line(change: Change | NetworkChange) -> bytes:
+    try:
+        return json.dumps(change._asdict(), default=_plain).encode() + b"\n"
+    except (TypeError, ValueError) as error:
+        raise NetworkError(f"{change} cannot be written: {error}; give texts, numbers and labels") from None
+
+
+def _plain(argument: object) -> object:
+    """An expression as its text, labels as a list."""
+    if isinstance(argument, Condition):
+        return condition_text(argument)
+    if isinstance(argument, set | frozenset):
+        return sorted(argument)
+    raise TypeError(f"{argument!r} has no text")
+
+
+def _from_line(line: bytes) -> Change | NetworkChange:
+    fields = json.loads(line)
+    if "network" not in fields:
+        return Change(**fields)
+    arguments = (tuple(value) if isinstance(value, list) else value for value in fields.pop("arguments"))
+    return NetworkChange(arguments=tuple(arguments), **fields)
+
+
+def _changes(path: Path, start: int, version: Version) -> list[Change | NetworkChange]:
     try:
         with path.open("rb") as tail:
             tail.seek(start)
             data = tail.read(version.offset - start)
         if start + len(data) < version.offset or (data and not data.endswith(b"\n")):
             raise ValueError("there is no end of a change")
-        return [Change(**json.loads(line)) for line in data.splitlines()]
-    except (OSError, ValueError, TypeError) as error:
+        return [_from_line(line) for line in data.splitlines()]
+    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise IndexFileError(
             f"{path} cannot be read as far as {version} ({error}); build the index anew"
         ) from None
