@@ -130,7 +130,7 @@ class Engine:
 
     def explain(self, id: str, event: Event) -> Explanation:
         """Why an event matches a subscription, or the first clause that does not hold."""
-        return explain(id, parse(self.text(id), self.prefixes), event, self.taxonomy)
+        return explain(id, parse(self.text(id), self.prefixes), event, self.taxonomy, self.networks)
 
     def save(self, folder: str | Path) -> None:
         """Writes subscriptions, index, taxonomy and prefixes to a folder."""

@@ -7,8 +7,8 @@ first clause that had no support.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidings import conditions
@@ -16,14 +16,16 @@ from tidings.errors import EventError
 from tidings.event import Event, to_table
 from tidings.filters.clauses import Clause, clauses, seen
 from tidings.language.printer import condition_text
-from tidings.language.query import Condition, Query, TriplePattern, leaves, variables
+from tidings.language.query import Condition, Query, TriplePattern, Via, leaves, variables
+from tidings.network.network import Network
 from tidings.patterns import naive
 from tidings.plan import alternatives
 from tidings.stages import event_attributes
 from tidings.taxonomy import Taxonomy
-from tidings.terms import Term, plain, read_graph
+from tidings.terms import Term, Triple, plain, read_graph
 
 MAX_BINDINGS = 1000
+MAX_CUTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +51,55 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(id: str, query: Query, event: Event, taxonomy: Taxonomy) -> Explanation:
-    """The tree of a filter; for a pattern the alternative that went furthest."""
+def explain(
+    id: str, query: Query, event: Event, taxonomy: Taxonomy, networks: Mapping[str, Network]
+) -> Explanation:
+    """The tree of a filter; for a pattern the alternative that went furthest; then the way through a network."""
     try:
         triples = read_graph(event.graph())
+        attributes = event_attributes(to_table([event]), 0)
     except EventError as error:
         return Explanation(id, "error", message=str(error))
-    attributes = event_attributes(to_table([event]), 0)
+    found = _content(id, query, triples, attributes, taxonomy)
+    if query.via is None:
+        return found
+    route = tuple(_route(query.via, event.source, attributes, networks))
+    verdict = found.verdict if route[0].held else "no match"
+    return replace(found, verdict=verdict, clauses=found.clauses + route)
+
+
+def _route(
+    via: Via, source: str, attributes: Mapping[str, Any], networks: Mapping[str, Network]
+) -> Iterator[Clause]:
+    """The valid path to a place in a network, or the frontier where every path to it was cut."""
+    text, network = f"VIA {via.network} AT '{via.node}'", networks.get(via.network)
+    if network is None or via.node not in network:
+        yield Clause(text, False, "there is no such place any more")
+    elif source not in network:
+        yield Clause(text, False, f"the event's source {source!r} is no node of this network")
+    elif steps := network.path(source, attributes, via.node):
+        yield Clause(text, True, " → ".join([source, *(step.node for step in steps)]))
+        before = source
+        for step in steps:
+            if step.edge_where:
+                yield Clause(step.edge_where, True, f"the edge {before} → {step.node}", 1)
+            if step.node_where:
+                yield Clause(step.node_where, True, step.node, 1)
+            before = step.node
+    else:
+        cuts = network.frontier(source, attributes, via.node)
+        yield Clause(text, False, "every path is cut" if cuts else f"no path leads there from {source}")
+        for cut in cuts[:MAX_CUTS]:
+            edge = isinstance(cut.place, tuple)
+            place = f"the edge {cut.place[0]} → {cut.place[1]}" if edge else f"{cut.place}"
+            yield Clause(cut.where, False, f"cut at {place}", 1)
+        if len(cuts) > MAX_CUTS:
+            yield Clause(f"… and {len(cuts) - MAX_CUTS:,} more", None, "", 1)
+
+
+def _content(
+    id: str, query: Query, triples: Iterable[Triple], attributes: Mapping[str, Any], taxonomy: Taxonomy
+) -> Explanation:
     if not any(isinstance(leaf, TriplePattern) for leaf in leaves(query.where)):
         verdict = "match" if conditions.holds(query.where, attributes) else "no match"
         return Explanation(id, verdict, clauses(query.where, attributes))
@@ -71,7 +115,7 @@ def explain(id: str, query: Query, event: Event, taxonomy: Taxonomy) -> Explanat
 
 
 def _longest(
-    tried: Sequence[Condition], graph: set[Any], taxonomy: Taxonomy, attributes: dict[str, Any]
+    tried: Sequence[Condition], graph: set[Any], taxonomy: Taxonomy, attributes: Mapping[str, Any]
 ) -> tuple[int, dict[str, Term], bool]:
     """How many clauses, from the first on, hold jointly, bindings that show it, and whether some were left out."""
     bindings: list[dict[str, Term]] = [{}]

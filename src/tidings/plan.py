@@ -137,6 +137,8 @@ def check_constant(text: str) -> None:
 
 def alternatives(query: Query) -> tuple[Alternative, ...]:
     """The ways to satisfy a query."""
+    if not any(isinstance(leaf, TriplePattern) for leaf in leaves(query.where)):
+        return (Alternative(Pattern((), (), query.select), (query.where,)),)
     found = []
     for conjuncts in _alternatives(query.where):
         edges = [part for part in conjuncts if isinstance(part, TriplePattern)]

@@ -220,7 +220,7 @@ def _write_code(table: FilterTable, known: Known) -> tuple[Code, Access]:
     coding.sort_entries(filed_node, out.filed_place[:filed], out.filed_check[:filed], first, entries)
     first = first.astype(np.uint32)
     levels = _levels(first, known)
-    code = Code(out.narrow[: max(narrow, 1)].copy(), out.wide[:wide].copy(), out.at)
+    code = Code(out.narrow[:narrow].copy(), out.wide[:wide].copy(), out.at)
     return code, Access(known.base, known.height, levels, known.shift, first, entries)
 
 

@@ -45,6 +45,7 @@ from tidings.terms import Iri, Literal, from_ntriples, ntriples
 PLAIN, FOLDED, THERE, CONDITIONS = "plain", "folded", "there", "conditions"
 MAX_PREDICATES = 10_000
 _OPS = {"=": layout.EQ, "!=": layout.NE, "<": layout.LT, "<=": layout.LE, ">": layout.GT, ">=": layout.GE}
+_CONSTANTS = (Parameter, Literal, Iri)
 _LAST_CHARACTER = 0x10FFFF
 
 
@@ -55,8 +56,7 @@ class Key(NamedTuple):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """A constant of a row: a parameter's or a fixed one, as it is, in one case, or the first text behind it."""
 
     constant: Constant
@@ -156,6 +156,12 @@ class _Compiler:
         return self.test(condition, negated)
 
     def test(self, leaf: Condition, negated: bool) -> None:
+        # The most frequent forms first, without the patterns below.
+        if type(leaf) is Comparison and type(leaf.left) is Attribute and type(leaf.right) in _CONSTANTS:
+            return self.leaf(_OPS[leaf.op], Key(PLAIN, leaf.left.path), (Slot(leaf.right),), negated)  # type: ignore[arg-type]
+        if type(leaf) is OneOf and type(leaf.operand) is Attribute:
+            form = layout.NOT_IN if leaf.negated else layout.IN
+            return self.leaf(form, Key(PLAIN, leaf.operand.path), list(map(Slot, leaf.options)), negated)
         match leaf:
             case Exists(Attribute(path)):
                 self.leaf(layout.EXISTS, Key(PLAIN, path), [], negated)
@@ -186,6 +192,7 @@ class _Compiler:
                     self.leaf(layout.EQ, Key(CONDITIONS, path), [ConditionSlot(leaf)], negated)
                 else:  # a variable that no triple binds has no value
                     self.leaf(layout.NEVER, Key(PLAIN, ""), [], negated)
+        return None
 
     def leaf(self, op: int, key: Key, slots: Sequence[Slot | ConditionSlot], negated: bool) -> None:
         shape = self.shape
