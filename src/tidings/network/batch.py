@@ -52,6 +52,6 @@ def reach_all(
             numbers[first[done] : filled] = found
             first[done + 1] = filled
             done += 1
-    snapshot.end(space)
+    snapshot.end(space, entered)
     snapshot.choice.learn(bool(way), looked, perf_counter() - begun)
     return np.repeat(np.arange(count), np.diff(first)), numbers[: first[-1]]

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tidings.filters.kernels.layout import ABSENT, Lists, Pairs
-from tidings.filters.kernels.matching import enter
 from tidings.network.choice import Choice
 from tidings.network.expressions import Expressions
 from tidings.network.filing import Filed
@@ -35,7 +34,7 @@ class Snapshot:
         self.size = wiring.size
         self.walking: set[int] = set()
         self.filters = filed.index.index
-        self._spaces: list[Space] = []
+        self._free: list[tuple[Space, Entered]] = []
         self.graph = Graph(
             wiring.first,
             wiring.child,
@@ -80,26 +79,35 @@ class Snapshot:
         self, source: int, pairs: Pairs, event: int, choose: bool, one: bool = True
     ) -> tuple[Space, Entered]:
         """Scratch for a walk of one event of a batch, or of those from that one on; whether it has to choose its way."""
-        space = self._spaces.pop() if self._spaces else _make_space(self.size)
+        space, entered = self._free.pop() if self._free else self._make_scratch()
         self.walking.add(id(space))
-        slots = np.full(len(self.filters.access.base), ABSENT, dtype=np.int32)
-        enter(pairs, event, slots)
-        room = 1 + self.filed.depth * int(np.diff(pairs.first[event : event + 2 if one else None]).max())
-        entered = Entered(pairs, slots, Lists(*(np.empty(room, dtype=np.int64) for _ in Lists._fields)))
-        space.marks.fill(0)
-        reset(source, event, choose and self.choice.breadth_first(), space)
+        first = pairs.first
+        most = int(first[event + 1] - first[event] if one else np.diff(first[event:]).max())
+        lists = entered.lists
+        if most * self.filed.depth >= len(lists.low):
+            lists = _make_lists(2 * most * self.filed.depth + 1)
+        entered = Entered(pairs, entered.slots, lists)
+        reset(source, event, int(choose and self.choice.breadth_first()), space, entered)
         return space, entered
 
-    def end(self, space: Space) -> None:
+    def end(self, space: Space, entered: Entered) -> None:
+        entered.slots.fill(ABSENT)
+        space.marks.fill(0)
         self.walking.discard(id(space))
-        self._spaces.append(space)
+        self._free.append((space, entered))
+
+    def _make_scratch(self) -> tuple[Space, Entered]:
+        size, nothing = self.size, np.zeros(0, dtype=np.int32)
+        space = Space(
+            np.zeros(REGISTERS, dtype=np.int64),
+            np.zeros(size, dtype=np.int32),
+            np.empty(size, dtype=np.int32),
+            np.empty(size, dtype=np.int32),
+            np.zeros((size >> 6) + 1, dtype=np.uint64),
+        )
+        slots = np.full(len(self.filters.access.base), ABSENT, dtype=np.int32)
+        return space, Entered(Pairs(np.zeros(1, dtype=np.int64), nothing, nothing), slots, _make_lists(64))
 
 
-def _make_space(size: int) -> Space:
-    return Space(
-        np.zeros(REGISTERS, dtype=np.int64),
-        np.zeros(size, dtype=np.int32),
-        np.empty(size, dtype=np.int32),
-        np.empty(size, dtype=np.int32),
-        np.zeros((size >> 6) + 1, dtype=np.uint64),
-    )
+def _make_lists(room: int) -> Lists:
+    return Lists(*(np.empty(room, dtype=np.int64) for _ in Lists._fields))

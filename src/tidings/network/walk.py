@@ -66,7 +66,7 @@ class Walk:
         """Ends it; a network that is changed while a walk is under way keeps two states."""
         if not self.done:
             self.done = True
-            self.snapshot.end(self._space)
+            self.snapshot.end(self._space, self._entered)
 
     def advance(self, more: int) -> np.ndarray:
         """The entities found on the way to at least so many more results, or to the end."""

@@ -22,8 +22,8 @@ from tidings.network.kernels.walks import adaptive
 
 
 @compiled
-def reset(source, event, preferred, space):  # type: ignore[no-untyped-def]
-    """Makes a space ready for another evaluation."""
+def reset(source, number, preferred, space, event):  # type: ignore[no-untyped-def]
+    """Makes scratch ready for the event of that number."""
     registers, marks = space.registers, space.marks
     if registers[AT_ONCE] == 0:  # only then was anything marked
         for i in range(marks.shape[0]):
@@ -35,13 +35,10 @@ def reset(source, event, preferred, space):  # type: ignore[no-untyped-def]
         epoch = STEP
     for i in range(registers.shape[0]):
         registers[i] = 0
-    registers[EPOCH], registers[SOURCE], registers[EVENT], registers[PREFERRED] = (
-        epoch,
-        source,
-        event,
-        preferred,
-    )
+    registers[EPOCH], registers[EVENT] = epoch, number
+    registers[SOURCE], registers[PREFERRED] = source, preferred
     registers[FOLLOWED], registers[AT_ONCE], registers[LISTS] = -1, 1, -1
+    enter(event.pairs, number, event.slots)
 
 
 @compiled
@@ -54,8 +51,7 @@ def reach_many(begin, sources, preferred, graph, filters, event, space, owner, f
     looked = 0
     for e in range(begin, sources.shape[0]):
         filled = first[e]
-        reset(sources[e], e, preferred, space)
-        enter(event.pairs, e, event.slots)
+        reset(sources[e], e, preferred, space, event)
         status = adaptive(owner.shape[0] + 1, graph, filters, event, space)
         leave(event.pairs, e, event.slots)
         registers, found = space.registers, space.found
