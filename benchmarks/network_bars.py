@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import cache
@@ -21,8 +22,8 @@ import pyarrow.parquet as pq
 
 from benchmarks import network_kernels, network_workloads
 from benchmarks.bars import Bar, show
-from benchmarks.measure import ROOT, context, write_json
-from benchmarks.network_runs import ALGORITHMS, AUTO, INDEX, LABELS, SKIPPING, Runs, mean, measure
+from benchmarks.measure import ROOT, best, context, write_json
+from benchmarks.network_runs import ALGORITHMS, AUTO, INDEX, LABELS, SKIPPING, Runs, load, mean, measure
 from benchmarks.network_workloads import (
     ADVERTISER,
     EXCHANGE,
