@@ -17,6 +17,7 @@ def test_the_commented_example_names_every_key_and_shows_the_defaults():
     assert config.index == EXAMPLES.absolute() / "data" / "index"
     assert config.subscriptions is not None
     assert config.subscriptions.exists()
+    assert config.networks == {"exchange": EXAMPLES.absolute() / "exchange"}
     default = Config(*[Path()] * 5)
     assert (config.every, config.master, config.max_events) == (
         default.every,
@@ -33,6 +34,7 @@ def test_the_commented_example_names_every_key_and_shows_the_defaults():
         ("[sources]\nfeed = []", "sources.feed is not known; did you mean sources.feeds?"),
         ("[sources]\nfeeds = 'http://x'", "sources.feeds is 'http://x'; it must be a list of texts"),
         ("[spark]\nmax_events = true", "spark.max_events is True; it must be a whole number"),
+        ("[networks]\nex = ['a.csv']", "networks.ex is ['a.csv']; it must be a text"),
         ("[prefixes]\nex = 5", "prefixes.ex is 5; it must be a text"),
     ],
 )
@@ -48,6 +50,15 @@ def test_a_stream_without_questions_says_what_to_do(tmp_path):
     result = tidings("run", tmp_path / "c.toml")
     assert result.exit_code == 1
     assert "name a file of subscriptions in the configuration" in result.stderr
+
+
+def test_a_stream_whose_network_is_not_there_says_so(tmp_path):
+    (tmp_path / "q.txt").write_text("a: WHERE topic = 'oil' VIA exchange AT 'acme'\n")
+    (tmp_path / "c.toml").write_text("subscriptions = 'q.txt'\n[networks]\nexchange = 'nowhere.graphml'")
+    result = tidings("run", tmp_path / "c.toml")
+    assert result.exit_code == 1
+    assert f"there is no file or folder '{tmp_path / 'nowhere.graphml'}'" in result.stderr
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_folder_gives_each_file_once_and_a_changed_one_again(tmp_path):

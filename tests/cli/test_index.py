@@ -2,7 +2,7 @@
 
 from tidings import versions
 
-from .conftest import tidings
+from .conftest import EXAMPLES, tidings
 
 
 def test_build_add_remove_and_show(questions, tmp_path):
@@ -38,4 +38,40 @@ def test_refused_changes_are_sentences_and_change_nothing(questions, tmp_path):
     assert (bad.exit_code, "did you mean 'LIKE'?" in bad.stderr) == (1, True)
     missing = tidings("index", "remove", root, "nobody")
     assert (missing.exit_code, "there is no subscription 'nobody'" in missing.stderr) == (1, True)
+    assert versions.current(root) == (1, 0)
+
+
+def test_a_network_is_put_into_an_index_and_questions_into_it(questions, tmp_path):
+    root, exchange = tmp_path / "index", EXAMPLES / "exchange"
+    questions.write_text("runners: WHERE interests CONTAINS 'run'\n")
+    tidings("index", "build", root, "-s", questions)
+    placed = "WHERE interests CONTAINS 'run' VIA exchange AT 'fit club'"
+    assert "there is no network 'exchange'" in tidings("index", "add", root, "club", placed).stderr
+    put = tidings("index", "network", root, "exchange", exchange)
+    assert put.stdout == f"{root} is now v2+0: network exchange of 16 nodes\n"
+    assert tidings("index", "add", root, "club", placed).exit_code == 0
+    bad = tidings("index", "add", root, "x", "WHERE topic = 'oil' VIA exchange AT 'nobody'")
+    assert (bad.exit_code, "has no node 'nobody'" in bad.stderr) == (1, True)
+    assert "networks exchange: 16 nodes" in " ".join(tidings("index", "show", root).stdout.split())
+    found = tidings("match", "-s", root, exchange / "event.json").stdout
+    assert "club" in found
+    assert "runners" in found
+    # Without its node the question stays, and hears of nothing.
+    (tmp_path / "edges.csv").write_text("source,target\nmatch centre,acme shoes\n")
+    tidings("index", "network", root, "exchange", tmp_path / "edges.csv")
+    assert "club" not in tidings("match", "-s", root, exchange / "event.json").stdout
+    assert "club" in versions.open(root, versions.current(root))
+
+
+def test_a_network_that_cannot_be_read_changes_nothing(questions, tmp_path):
+    root = tmp_path / "index"
+    questions.write_text("runners: WHERE interests CONTAINS 'run'\n")
+    (tmp_path / "edges.csv").write_text("from,to\na,b\n")
+    built = tidings("index", "build", root, "-s", questions, "--network", f"x={tmp_path / 'edges.csv'}")
+    assert (built.exit_code, root.exists(), "has no column 'source'" in built.stderr) == (1, False, True)
+    tidings("index", "build", root, "-s", questions)
+    put = tidings("index", "network", root, "x", tmp_path / "edges.csv")
+    assert (put.exit_code, "has no column 'source'" in put.stderr) == (1, True)
+    twice = tidings("index", "build", root, "-s", questions, "-n", "x=a", "-n", "x=b")
+    assert "gives 'x' twice" in twice.stderr
     assert versions.current(root) == (1, 0)

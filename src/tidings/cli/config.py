@@ -20,6 +20,7 @@ _TOP: dict[str, type] = {
     "output": str,
     "checkpoint": str,
     "prefixes": dict,
+    "networks": dict,
     "sources": dict,
     "spark": dict,
 }
@@ -39,6 +40,7 @@ class Config:
     subscriptions: Path | None = None
     taxonomy: Path | None = None
     prefixes: dict[str, str] = field(default_factory=dict)
+    networks: dict[str, Path] = field(default_factory=dict)
     feeds: tuple[str, ...] = ()
     folders: tuple[Path, ...] = ()
     every: int = 900
@@ -58,6 +60,7 @@ class Config:
         sources, spark = content.get("sources", {}), content.get("spark", {})
         _check(path, "sources.", sources, _SOURCES)
         _check(path, "spark.", spark, _SPARK)
+        networks = _texts(path, "networks", content.get("networks", {}))
         base = path.absolute().parent
         data = base / content.get("data", "data")
         places = {
@@ -70,6 +73,7 @@ class Config:
             subscriptions=base / content["subscriptions"] if "subscriptions" in content else None,
             taxonomy=base / content["taxonomy"] if "taxonomy" in content else None,
             prefixes=_texts(path, "prefixes", content.get("prefixes", {})),
+            networks={name: base / place for name, place in networks.items()},
             feeds=tuple(sources.get("feeds", ())),
             folders=tuple(base / folder for folder in sources.get("folders", ())),
             **{name: sources[name] for name in ("every",) if name in sources},

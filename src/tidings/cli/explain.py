@@ -40,9 +40,9 @@ def explain(
       tidings explain -s questions.txt -i goals news.atom
     """
     from tidings.cli import events as event_files
-    from tidings.cli.subscriptions import load, prefix_options
+    from tidings.cli.subscriptions import load, network_options, prefix_options
 
-    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns, networks)
+    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns, network_options(networks))
     engine.text(id)  # an unknown id is told before anything is printed
     told = 0
     for path in event_files.files([event]):

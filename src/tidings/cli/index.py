@@ -43,11 +43,12 @@ def build(
     \b
     Example:
       tidings index build data/index -s questions.txt -t topics.ttl
+      tidings index build data/index -s questions.txt --network exchange=exchange/
     """
     from tidings import versions
-    from tidings.cli.subscriptions import load, prefix_options
+    from tidings.cli.subscriptions import load, network_options, prefix_options
 
-    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns, networks)
+    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns, network_options(networks))
     version = versions.publish(root, engine)
     terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")
 
@@ -79,6 +80,7 @@ def show(root: Path) -> None:
         ("shapes", f"{len(facts['variables']):,}"),
         ("classes", f"{len(engine.taxonomy):,}"),
         ("prefixes", ", ".join(engine.prefixes) or "only the built-in ones"),
+        ("networks", ", ".join(f"{name}: {len(n):,} nodes" for name, n in engine.networks.items()) or "none"),
         ("index", _size(folders.size(patterns), rows)),
         ("ids and texts", _size(folders.size(texts), in_base["count"])),
     ):
@@ -114,6 +116,29 @@ def remove(root: Path, id: str) -> None:
         raise click.ClickException(f"there is no subscription {id!r} in {root}")
     version = versions.append(root, [versions.Change(id, None)])
     terminal.out.print(f"{root} is now {version}: {id} removed")
+
+
+@index.command()
+@ROOT
+@click.argument("name")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+def network(root: Path, name: str, path: Path) -> None:
+    """Add the network at PATH to ROOT under NAME; one with the same NAME is replaced.
+
+    PATH is as for 'tidings network'. Questions are placed in it with VIA NAME AT 'node'; those that have a place
+    in a network that is replaced stay, and hear of nothing while it has no such node.
+
+    \b
+    Example:
+      tidings index network data/index exchange exchange/
+      tidings index add data/index shoes "WHERE topic = 'sport' VIA exchange AT 'acme shoes'"
+    """
+    from tidings import versions
+    from tidings.network.sources import read_network
+
+    added = read_network(path)
+    version = versions.set_network(root, name, added)
+    terminal.out.print(f"{root} is now {version}: network {name} of {terminal.counted(len(added), 'node')}")
 
 
 @index.command()

@@ -70,12 +70,13 @@ def match(
       tidings match -s questions.txt -t topics.ttl -f ndjson feeds/ | jq .bindings.title
       tail -f events.ndjson | tidings match -s questions.txt -
       tidings match --patterns eventbridge rules.json events.ndjson
+      tidings match -s questions.txt --network exchange=exchange/ events.ndjson
 
     What cannot be read, a file, an event or a subscription, is one sentence on standard error, and the rest
     goes on. Exit code: 0 if events met subscriptions, matches or not; 1 if nothing could be read.
     """
     from tidings.cli import events as event_files
-    from tidings.cli.subscriptions import load, prefix_options
+    from tidings.cli.subscriptions import load, network_options, prefix_options
 
     if patterns and subscriptions is None and events:
         subscriptions, events = Path(events[0]), events[1:] or (event_files.STDIN,)
@@ -84,7 +85,7 @@ def match(
     if not events:
         raise click.UsageError("Missing argument 'EVENTS…'.")
     paths = event_files.files(events)
-    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns, networks)
+    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns, network_options(networks))
     # Answers in the terminal are progress enough, and a bar between them would be in the way.
     quiet = output is None and terminal.out.is_terminal
     with open_answers(format, output) as answers:

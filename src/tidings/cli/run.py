@@ -52,7 +52,8 @@ def run(config: Path, once: bool, format: str) -> None:
       feeds = ["https://example.org/news.rss"]
       folders = ["inbox"]
 
-    While it runs, 'tidings index add' and 'tidings index remove' change its questions.
+    While it runs, 'tidings index add' and 'tidings index remove' change its questions, 'tidings index network' its
+    networks, which CONFIG.toml names by [networks] and NAME = "PATH".
     """
     from tidings.cli.config import Config
 
@@ -102,16 +103,17 @@ class _Run:
         from tidings import versions
         from tidings.cli.subscriptions import load
 
-        if (self.config.index / "CURRENT").exists():
+        config = self.config
+        if (config.index / "CURRENT").exists():
             return
-        if self.config.subscriptions is None:
+        if config.subscriptions is None:
             raise click.ClickException(
-                f"there is no index in {self.config.index}; name a file of subscriptions in the configuration,"
+                f"there is no index in {config.index}; name a file of subscriptions in the configuration,"
                 " or build the index with 'tidings index build'"
             )
-        engine = load(self.config.subscriptions, self.config.taxonomy, self.config.prefixes)
-        version = versions.publish(self.config.index, engine)
-        terminal.note(f"{self.config.index} is now {version}: {len(engine):,} subscriptions")
+        engine = load(config.subscriptions, config.taxonomy, config.prefixes, networks=config.networks)
+        version = versions.publish(config.index, engine)
+        terminal.note(f"{config.index} is now {version}: {len(engine):,} subscriptions")
 
     def _start(self, log: EventLog, batches: Batches, once: bool) -> Stream:
         from tidings.cli.streaming import start_spark

@@ -29,7 +29,6 @@ from tidings.errors import SubscriptionError, TidingsError
 
 if TYPE_CHECKING:
     from tidings.engine import Engine
-    from tidings.network.network import Network
     from tidings.taxonomy import Taxonomy
 
 _HEAD = re.compile(r"(\S.*?)\s*:(?:\s+|$)")
@@ -102,14 +101,15 @@ def load(
     taxonomy: Path | None,
     prefixes: Mapping[str, str],
     patterns: str | None = None,
-    networks: tuple[str, ...] = (),
+    networks: Mapping[str, Path] | None = None,
 ) -> Engine:
     """An engine with the subscriptions of a file, or of an index folder. Refused ones are told on standard error.
 
-    With `patterns`, the file holds rules in that form; `networks` are NAME=PATH.
+    With `patterns`, the file holds rules in that form; `networks` are the files of networks by name.
     """
     from tidings import versions
     from tidings.engine import BroadSubscription, Engine
+    from tidings.network.sources import read_network
 
     if (path / "CURRENT").exists():
         if taxonomy or prefixes or patterns or networks:
@@ -120,7 +120,9 @@ def load(
     refused: list[str] = []
     file = SubscriptionFile.read_rules(path, refused) if patterns else SubscriptionFile.read(path)
     engine = Engine(
-        taxonomy=_taxonomy(taxonomy), prefixes={**file.prefixes, **prefixes}, networks=_networks(networks)
+        taxonomy=_taxonomy(taxonomy),
+        prefixes={**file.prefixes, **prefixes},
+        networks={name: read_network(place) for name, place in (networks or {}).items()},
     )
     with warnings.catch_warnings(record=True) as remarks:
         warnings.simplefilter("always", BroadSubscription)
@@ -151,17 +153,17 @@ def prefix_options(options: tuple[str, ...]) -> dict[str, str]:
     return prefixes
 
 
-def _networks(options: tuple[str, ...]) -> dict[str, Network]:
-    """`exchange=folder` as networks by name."""
-    from tidings.network.sources import read_network
-
-    found = {}
+def network_options(options: tuple[str, ...]) -> dict[str, Path]:
+    """`exchange=folder` as a dictionary."""
+    networks = {}
     for option in options:
         name, equals, path = option.partition("=")
-        if not equals or not name.strip():
+        if not equals or not name.strip() or not path.strip():
             raise TidingsError(f"--network {option!r} is not NAME=PATH, such as exchange=examples/exchange")
-        found[name.strip()] = read_network(path.strip())
-    return found
+        if name.strip() in networks:
+            raise TidingsError(f"--network gives {name.strip()!r} twice; give each network its own name")
+        networks[name.strip()] = Path(path.strip())
+    return networks
 
 
 def _taxonomy(path: Path | None) -> Taxonomy | None:
