@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from tidings.arrays import bounds, folders
 from tidings.arrays.bounds import are_texts, refuse_unless
+from tidings.filters.damage import refuse_damaged_table
 from tidings.filters.index import FilterIndex
 from tidings.filters.readings import Reader
 from tidings.filters.shape import FilterShape
@@ -279,6 +280,7 @@ class Layer:
         layer._index, layer._table, layer._numbers = PatternIndex.load(folder / "patterns"), None, None
         layer._reader, layer._filters = Reader(FilterIndex.load(folder / "filters")), None
         layer._filter_arrays, _ = folders.load(folder / "filter_table")
+        refuse_damaged_table(folder / "filter_table", layer._filter_arrays, layer._reader.index.keys)
         layer.places = {Via(*place): number for number, place in enumerate(facts["places"])}
         layer.place = arrays["place"]
         layer.ids = StoredTexts(arrays["id_blob"], arrays["id_start"])

@@ -145,7 +145,7 @@ def test_damage_is_refused_or_harmless(tmp_path: Path) -> None:
         ("access_height", 40),
         ("access_levels", -1),
         ("access_shift", -1),
-        ("access_entries", 1),
+        ("access_entries", 3),
     ],
 )
 def test_one_sentence_names_the_array(tmp_path: Path, name: str, value: int) -> None:

@@ -134,6 +134,16 @@ def test_expressions_of_as_many_predicates_as_there_may_be() -> None:
     assert matched(index, pairs_of(index, events)) == definition(conditions, events)
 
 
+def test_an_index_of_long_expressions_only() -> None:
+    long = Or(tuple(Comparison(a, "=", number(i)) for i in range(600)))
+    conditions: list[Condition] = [And((long, Exists(b)))] * 2
+    index = index_of(conditions)
+    assert len(index.index.code.wide)
+    assert not len(index.index.code.narrow)
+    events: list[dict[str, Any]] = [{"a": 599, "b": 1}, {"a": [600, 3], "b": 0}, {"a": 600, "b": 0}, {}]
+    assert matched(index, pairs_of(index, events)) == definition(conditions, events)
+
+
 def test_more_matches_than_there_is_room_for() -> None:
     conditions: list[Condition] = [Exists(a), Not(Comparison(b, "=", number(1)))] * 3_000
     events: list[dict[str, Any]] = [{"a": [1, 2], "b": i % 2} for i in range(40)]
