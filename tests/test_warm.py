@@ -9,14 +9,15 @@ CODE = """
 import pkgutil, sys, tempfile, warnings
 from importlib import import_module
 import pyarrow as pa
-import tidings.arrays, tidings.patterns.kernels
+import tidings.arrays, tidings.filters.kernels, tidings.network.kernels, tidings.patterns.kernels
 from tidings import Engine, Event, Taxonomy
+from tidings.network import Network
 from tidings.warm import warm
 
 def compiled():
     return {
         (name, signature)
-        for package in (tidings.arrays, tidings.patterns.kernels)
+        for package in (tidings.arrays, tidings.patterns.kernels, tidings.filters.kernels, tidings.network.kernels)
         for module in pkgutil.iter_modules(package.__path__, package.__name__ + ".")
         for name, loop in vars(import_module(module.name)).items()
         for signature in getattr(loop, "signatures", ())
@@ -41,6 +42,38 @@ with tempfile.TemporaryDirectory() as folder:
     table = pa.table({"id": ["1", "2"], "p": ["<urn:p>", "<urn:q>"], "v": [1, 2]})
     engine.subscribe_table("SELECT ?x WHERE (?x, $p, ?y) AND ?y > $v", table)
     assert engine.publish(event)
+
+network = Network.from_tables(
+    pa.table({"id": ["p", "n", "m"], "where": [None, "a > 1", "t CONTAINS 'x'"], "cost": [0.0, 1.0, 2.0]}),
+    pa.table({"source": ["p", "n", "m"], "target": ["n", "m", "n"], "where": [None, "a < 9", None]}),
+)
+engine = Engine(networks={"net": network})
+engine.subscribe("place", "WHERE a BETWEEN 1 AND 5 AND t LIKE '%x%' AND u.v NOT IN (1, 'b') VIA net AT 'm'")
+engine.subscribe("many", "WHERE a IN (" + ", ".join(map(str, range(70000))) + ") OR MISSING b OR c = true")
+engine.subscribe("element", "WHERE ANY i IN items SATISFIES (i.price < 10 AND i.colour = 'red')")
+event = Event(source="p", attributes={
+    "a": [2, 12345678901234567890123, 1e300], "t": "ax\\u00e9", "u": {"v": 2}, "d": "2004-01-31T10:00:00Z",
+    "items": [{"price": 5, "colour": "red"}],
+})
+assert len(engine.publish(event)) == 3
+columns = pa.table({
+    "a": pa.array([2, 3], pa.int32()), "t": pa.array(["x", None], pa.large_string()), "source": ["p", "q"],
+    "items": [[{"price": 1.5, "colour": "red"}], []], "attributes": ['{"c": true}', '{"c": tru'],
+})
+assert len(engine.publish_many(columns)) == 3
+with tempfile.TemporaryDirectory() as folder:
+    engine.save(folder)
+    engine = Engine.load(folder)
+    assert len(engine.publish(event)) == 3
+    table = pa.table({"id": ["1", "2"], "w": ["x", "y"], "v": [1, 2]})
+    engine.subscribe_table("WHERE t STARTS WITH $w AND a > $v", table)
+    engine.unsubscribe("many")
+    assert engine.publish_many(columns)
+    engine.save(folder)
+list(engine.networks["net"].top("p", {"a": 2, "t": "x"}, 2))
+engine.networks["net"].add_node("q", "a = 1")
+engine.networks["net"].add_edge("q", "p")
+list(engine.networks["net"].evaluate("q", {"a": 2, "t": "x"}))
 print(*sorted(str(new) for new in compiled() - before), sep="\\n")
 """
 

@@ -1,6 +1,6 @@
 """Compiles every loop once and keeps the machine code on disk: `python -m tidings.warm`.
 
-Without it the first event waits for the compiler, half a minute or so. It has to run in one process before several
+Without it the first event waits for the compiler, a minute or so. It has to run in one process before several
 start, because two that compile at once can spoil each other's files.
 """
 
@@ -9,32 +9,87 @@ from __future__ import annotations
 import sys
 from tempfile import TemporaryDirectory
 
+import pyarrow as pa
+
+from tidings.arrays.json import lines as find_lines
 from tidings.engine import Engine
 from tidings.event import Event
+from tidings.network.evaluation import ALGORITHMS
+from tidings.network.network import Network
 from tidings.terms import RDF
 
 _EVENT = f"""<urn:a> <urn:p> "1" ; <urn:q> "x" ; <urn:r> "x"@en ; <{RDF}_1> <urn:b> ."""
 
 
+_PATTERNS = (
+    "WHERE (<urn:a>, <urn:p>, <urn:b>)",
+    "WHERE (?x, <urn:p>, ?y) AND ?y BETWEEN 0 AND 2",
+    "WHERE (?x, <urn:q>, ?y) AND ?y >= 'a' AND ?y CONTAINS 'x' AND ?y ISA <urn:x>",
+    "WHERE (?x, <urn:r>, ?y) AND ?y != 'y'@en",
+)
+_FILTERS = (
+    "WHERE a = 1 AND b STARTS WITH 'x' AND NOT c > 2004-01-31",
+    "WHERE a + 1 > 1 OR b = 'X' IGNORE CASE",
+)
+
+
 def warm() -> None:
-    """Runs an event through an index that has a use for every loop."""
+    """Runs events through indexes and a network that have a use for every loop."""
+    _warm_patterns()
+    _warm_filters()
+    _warm_network()
+
+
+def _warm_patterns() -> None:
     engine = Engine()
-    for number, text in enumerate(
-        (
-            "WHERE (<urn:a>, <urn:p>, <urn:b>)",
-            "WHERE (?x, <urn:p>, ?y) AND ?y BETWEEN 0 AND 2",
-            "WHERE (?x, <urn:q>, ?y) AND ?y >= 'a' AND ?y CONTAINS 'x' AND ?y ISA <urn:x>",
-            "WHERE (?x, <urn:r>, ?y) AND ?y != 'y'@en",
-        )
-    ):
+    for number, text in enumerate(_PATTERNS):
         engine.subscribe(str(number), text)
     engine.publish(Event.from_rdf(_EVENT, "turtle"), all_bindings=True)
     engine.publish(Event.from_rdf(_EVENT, "turtle"))
+    _reopened(engine)
+
+
+def _warm_filters() -> None:
+    engine = Engine()
+    for number, text in enumerate(_FILTERS):
+        engine.subscribe(str(number), text)
+    event = Event(attributes={"a": 1, "b": ["x\n", "y"], "c": "2004-01-31"})
+    engine.publish(event)
+    engine.publish_many([event])
+    engine.publish_many(pa.table({"a": [1], "b": ["x"], "attributes": ["{}"]}))
+    find_lines(b"{}\n")
+    engine = _reopened(engine)
+    engine.subscribe("new", _FILTERS[0])
+    engine.unsubscribe("0")
+    _reopened(engine).publish(event)
+
+
+def _warm_network() -> None:
+    network = Network()
+    for name, where in (("a", None), ("b", "x = 1"), ("c", "x > 0"), ("d", None)):
+        network.add_node(name, where)
+    for source, target in ("ab", "bc", "cd"):
+        network.add_edge(source, target)
+    for algorithm in ALGORITHMS:
+        list(network.evaluate("a", {"x": 1}, algorithm))
+    network.reached(["a"], [{"x": 1}])
+    list(network.top("a", {"x": 1}))
+    network.path("a", {"x": 1}, "d")
+    network.frontier("a", {"x": 2}, "d")
+    network.set_where("d", "x < 2")
+    network.add_edge("d", "a")
+    network.rebuild()
+    with TemporaryDirectory() as folder:
+        network.save(folder)
+        list(Network.load(folder).evaluate("a", {"x": 1}))
+
+
+def _reopened(engine: Engine) -> Engine:
     with TemporaryDirectory() as folder:
         engine.save(folder)
-        Engine.load(folder)
+        return Engine.load(folder)
 
 
 if __name__ == "__main__":
-    print("compiling the matching loops, once; this takes half a minute or so", file=sys.stderr)
+    print("compiling the matching loops, once; this takes a minute or so", file=sys.stderr)
     warm()

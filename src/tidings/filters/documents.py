@@ -91,6 +91,7 @@ def _spans(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     _, offsets, data = array.buffers()
     where = np.frombuffer(offsets, offset_type)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     blob = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    blob.flags.writeable = False  # one type for the compiled loops
     start, stop = where[:-1], where[1:]
     if array.null_count:
         stop = np.where(array.is_valid().to_numpy(zero_copy_only=False), stop, start)
