@@ -127,8 +127,18 @@ def table_1_network(queries: int) -> Iterator[Bar]:
         f"{first:.2f} x ({mean(found.first[SKIPPING]) * 1e6:.0f} µs, {mean(found.first[INDEX]) * 1e6:.0f} µs)",
         first <= 0.5,
     )
-    taken = mean(found.whole[AUTO])
-    yield Bar("auto at 1/4", "at most 100 µs an event", f"{taken * 1e6:.0f} µs on average", taken <= 100e-6)
+    asked = exchange("1/4").queries()[:queries]
+    publishers, events = [publisher for publisher, _ in asked], [event for _, event in asked]
+    network = load(exchange("1/4"))
+    network.reached(publishers, events)
+    together = best(lambda: network.reached(publishers, events), clock=time.process_time) / len(asked)
+    for words, taken in (
+        (f"events in batches of {len(asked):,}", together),
+        ("one event alone, on average", mean(found.whole[AUTO])),
+    ):
+        yield Bar(
+            f"auto at 1/4, {words}", "at most 100 µs an event", f"{taken * 1e6:.0f} µs", taken <= 100e-6
+        )
 
 
 def choice(queries: int) -> Iterator[Bar]:
