@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from decimal import Decimal
 from itertools import product
 
 import pytest
@@ -164,6 +165,11 @@ REFUSED = [
     ({"a": [{"numeric": [">", True]}]}, "$.a[0].numeric[1]: true is no number"),
     ({"a": [{"numeric": ["<", 5, ">", 1]}]}, "$.a[0].numeric: a range has its lower bound first"),
     ({"a": [{"numeric": [">", 5, "<", 1]}]}, "$.a[0].numeric: no number lies between 5 and 1"),
+    ({"a": [{"numeric": [">", 5, "<=", 5]}]}, "$.a[0].numeric: no number lies between 5 and 5"),
+    (
+        {"a": [{"numeric": [">", 0, "<", Decimal("1e999")]}]},
+        "$.a[0].numeric: a range has bounds of at most 300 digits",
+    ),
     ({"a": [float("nan")]}, "$.a[0]: nan is no number that can be compared"),
     ({"a": [10**500]}, "write one of at most 400 digits"),
     ({"a": ["\ud800"]}, "$.a[0]: '\\ud800' has half a character"),
@@ -188,7 +194,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "sentence"), REFUSED, ids=lambda case: json.dumps(case)[:60])
+@pytest.mark.parametrize(("pattern", "sentence"), REFUSED, ids=lambda case: repr(case)[:60])
 def test_what_is_invalid_is_refused_with_its_place(pattern, sentence):
     with pytest.raises(SubscriptionError) as refused:
         read_pattern(pattern)
@@ -207,10 +213,16 @@ def test_too_much_is_refused():
 
 
 def test_what_differs_from_eventbridge():
-    """An empty list counts as null, and a null among other values of a list is not seen."""
+    """Of several values, a null beside others and a number beside texts are not seen; an empty list counts as null."""
     assert matches(read_pattern({"a": [None]}), {"a": []})
     assert matches(read_pattern({"a": [{"exists": True}]}), {"a": []})
     assert not matches(read_pattern({"a": [None]}), {"a": [None, "x"]})
+    assert not matches(read_pattern({"b": {"a": [None]}}), {"b": [{"a": None}, {"a": "x"}]})
+    assert not matches(read_pattern({"a": [5]}), {"a": [5, "x"]})
+    open_range = read_pattern({"a": [{"numeric": [">", 5, "<", 6]}]})
+    assert matches(open_range, {"a": 5.00000001})
+    assert not matches(open_range, {"a": 5.0000000001})
+    assert matches(read_pattern({"a": [{"numeric": [">", 5]}]}), {"a": 5.0000000001})
 
 
 # -- the definition, once more and apart: fields with the places in lists that they come from
@@ -338,17 +350,24 @@ PATTERNS = st.recursive(
     lambda inner: st.dictionaries(KEYS, LEAVES | inner, min_size=1, max_size=3),
     max_leaves=5,
 )
-# An event's detail is an object; lists are not empty and hold no null.
-VALUES = st.recursive(
-    SCALARS | st.none(),
-    lambda inner: (
-        st.dictionaries(KEYS, inner, max_size=3)
-        | st.lists(inner.filter(lambda value: value is not None), min_size=1, max_size=3)
-    ),
-    max_leaves=8,
-)
-EVENTS = st.fixed_dictionaries(
-    {}, optional={"a": VALUES, "b": VALUES, "detail": st.dictionaries(KEYS, VALUES, max_size=3)}
+# An event's detail is an object. Where there are lists, they are not empty, there is no null, and texts and numbers are
+# not mixed.
+
+
+def events(scalars, lists):
+    def wider(inner):
+        objects = st.dictionaries(KEYS, inner, max_size=3)
+        return objects | st.lists(inner, min_size=1, max_size=3) if lists else objects
+
+    values = st.recursive(scalars, wider, max_leaves=8)
+    detail = st.dictionaries(KEYS, values, max_size=3)
+    return st.fixed_dictionaries({}, optional={"a": values, "b": values, "detail": detail})
+
+
+EVENTS = st.one_of(
+    events(SCALARS | st.none(), lists=False),
+    events(TEXTS | st.booleans(), lists=True),
+    events(NUMBERS | st.booleans(), lists=True),
 )
 
 

@@ -8,10 +8,11 @@ Null is what an attribute has that is there without a value.
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from ipaddress import ip_network
 from typing import Any
 
@@ -37,9 +38,11 @@ from tidings.values import number
 Test = Callable[[Attribute], Condition]
 
 OPERATORS = "prefix, suffix, equals-ignore-case, wildcard, anything-but, numeric, exists, cidr"
+_NUMERIC_START = re.compile(r"[+-]?[0-9]*\.?[0-9]*([eE][+-]?[0-9]*)?")
 _WILD = re.compile(r"\\[*\\]|\*\*|\\|.", re.DOTALL)
 _IN_LIKE = {"*": "%", "\\*": "*", "\\\\": "\\\\", "%": "\\%", "_": "\\_"}
 _BOOLEANS = (Literal("true", XSD + "boolean"), Literal("false", XSD + "boolean"))
+_LEAST = Decimal("1e-9")
 _ZERO, _EMPTY = Literal("0", XSD + "integer"), Literal("")
 
 
@@ -66,8 +69,9 @@ class Object(dict[str, Any]):
     def __init__(self, pairs: Iterable[tuple[str, Any]]) -> None:
         listed = list(pairs)
         super().__init__(listed)
-        counts = Counter(key for key, _ in listed)
-        self.repeated = next((key for key, count in counts.items() if count > 1), None)
+        self.repeated: str | None = None
+        if len(self) < len(listed):
+            self.repeated = Counter(key for key, _ in listed).most_common(1)[0][0]
 
 
 def read_tests(tests: list[Any], place: str) -> Field:
@@ -200,13 +204,25 @@ def _numeric(argument: Any, place: str) -> tuple[Test, Test]:
     ((upper, high),) = rest
     if op not in (">", ">=") or upper not in ("<", "<="):
         raise refusal(place, "a range has its lower bound first, as in ['>', 0, '<=', 5]")
-    left_out = [bound for bound, kind in ((low, op), (high, upper)) if kind in ("<", ">")]
-    least, most = number(low.text), number(high.text)
-    assert least is not None
-    assert most is not None
-    if least > most or (least == most and left_out):
+    least, most = (_moved(bound, kind) for bound, kind in ((low, op), (high, upper)))
+    ends = number(least.text), number(most.text)
+    if ends[0] is None or ends[1] is None:
+        raise refusal(place, "a range has bounds of at most 300 digits; give one bound only")
+    if ends[0] > ends[1]:
         raise refusal(place, f"no number lies between {low.text} and {high.text}; exchange them")
-    return _as_number(lambda a: Between(a, low, high), left_out), lambda a: Between(a, low, high)
+    return _as_number(lambda a: Between(a, least, most)), lambda a: Between(a, least, most)
+
+
+def _moved(bound: Literal, op: str) -> Literal:
+    """The bound of a closed range: one that is itself left out moves by less than EventBridge tells apart.
+
+    Of several values, one has to lie within both bounds, which only BETWEEN says.
+    """
+    if op in ("<=", ">="):
+        return bound
+    with localcontext(prec=350):
+        moved = (Decimal(bound.text) + (_LEAST if op == ">" else -_LEAST)).normalize()
+    return Literal(f"{moved:f}", XSD + "decimal")
 
 
 def _anything_but(argument: Any, place: str) -> Test:
@@ -225,16 +241,20 @@ def _anything_but(argument: Any, place: str) -> Test:
         if operator in ("prefix", "suffix") and "" in wanted:
             raise refusal(place, f"every text has an empty {operator}, so nothing would be left")
         tests = [_text_test(operator, one, place) for one in wanted]
+        texts = [_text(one, place) for one in wanted]
+        if operator == "equals-ignore-case":
+            return _unlike(
+                lambda a: _none_of(Folded(a), texts), any(_numeric_start(one, True) for one in wanted)
+            )
+        if operator == "prefix" and len(wanted) == 1:
+            return _unlike(lambda a: _outside(a, texts[0]), _numeric_start(wanted[0]))
         return lambda a: any_of(
             [_some(a, lambda x: [_scalar(x), *(Not(test(x)) for test in tests)]), _null(a)]
         )
     options = argument if isinstance(argument, list) else [argument]
     if options and all(isinstance(one, str) for one in options):
         texts = [_text(one, place) for one in options]
-        # Numbers are something else than any text, unless a text that is listed reads as one.
-        numeric = any(number(text.text) is not None for text in texts)
-        is_number = _as_number(_any_number) if numeric else _any_number
-        return lambda a: any_of([_none_of(a, texts), is_number(a), _one_of(a, _BOOLEANS), _null(a)])
+        return _unlike(lambda a: _none_of(a, texts), any(_numeric_start(one, True) for one in options))
     if options and all(
         isinstance(one, int | float | Decimal) and not isinstance(one, bool) for one in options
     ):
@@ -243,24 +263,38 @@ def _anything_but(argument: Any, place: str) -> Test:
     raise refusal(place, "anything-but takes a text, a number, or a list of only texts or only numbers")
 
 
+def _unlike(other_text: Test, numeric: bool) -> Test:
+    """Another text, or no text at all. A number is none, but where the texts are `numeric` it might be one of them."""
+    is_number = _as_number(_any_number) if numeric else _any_number
+    return lambda a: any_of([other_text(a), is_number(a), _one_of(a, _BOOLEANS), _null(a)])
+
+
+def _numeric_start(text: str, whole: bool = False) -> bool:
+    """Whether a text that begins so, or is that as a `whole`, may read as a number."""
+    return number(text) is not None if whole else _NUMERIC_START.fullmatch(text) is not None
+
+
+def _outside(attribute: Attribute, prefix: Literal) -> Condition:
+    """A text that does not begin so: it comes before, or behind all that do."""
+    last = ord(prefix.text[-1])
+    if last == sys.maxunicode:
+        shorter = prefix.text.rstrip(chr(sys.maxunicode))
+        behind = shorter[:-1] + chr(ord(shorter[-1]) + 1) if shorter else ""
+    else:
+        behind = prefix.text[:-1] + chr(0xE000 if last == 0xD7FF else last + 1)
+    before = Comparison(attribute, "<", prefix)
+    return Or((before, Comparison(attribute, ">=", Literal(behind)))) if behind else before
+
+
 # -- conditions
 
 
-def _as_number(test: Test, left_out: Iterable[Literal] = ()) -> Test:
+def _as_number(test: Test) -> Test:
     """The test for numbers alone: in our language a text that reads as a number is one as well.
 
-    Only where a text or a bound that is left out is among the values does each of them have to be looked at.
+    Not by ANY, which would be asked of every event for every constant. An event's id is a text beside the one given.
     """
-    outside = list(left_out)
-
-    def exact(attribute: Attribute) -> Condition:
-        def conditions(a: Attribute) -> list[Condition]:
-            return [*(Not(Comparison(a, "=", bound)) for bound in outside), Not(_is_text(a))]
-
-        each = _some(attribute, lambda x: [test(x), *conditions(x)])
-        return And((test(attribute), Or((all_of(conditions(attribute)), each))))
-
-    return exact
+    return lambda a: test(a) if a.path == "id" else And((test(a), Not(_is_text(a))))
 
 
 def _some(attribute: Attribute, conditions: Callable[[Attribute], list[Condition]]) -> Condition:
@@ -279,29 +313,18 @@ def _scalar(attribute: Attribute) -> Condition:
     return any_of([_is_text(attribute), _any_number(attribute), _one_of(attribute, _BOOLEANS)])
 
 
-def _without_value(attribute: Attribute) -> Condition:
-    """Null, given that the attribute is there: it has no value, or one of several objects has it without one."""
-    parent, _, name = attribute.path.rpartition(".")
-    if parent in ("", "detail"):  # one object, never a list of them
-        return Not(Exists(attribute))
-    inner = Attribute(f"o.{name}")
-    alone = And((Not(Missing(inner)), Not(Exists(inner))))
-    return Or((Not(Exists(attribute)), AnyElement("o", Attribute(parent), alone)))
-
-
 def _null(attribute: Attribute) -> Condition:
-    return And((Not(Missing(attribute)), _without_value(attribute)))
+    return And((Not(Missing(attribute)), Not(Exists(attribute))))
 
 
 def _present(attribute: Attribute) -> Condition:
     """A field is there as a leaf only: an object is none, null is one."""
-    return And((Not(Missing(attribute)), any_of([_scalar(attribute), _without_value(attribute)])))
+    return And((Not(Missing(attribute)), any_of([_scalar(attribute), Not(Exists(attribute))])))
 
 
 def absent(attribute: Attribute) -> Condition:
     """The contrary: nothing is there, or objects alone."""
-    leaf = any_of([_scalar(attribute), _without_value(attribute)])
-    return Or((Missing(attribute), Not(leaf)))
+    return Or((Missing(attribute), And((Exists(attribute), Not(_scalar(attribute))))))
 
 
 def _one_of(attribute: Attribute, options: Iterable[Literal]) -> Condition:
@@ -309,7 +332,7 @@ def _one_of(attribute: Attribute, options: Iterable[Literal]) -> Condition:
     return OneOf(attribute, unique) if len(unique) > 1 else Comparison(attribute, "=", unique[0])
 
 
-def _none_of(attribute: Attribute, options: Iterable[Literal]) -> Condition:
+def _none_of(attribute: Attribute | Folded, options: Iterable[Literal]) -> Condition:
     unique = tuple(dict.fromkeys(options))
     return (
         OneOf(attribute, unique, negated=True) if len(unique) > 1 else Comparison(attribute, "!=", unique[0])

@@ -4,9 +4,10 @@ A pattern has the shape of the events it wants, with a list of tests at each lea
 its `$or`s is a conjunction of fields, and two fields below one object must be met by one and the same element where
 an event has a list of such objects. What EventBridge would refuse is refused, with its place as a JSON path.
 
-The meaning is EventBridge's but for this: an empty list counts as null, a null beside values in a list is not seen,
-numbers have no bounds and compare exactly, letters fold as Unicode says, a key with a dot is a path in patterns of one
-field only, and every event has an id.
+The meaning is EventBridge's but for this. Where a field has several values, a null beside others is not seen, nor is a
+number beside texts; an empty list counts as null. Numbers have no bounds and compare exactly, but for a range between
+two bounds, one of which is left out: it ends 10^-9 before. Letters fold as Unicode says. Events whose keys have dots
+meet patterns of one such field only, and every event has an id.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ _FORMS = (
 def read_pattern(pattern: object) -> Condition:
     """The condition that a pattern means: a dict as a JSON parser gives it. Raises SubscriptionError."""
     alternatives = [_conjuncts(fields) for fields in _alternatives(pattern, "", "$", 0)]
+    if len(alternatives) == 1:
+        return all_of(alternatives[0])
     common = set.intersection(*map(set, alternatives))
     shared = [one for one in alternatives[0] if one in common]
     rests = [[one for one in conjuncts if one not in common] for conjuncts in alternatives]
