@@ -46,7 +46,23 @@ print(*sorted({"pyspark", "py4j", "matplotlib", "httpx", "click", "rich"} & sys.
 def test_public_names(name: str) -> None:
     found = getattr(tidings, name)
     assert found.__name__ == name
-    assert found.__doc__
+    assert found.__doc__ or found.__init__.__doc__
+
+
+def test_a_network_asks_for_no_more_than_the_engine() -> None:
+    code = """
+import sys
+from tidings import Engine, Event, Network
+network = Network()
+network.add_node("a")
+network.add_node("b", "n > 1")
+network.add_edge("a", "b")
+engine = Engine(networks={"net": network})
+engine.subscribe("s", "VIA net AT b")
+assert engine.publish(Event("a", {"n": 2}))
+print(*sorted({"pyspark", "matplotlib", "scipy", "pandas", "httpx", "click", "rich"} & sys.modules.keys()))
+"""
+    assert run(code)[0] == ""
 
 
 def test_a_name_that_is_not_there() -> None:
@@ -55,5 +71,5 @@ def test_a_name_that_is_not_there() -> None:
 
 
 def test_errors_are_of_one_family() -> None:
-    for error in (tidings.EventError, tidings.SubscriptionError, tidings.TaxonomyError):
+    for error in (tidings.EventError, tidings.NetworkError, tidings.SubscriptionError, tidings.TaxonomyError):
         assert issubclass(error, tidings.TidingsError)

@@ -3,6 +3,7 @@
 >>> from tidings import Engine, Event
 >>> engine = Engine()
 >>> engine.subscribe("titles", "SELECT ?t WHERE (?item, rss:title, ?t)")
+>>> engine.subscribe("grown-ups", "WHERE user.age >= 18")
 
 Names are loaded when first used, so that `import tidings` costs next to nothing.
 """
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from tidings.errors import EventError, IndexFileError, SubscriptionError, TaxonomyError, TidingsError
     from tidings.event import Event
     from tidings.explanation import Explanation
+    from tidings.network.faults import NetworkError
+    from tidings.network.network import Network
+    from tidings.network.sources import read_network
     from tidings.notification import Notification
     from tidings.taxonomy import Taxonomy
 
@@ -24,11 +28,14 @@ _HOMES = {
     "EventError": "errors",
     "Explanation": "explanation",
     "IndexFileError": "errors",
+    "Network": "network.network",
+    "NetworkError": "network.faults",
     "Notification": "notification",
     "SubscriptionError": "errors",
     "Taxonomy": "taxonomy",
     "TaxonomyError": "errors",
     "TidingsError": "errors",
+    "read_network": "network.sources",
 }
 __all__ = list(_HOMES)
 __version__ = "0.1.0"
