@@ -13,15 +13,16 @@ from tidings.spark.matching import matched
 
 COLUMNS = """id string, source string, pieces int, weight double, colour string, new boolean, made date,
     seen timestamp, shelf array<string>, user struct<name: string, ages: array<int>>, price decimal(20, 10),
-    parts array<struct<name: string, cost: long>>, local timestamp_ntz, raw binary, big long, small float"""
+    parts array<struct<name: string, cost: long>>, local timestamp_ntz, raw binary, big long, small float,
+    flags map<string, string>"""
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 EVENTS = [
     ("1", "a", 5, 1.5, "red", True, date(2021, 2, 3), NOON, ["a", "b"], ("Ann", [40, 9]), Decimal("0.1"),
-     [("bell", 12), ("wheel", 3)], datetime(2024, 5, 1, 13), b"\xff\x00", 2**53 + 1, 0.5),
+     [("bell", 12), ("wheel", 3)], datetime(2024, 5, 1, 13), b"\xff\x00", 2**53 + 1, 0.5, {"urgent": "yes"}),
     ("2", "b", 3, 2.5, "Red", False, date(2019, 1, 1), NOON.replace(hour=11), [], ("Bob", []),
-     Decimal("0.1000000001"), [("bell", 9)], datetime(2024, 5, 1, 12), b"", 2**53, float("nan")),
-    ("3", *[None] * 15),
-    ("4", "a", 0, -0.0, "green", None, None, None, ["c", None], (None, [17]), Decimal(7), [], None, None, 1, None),
+     Decimal("0.1000000001"), [("bell", 9)], datetime(2024, 5, 1, 12), b"", 2**53, float("nan"), {"urgent": "no"}),
+    ("3", *[None] * 16),
+    ("4", "a", 0, -0.0, "green", None, None, None, ["c", None], (None, [17]), Decimal(7), [], None, None, 1, None, {}),
 ]  # fmt: skip
 # What each filter asks for, and which events it is to find.
 FILTERS = {
@@ -46,6 +47,8 @@ FILTERS = {
     "ANY part IN parts SATISFIES (part.name = 'bell' AND part.cost < 10)": "2",
     "big = 9007199254740993": "1",
     "small < 1": "1",
+    "flags.urgent = 'yes'": "1",
+    "EXISTS flags": "124",
     "MISSING colour": "3",
     "colour IS NULL": "3",
     "pieces > weight": "12",
