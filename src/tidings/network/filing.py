@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,8 @@ from tidings.filters.index import FilterIndex
 from tidings.filters.kernels.layout import Pairs
 from tidings.filters.readings import Reader
 from tidings.filters.table import FilterTable
+
+_PIECE = 1 << 16  # rows that are copied at once
 
 
 class Filed:
@@ -44,19 +45,16 @@ def choose_rows(table: FilterTable, which: np.ndarray) -> FilterTable:
     chosen = FilterTable()
     chosen.constants.numbers, chosen.keys = dict(table.constants.numbers), dict(table.keys)
     chosen.trees, chosen.tree_first = table.trees[:], table.tree_first[:]
-    first = np.frombuffer(table.slot_first, np.int64)
-    widths = np.diff(first)[which]
-    ends = np.cumsum(widths)
-    at = np.repeat(first[which] - ends + widths, widths) + np.arange(widths.sum())
-    chosen.slots = _array("i", np.frombuffer(table.slots, np.int32)[at])
-    chosen.slot_first = _array("q", np.concatenate([[0], ends]).astype(np.int64))
-    chosen.row_shape = _array("i", np.frombuffer(table.row_shape, np.int32)[which])
-    chosen.row_owner = _array("i", np.zeros(len(which), dtype=np.int32))
-    chosen.row_way = _array("h", np.zeros(len(which), dtype=np.int16))
+    first, slots = np.frombuffer(table.slot_first, np.int64), np.frombuffer(table.slots, np.int32)
+    shape = np.frombuffer(table.row_shape, np.int32)
+    for begin in range(0, len(which), _PIECE):
+        piece = which[begin : begin + _PIECE]
+        widths = np.diff(first)[piece]
+        ends = np.cumsum(widths)
+        at = np.repeat(first[piece] - ends + widths, widths) + np.arange(widths.sum())
+        chosen.slot_first.frombytes((len(chosen.slots) + ends).tobytes())
+        chosen.slots.frombytes(slots[at].tobytes())
+        chosen.row_shape.frombytes(shape[piece].tobytes())
+    chosen.row_owner.frombytes(np.zeros(len(which), dtype=np.int32).tobytes())
+    chosen.row_way.frombytes(np.zeros(len(which), dtype=np.int16).tobytes())
     return chosen
-
-
-def _array(kind: str, values: np.ndarray) -> array[int]:
-    filled = array(kind)
-    filled.frombytes(values.tobytes())
-    return filled

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from tidings.arrays.hashing import make_span_table
-from tidings.network.kernels.lookup import find_text
+from tidings.network.kernels.lookup import find_text, find_texts
 from tidings.vocabulary import StoredTexts
 
 
@@ -43,6 +43,12 @@ class Names:
             return -1
         text = np.frombuffer(name.encode(errors="surrogatepass"), dtype=np.uint8)
         return int(find_text(text, self._stored.blob, self._stored.start, self._slots))
+
+    def find_all(self, texts: np.ndarray, start: np.ndarray) -> np.ndarray:
+        """The numbers of many names that lie end to end, -1 for those that are not there. Bulk names only."""
+        found = np.empty(len(start) - 1, dtype=np.int32)
+        find_texts(texts, start, self._stored.blob, self._stored.start, self._slots, found)
+        return found
 
     def number(self, name: str) -> int:
         """The number of a name, a new one if it is new."""

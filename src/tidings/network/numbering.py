@@ -13,6 +13,7 @@ import numpy as np
 from tidings.network.columns import Columns
 from tidings.network.expressions import NONE
 from tidings.network.kernels.components import find_components, order_nodes
+from tidings.network.kernels.rows import count_rows, sort_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,29 +35,35 @@ def number_entities(columns: Columns) -> Numbered:
     count = nodes + len(split)
     # Before they have ids: nodes 0 .. nodes - 1, then an entity for each split edge.
     between = np.arange(nodes, count, dtype=np.int32)
-    target = columns.target.copy()
-    target[split] = between
-    source = np.concatenate([columns.source, between])
-    child = np.concatenate([target, columns.target[split]])
-    cost = np.concatenate([columns.edge_cost, np.zeros(len(split))])
-    first, by_source = _rows(source, child, count)
+    source, child = (
+        np.concatenate([columns.source, between]),
+        np.concatenate([columns.target, columns.target[split]]),
+    )
+    child[split] = between
+    first, by_source = _rows(source, np.arange(len(source), dtype=np.int32), count)
     component, order = _order(first, child[by_source])
     id_of = np.empty(count, dtype=np.int32)
     id_of[order] = np.arange(count, dtype=np.int32)
-    first, by_source = _rows(id_of[source], id_of[child], count)
+    source, child = id_of[source], id_of[child]
+    first, by_source = _rows(source, _rows(child, by_source, count)[1], count)
+    cost = np.zeros(len(source))  # memory that nobody touches costs nothing
+    if columns.edge_cost.any():
+        cost[: len(columns.edge_cost)] = columns.edge_cost
+        cost = cost[by_source]
     place = np.concatenate([np.arange(nodes, dtype=np.int32), ~split.astype(np.int32)])[order]
     begins = np.ones(count, dtype=np.bool_)
     begins[1:] = component[order[1:]] != component[order[:-1]]
     starts = np.flatnonzero(begins).astype(np.int32)
     group = np.repeat(starts, np.diff(np.append(starts, count)))
-    return Numbered(first, id_of[child][by_source], cost[by_source], place, group)
+    return Numbered(first, child[by_source], cost, place, group)
 
 
-def _rows(source: np.ndarray, child: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where each row of children starts, and the edges by source and child."""
-    first = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(source, minlength=count), out=first[1:])
-    return first, np.argsort(source.astype(np.int64) * count + child)
+def _rows(numbers: np.ndarray, order: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the places of each number begin, and the places in `order` sorted by their numbers, stably."""
+    first, out = np.zeros(count + 1, dtype=np.int64), np.empty_like(order)
+    count_rows(numbers, first)
+    sort_by(numbers, order, first.copy(), out)
+    return first, out
 
 
 def _order(first: np.ndarray, child: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

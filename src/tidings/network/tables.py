@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +22,6 @@ def read_tables(
 ) -> tuple[Names, Expressions, Columns]:
     """What the tables say; a `NetworkError` counts what is wrong with them."""
     ids, ends = _texts(nodes, "id", "node"), [_texts(edges, name, "edge") for name in ("source", "target")]
-    _refuse_repeated(ids)
-    source, target = _numbers(ids, ends)
 
     def node(i: int) -> str:
         return f"node {ids[i].as_py()!r}"
@@ -31,6 +29,8 @@ def read_tables(
     def edge(i: int) -> str:
         return f"edge {ends[0][i].as_py()!r} -> {ends[1][i].as_py()!r}"
 
+    names = _names(ids)
+    source, target = _numbers(names, ends)
     _refuse_repeated_edges(source, target, edge)
     expressions = Expressions()
     if match != "expression" and "labels" in nodes.column_names:
@@ -46,64 +46,68 @@ def read_tables(
         _where(edges, expressions, edge),
         _cost(edges, edge),
     )
-    return _names(ids), expressions, columns
+    return names, expressions, columns
 
 
-def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _texts(table: pa.Table, name: str, what: str) -> pa.Array:
+def _texts(table: pa.Table, name: str, what: str) -> pa.ChunkedArray:
     if name not in table.column_names:
         have = ", ".join(table.column_names) or "none"
         raise NetworkError(f"a table of {what}s needs a column {name!r}; its columns are: {have}")
-    column = _whole(table[name].cast(pa.large_string()))
+    column = table[name]
     if column.null_count:
         raise NetworkError(f"{column.null_count:,} {what}s have no {name}; give one to each")
-    return column
+    return column if pa.types.is_string(column.type) else column.cast(pa.string())
 
 
-def _names(ids: pa.Array) -> Names:
-    _, offsets, data = ids.buffers()
-    if not len(ids):
-        return Names(np.zeros(0, dtype=np.uint8), np.zeros(1, dtype=np.int64))
-    start = np.frombuffer(offsets, dtype=np.int64)[ids.offset : ids.offset + len(ids) + 1]
-    blob = np.frombuffer(data if data is not None else b"", dtype=np.uint8)
-    return Names(blob[start[0] : start[-1]].copy(), start - start[0])
+def _spans(column: pa.ChunkedArray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The bytes of each piece of a column, and where its texts start in them: nothing is copied but the starts."""
+    for piece in column.chunks:
+        _, offsets, data = piece.buffers()
+        if len(piece):
+            start = np.frombuffer(offsets, dtype=np.int32)[piece.offset : piece.offset + len(piece) + 1]
+            yield np.frombuffer(data if data is not None else b"", dtype=np.uint8), start.astype(np.int64)
 
 
-def _refuse_repeated(ids: pa.Array) -> None:
-    counts = pc.value_counts(ids)
-    repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
-    if len(repeated):
+def _names(ids: pa.ChunkedArray) -> Names:
+    """Names for the nodes, refused if one is given twice."""
+    pieces = list(_spans(ids))
+    blob = np.concatenate([np.zeros(0, dtype=np.uint8), *(texts[s[0] : s[-1]] for texts, s in pieces)])
+    start = np.zeros(len(ids) + 1, dtype=np.int64)
+    np.cumsum(np.concatenate([np.zeros(0, np.int64), *(np.diff(s) for _, s in pieces)]), out=start[1:])
+    names = Names(blob, start)
+    again = np.flatnonzero(names.find_all(blob, start) != np.arange(len(ids)))
+    if len(again):
+        repeated = pc.unique(ids.take(pa.array(again)))
         raise NetworkError(
             f"{len(repeated):,} ids are given to more than one node: "
             f"{some(repeated[:3].to_pylist(), len(repeated))}; give each node its own"
         )
+    return names
 
 
-def _numbers(ids: pa.Array, ends: list[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
-    """The places of the edges' ends among the nodes."""
-    found = [pc.index_in(column, value_set=ids) for column in ends]
-    unknown = [column.filter(pc.is_null(number)) for column, number in zip(ends, found, strict=True)]
-    names = pc.unique(pa.concat_arrays(unknown))
-    if len(names):
-        edges = pc.sum(pc.or_(pc.is_null(found[0]), pc.is_null(found[1]))).as_py()
+def _numbers(names: Names, ends: list[pa.ChunkedArray]) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of the edges' ends."""
+    none = np.zeros(0, dtype=np.int32)
+    source, target = (np.concatenate([none, *(names.find_all(*s) for s in _spans(end))]) for end in ends)
+    if len(wrong := np.flatnonzero((source < 0) | (target < 0))):
+        unknown = [
+            end.take(pa.array(np.flatnonzero(n < 0))) for end, n in zip(ends, (source, target), strict=True)
+        ]
+        missing = pc.unique(pa.chunked_array([*unknown[0].chunks, *unknown[1].chunks], pa.string()))
         raise NetworkError(
-            f"{edges:,} edges name nodes that are not there: {some(names[:3].to_pylist(), len(names))};"
+            f"{len(wrong):,} edges name nodes that are not there: {some(missing[:3].to_pylist(), len(missing))};"
             " add them to the nodes or leave these edges out"
         )
-    source, target = (number.to_numpy(zero_copy_only=False).astype(np.int32) for number in found)
     return source, target
 
 
 def _refuse_repeated_edges(source: np.ndarray, target: np.ndarray, edge: Namer) -> None:
     key = (source.astype(np.int64) << 32) | target
-    order = np.argsort(key)
-    again = order[1:][key[order[1:]] == key[order[:-1]]]
+    in_order = np.sort(key)
+    again = in_order[1:][in_order[1:] == in_order[:-1]]
     if len(again):
         raise NetworkError(
-            f"{len(again):,} edges are given more than once, such as {edge(int(again[0]))};"
+            f"{len(again):,} edges are given more than once, such as {edge(int(np.flatnonzero(key == again[0])[0]))};"
             " join their expressions with OR, or leave all but one out"
         )
 
@@ -112,10 +116,10 @@ def _where(table: pa.Table, expressions: Expressions, place: Namer) -> np.ndarra
     """The numbers of the expressions, each distinct text read once; null and blank texts are none."""
     if "where" not in table.column_names:
         return np.full(table.num_rows, NONE, dtype=np.int32)
-    texts = _whole(table["where"].cast(pa.large_string()))
-    encoded = texts.dictionary_encode()
-    row = encoded.indices.fill_null(NONE).to_numpy(zero_copy_only=False).astype(np.int32)
-    distinct = encoded.dictionary.to_pylist()
+    column = table["where"].cast(pa.string()).dictionary_encode().unify_dictionaries()
+    distinct = column.chunk(0).dictionary.to_pylist() if column.num_chunks else []
+    pieces = (piece.indices.fill_null(NONE).to_numpy(zero_copy_only=False) for piece in column.chunks)
+    row = np.concatenate([np.zeros(0, dtype=np.int32), *pieces]).astype(np.int32, copy=False)
     numbers = np.full(len(distinct) + 1, NONE, dtype=np.int32)  # the last is for null, at -1
     for i, text in enumerate(distinct):
         if not text.isspace() and text:
@@ -154,10 +158,10 @@ def _cost(table: pa.Table, place: Namer) -> np.ndarray:
     if "cost" not in table.column_names:
         return np.zeros(table.num_rows)
     try:
-        column = _whole(table["cost"].cast(pa.float64()))
+        column = table["cost"].cast(pa.float64())
     except pa.ArrowInvalid as error:
         raise NetworkError(f"the column 'cost' is not of numbers: {error}") from None
-    cost = column.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64)
+    cost = column.fill_null(0.0).to_numpy()
     wrong = np.flatnonzero(~((cost >= 0) & np.isfinite(cost)))
     if len(wrong):
         raise NetworkError(
