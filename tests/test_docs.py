@@ -4,6 +4,7 @@
 """
 
 import doctest
+import json
 import os
 import re
 import shlex
@@ -14,7 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tidings import Engine, Event, Taxonomy
+from tidings import Engine, Event, Taxonomy, read_network
 from tidings.cli import main
 from tidings.cli.subscriptions import SubscriptionFile
 from tidings.language.prefixes import WELL_KNOWN
@@ -70,19 +71,27 @@ def test_commands_print_what_they_show(page, examples):
     assert count
 
 
-def test_the_event_of_the_readme_answers_its_questions(tmp_path):
+def test_the_events_of_the_readme_answer_its_questions(tmp_path):
     kinds = dict(reversed(blocks("README.md")))
     prefixes = {**WELL_KNOWN, "ex": "http://example.org/"}
     declared = "".join(f"@prefix {name}: <{iri}> .\n" for name, iri in prefixes.items() if name)
-    event = Event.from_rdf(declared + kinds["turtle"], "turtle")
-    (tmp_path / "questions.txt").write_text(kinds[""])
-    questions = SubscriptionFile.read(tmp_path / "questions.txt").entries
+    events = (
+        Event.from_rdf(declared + kinds["turtle"], "turtle"),
+        Event.from_cloudevent(json.loads(kinds["json"])),
+    )
     taxonomy = Taxonomy.from_rdf((ROOT / "examples/taxonomy.ttl").read_bytes(), "turtle")
-    engine = Engine(taxonomy=taxonomy, prefixes=prefixes)
-    for question in questions:
-        engine.subscribe(question.id, question.text)
-    assert len(questions) == 5
-    assert {n.subscription for n in engine.publish(event)} == {question.id for question in questions}
+    networks = {"exchange": read_network(ROOT / "examples/exchange")}
+    engine = Engine(taxonomy=taxonomy, prefixes=prefixes, networks=networks)
+    asked = []
+    for content in (content for kind, content in blocks("README.md") if not kind):
+        (tmp_path / "questions.txt").write_text(content)
+        questions = SubscriptionFile.read(tmp_path / "questions.txt").entries
+        asked.append({question.id for question in questions})
+        for question in questions:
+            engine.subscribe(question.id, question.text)
+    assert [len(ids) for ids in asked] == [5, 4]
+    for event, ids in zip(events, asked, strict=True):
+        assert {n.subscription for n in engine.publish(event)} == ids
 
 
 def help_texts():
