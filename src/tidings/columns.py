@@ -7,7 +7,7 @@ Where a `$parameter` stands in a triple, or after ISA, its column is read like a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +19,21 @@ from tidings.errors import SubscriptionError
 from tidings.language.faults import Misread
 from tidings.language.lexicon import Lexicon
 from tidings.language.parameters import parameters, substitute
-from tidings.language.query import IsA, Parameter, Query, TextTest, TriplePattern, Variable, leaves
+from tidings.language.query import (
+    AnyElement,
+    Condition,
+    IsA,
+    Parameter,
+    Query,
+    TextTest,
+    TriplePattern,
+    Variable,
+    leaves,
+)
 from tidings.plan import check_constant
 from tidings.terms import XSD, Literal, escape, from_ntriples, ntriples
 
+CHECKED = ("MATCHES", "CIDR")  # each value has to be one of its kind
 _SCHEMES = {"http", "https", "urn"}
 _LIMITED = {
     "double": "[0-9]",
@@ -80,10 +91,18 @@ def _check_places(query: Query, columns: Mapping[Parameter, Column]) -> None:
     """Refuses values where the language would not have let them be written."""
     samples = {p.name: from_ntriples(column.texts[0]) for p, column in columns.items() if column.texts}
     substitute(query, samples)  # type: ignore[arg-type]  # no table has blank nodes
-    for leaf in leaves(query.where):
-        if isinstance(leaf, TextTest) and leaf.op == "MATCHES" and isinstance(leaf.pattern, Parameter):
+    for leaf in _inner_leaves(query.where):
+        if isinstance(leaf, TextTest) and leaf.op in CHECKED and isinstance(leaf.pattern, Parameter):
             for text in columns[leaf.pattern].texts:
                 substitute(Query(leaf), {leaf.pattern.name: from_ntriples(text)})  # type: ignore[dict-item]
+
+
+def _inner_leaves(condition: Condition) -> Iterator[Condition]:
+    """All leaves, those of conditions on elements too."""
+    for leaf in leaves(condition):
+        yield leaf
+        if isinstance(leaf, AnyElement):
+            yield from _inner_leaves(leaf.condition)
 
 
 def _term_places(leaf: object) -> tuple[object, ...]:

@@ -18,6 +18,7 @@ from tidings.columns import parameter_columns
 from tidings.errors import IndexFileError, SubscriptionError, TidingsError
 from tidings.event import Event, to_table
 from tidings.explanation import Explanation, explain
+from tidings.json_lines import read_lines
 from tidings.language.parser import parse
 from tidings.language.query import Query
 from tidings.layer import ALWAYS, Layer, Template
@@ -121,6 +122,10 @@ class Engine:
         table = events if isinstance(events, pa.Table) else to_table(events)
         means = Means(self.taxonomy, self._above, self.prefixes, self.networks)
         return publish(table, self._layers(), means, all_bindings)
+
+    def publish_lines(self, data: bytes) -> pa.Table:
+        """The notifications of JSON lines, each an event whose members are its attributes, as a table."""
+        return self.publish_many(read_lines(data))
 
     def match(self, events: pa.RecordBatch) -> pa.RecordBatch:
         """The notifications of a batch of events, as a batch."""

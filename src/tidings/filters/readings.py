@@ -13,14 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.arrays.json import FALSE, LIST, NULL, NUMBER, TEXT, TRUE, Occurrences
+from tidings.arrays.json import FALSE, LIST, NULL, NUMBER, TEXT, TRUE, Occurrences, occurrences_of
+from tidings.attributes import values_at, with_element
 from tidings.filters import naive
 from tidings.filters.documents import Wanted
 from tidings.filters.index import FilterIndex
 from tidings.filters.kernels.layout import AGAIN, TRUTHS, Pairs
 from tidings.filters.kernels.ranking import merge_pairs, rank_occurrences
-from tidings.filters.shape import CONDITIONS, FOLDED, PLAIN, THERE, Key
+from tidings.filters.shape import CONDITIONS, FOLDED, PLAIN, THERE, Key, compile_filter
+from tidings.filters.table import FilterTable
 from tidings.language.parser import parse
+from tidings.language.query import AnyElement, Condition
 from tidings.text_sets import TextTests
 from tidings.text_tests import network
 from tidings.values import number
@@ -37,7 +40,7 @@ class _Told(NamedTuple):
     attribute: int
     path: int
     look: Look | None
-    conditions: Sequence[Any]
+    conditions: _Conditions | None
 
 
 class Reader:
@@ -60,11 +63,6 @@ class Reader:
             else:
                 self._told.append(self._teller(key, attribute, path))
         self._stamps = np.full(len(index.keys), -1, dtype=np.int64)
-
-    @property
-    def needs_documents(self) -> bool:
-        """Whether some attribute is told from the whole event."""
-        return any(told.conditions for told in self._told)
 
     def pairs(self, found: Occurrences, document: Document) -> Pairs:
         """The pairs of a batch; `document` gives an event's attributes where a condition has to see all of them."""
@@ -99,12 +97,9 @@ class Reader:
             at = np.flatnonzero((found.path == told.path) & (found.kind != NULL) & (found.kind != LIST))
             if told.look is None:
                 for event in np.unique(events[at]).tolist():
-                    given = document(event)
-                    extra.extend(
-                        (event, told.attribute, position)
-                        for position, condition in told.conditions
-                        if naive.matches(condition, given)
-                    )
+                    assert told.conditions is not None
+                    holding = told.conditions.holding(document(event))
+                    extra.extend((event, told.attribute, position) for position in holding)
                 continue
             for i in at.tolist():
                 text = found.blob[found.low[i] : found.high[i]].tobytes()
@@ -131,13 +126,13 @@ class Reader:
                 positions = exact.positions(attribute, _value(kind, text), fold=True)
                 return tuple(p | AGAIN if i else p for i, p in enumerate(positions))
 
-            return _Told(attribute, path, folded, ())
+            return _Told(attribute, path, folded, None)
         # The constants on its scale are texts; the position of the one with number i is first + 2 i.
         first = int(self.index.scales.ends[attribute, TRUTHS]) + 1
         constants = exact.texts(attribute)
         if key.look == CONDITIONS:
-            conditions = [(first + 2 * i, parse(f"WHERE {text}").where) for i, text in enumerate(constants)]
-            return _Told(attribute, path, None, conditions)
+            conditions = [parse(f"WHERE {text}").where for text in constants]
+            return _Told(attribute, path, None, _Conditions(conditions, first))
         op, fold = key.look.removesuffix("~"), key.look.endswith("~")
         if op == "MATCHES" and fold:
             constants, fold = [f"(?i:{text})" for text in constants], False
@@ -152,7 +147,7 @@ class Reader:
             plain = text.decode(errors="surrogatepass")
             return tuple(first + 2 * i for i in tests.satisfied(plain.casefold() if fold else plain))
 
-        return _Told(attribute, path, tested, ())
+        return _Told(attribute, path, tested, None)
 
 
 def _value(kind: int, text: bytes) -> Any:
@@ -162,6 +157,52 @@ def _value(kind: int, text: bytes) -> Any:
     if kind == NUMBER:
         return number(text.decode())
     return {TRUE: True, FALSE: False}.get(kind)
+
+
+class _Conditions:
+    """Conditions that no index of values knows, decided by the definition; but what is asked of elements of lists has
+    an index of its own, in which every element is an event."""
+
+    def __init__(self, conditions: Sequence[Condition], first: int) -> None:
+        self._others = []
+        elements: dict[tuple[str, str], list[tuple[int, Condition]]] = {}
+        positions = range(first, first + 2 * len(conditions), 2)
+        for position, condition in zip(positions, conditions, strict=True):
+            if isinstance(condition, AnyElement):
+                of = elements.setdefault((condition.attribute.path, condition.name), [])
+                of.append((position, condition.condition))
+            else:
+                self._others.append((position, condition))
+        self._elements = [_Elements(path, name, some) for (path, name), some in elements.items()]
+
+    def holding(self, document: Mapping[str, Any]) -> list[int]:
+        """The positions of the conditions that hold."""
+        found = [position for position, condition in self._others if naive.matches(condition, document)]
+        for elements in self._elements:
+            found += elements.holding(document)
+        return found
+
+
+class _Elements:
+    """Conditions on elements of the lists at one path, under one name."""
+
+    def __init__(self, path: str, name: str, conditions: Sequence[tuple[int, Condition]]) -> None:
+        self._path, self._name = path, name
+        self._positions = np.array([position for position, _ in conditions])
+        table = FilterTable()
+        for row, (_, condition) in enumerate(conditions):
+            shape = compile_filter(condition)
+            table.add(table.add_shape(shape), shape, {}, row)
+        self._reader = Reader(FilterIndex.build(table))
+
+    def holding(self, document: Mapping[str, Any]) -> list[int]:
+        elements = values_at(document, self._path)
+        documents = [with_element(document, self._name, element) for element in elements]
+        pairs = self._reader.pairs(
+            occurrences_of(documents, self._reader.wanted.table), documents.__getitem__
+        )
+        found: list[int] = self._positions[np.unique(self._reader.index.match(pairs).row)].tolist()
+        return found
 
 
 class _Networks:

@@ -133,6 +133,39 @@ def _weight_of_range(known, attribute, kind, low, high):  # type: ignore[no-unty
     return max(1.0, np.float64(known.total[group + two] - known.total[group + one]))
 
 
+@compiled
+def _sort_distinct(numbers, begin, count):  # type: ignore[no-untyped-def]
+    """Sorts numbers[begin:begin + count] by a heap, in place, each once; how many are left."""
+    if count < 2:
+        return count
+    for top in range(count // 2 - 1, -1, -1):
+        _sift(numbers, begin, top, count)
+    for end in range(count - 1, 0, -1):
+        numbers[begin], numbers[begin + end] = numbers[begin + end], numbers[begin]
+        _sift(numbers, begin, 0, end)
+    kept = 1
+    for i in range(1, count):
+        if numbers[begin + i] != numbers[begin + kept - 1]:
+            numbers[begin + kept] = numbers[begin + i]
+            kept += 1
+    return kept
+
+
+@inlined
+def _sift(numbers, begin, top, count):  # type: ignore[no-untyped-def]
+    """Lets the number at `top` sink to where none below it is larger."""
+    while True:
+        child = 2 * top + 1
+        if child >= count:
+            return
+        if child + 1 < count and numbers[begin + child + 1] > numbers[begin + child]:
+            child += 1
+        if numbers[begin + top] >= numbers[begin + child]:
+            return
+        numbers[begin + top], numbers[begin + child] = numbers[begin + child], numbers[begin + top]
+        top = child
+
+
 @inlined
 def _resolve(tree, word, base, slots, known, operands, filled):  # type: ignore[no-untyped-def]
     """The test of a leaf, its operands into `operands` from `filled` on; (test, operands, weight)."""
@@ -155,16 +188,10 @@ def _resolve(tree, word, base, slots, known, operands, filled):  # type: ignore[
             mask |= 1 << kind
             place = _place(known.keys, attribute << 32 | np.int64(order[constant]))
             position = np.int64(known.position[place])
-            j = at + listed
-            while j > at and operands[j - 1] > position:
-                j -= 1
-            if j > at and operands[j - 1] == position:
-                continue
-            for k in range(at + listed, j, -1):
-                operands[k] = operands[k - 1]
-            operands[j] = position
+            operands[at + listed] = position
             listed += 1
             weight += known.counts[place]
+        listed = _sort_distinct(operands, at, listed)
         if listed == 0:
             return FALSE, 0, 1.0
         if op == EQ:
