@@ -33,7 +33,7 @@ def test_costs_are_those_of_the_definition(seed: int) -> None:
 
 
 def test_only_what_is_asked_for_is_settled() -> None:
-    """Of a million nodes in a row, the first three."""
+    """Of two thousand nodes in a row, the first three."""
     network = Network()
     network.add_node("n0")
     for i in range(1, 2000):

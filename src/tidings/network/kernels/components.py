@@ -1,7 +1,7 @@
 """Strongly connected components in topological order, breadth-first inside, without recursion.
 
 Tarjan's algorithm with its stack in an array: it finishes components in the reverse of a topological order. Graph
-constraints 3.2.1 and 3.2.2. On a million nodes and three million edges it takes less than a second.
+constraints 3.2.1 and 3.2.2.
 """
 
 from __future__ import annotations
