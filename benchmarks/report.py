@@ -123,4 +123,22 @@ def _figure(name: str, label: str, found: dict[str, Any], results: Path, page: P
         lines.append(
             f"| {x:,} | " + " | ".join(f"{values[i]:,.4g}" for values in found["series"].values()) + " |"
         )
+    if name.startswith("network-crossover"):
+        lines += ["", _winners(found)]
     return "\n".join([*lines, "", f"1 = {found['reference']}. {_origin(found)}", ""])
+
+
+def _winners(found: dict[str, Any]) -> str:
+    """Who wins where, said of the points that were measured."""
+    costs, series = found["x"], found["series"]
+    search = series["BFS"]
+    words = [f"With compiled expressions BFS takes {search[0] / series['Figure 8, SCC skipping'][0]:.2f} x"]
+    words[0] += " the time of SCC skipping."
+    for name in ("Figure 8, SCC skipping", "Figure 6", "index first"):
+        slower = [cost for cost, taken in zip(costs, search, strict=True) if taken > series[name][0]]
+        words.append(
+            f"{name} beats BFS from {slower[0]:g} µs an expression on."
+            if slower
+            else f"{name} never beats BFS up to {costs[-1]:g} µs an expression."
+        )
+    return " ".join(words)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from benchmarks.measure import Figure, context, keep, write_json
 from benchmarks.network_bars import component_sizes, exchange, statistics
 from benchmarks.network_runs import measure
 from benchmarks.network_workloads import (
@@ -15,6 +18,7 @@ from benchmarks.network_workloads import (
     make_generated,
     make_large,
 )
+from benchmarks.report import write
 from tidings.language.parser import parse
 from tidings.language.query import And, Comparison, Condition, OneOf, Or
 
@@ -102,3 +106,34 @@ def test_the_seed_decides_everything() -> None:
     assert (first.graph.target == second.graph.target).all()
     assert first.expressions.texts == second.expressions.texts
     assert (first.graph.target != make_generated(1, queries=10, seed=1).graph.target).any()
+
+
+def test_the_report_has_the_tables_and_says_who_wins(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    table = {"title": "Table 1: the graph", "rows": [("nodes", 71_097, 71_097.0)]}
+    write_json(results / "network-tables.json", {"tables": [table], **context()})
+    series = {
+        "BFS": [0.5, 1.5, 9.0],
+        "Figure 8, SCC skipping": [1.0, 1.0, 1.0],
+        "Figure 6": [4.0, 4.0, 4.0],
+        "index first": [10.0, 10.0, 10.0],
+    }
+    figure = Figure(
+        name="network-crossover",
+        title="Costs",
+        x_label="µs",
+        y_label="relative",
+        x=[0.1, 1, 10],
+        series=series,
+        reference="90 µs",
+        published="20 µs",
+        log_x=True,
+    )
+    keep(figure, results)
+    write(results, tmp_path / "docs" / "benchmarks.md")
+    page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "| nodes | 71,097 | 71,097 |" in page
+    assert "BFS takes 0.50 x the time of SCC skipping" in page
+    assert "Figure 8, SCC skipping beats BFS from 1 µs an expression on" in page
+    assert "Figure 6 beats BFS from 10 µs" in page
+    assert "index first never beats BFS up to 10 µs" in page
