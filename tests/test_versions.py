@@ -282,6 +282,8 @@ def test_changes_of_a_network_are_replayed_in_order_with_subscriptions(places: P
         (NetworkChange("exchange", "add_node", ("z", "price <")), "expression of node 'z' cannot be read"),
         (NetworkChange("exchange", "add_node", ("z", None, -1)), "cost of node 'z' is -1"),
         (NetworkChange("exchange", "add_node", ("z", b"price < 1")), "cannot be written"),
+        (NetworkChange("exchange", "add_node", ("\ud800",)), "cannot be written"),
+        (NetworkChange("exchange", "set_where", (("acme",), None)), "set_where cannot have"),
         (NetworkChange("exchange", "add_edge", ("acme", "later")), "no node 'later'"),
         (NetworkChange("exchange", "remove_edge", ("acme", "hub")), "no edge 'acme' -> 'hub'"),
     ],

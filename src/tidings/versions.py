@@ -12,7 +12,6 @@ the tail is flushed to disk before its new length is told. Bases that nobody pin
 from __future__ import annotations
 
 import fcntl
-import inspect
 import json
 import os
 import re
@@ -202,19 +201,19 @@ def _change_network(change: NetworkChange, networks: Mapping[str, Network]) -> N
         )
     if change.action not in ACTIONS:
         raise NetworkError(f"{change.action!r} is no change of a network; there are {', '.join(ACTIONS)}")
-    method = getattr(network, change.action)
     try:
-        inspect.signature(method).bind(*change.arguments)
+        getattr(network, change.action)(*change.arguments)
     except TypeError as error:
         raise NetworkError(f"{change.action} cannot have {change.arguments!r}: {error}") from None
-    method(*change.arguments)
 
 
 def _to_line(change: Change | NetworkChange) -> bytes:
+    if isinstance(change, Change):
+        return json.dumps(change._asdict()).encode() + b"\n"
     try:
-        return json.dumps(change._asdict(), default=_plain).encode() + b"\n"
+        return json.dumps(change._asdict(), default=_plain, ensure_ascii=False).encode() + b"\n"
     except (TypeError, ValueError) as error:
-        raise NetworkError(f"{change} cannot be written: {error}; give texts, numbers and labels") from None
+        raise NetworkError(f"{change!r} cannot be written: {error}; give texts, numbers and labels") from None
 
 
 def _plain(argument: object) -> object:

@@ -30,6 +30,14 @@ def test_building_again_takes_the_place_of_what_was_there(questions, tmp_path):
     assert "v2+0: 1 subscription\n" in tidings("index", "build", root, "-s", questions).stdout
 
 
+def test_a_question_that_nearly_everything_answers_is_remarked_on(questions, tmp_path):
+    root = tmp_path / "index"
+    tidings("index", "build", root, "-s", questions)
+    added = tidings("index", "add", root, "all", "WHERE (?a, ?b, ?c)")
+    assert (added.exit_code, "'all' would match nearly every event" in added.stderr) == (0, True)
+    assert "UserWarning" not in added.stderr
+
+
 def test_refused_changes_are_sentences_and_change_nothing(questions, tmp_path):
     root = tmp_path / "index"
     assert "holds no index; make one with 'tidings index build'" in tidings("index", "show", root).stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import click
@@ -100,8 +101,13 @@ def add(root: Path, id: str, text: str) -> None:
       tidings index add data/index goals "WHERE (?item, rss:title, ?t) AND ?t CONTAINS 'goal'"
     """
     from tidings import versions
+    from tidings.engine import BroadSubscription
 
-    version = versions.append(root, [versions.Change(id, text)])
+    with warnings.catch_warnings(record=True) as remarks:
+        warnings.simplefilter("always", BroadSubscription)
+        version = versions.append(root, [versions.Change(id, text)])
+    for remark in remarks:
+        terminal.warn(str(remark.message))
     terminal.out.print(f"{root} is now {version}: {id} added")
 
 
