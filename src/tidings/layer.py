@@ -93,12 +93,12 @@ class Layer:
     def has_patterns(self) -> bool:
         return len(self._index or self.table) > 0
 
-    @property
+    @cached_property
     def filter_owner(self) -> np.ndarray:
         """The subscription of each row of filters."""
         if self._filters is None:
             return self._filter_arrays["row_owner"]
-        return np.frombuffer(self._filters.row_owner, dtype=np.int32)
+        return np.frombuffer(self._filters.row_owner.tobytes(), dtype=np.int32)  # the column grows on
 
     @property
     def settled(self) -> PatternIndex:
@@ -220,7 +220,7 @@ class Layer:
 
     def _before_adding(self) -> None:
         self._index = self._reader = None
-        for known in ("one_answer_each", "several_ways", "some_end", "id_column", "selected"):
+        for known in ("one_answer_each", "several_ways", "filter_owner", "some_end", "id_column", "selected"):
             self.__dict__.pop(known, None)
 
     def _note(self, ids: list[str], texts: Sequence[str | None], valid_until: float, via: Via | None) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -80,10 +81,9 @@ def occurrences_of(documents: Sequence[Mapping[str, Any] | None], paths: PathTab
     """What stands at `paths` in documents of Python's: dates are their ISO texts, and what JSON has no form for is
     there but compares with nothing."""
     written = [write(document) or b"?" for document in documents]
-    stop = np.cumsum([len(text) for text in written], dtype=np.int64)
-    start = stop - np.array([len(text) for text in written], dtype=np.int64)
+    where = np.array(list(accumulate(map(len, written), initial=0)), dtype=np.int64)
     blob = np.frombuffer(b"".join(written), dtype=np.uint8)
-    return _read(blob, start, stop, paths, lambda event: walk(documents[event], paths))
+    return _read(blob, where[:-1], where[1:], paths, lambda event: walk(documents[event], paths))
 
 
 def _read(
@@ -111,14 +111,14 @@ def _read(
     path, kind, low, high = (column[:count] for column in columns)
 
     side: list[bytes] = []  # what goes behind the blob
-    escaped = np.flatnonzero(kind == ESCAPED)
-    if len(escaped):
+    if ESCAPED in kind:
+        escaped = np.flatnonzero(kind == ESCAPED)
         kind[escaped] = TEXT
         out = np.empty(int((high[escaped] - low[escaped]).sum()), dtype=np.uint8)
         side.append(out[: unescape(blob, escaped, low, high, len(blob), out)].tobytes())
     errors: dict[int, str] = {}
     found: dict[int, Found] = {}
-    for event in np.flatnonzero(odd).tolist():
+    for event in np.flatnonzero(odd).tolist() if odd.any() else ():
         answer = by_python(event)
         if isinstance(answer, str):
             errors[event] = answer
