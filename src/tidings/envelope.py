@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,9 @@ from tidings.errors import EventError
 from tidings.event import EVENT_SCHEMA, Event, content_id, to_table
 
 _MARK = "\x02"
+# JSON has exact decimals, Python's writer of it has not: they are written as texts with a mark, which is taken off.
+_NUMBER = uuid.uuid4().hex
+_DECIMAL = re.compile(rf'"{_NUMBER}([-+.0-9E]+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +120,36 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 def _fold(extra: pa.Table, attributes: pa.ChunkedArray) -> pa.Array:
     """The extra columns into the JSON text; a text that is no JSON object stays, for the engine to report."""
+    # Moments and days as texts before they are Python's, which ends with the year 9999.
+    columns = {name: _without_moments(extra[name]) for name in extra.column_names}
     texts = []
-    for row, text in zip(extra.to_pylist(), attributes.to_pylist(), strict=True):
+    rows = pa.table(columns).to_pylist(maps_as_pydicts="lossy")
+    for row, text in zip(rows, attributes.to_pylist(), strict=True):
         try:
             merged = {**json.loads(text or "{}"), **{k: v for k, v in row.items() if v is not None}}
         except (ValueError, TypeError):
             texts.append(text)
         else:
-            texts.append(json.dumps(merged, sort_keys=True, default=_plain) if merged else None)
+            texts.append(_json(merged) if merged else None)
     return pa.array(texts, pa.string())
 
 
+def _without_moments(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_timestamp(column.type):
+        zone = "UTC" if column.type.tz else None
+        written = pc.strftime(column.cast(pa.timestamp("us", zone), safe=False), "%Y-%m-%dT%H:%M:%S")
+        return pc.binary_join_element_wise(written, "Z", "") if zone else written
+    return column.cast(pa.string()) if pa.types.is_date(column.type) else column
+
+
+def _json(merged: dict[str, Any]) -> str:
+    text = json.dumps(merged, sort_keys=True, default=_plain)
+    return _DECIMAL.sub(r"\1", text) if _NUMBER in text else text
+
+
 def _plain(value: Any) -> str:
+    if isinstance(value, Decimal):
+        return f"{_NUMBER}{value}"
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
