@@ -79,6 +79,7 @@ def _warm_network() -> None:
     network.set_where("d", "x < 2")
     network.add_edge("d", "a")
     network.rebuild()
+    Network.from_tables(pa.table({"id": ["a", "b"]}), pa.table({"source": ["a"], "target": ["b"]}))
     with TemporaryDirectory() as folder:
         network.save(folder)
         list(Network.load(folder).evaluate("a", {"x": 1}))

@@ -39,6 +39,10 @@ __all__ += ["lines", "occurrences_of", "read_objects", "reread"]
 _Columns = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # path, kind, low, high
 
 
+_ZERO = np.zeros(1, dtype=np.int64)
+_ZERO.flags.writeable = False
+
+
 @dataclass(frozen=True, slots=True)
 class Occurrences:
     """What stands at the paths of a table, for each event; `errors` has a sentence for each that has no attributes
@@ -81,9 +85,27 @@ def occurrences_of(documents: Sequence[Mapping[str, Any] | None], paths: PathTab
     """What stands at `paths` in documents of Python's: dates are their ISO texts, and what JSON has no form for is
     there but compares with nothing."""
     written = [write(document) or b"?" for document in documents]
+    if len(written) == 1 and (found := _read_one(written[0], paths)) is not None:
+        return found
     where = np.array(list(accumulate(map(len, written), initial=0)), dtype=np.int64)
     blob = np.frombuffer(b"".join(written), dtype=np.uint8)
     return _read(blob, where[:-1], where[1:], paths, lambda event: walk(documents[event], paths))
+
+
+def _read_one(data: bytes, paths: PathTable) -> Occurrences | None:
+    """One plain object, in a third of the time that `_read` takes for it; None if it is not plain."""
+    blob, stop = np.frombuffer(data, dtype=np.uint8), np.array([len(data)])
+    stop.flags.writeable = False
+    first, odd = np.zeros(2, dtype=np.int64), np.zeros(1, dtype=np.bool_)
+    path, kind, low, high = _room(len(data) // 2 + 2)
+    stack = np.empty((MAX_DEPTH, 4), dtype=np.int64)
+    with paths.stamps() as stamps:
+        done = read(blob, _ZERO, stop, 0, paths.edges, stamps, stack, first, path, kind, low, high, odd)
+    count = int(first[1])
+    kind = kind[:count]
+    if not done or odd[0] or ESCAPED in kind:
+        return None
+    return Occurrences(first, path[:count], kind, low[:count], high[:count], blob, {})
 
 
 def _read(

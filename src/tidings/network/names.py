@@ -47,6 +47,8 @@ class Names:
     def find_all(self, texts: np.ndarray, start: np.ndarray) -> np.ndarray:
         """The numbers of many names that lie end to end, -1 for those that are not there. Bulk names only."""
         found = np.empty(len(start) - 1, dtype=np.int32)
+        texts, start = texts.view(), start.view()
+        texts.flags.writeable = start.flags.writeable = False  # one type for the compiled loop
         find_texts(texts, start, self._stored.blob, self._stored.start, self._slots, found)
         return found
 
