@@ -263,7 +263,10 @@ def event_attributes(events: pa.Table, row: int) -> dict[str, Any]:
     What is null in a column, or empty in the envelope, is not there. A name that is a column and an attribute has the
     values of both.
     """
-    values = events.slice(row, 1).to_pylist()[0]
+    try:
+        values = events.slice(row, 1).to_pylist(maps_as_pydicts="lossy")[0]
+    except (OverflowError, ValueError, pa.ArrowException) as error:  # such as a date in the year 10000
+        raise EventError(f"the event has a value that cannot be looked at: {error}; give another") from None
     values.pop(CONTENT, None)
     text = values.pop(JSON, None)
     columns = {
