@@ -95,8 +95,8 @@ def _filtered(
         matches = reader.index.match(pairs)
         row, owner = matches.event + np.int64(first), layer.filter_owner[matches.row]
         keep = np.ones(len(row), dtype=np.bool_) if all_live else live[owner]
-        if found.errors:  # whatever could be read of such an event
-            keep &= ~np.isin(matches.event, list(found.errors))
+        if attributes.errors:  # whatever could be read of such an event
+            keep &= ~np.isin(row, list(attributes.errors))
         if layer.some_end:
             until = np.frombuffer(layer.valid_until, dtype=np.float64)[owner]
             keep = keep & (until >= _times(events, first, some.num_rows)[matches.event])
