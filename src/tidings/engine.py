@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidings.columns import parameter_columns
-from tidings.errors import IndexFileError, SubscriptionError, TidingsError
+from tidings.errors import EventError, IndexFileError, SubscriptionError, TidingsError
 from tidings.event import Event, to_table
 from tidings.explanation import Explanation, explain
 from tidings.json_lines import read_lines
@@ -112,6 +112,8 @@ class Engine:
 
     def publish(self, event: Event, *, all_bindings: bool = False) -> list[Notification]:
         """The notifications of one event, each with its first bindings or one for every binding."""
+        if not isinstance(event, Event):
+            raise EventError(f"an event is an Event, not {type(event).__name__}; try Event(attributes=...)")
         layers = self._layers()
         if not any(layer.has_patterns for layer in layers):
             return publish_one(event, layers, self.networks)

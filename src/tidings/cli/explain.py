@@ -60,8 +60,9 @@ def explain(
 
 
 def _coloured(line: str, verdict: str) -> Text:
-    mark = line.strip()[:1]
-    if mark in _MARKS and line.startswith("  "):
-        clause, gap, evidence = line[4:].partition("   ")
-        return Text.assemble("  ", (mark, _MARKS[mark]), " ", clause, gap, (evidence, "cyan"))
+    indent = len(line) - len(line.lstrip())
+    mark = line[indent : indent + 1]
+    if indent and mark in _MARKS:
+        clause, gap, evidence = line[indent + 2 :].partition("   ")
+        return Text.assemble(line[:indent], (mark, _MARKS[mark]), " ", clause, gap, (evidence, "cyan"))
     return Text(line, style=_COLOURS[verdict])

@@ -65,8 +65,8 @@ def show(root: Path) -> None:
     engine = versions.open(root, version)
     base = root / f"v{version.base}"
     patterns, facts = folders.load(base / "patterns")
+    filters, _ = folders.load(base / "filters")
     texts, in_base = folders.load(base / "subscriptions")
-    rows = len(patterns["row_shape"])
     changes = (root / f"v{version.base}.tail").read_bytes()[: version.offset].count(b"\n")
     bases = sorted(int(p.name[1:]) for p in root.glob("v*") if p.is_dir() and p.name[1:].isdecimal())
     table = Table(show_header=False, box=None, pad_edge=False)
@@ -78,11 +78,12 @@ def show(root: Path) -> None:
         ("subscriptions", f"{len(engine):,}"),
         ("of these in the base", f"{in_base['count']:,}"),
         ("changes in the tail", f"{changes:,}"),
-        ("shapes", f"{len(facts['variables']):,}"),
+        ("shapes of patterns", f"{len(facts['variables']):,}"),
         ("classes", f"{len(engine.taxonomy):,}"),
         ("prefixes", ", ".join(engine.prefixes) or "only the built-in ones"),
         ("networks", ", ".join(f"{name}: {len(n):,} nodes" for name, n in engine.networks.items()) or "none"),
-        ("index", _size(folders.size(patterns), rows)),
+        ("index of patterns", _size(folders.size(patterns), len(patterns["row_shape"]))),
+        ("index of filters", _size(folders.size(filters), len(filters["code_at"]))),
         ("ids and texts", _size(folders.size(texts), in_base["count"])),
     ):
         table.add_row(name, value)

@@ -22,7 +22,8 @@ from tidings.arrays.json import PathTable
 from tidings.filters.damage import refuse_damage
 from tidings.filters.kernels import coding
 from tidings.filters.kernels.layout import ABSENT, Access, Code, Index, Lists, Pairs, Scales, Space
-from tidings.filters.kernels.matching import PORTION, enter, match_events, row_holds
+from tidings.filters.kernels.matching import PORTION, match_events
+from tidings.filters.kernels.running import enter, row_holds
 from tidings.filters.kernels.seeking import open_lists, seek
 from tidings.filters.scales import ExactScales, Known, rank_constants
 from tidings.filters.shape import Key

@@ -18,7 +18,7 @@ import numpy as np
 from tidings import values
 from tidings.arrays.hashing import table_size
 from tidings.arrays.literals import INSTANT, LONG_EXPONENT, NUMBER, TEXT, TRUTH, read_constants
-from tidings.filters.kernels import coding, layout, ranking
+from tidings.filters.kernels import layout, ranking, resolving
 from tidings.filters.kernels.layout import CHECK_BITS, INSTANTS, NUMBERS, TEXTS, TRUTHS, Scales
 from tidings.filters.table import FilterTable
 from tidings.ranks import rank_of, sort_numbers
@@ -29,7 +29,7 @@ _KINDS = {NUMBER: NUMBERS, INSTANT: INSTANTS, TRUTH: TRUTHS, TEXT: TEXTS}
 
 
 class Known(NamedTuple):
-    """What the loops that write code know of constants: see kernels/coding.py.
+    """What the loops that write code know of constants: see kernels/resolving.py.
 
     Of a constant its kind and its order among all (-1: no attribute compares with it); of (attribute, constant), found
     in the hashed `keys`, how often it is mentioned and its position; of an attribute where its kinds begin among the
@@ -155,7 +155,7 @@ def _mentions(
     keys = np.full(table_size(2 * len(order) + 16), -1, dtype=np.int64)
     while True:
         counts = np.zeros(len(keys), dtype=np.int64)
-        done, _ = coding.count_mentions(table.rows(), order, kinds, 0, keys, counts, 0, ordered)
+        done, _ = resolving.count_mentions(table.rows(), order, kinds, 0, keys, counts, 0, ordered)
         if done == len(table):
             return keys, counts, ordered
         keys = np.full(4 * len(keys), -1, dtype=np.int64)

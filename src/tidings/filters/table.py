@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tidings.filters.kernels.coding import rename_attributes
 from tidings.filters.kernels.layout import INNER_SIZE, LEAF_SIZE, OR, Rows
+from tidings.filters.kernels.resolving import rename_attributes
 from tidings.filters.shape import ConditionSlot, FilterShape, Key, Slot
 from tidings.vocabulary import Vocabulary, freeze_texts, thaw_texts
 

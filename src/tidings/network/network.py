@@ -40,6 +40,8 @@ Where = str | Condition | Iterable[str] | None
 
 
 class Network:
+    """Publishers, intermediaries and subscribers, and the edges between them; each may ask something of an event."""
+
     def __init__(self, match: str = "expression", labels: str = "labels") -> None:
         """`match` other than "expression": nodes have labels, held against the event's attribute `labels`."""
         if match not in MATCHES:
@@ -137,6 +139,8 @@ class Network:
 
     def top(self, source: str, event: Mapping[str, Any], k: int | None = None) -> Iterator[tuple[str, float]]:
         """The nodes reached at the least cost with that cost, cheapest first: k of them, or as many as are taken."""
+        if k is not None and k < 0:
+            raise NetworkError(f"k is {k}; give how many nodes you want, from 0 on")
         with self._lock:
             return islice(Ranking(self._now(), self._id(source), event), k)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidings.arrays.compiled import compiled
-from tidings.filters.kernels.matching import enter, leave
+from tidings.filters.kernels.running import enter, leave
 from tidings.network.kernels.layout import (
     ASKING,
     AT_ONCE,

@@ -9,7 +9,7 @@ import numpy as np
 from tidings.arrays.compiled import compiled, inlined
 from tidings.filters.kernels import seeking
 from tidings.filters.kernels.layout import AGAIN, Lists, Pairs
-from tidings.filters.kernels.matching import row_holds
+from tidings.filters.kernels.running import row_holds
 from tidings.network.kernels.layout import EVENT, LISTS
 
 
