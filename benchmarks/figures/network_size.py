@@ -16,7 +16,7 @@ def run(scale: float) -> Iterator[Figure]:
             "network-15",
             "whole",
             "Evaluation, by size of the graph",
-            "grows with the graph; Figure 6 and the index baseline alike",
+            "Figure 6 beside the index baseline; the text gives no values and the curves are lost",
         ),
         (
             "network-16",
