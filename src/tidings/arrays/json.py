@@ -94,6 +94,8 @@ def occurrences_of(documents: Sequence[Mapping[str, Any] | None], paths: PathTab
 
 def _read_one(data: bytes, paths: PathTable) -> Occurrences | None:
     """One plain object, in a third of the time that `_read` takes for it; None if it is not plain."""
+    if b"\\" in data:  # there may be escapes
+        return None
     blob, stop = np.frombuffer(data, dtype=np.uint8), np.array([len(data)])
     stop.flags.writeable = False
     first, odd = np.zeros(2, dtype=np.int64), np.zeros(1, dtype=np.bool_)
@@ -101,11 +103,10 @@ def _read_one(data: bytes, paths: PathTable) -> Occurrences | None:
     stack = np.empty((MAX_DEPTH, 4), dtype=np.int64)
     with paths.stamps() as stamps:
         done = read(blob, _ZERO, stop, 0, paths.edges, stamps, stack, first, path, kind, low, high, odd)
-    count = int(first[1])
-    kind = kind[:count]
-    if not done or odd[0] or ESCAPED in kind:
+    if not done or odd[0]:
         return None
-    return Occurrences(first, path[:count], kind, low[:count], high[:count], blob, {})
+    count = int(first[1])
+    return Occurrences(first, path[:count], kind[:count], low[:count], high[:count], blob, {})
 
 
 def _read(

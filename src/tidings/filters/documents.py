@@ -57,15 +57,20 @@ def read_events(events: pa.Table, wanted: Wanted) -> Occurrences:
         if name == JSON:
             sources.append(_json(events[name], wanted))
         elif name != CONTENT and name in wanted.beginnings:
-            column = events[name].combine_chunks()
-            if isinstance(column, pa.ChunkedArray):
-                column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
+            column = _whole(events[name])
             if name in ENVELOPE:
                 column = _without_blanks(column)
             sources += _column(column, np.arange(count, dtype=np.int64), count, name, wanted)
     if len(sources) == 1:
         return sources[0]
     return _merged(sources, count)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece; it is copied only if it has several."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def _without_blanks(column: pa.Array) -> pa.Array:
@@ -76,9 +81,7 @@ def _without_blanks(column: pa.Array) -> pa.Array:
 
 
 def _json(column: pa.ChunkedArray, wanted: Wanted) -> Occurrences:
-    array = column.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks else pa.array([], pa.string())
+    array = _whole(column)
     if not (types.is_string(array.type) or types.is_large_string(array.type)):
         return occurrences_of(array.to_pylist(), wanted.table)
     start, stop, blob = _spans(array)
