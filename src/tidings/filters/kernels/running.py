@@ -133,35 +133,37 @@ def several(code, at, test, attribute, pair, pairs, ends):  # type: ignore[no-un
 
 @inlined
 def _outcome(code, at, test, attribute, position, ends):  # type: ignore[no-untyped-def]
-    """Whether a leaf's test, whose operands are at `at`, holds for the only position of its attribute."""
+    """Whether a leaf's test, whose operands are at `at`, holds for the only position of its attribute, and how many
+    words the operands are: both at once, because what test it is cannot be foreseen, and every guess costs."""
     if test == POINT:
-        return position == np.int64(code[at])
+        return position == np.int64(code[at]), np.int64(1)
     if test == SMALL_ONE_OF:
-        return _listed_small(code, at, position)
+        return _listed_small(code, at, position), 1 + ((np.int64(code[at]) & 0xFF) >> 1)
     if test == SMALL_RANGE:
-        return np.int64(code[at]) & 0xFF <= position <= np.int64(code[at]) >> 8
-    if position == ABSENT:
-        return False
+        return np.int64(code[at]) & 0xFF <= position <= np.int64(code[at]) >> 8, np.int64(1)
     if test == RANGE:
-        return np.int64(code[at]) <= position <= np.int64(code[at + 1])
+        return np.int64(code[at]) <= position <= np.int64(code[at + 1]), np.int64(2)
     if test == ONE_OF:
-        return _listed(code, at + 1, at + 1 + np.int64(code[at]), position)
+        count = np.int64(code[at])
+        return _listed(code, at + 1, at + 1 + count, position), 1 + count
     if test == NONE_OF:
-        if (np.int64(code[at]) >> _kind(ends, attribute, position)) & 1 == 0:
-            return False
-        return not _listed(code, at + 2, at + 2 + np.int64(code[at + 1]), position)
-    return test == PRESENT
+        count = np.int64(code[at + 1])
+        held = False
+        if position != ABSENT and (np.int64(code[at]) >> _kind(ends, attribute, position)) & 1:
+            held = not _listed(code, at + 2, at + 2 + count, position)
+        return held, 2 + count
+    return test == PRESENT and position != ABSENT, np.int64(0)
 
 
 @inlined
-def _next_leaf(code, at, control, held):  # type: ignore[no-untyped-def]
-    """Where the code goes on after a leaf; 0 where it ends with `held`."""
+def _next_leaf(at, control, held, words):  # type: ignore[no-untyped-def]
+    """Where the code goes on after a leaf with so many words of operands; 0 where it ends with `held`."""
     if control & LAST_BIT:
         return np.int64(0)
     if held == (control & SENSE_BIT != 0):
         jump = control >> JUMP_SHIFT
         return at + jump if jump else np.int64(0)
-    return at + 2 + operands(code, at + 2, control & TEST_MASK)
+    return at + 2 + words
 
 
 @inlined
@@ -175,11 +177,12 @@ def holds_at(code, at, slots, pairs, ends):  # type: ignore[no-untyped-def]
         position = np.int64(slots[attribute])
         if position <= MANY:
             held = several(code, at + 2, test, attribute, MANY - position, pairs, ends)
+            words = operands(code, at + 2, test)
         else:
-            held = _outcome(code, at + 2, test, attribute, position, ends)
+            held, words = _outcome(code, at + 2, test, attribute, position, ends)
         if control & NEGATED_BIT:
             held = not held
-        at = _next_leaf(code, at, control, held)
+        at = _next_leaf(at, control, held, words)
     return held
 
 
@@ -190,10 +193,11 @@ def holds_single(code, at, slots, ends):  # type: ignore[no-untyped-def]
     while at:
         attribute = np.int64(code[at])
         control = np.int64(code[at + 1])
-        held = _outcome(code, at + 2, control & TEST_MASK, attribute, np.int64(slots[attribute]), ends)
+        position = np.int64(slots[attribute])
+        held, words = _outcome(code, at + 2, control & TEST_MASK, attribute, position, ends)
         if control & NEGATED_BIT:
             held = not held
-        at = _next_leaf(code, at, control, held)
+        at = _next_leaf(at, control, held, words)
     return held
 
 
