@@ -37,6 +37,7 @@ from tidings.filters.kernels.resolving import resolve
 
 _MANY_CHILDREN = 64  # more are left in the order in which they were written
 _NEVER_FILED = np.inf
+_PAIRS = 20  # that an event is thought to have, when nobody has seen one
 _HALF, _BITS = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
@@ -97,7 +98,9 @@ def write_code(rows, known, begin, nodes, out):  # type: ignore[no-untyped-def]
                 widest = max(widest, trees[word + 1])
                 filled += operand_count[count]
                 negated = (op & NEGATED) != 0
-                weight[count] = known.all_mentions - rarity if negated else rarity
+                # Of all that is mentioned of the attribute; one that is seldom mentioned is seldom there.
+                rarity /= max(np.float64(known.mentions[trees[word + 1]]), known.all_mentions / _PAIRS)
+                weight[count] = 1.0 - rarity if negated else rarity
                 cost[count] = _NEVER_FILED if negated else 0.0 if test[count] == FALSE else rarity
                 word += LEAF_SIZE
             count += 1
