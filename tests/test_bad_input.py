@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings import Engine, Event, EventError, SubscriptionError, TidingsError
+from tidings import Engine, Event, EventError, Network, SubscriptionError, TidingsError
 from tidings.documents import MAX_BYTES
+from tidings.network.faults import NetworkError
 
 GOOD = "<urn:tidings:a> <urn:tidings:p> 'ä€' ."
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -303,3 +307,223 @@ def test_messages_are_json() -> None:
     data = b"<urn:a> <urn:p> " + b"x" * 100_000
     (told,) = engine.publish(Event(datacontenttype="text/turtle", data=data))
     assert len(json.dumps(told.message)) < 1000
+
+
+def filters(*texts: str, networks: dict[str, Network] | None = None) -> Engine:
+    engine = Engine(networks=networks)
+    for number, text in enumerate(texts):
+        engine.subscribe(str(number), text)
+    return engine
+
+
+def told(engine: Engine, attributes: dict[str, Any], source: str = "") -> list[int]:
+    """The subscriptions that match an event: alone, in a batch, as a JSON line and by explain, all alike."""
+    event = Event(id="e", source=source, attributes=attributes)
+    ids = sorted(int(str(n.subscription)) for n in engine.publish(event))
+    line = json.dumps({"id": "e", **({"source": source} if source else {}), **attributes})
+    for table in (engine.publish_many([event]), engine.publish_lines(line.encode())):
+        assert sorted(map(int, table["subscription"].to_pylist())) == ids
+    explained = [i for i in range(len(engine)) if engine.explain(str(i), event).verdict == "match"]
+    assert explained == ids
+    return ids
+
+
+def test_more_predicates_than_are_read() -> None:
+    many = " OR ".join(f"a = {i}" for i in range(10_001))
+    with pytest.raises(SubscriptionError, match="more than 10,000 predicates"):
+        Engine().subscribe("s", f"WHERE {many}")
+    with pytest.raises(NetworkError, match="more than 10,000 predicates"):
+        Network().add_node("a", many)
+
+
+def test_many_options_in_any_order() -> None:
+    options = ", ".join(str(i * 7919 % 10_007) for i in range(10_000))
+    engine = filters(f"WHERE a IN ({options})", f"WHERE a NOT IN ({options})")
+    left_out = {i * 7919 % 10_007 for i in range(10_000, 10_007)}
+    assert told(engine, {"a": 1}) == [0]
+    assert told(engine, {"a": sorted(left_out)}) == [1]
+    assert told(engine, {"a": [1, 10_007]}) == [0, 1]
+
+
+def test_numbers_at_the_edge_of_floats() -> None:
+    engine = filters(
+        "WHERE a = 9007199254740993",
+        "WHERE a = 9007199254740992",
+        "WHERE a > 9007199254740992",
+        "WHERE a + 1 = 9007199254740994",
+        "WHERE NOT a = 5",
+    )
+    assert told(engine, {"a": 2**53}) == [1, 4]
+    assert told(engine, {"a": float(2**53)}) == [1, 4]
+    assert told(engine, {"a": 2**53 + 1}) == [0, 2, 3, 4]
+    assert told(engine, {"a": str(2**53 + 1)}) == [0, 2, 3, 4]
+    assert told(engine, {"a": 2**64}) == [2, 4]
+    for nothing in (float("nan"), float("inf"), None, True, {"x": 1}, "NaN", "x" * (1 << 20)):
+        assert told(engine, {"a": nothing}) == [4]
+
+
+def test_texts_of_a_megabyte() -> None:
+    engine = filters(
+        "WHERE a = 'q'",
+        "WHERE a STARTS WITH 'qq'",
+        "WHERE a LIKE '%q'",
+        "WHERE a MATCHES 'q$'",
+        "WHERE a CONTAINS 'QQ' IGNORE CASE",
+        "WHERE a > 'q'",
+        "WHERE NOT a = 'q'",
+    )
+    assert told(engine, {"a": "q" * (1 << 20)}) == [1, 2, 3, 4, 5, 6]
+    assert told(engine, {"q" * (1 << 20): 1}) == [6]
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        ("`a.b`", {"a": {"b": 1}}),
+        ("`a.b`", {"a.b": 1}),
+        ("a.0", {"a": {"0": 1}}),
+        ("`a``b`", {"a`b": 1}),
+        ("` `", {" ": 1}),
+        ("`a\nb`", {"a\nb": 1}),
+        ('`\\"`', {'\\"': 1}),
+        ("`.`", {".": 1}),
+        ("`a..b`", {"a": {"": {"b": 1}}}),
+        ("select", {"select": 1}),
+        ("`exists`", {"exists": 1}),
+        ("`true`", {"true": 1}),
+        ("日本", {"日本": 1}),
+        ("attributes.data", {"attributes": {"data": 1}}),
+    ],
+)
+def test_odd_names_of_attributes(name: str, attributes: dict[str, Any]) -> None:
+    engine = filters(f"WHERE {name} = 1", f"WHERE NOT {name} = 1", f"WHERE MISSING {name}")
+    assert told(engine, attributes) == [0]
+    assert told(engine, {"other": 1}) == [1, 2]
+
+
+def test_attributes_named_like_the_envelope_are_further_values() -> None:
+    engine = filters("WHERE source = 'p'", "WHERE source = 'z'", "WHERE type.x = 1", "WHERE id = 'e'")
+    for attributes, ids in (
+        ({"source": "z"}, [0, 1, 3]),
+        ({"type": {"x": 1}}, [0, 2, 3]),
+        ({"id": None}, [0, 3]),
+    ):
+        event = Event(id="e", source="p", attributes=attributes)
+        assert sorted(int(str(n.subscription)) for n in engine.publish(event)) == ids
+        assert sorted(map(int, engine.publish_many([event])["subscription"].to_pylist())) == ids
+
+
+def test_bad_lines_among_good_ones(engine: Engine) -> None:
+    good = b'{"id": "good", "n": 1}'
+    bad = [
+        b'{"n": "\xff\xfe"}',
+        b'{"\xff": 1, "n": 1}',
+        b'{"n": ' + b"[" * 5000 + b"1" + b"]" * 5000 + b"}",
+        b'{"n": ' + b'{"n": ' * 5000 + b"1" + b"}" * 5000 + b"}",
+        b'{"n": ' + b"9" * 5000 + b"}",
+        b'{"n": 01}',
+        b'{"n": +1}',
+        b'{"n": 0x1}',
+        b'{"n": 1,}',
+        b"{'n': 1}",
+        b'{"n": 1}{"n": 1}',
+        b'{"n": "\\x", "m": 1}',
+        b'[{"n": 1}]',
+        b'{"n":',
+    ]
+    rows = engine.publish_lines(b"\n".join(line for one in bad for line in (one, good))).to_pylist()
+    assert [row["event"] for row in rows if row["verdict"] == "match"] == ["good"] * len(bad)
+    errors = [row for row in rows if row["verdict"] == "error"]
+    assert [row["event"] for row in errors] == [str(2 * i + 1) for i in range(len(bad))]
+    assert all(is_sentence(row["message"]) and row["subscription"] is None for row in errors)
+
+
+def test_places_in_networks_that_are_changed_replaced_and_removed(tmp_path: Path) -> None:
+    network = Network()
+    for node, where in (("p", None), ("i", "x > 5"), ("s", "NOT y = 1")):
+        network.add_node(node, where)
+    network.add_edge("p", "i")
+    network.add_edge("i", "s", "z IS NULL")
+    engine = filters("VIA n AT 's'", "WHERE x < 10 VIA n AT s", "WHERE x < 10", networks={"n": network})
+    assert told(engine, {"x": 7}, "p") == [0, 1, 2]
+    assert told(engine, {"x": 99}, "p") == [0]
+    assert told(engine, {"x": 7, "z": 0}, "p") == told(engine, {"x": 7}, "nowhere") == [2]
+    engine.save(tmp_path)
+    engine = Engine.load(tmp_path)
+    assert told(engine, {"x": 7}, "p") == [0, 1, 2]
+    engine.networks["n"].set_where("i", "x > 50")
+    assert told(engine, {"x": 7}, "p") == [2]
+    engine.networks["n"].remove_node("s")
+    assert told(engine, {"x": 99}, "p") == []
+    engine.networks["n"].add_node("s")
+    engine.networks["n"].add_edge("p", "s")
+    assert told(engine, {"x": 7}, "p") == [0, 1, 2]
+    del engine.networks["n"]
+    assert told(engine, {"x": 7}, "p") == [2]
+
+
+BAD_TABLES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "an unknown node": ({"id": ["a"]}, {"source": ["a"], "target": ["z"]}, "'z'"),
+    "a node twice": ({"id": ["a", "a"]}, {"source": ["a"], "target": ["a"]}, "more than one node: 'a'"),
+    "an edge twice": ({"id": ["a", "b"]}, {"source": ["a"] * 2, "target": ["b"] * 2}, "more than once"),
+    "no id": ({"id": ["a", None]}, {"source": ["a"], "target": ["a"]}, "no id"),
+    "no column": ({"name": ["a"]}, {"source": ["a"], "target": ["a"]}, "column 'id'"),
+    "half an expression": ({"id": ["a"], "where": ["x >"]}, {"source": ["a"], "target": ["a"]}, "node 'a'"),
+    "a pattern": ({"id": ["a"], "where": ["(?x, p, ?y)"]}, {"source": ["a"], "target": ["a"]}, "attributes"),
+    "no cost": ({"id": ["a"], "cost": [float("nan")]}, {"source": ["a"], "target": ["a"]}, "nan"),
+    "a cost below 0": ({"id": ["a"]}, {"source": ["a"], "target": ["a"], "cost": [-1.0]}, "-1"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TABLES)
+def test_a_bad_network_is_refused_with_a_sentence(name: str) -> None:
+    nodes, edges, part = BAD_TABLES[name]
+    with pytest.raises(NetworkError) as caught:
+        Network.from_tables(pa.table(nodes), pa.table(edges))
+    assert part in str(caught.value)
+    assert is_sentence(str(caught.value))
+
+
+def test_constants_from_a_table_that_cannot_be_compared() -> None:
+    for template, column, part in (
+        ("WHERE a IN CIDR $v", ["10.0.0.0/8", "zz"], "'zz' is not a network"),
+        ("WHERE a MATCHES $v", ["a", "("], "not a regular expression"),
+        ("WHERE a + $v = 6", ["1", "x"], "has to be a number"),
+        ("WHERE a = $v", [5.0, float("nan")], "nan"),
+        ("WHERE a = $v", [5, None], "no value in row 1"),
+        ("WHERE a IN ($v)", [[1], [2]], "list"),
+    ):
+        engine = Engine()
+        with pytest.raises(SubscriptionError, match=re.escape(part)):
+            engine.subscribe_table(template, pa.table({"id": ["0", "1"], "v": column}))
+        assert not len(engine)
+
+
+@pytest.mark.parametrize(
+    ("template", "column", "ids"),
+    [
+        ("WHERE a = $v IGNORE CASE", ["abc", "ABC", "b"], [0, 1]),
+        ("WHERE a ILIKE $v", ["ab%", "_B_", "b"], [0, 1]),
+        ("WHERE ip IN CIDR $v", ["10.0.0.0/8", "11.0.0.0/8", "10.1.2.3"], [0, 2]),
+        ("WHERE ANY x IN l SATISFIES (x.p = $v AND n > $v)", [1, 5, 2], [0]),
+        ("WHERE n + $v = 6", [1, 2, 3], [0]),
+    ],
+)
+def test_forms_of_conditions_with_constants_from_a_table(
+    template: str, column: list[Any], ids: list[int]
+) -> None:
+    engine = Engine()
+    engine.subscribe_table(template, pa.table({"id": ["0", "1", "2"], "v": column}))
+    assert told(engine, {"a": "ABC", "ip": "10.1.2.3", "l": [{"p": 1}, {"p": 5}], "n": 5}) == ids
+
+
+def test_threads_that_publish_to_one_engine() -> None:
+    """The first of them build what is not built yet."""
+    texts = [f"WHERE a = {i % 50} AND NOT b = {i % 7} OR c LIKE '%x{i}%'" for i in range(500)]
+    events = [Event(id=str(i), attributes={"a": i, "b": i % 9, "c": f"zx{i}z"}) for i in range(60)]
+    quiet, shared = filters(*texts), filters(*texts)
+    expected = [quiet.publish(event) for event in events]
+    with ThreadPoolExecutor(4) as pool:
+        assert all(
+            found == expected for found in pool.map(lambda _: [*map(shared.publish, events)], range(4))
+        )
