@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -527,3 +528,56 @@ def test_threads_that_publish_to_one_engine() -> None:
         assert all(
             found == expected for found in pool.map(lambda _: [*map(shared.publish, events)], range(4))
         )
+
+
+def test_a_network_takes_no_parameter_and_is_as_it_was() -> None:
+    network = Network()
+    network.add_node("p")
+    with pytest.raises(NetworkError, match=r"has \$b, which has no value here"):
+        network.add_node("z", "x = 1 AND a = $b")
+    network.add_node("q", "x = 2")
+    network.add_edge("p", "q")
+    assert list(network.evaluate("p", {"x": 1})) == []
+    assert list(network.evaluate("p", {"x": 2})) == ["q"]
+
+
+@pytest.mark.parametrize(
+    ("number", "held"),
+    [("1e0002", True), ("100e-00000", True), ("9" * 500, True), ("1e-400", False), ("1e400", False)],
+)
+def test_numbers_in_odd_forms_are_what_python_reads(number: str, held: bool) -> None:
+    engine = Engine()
+    engine.subscribe("more", "WHERE a > 5")
+    engine.subscribe("not", "WHERE NOT a > 5")
+    found = engine.publish_lines(f'{{"a": {number}}}')["subscription"].to_pylist()
+    assert found == (["more"] if held else ["not"])
+
+
+def test_subscribing_while_others_publish() -> None:
+    engine = Engine()
+    engine.subscribe("first", "WHERE a = 1")
+    events = [Event(attributes={"a": 1})] * 3
+    faults: list[Exception] = []
+
+    def publish() -> None:
+        try:
+            for _ in range(30):
+                assert len(engine.publish_many(events)) >= 3
+        except Exception as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=publish) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(60):
+        engine.subscribe(f"s{number}", f"WHERE a = {number}")
+    for thread in threads:
+        thread.join()
+    assert faults == []
+
+
+def test_what_is_no_event_is_told() -> None:
+    with pytest.raises(EventError, match="not dict; try Event"):
+        Engine().publish({"a": 1})  # type: ignore[arg-type]
+    with pytest.raises(EventError, match="not dict; try Event"):
+        Engine().publish_many([{"a": 1}])  # type: ignore[list-item]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
+import re2
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidings.text_sets import TextTests
-from tidings.text_tests import text_holds
+from tidings.text_tests import regular_expression, text_holds
 
 _text = st.text(st.sampled_from("abc%_\\.*[(é😀\n\0 "), max_size=10)
 _expressions = st.sampled_from(
@@ -34,7 +36,7 @@ _expressions = st.sampled_from(
 )
 _tests = st.lists(
     st.one_of(
-        st.tuples(st.sampled_from(["LIKE", "CONTAINS"]), _text),
+        st.tuples(st.sampled_from(["LIKE", "CONTAINS", "ENDS"]), _text),
         st.tuples(st.just("MATCHES"), _expressions),
     ),
     max_size=12,
@@ -91,3 +93,38 @@ def test_half_a_character_is_no_reason_to_stop() -> None:
     assert not text_holds("\ud800", "MATCHES", "x")
     assert text_holds("x\ud800", "LIKE", "x_")
     assert not text_holds("\ud800", "CONTAINS", "x")
+
+
+def test_expressions_that_do_not_fit_together_are_tried_apart() -> None:
+    tests = [("MATCHES", rf"\pL{{{length}}}") for length in range(300, 306)]
+    assert TextTests(tests).satisfied("b" * 302) == [0, 1, 2]
+
+
+def test_long_patterns_and_endings_are_not_slow() -> None:
+    long = "x" * 40_000
+    tests = [("LIKE", f"%{long}"), ("LIKE", f"y{long}%z"), ("ENDS", long), ("ENDS", ""), ("ENDS", f"{long}x")]
+    begun = time.process_time()
+    assert TextTests(tests).satisfied(f"y{long}") == [0, 2, 3]
+    assert time.process_time() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "held"),
+    [
+        ("a%b%c", "abc", True),
+        ("a%b%c", "a--b--c", True),
+        ("a%b%c", "ac", False),
+        ("ab%ba", "aba", False),
+        ("%", "", True),
+        ("", "", True),
+        ("", "a", False),
+        ("%%", "a", True),
+        (r"100\%", "100%", True),
+        (r"100\%", "1000", False),
+        (r"a\\%", "a\\b", True),
+        ("a_c%", "abcd", True),
+    ],
+)
+def test_like_in_pieces_is_like(pattern: str, text: str, held: bool) -> None:
+    assert text_holds(text, "LIKE", pattern) is held
+    assert (re2.compile(regular_expression("LIKE", pattern)).search(text) is not None) is held

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from threading import RLock
 
 import pyarrow as pa
 
@@ -52,6 +53,7 @@ class Engine:
         self.prefixes = dict(prefixes or {})
         self.networks = dict(networks or {})
         self._planner = Planner(self.prefixes)
+        self._lock = RLock()  # one caller at a time: a layer must not change while it is matched
         self._base = Layer()
         self._tail = Layer()
         self._above = self.taxonomy.super_properties()
@@ -72,8 +74,9 @@ class Engine:
             warnings.warn(
                 f"subscription {id!r} would match nearly every event", BroadSubscription, stacklevel=2
             )
-        self.unsubscribe(id)
-        self._tail.add(id, text, plan, values, until)
+        with self._lock:
+            self.unsubscribe(id)
+            self._tail.add(id, text, plan, values, until)
 
     def subscribe_many(self, subscriptions: Iterable[tuple[str, str]]) -> list[tuple[str, TidingsError]]:
         """Adds many; returns the rejected ones with their errors."""
@@ -92,14 +95,16 @@ class Engine:
         ids, columns = parameter_columns(table, query, self.prefixes)
         literals = {parameter for parameter, column in columns.items() if column.literal}
         plan = make_plan(query, literals)
-        for id in ids if len(self) else ():
-            self.unsubscribe(id)
         texts = {parameter.name: (column.codes, column.texts) for parameter, column in columns.items()}
-        self._tail.add_table(Template(query, ids, texts), plan)
+        with self._lock:
+            for id in ids if len(self) else ():
+                self.unsubscribe(id)
+            self._tail.add_table(Template(query, ids, texts), plan)
 
     def unsubscribe(self, id: str) -> bool:
         """Removes a standing question; False when there is none with this id."""
-        return self._tail.remove(id) or self._base.remove(id)
+        with self._lock:
+            return self._tail.remove(id) or self._base.remove(id)
 
     def text(self, id: str) -> str:
         """The text of a subscription."""
@@ -114,20 +119,22 @@ class Engine:
         """The notifications of one event, each with its first bindings or one for every binding."""
         if not isinstance(event, Event):
             raise EventError(f"an event is an Event, not {type(event).__name__}; try Event(attributes=...)")
-        layers = self._layers()
-        if not any(layer.has_patterns for layer in layers):
-            return publish_one(event, layers, self.networks)
+        with self._lock:
+            layers = self._layers()
+            if not any(layer.has_patterns for layer in layers):
+                return publish_one(event, layers, self.networks)
         return list(from_table(self.publish_many([event], all_bindings=all_bindings)))
 
     def publish_many(self, events: pa.Table | Sequence[Event], *, all_bindings: bool = False) -> pa.Table:
         """The notifications of many events, as a table."""
         table = events if isinstance(events, pa.Table) else to_table(events)
         means = Means(self.taxonomy, self._above, self.prefixes, self.networks)
-        return publish(table, self._layers(), means, all_bindings)
+        with self._lock:
+            return publish(table, self._layers(), means, all_bindings)
 
-    def publish_lines(self, data: bytes) -> pa.Table:
+    def publish_lines(self, data: bytes | str) -> pa.Table:
         """The notifications of JSON lines, each an event whose members are its attributes, as a table."""
-        return self.publish_many(read_lines(data))
+        return self.publish_many(read_lines(data.encode() if isinstance(data, str) else data))
 
     def match(self, events: pa.RecordBatch) -> pa.RecordBatch:
         """The notifications of a batch of events, as a batch."""
@@ -142,8 +149,9 @@ class Engine:
     def save(self, folder: str | Path) -> None:
         """Writes subscriptions, index, taxonomy and prefixes to a folder."""
         folder = Path(folder)
-        self._fold()
-        self._base.save(folder, self.taxonomy)
+        with self._lock:
+            self._fold()
+            self._base.save(folder, self.taxonomy)
         (folder / "taxonomy.nt").write_bytes(self.taxonomy.to_ntriples())
         (folder / "prefixes.json").write_text(json.dumps(self.prefixes, indent=1))
         # By number: a network's name need not be one of a folder.

@@ -170,5 +170,9 @@ def content_id(media_type: str, data: bytes, attributes: str | None) -> str:
 
 def to_table(events: Iterable[Event]) -> pa.Table:
     """Events as one Arrow table."""
+    events = list(events)
+    for event in events:
+        if not isinstance(event, Event):
+            raise EventError(f"an event is an Event, not {type(event).__name__}; try Event(attributes=...)")
     rows = [event.row() for event in events]
     return pa.table({name: [row[name] for row in rows] for name in EVENT_SCHEMA.names}, schema=EVENT_SCHEMA)

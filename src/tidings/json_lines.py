@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidings.arrays.json import NUMBER, TEXT, PathTable, lines, read_objects
 
@@ -31,7 +32,8 @@ def read_lines(data: bytes) -> pa.Table:
     )
     columns: dict[str, pa.Array] = {"attributes": attributes, **_envelope(data, start, stop)}
     numbers = pa.array(np.arange(1, len(start) + 1)).cast(pa.string())
-    columns["id"] = columns["id"].fill_null(numbers) if "id" in columns else numbers
+    given = columns.get("id", pa.nulls(len(start), pa.string()))
+    columns["id"] = pc.if_else(pc.equal(pc.fill_null(given, ""), ""), numbers, given)
     return pa.table(columns)
 
 

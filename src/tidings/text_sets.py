@@ -1,7 +1,8 @@
-"""All text tests of an index at once: which LIKE, CONTAINS and MATCHES hold for a text.
+"""All text tests of an index at once: which LIKE, CONTAINS, ENDS and MATCHES hold for a text.
 
-CONTAINS is one pass of an Aho-Corasick automaton over the text, however many words there are; LIKE and MATCHES
-are RE2 sets, each of few enough expressions that its automaton cannot outgrow its memory and give up.
+CONTAINS is one pass of an Aho-Corasick automaton over the text, however many words there are; endings are looked up
+by their lengths; LIKE and MATCHES are RE2 sets, halved until their automata fit into the memory they may take. What
+does not fit alone, and patterns so long that RE2 would be slow, are tried one by one.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from functools import cached_property
 import ahocorasick
 import re2
 
-from tidings.text_tests import regular_expression
+from tidings.text_tests import regular_expression, text_holds
 
 SET_SIZE = 256
+LONG = 256  # characters
 
 
 class TextTests:
@@ -38,20 +40,46 @@ class TextTests:
         return automaton
 
     @cached_property
-    def _expressions(self) -> list[tuple[re2.Set, list[int]]]:
-        numbers = [n for n, (op, pattern) in enumerate(self.tests) if op != "CONTAINS" or not pattern]
+    def _endings(self) -> dict[int, dict[str, list[int]]]:
+        """By length, then by text."""
+        found: dict[int, dict[str, list[int]]] = {}
+        for number, (op, pattern) in enumerate(self.tests):
+            if op == "ENDS":
+                found.setdefault(len(pattern), {}).setdefault(pattern, []).append(number)
+        return found
+
+    @cached_property
+    def _expressions(self) -> tuple[list[tuple[re2.Set, list[int]]], list[int]]:
+        """Sets with the numbers of their tests, and the tests that are tried one by one."""
+        waiting, alone = [], []
+        for number, (op, pattern) in enumerate(self.tests):
+            if op == "LIKE" and len(pattern) > LONG:
+                alone.append(number)
+            elif op != "ENDS" and (op != "CONTAINS" or not pattern):
+                waiting.append(number)
+        sets = []
+        pieces = [waiting[first : first + SET_SIZE] for first in range(0, len(waiting), SET_SIZE)]
+        while pieces:
+            some = pieces.pop()
+            try:
+                sets.append((self._set(some), some))
+            except re2.error:
+                if len(some) == 1:
+                    alone += some
+                else:
+                    middle = len(some) // 2
+                    pieces += [some[:middle], some[middle:]]
+        return sets, alone
+
+    def _set(self, numbers: list[int]) -> re2.Set:
         options = re2.Options()
         options.max_mem = 1 << 28
         options.log_errors = False
-        sets = []
-        for first in range(0, len(numbers), SET_SIZE):
-            some = numbers[first : first + SET_SIZE]
-            expressions = re2.Set.SearchSet(options)
-            for number in some:
-                expressions.Add(regular_expression(*self.tests[number]))
-            expressions.Compile()
-            sets.append((expressions, some))
-        return sets
+        expressions = re2.Set.SearchSet(options)
+        for number in numbers:
+            expressions.Add(regular_expression(*self.tests[number]))
+        expressions.Compile()
+        return expressions
 
     def satisfied(self, text: str) -> list[int]:
         """The numbers of the tests that hold for `text`, sorted."""
@@ -59,8 +87,13 @@ class TextTests:
         if self._words is not None:
             for _, numbers in self._words.iter(text):
                 found.update(numbers)
-        if self._expressions and not text.isascii():
+        for length, endings in self._endings.items():
+            if length <= len(text):
+                found.update(endings.get(text[len(text) - length :], ()))
+        sets, alone = self._expressions
+        found.update(number for number in alone if text_holds(text, *self.tests[number]))
+        if sets and not text.isascii():
             text = text.encode(errors="replace").decode()  # no expression can ask for half a character
-        for expressions, numbers in self._expressions:
+        for expressions, numbers in sets:
             found.update(numbers[i] for i in expressions.Match(text) or ())
         return sorted(found)

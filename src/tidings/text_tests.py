@@ -29,7 +29,39 @@ def regular_expression(op: str, pattern: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _compiled(op: str, pattern: str) -> Any:
-    return re2.compile(regular_expression(op, pattern))
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(regular_expression(op, pattern), options)
+
+
+@lru_cache(maxsize=4096)
+def _pieces(pattern: str) -> tuple[str, ...] | None:
+    """What stands between the % of a LIKE; None if it has a _ that means any character."""
+    pieces = [""]
+    for part in _LIKE.findall(pattern):
+        if part == "_":
+            return None
+        if part == "%":
+            pieces.append("")
+        else:
+            pieces[-1] += part[-1]
+    return tuple(pieces)
+
+
+def _fits(text: str, pieces: tuple[str, ...]) -> bool:
+    """Whether a text is these pieces with anything between them: each is taken where it comes first."""
+    first, *middle, last = pieces if len(pieces) > 1 else (*pieces, "")
+    if len(pieces) == 1:
+        return text == first
+    if not text.startswith(first):
+        return False
+    at = len(first)
+    for piece in middle:
+        found = text.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return len(text) - len(last) >= at and text.endswith(last)
 
 
 @lru_cache(maxsize=4096)
@@ -63,5 +95,7 @@ def text_holds(text: str, op: str, pattern: str, fold: bool = False) -> bool:
         return text.startswith(pattern)
     if op == "ENDS":
         return text.endswith(pattern)
+    if op == "LIKE" and (pieces := _pieces(pattern)) is not None:
+        return _fits(text, pieces)
     # An attribute may hold half a character (JSON's "\ud800"), which no expression can ask for.
     return _compiled(op, pattern).search(text.encode(errors="replace").decode()) is not None

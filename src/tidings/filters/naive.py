@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tidings.attributes import flatten
 from tidings.conditions import holds
 from tidings.language.query import Condition
-
-__all__ = ["flatten", "matches"]
 
 
 def matches(condition: Condition, attributes: Mapping[str, Any]) -> bool:

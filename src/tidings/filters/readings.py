@@ -6,6 +6,7 @@ contains, the conditions that hold, is told for the few events that have the pat
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
@@ -85,7 +86,7 @@ class Reader:
                 at = ~int(pairs.position[i])
                 text = found.blob[found.low[at] : found.high[at]].tobytes().decode(errors="surrogatepass")
                 # Its first view: the number. The text it may also be has a pair of its own.
-                value = number(text)
+                value = _number(text) if found.kind[at] == NUMBER else number(text)
                 positions = self.index.exact.positions(int(pairs.attribute[i]), value)
                 pairs.position[i] = positions[0]
         return self._with_told(pairs, found, document) if self._told else pairs
@@ -150,12 +151,22 @@ class Reader:
         return _Told(attribute, path, tested, None)
 
 
+def _number(text: str) -> Any:
+    """A number of JSON's or of a column's: as it is written, or as Python reads what is written in other ways."""
+    if (exact := number(text)) is not None:
+        return exact
+    try:
+        return json.loads(text)
+    except ValueError:
+        return float(text)
+
+
 def _value(kind: int, text: bytes) -> Any:
     """An occurrence as a value of `tidings.values`."""
     if kind == TEXT:
         return text.decode(errors="surrogatepass")
     if kind == NUMBER:
-        return number(text.decode())
+        return _number(text.decode())
     return {TRUE: True, FALSE: False}.get(kind)
 
 

@@ -52,10 +52,10 @@ class FilterTable:
         self, number: int, shape: FilterShape, values: Mapping[str, str], owner: int, way: int = 0
     ) -> None:
         """A row of shape `number`; `values` are the N-Triples texts of its parameters."""
+        # All of them first: a text that cannot be made must leave nothing behind.
+        texts = [slot.text(values) for slot in shape.slots]
         constant = self.constants.number
-        for slot in shape.slots:
-            text = slot.text(values)
-            self.slots.append(-1 if text is None else constant(text))
+        self.slots.extend([-1 if text is None else constant(text) for text in texts])
         self.slot_first.append(len(self.slots))
         self.row_shape.append(number)
         self.row_owner.append(owner)

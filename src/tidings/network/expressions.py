@@ -12,6 +12,7 @@ from functools import lru_cache
 from tidings.errors import SubscriptionError
 from tidings.filters.shape import FilterShape, compile_filter
 from tidings.filters.table import FilterTable
+from tidings.language.parameters import parameters
 from tidings.language.parser import parse
 from tidings.language.printer import condition_text
 from tidings.language.query import Condition, IsA, Query, TriplePattern, leaves, variables
@@ -50,6 +51,10 @@ class Expressions:
     def _file(self, text: str, place: object) -> None:
         try:
             query, constants = self._reader.read(statement(text))
+            if not constants and (names := parameters(query)):
+                raise NetworkError(
+                    f"the expression of {place} has ${names[0]}, which has no value here; write a constant"
+                )
             if query not in self._shapes:
                 _check(query, place)
                 shape = compile_filter(query.where)

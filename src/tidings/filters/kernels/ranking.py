@@ -141,9 +141,10 @@ def rank_occurrences(first, path, kind, low, high, blob, plain, there, scales, s
                     attributes[used], positions[used] = attribute, 0
                     used += 1
                     continue
-                if what == NUMBER and not is_number:
-                    attributes[used], positions[used] = attribute, ends[attribute, TEXTS]
+                if what == NUMBER and not is_number:  # in a form that only Python reads
+                    attributes[used], positions[used] = attribute, ~o
                     used += 1
+                    unsure = True
                 if what == TEXT:
                     if (
                         not is_number
