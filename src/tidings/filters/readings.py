@@ -19,7 +19,7 @@ from tidings.attributes import values_at, with_element
 from tidings.filters import naive
 from tidings.filters.documents import Wanted
 from tidings.filters.index import FilterIndex
-from tidings.filters.kernels.layout import AGAIN, TRUTHS, Pairs
+from tidings.filters.kernels.layout import AGAIN, TRUTHS, Memo, Pairs
 from tidings.filters.kernels.ranking import merge_pairs, rank_occurrences
 from tidings.filters.shape import CONDITIONS, FOLDED, PLAIN, THERE, Key, compile_filter
 from tidings.filters.table import FilterTable
@@ -30,6 +30,7 @@ from tidings.text_tests import network
 from tidings.values import number
 
 REMEMBERED = 1 << 16  # texts, for each way to look at them
+MET = 1 << 12  # values, of all attributes; a power of two
 
 Document = Callable[[int], Mapping[str, Any]]
 Look = Callable[[int, bytes], tuple[int, ...]]  # kind and text of a value -> positions
@@ -64,6 +65,7 @@ class Reader:
             else:
                 self._told.append(self._teller(key, attribute, path))
         self._stamps = np.full(len(index.keys), -1, dtype=np.int64)
+        self._memo = Memo.of(MET)
 
     def pairs(self, found: Occurrences, document: Document) -> Pairs:
         """The pairs of a batch; `document` gives an event's attributes where a condition has to see all of them."""
@@ -77,7 +79,7 @@ class Reader:
             self._stamps.fill(-1)
             unsure = rank_occurrences(
                 found.first, found.path, found.kind, found.low, found.high, found.blob,
-                self._plain, self._there, self.index.scales, self._stamps, pairs,
+                self._plain, self._there, self.index.scales, self._stamps, self._memo, pairs,
             )  # fmt: skip
         used = int(pairs.first[-1])
         pairs = Pairs(pairs.first, pairs.attribute[:used], pairs.position[:used])

@@ -124,6 +124,24 @@ class Pairs(NamedTuple):
     position: np.ndarray
 
 
+class Memo(NamedTuple):
+    """Values of up to 16 bytes that were met before, and their one or two positions; -1 for no second.
+
+    `about` is attribute << 8 | kind << 5 | size of the value, whose bytes are in `word` and `other`; 0 where none is.
+    """
+
+    about: np.ndarray
+    word: np.ndarray
+    other: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+    @classmethod
+    def of(cls, size: int) -> Memo:
+        kinds = (np.int64, np.uint64, np.uint64, np.int32, np.int32)
+        return cls(*(np.zeros(size, dtype=kind) for kind in kinds))
+
+
 class Lists(NamedTuple):
     """The postings that an event leads to: those from low to high, of which the first is of `row`."""
 

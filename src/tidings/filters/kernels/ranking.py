@@ -7,10 +7,13 @@ import numpy as np
 from tidings.arrays.compiled import compiled, inlined
 from tidings.arrays.hashing import hash_span, mix, same_bytes
 from tidings.arrays.json_reader import FALSE, LIST, NULL, NUMBER, TEXT, TRUE
+from tidings.arrays.json_tokens import full_word
 from tidings.arrays.lexical import LONG, YES, read_instant, read_number
 from tidings.filters.kernels.layout import AGAIN, INSTANTS, NUMBERS, TEXTS, TRUTHS
 
 _UNSURE = -2
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], dtype=np.uint64)
 
 
 @inlined
@@ -92,11 +95,12 @@ def text_position(blob, low, high, attribute, scales):  # type: ignore[no-untype
 
 
 @compiled
-def rank_occurrences(first, path, kind, low, high, blob, plain, there, scales, stamps, pairs):  # type: ignore[no-untyped-def]
+def rank_occurrences(first, path, kind, low, high, blob, plain, there, scales, stamps, memo, pairs):  # type: ignore[no-untyped-def]
     """Pairs of every event from its occurrences; returns whether some are unsure.
 
     plain[p] is the attribute of the values at path p, there[p] that of the path's presence, -1 for none. A position
-    of ~o is unsure: that of occurrence o is to be found by the definition.
+    of ~o is unsure: that of occurrence o is to be found by the definition. Values come again and again: what a short
+    one was is looked up in `memo` first.
     """
     pair_first, attributes, positions = pairs.first, pairs.attribute, pairs.position
     ends = scales.ends
@@ -121,6 +125,20 @@ def rank_occurrences(first, path, kind, low, high, blob, plain, there, scales, s
             else:
                 stamps[attribute] = event
             again = 0
+            before, about, word, other = used, 0, np.uint64(0), np.uint64(0)
+            size = high[o] - low[o]
+            if (what == NUMBER or what == TEXT) and size <= 16 and low[o] + 16 <= blob.shape[0]:
+                word = full_word(blob, low[o]) & _MASKS[min(size, 8)]
+                other = full_word(blob, low[o] + 8) & _MASKS[max(size - 8, 0)]
+                about = np.int64(attribute) << 8 | np.int64(what) << 5 | size
+                slot = mix(word ^ other * _SPREAD, about) & np.uint64(memo.about.shape[0] - 1)
+                if memo.about[slot] == about and memo.word[slot] == word and memo.other[slot] == other:
+                    attributes[used], positions[used] = attribute, memo.first[slot]
+                    used += 1
+                    if memo.second[slot] >= 0:
+                        attributes[used], positions[used] = attribute, memo.second[slot]
+                        used += 1
+                    continue
             if what == NUMBER or what == TEXT:
                 # A text may be looked at as a number or an instant too, where such are asked for.
                 is_number = False
@@ -168,6 +186,10 @@ def rank_occurrences(first, path, kind, low, high, blob, plain, there, scales, s
                     position = text_position(blob, low[o], high[o], attribute, scales)
                     attributes[used], positions[used] = attribute, position | again
                     used += 1
+                if about and used <= before + 2 and positions[before] >= 0:
+                    memo.about[slot], memo.word[slot], memo.other[slot] = about, word, other
+                    memo.first[slot] = positions[before]
+                    memo.second[slot] = positions[before + 1] if used == before + 2 else -1
             elif what == TRUE or what == FALSE:
                 attributes[used] = attribute
                 positions[used] = ends[attribute, INSTANTS] + (1 if what == TRUE else 0)
