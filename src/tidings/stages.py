@@ -90,13 +90,13 @@ def _filtered(
     for first in range(0, events.num_rows, EVENTS_AT_ONCE):
         some = events.slice(first, EVENTS_AT_ONCE)
         found = read_events(some, reader.wanted)
-        attributes.errors.update({first + event: text for event, text in found.errors.items()})
+        attributes.refuse({first + event: text for event, text in found.errors.items()})
         pairs = reader.pairs(found, lambda event, first=first: attributes(first + event) or {})  # type: ignore[misc]
         matches = reader.index.match(pairs)
         row, owner = matches.event + np.int64(first), layer.filter_owner[matches.row]
         keep = np.ones(len(row), dtype=np.bool_) if all_live else live[owner]
-        if attributes.errors:  # whatever could be read of such an event
-            keep &= ~np.isin(row, list(attributes.errors))
+        if attributes.refused:  # whatever could be read of such an event
+            keep &= ~np.isin(row, list(attributes.refused))
         if layer.some_end:
             until = np.frombuffer(layer.valid_until, dtype=np.float64)[owner]
             keep = keep & (until >= _times(events, first, some.num_rows)[matches.event])
@@ -214,6 +214,7 @@ class _Attributes:
     def __init__(self, events: pa.Table) -> None:
         self.events = events
         self.errors: dict[int, str] = {}
+        self.refused: set[int] = set()
         self._read: dict[int, Mapping[str, Any] | None] = {}
 
     def __call__(self, row: int) -> Mapping[str, Any] | None:
@@ -222,9 +223,14 @@ class _Attributes:
             try:
                 self._read[row] = event_attributes(self.events, row)
             except EventError as error:
-                self.errors[row] = str(error)
+                self.refuse({row: str(error)})
                 self._read[row] = None
         return self._read[row]
+
+    def refuse(self, errors: Mapping[int, str]) -> None:
+        """Notes rows whose attributes cannot be read."""
+        self.errors.update(errors)
+        self.refused.update(errors)
 
 
 class _Residuals:
