@@ -63,7 +63,6 @@ class FilterIndex:
             low=np.zeros(0, dtype=np.int64),
             high=np.zeros(0, dtype=np.int64),
         )
-
         self._most_levels = max((int(bits).bit_count() for bits in self.index.access.levels), default=0)
 
     def __len__(self) -> int:

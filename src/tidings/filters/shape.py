@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tidings.errors import SubscriptionError
 from tidings.filters.kernels import layout
 from tidings.language.parameters import parameters, substitute
 from tidings.language.printer import condition_text
@@ -43,7 +42,6 @@ from tidings.language.query import (
 from tidings.terms import Iri, Literal, from_ntriples, ntriples
 
 PLAIN, FOLDED, THERE, CONDITIONS = "plain", "folded", "there", "conditions"
-MAX_PREDICATES = 10_000
 _OPS = {"=": layout.EQ, "!=": layout.NE, "<": layout.LT, "<=": layout.LE, ">": layout.GT, ">=": layout.GE}
 _CONSTANTS = (Parameter, Literal, Iri)
 _LAST_CHARACTER = 0x10FFFF
@@ -112,11 +110,6 @@ def compile_filter(condition: Condition) -> FilterShape:
     """The shape of a condition without triples and variables."""
     shape = FilterShape([], [], [])
     _Compiler(shape).node(condition, negated=False)
-    leaves = len(shape.slots)
-    if leaves > 50 * MAX_PREDICATES:
-        raise SubscriptionError(
-            f"the condition names {leaves:,} constants; at most {50 * MAX_PREDICATES:,} are filed: split it up"
-        )
     return shape
 
 

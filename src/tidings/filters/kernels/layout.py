@@ -32,7 +32,7 @@ INNER_SIZE, LEAF_SIZE = 3, 4
 PRESENT, FALSE, POINT, RANGE, ONE_OF, NONE_OF, SMALL_RANGE, SMALL_ONE_OF = range(8)
 SMALL_LIMIT = 256
 TEST_MASK, NEGATED_BIT, SENSE_BIT, LAST_BIT, JUMP_SHIFT = 7, 8, 16, 32, 6
-NARROW_LIMIT, NARROW_JUMP, WIDE_JUMP = 1 << 16, 1 << 10, 1 << 25
+NARROW_LIMIT, NARROW_JUMP = 1 << 16, 1 << 10
 
 # What an attribute's slot holds for an event: its only position, or that it has none, or MANY - i, its values being
 # pairs from number i on.
