@@ -11,7 +11,7 @@ from tests.filters import cases
 from tests.filters.test_agreement import definition
 from tests.filters.test_index import index_of, matched, pairs_of
 from tidings.filters.kernels import layout
-from tidings.filters.shape import MAX_PREDICATES
+from tidings.language.predicates import MAX_PREDICATES
 from tidings.language.query import And, Attribute, Between, Comparison, Condition, Exists, Not, OneOf, Or
 
 a, b = Attribute("a"), Attribute("b")
