@@ -139,6 +139,14 @@ class AnyElement:
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """`name(argument, …)`: what an operator says of the event. Its variables are inputs or are bound by it."""
+
+    name: str
+    arguments: tuple[Variable | Constant, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class And:
     parts: tuple[Condition, ...]
 
@@ -153,7 +161,7 @@ class Not:
     part: Condition
 
 
-Leaf = TriplePattern | Comparison | Between | OneOf | TextTest | IsA | Exists | Missing | AnyElement
+Leaf = TriplePattern | Comparison | Between | OneOf | TextTest | IsA | Exists | Missing | AnyElement | Call
 Condition = Leaf | And | Or | Not
 
 
@@ -196,6 +204,8 @@ def variables(condition: Condition) -> tuple[Variable, ...]:
             places = (leaf.left, leaf.right)
         elif isinstance(leaf, Between | OneOf | TextTest | IsA):
             places = (leaf.operand,)
+        elif isinstance(leaf, Call):
+            places = leaf.arguments
         else:
             continue
         for place in places:
