@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tidings.network.network import Network
     from tidings.network.sources import read_network
     from tidings.notification import Notification
+    from tidings.operators.operator import Operator, operator
+    from tidings.operators.signature import OperatorError, Out
     from tidings.taxonomy import Taxonomy
 
 _HOMES = {
@@ -31,10 +33,14 @@ _HOMES = {
     "Network": "network.network",
     "NetworkError": "network.faults",
     "Notification": "notification",
+    "Operator": "operators.operator",
+    "OperatorError": "operators.signature",
+    "Out": "operators.signature",
     "SubscriptionError": "errors",
     "Taxonomy": "taxonomy",
     "TaxonomyError": "errors",
     "TidingsError": "errors",
+    "operator": "operators.operator",
     "read_network": "network.sources",
 }
 __all__ = list(_HOMES)

@@ -1,0 +1,1 @@
+"""Operators: expensive questions about an event, asked as rarely as possible."""

@@ -1,0 +1,124 @@
+"""What an operator said of one event: rows of bindings, or why nothing is known.
+
+No rows is false, one empty row is true; an error makes the evaluation *unknown*, never true or false. Whatever a
+function answers becomes an outcome here, and what it binds is checked against its types, so that no bad value gets
+any further.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+
+from tidings.operators.operator import Operator
+
+MAX_ROWS = 10_000
+_LONGEST_TEXT = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`rows` holds a value for each Out of the operator, in order; `error` is not None if nothing is known."""
+
+    rows: tuple[tuple[Any, ...], ...] = ()
+    error: str | None = None
+
+    @classmethod
+    def of(cls, operator: Operator, answer: Any) -> Outcome:
+        """The outcome that a function's answer stands for; a generator is run to its end here."""
+        if answer is False or answer is None:
+            return FALSE
+        if answer is True and not operator.outs:
+            return TRUE
+        try:
+            return cls._read(operator, answer)
+        except Unfit as error:
+            return cls(error=one_line(f"{operator.name} {error}"))
+
+    @classmethod
+    def failure(cls, operator: Operator, error: BaseException) -> Outcome:
+        """The outcome of a function that raised."""
+        what = type(error).__name__ + (f": {error}" if str(error) else "")
+        return cls(error=one_line(f"{operator.name} failed: {what}"))
+
+    @classmethod
+    def late(cls, operator: Operator) -> Outcome:
+        """The outcome of a function that took longer than it may."""
+        return cls(error=f"{operator.name} took longer than its timeout of {operator.timeout:g} s")
+
+    @classmethod
+    def _read(cls, operator: Operator, answer: Any) -> Outcome:
+        if _is_numpy(answer) and isinstance(answer.tolist(), bool):
+            return cls.of(operator, answer.tolist())
+        if answer is True:
+            names = ", ".join(parameter.name for parameter in operator.outs)
+            raise Unfit(f"returned True, but binds {names}; yield its bindings, or return False")
+        if (
+            not operator.outs
+            or not isinstance(answer, Iterable)
+            or isinstance(answer, str | bytes | bytearray | Mapping)
+        ):
+            needed = "yield its bindings, or return False" if operator.outs else "return True or False"
+            if hasattr(answer, "__await__"):
+                needed = "write it as async def"
+                if hasattr(answer, "close"):
+                    answer.close()
+            raise Unfit(f"returned {answer!r:.80}; {needed}")
+        accepted = [parameter.accepted for parameter in operator.outs]
+        bindings = islice(answer, MAX_ROWS + 1)
+        if len(accepted) == 1:
+            rows = [(_value(operator, 0, accepted[0], value),) for value in bindings]
+        else:
+            rows = [_row(operator, accepted, row) for row in bindings]
+        if len(rows) > MAX_ROWS:
+            raise Unfit(f"yielded more than {MAX_ROWS:,} bindings; make it stop")
+        return cls(tuple(rows))
+
+
+TRUE = Outcome(((),))
+FALSE = Outcome()
+
+
+class Unfit(Exception):
+    """An answer that says nothing; the text goes on after the operator's name."""
+
+
+def one_line(text: str) -> str:
+    """A message of one line and bounded length; nobody knows what an error repeats."""
+    text = " ".join(text[: 2 * _LONGEST_TEXT].split())
+    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 2] + " …"
+
+
+def _row(operator: Operator, accepted: list[tuple[type, ...]], row: Any) -> tuple[Any, ...]:
+    if not isinstance(row, tuple | list) or len(row) != len(accepted):
+        names = ", ".join(parameter.name for parameter in operator.outs)
+        raise Unfit(f"yielded {row!r:.80}; yield tuples of {names}")
+    return tuple(_value(operator, place, kinds, row[place]) for place, kinds in enumerate(accepted))
+
+
+def _value(operator: Operator, place: int, accepted: tuple[type, ...], value: Any) -> Any:
+    """A value that is bound, as a plain one."""
+    if type(value) not in accepted:
+        if _is_numpy(value):
+            value = value.tolist()
+        if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
+            raise Unfit(f"yielded {value!r:.80}; yield values for {operator.outs[place]}")
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
+        raise Unfit(f"yielded {value!r}; yield finite numbers for {operator.outs[place]}")
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise Unfit(
+                f"yielded {value!r:.80}, which has half a character in it; mend its Unicode"
+            ) from None
+    return value
+
+
+def _is_numpy(value: Any) -> bool:
+    """Whether it is a number or truth value of NumPy, which models answer with."""
+    return type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
