@@ -1,0 +1,195 @@
+"""What a condition with operators means: slow, obvious, complete.
+
+A condition is solved by asking its calls: each row of an outcome binds the variables at the call's Out places, and a
+solution is a binding under which everything holds at once. A call that fails says nothing: solutions that need it are
+*in doubt*, and what its variables are is unknown. AND, OR and NOT over the unknown are Kleene's. Sub-Order 2.2, with
+OR, NOT and operators that fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tidings import values
+from tidings.errors import SubscriptionError
+from tidings.language.printer import condition_text
+from tidings.language.query import And, Call, Condition, Leaf, Not, Or, Parameter, Variable, leaves, variables
+from tidings.operators.operator import Operator
+from tidings.operators.outcome import Outcome
+
+Binding = Mapping[str, Any]
+Find = Callable[[str], Operator]
+Answer = Callable[[Call, tuple[Any, ...]], Outcome]
+"""The outcome of a call whose inputs are these: its constants, and what its variables are bound to."""
+Holds = Callable[[Leaf, Binding], bool]
+"""Whether a leaf that is no call holds under a binding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """What a variable is bound to by a call that failed."""
+
+    error: str
+
+
+class Solution(NamedTuple):
+    """`doubt` is the error that leaves it uncertain, None if it is certain; only then is nothing in it unknown."""
+
+    binding: Binding
+    doubt: str | None = None
+
+
+class Verdict(NamedTuple):
+    """`verdict` is "match" with the first certain binding, "undecided" with an error, or None: no match."""
+
+    verdict: str | None
+    binding: Binding | None = None
+    message: str | None = None
+
+
+def verdict(condition: Condition, binding: Binding, find: Find, answer: Answer, holds: Holds) -> Verdict:
+    """What is said of an event: a match if there is a certain solution, undecided if there are others only."""
+    doubt: str | None = None
+    for solution in solve(condition, binding, find, answer, holds):
+        if solution.doubt is None:
+            return Verdict("match", solution.binding)
+        doubt = solution.doubt if doubt is None else doubt
+    return Verdict(None) if doubt is None else Verdict("undecided", message=doubt)
+
+
+def solve(
+    condition: Condition, binding: Binding, find: Find, answer: Answer, holds: Holds
+) -> Iterator[Solution]:
+    """The extensions of `binding` under which `condition` holds; repeated if found in several ways."""
+    open_ways: list[tuple[tuple[Condition, ...], Solution]] = [((condition,), Solution(binding))]
+    while open_ways:
+        parts, so_far = open_ways.pop()
+        if not parts:
+            yield so_far
+            continue
+        place = min(range(len(parts)), key=lambda i: _turn(parts[i], so_far.binding, find))
+        part, rest = parts[place], parts[:place] + parts[place + 1 :]
+        if isinstance(part, And):
+            open_ways.append(((*part.parts, *rest), so_far))
+        elif isinstance(part, Or) and has_calls(part):
+            open_ways += [((one, *rest), so_far) for one in reversed(part.parts)]
+        else:
+            found = list(_alone(part, so_far.binding, find, answer, holds))
+            open_ways += [(rest, Solution(s.binding, _first(so_far.doubt, s.doubt))) for s in reversed(found)]
+
+
+def _turn(part: Condition, binding: Binding, find: Find) -> int:
+    """When a part of a conjunction has its turn: lower is earlier, among equals the one that stands first.
+
+    The meaning needs no more than calls before tests and calls after those that bind their inputs; a test that can
+    be decided comes first, because it may spare a call.
+    """
+    if isinstance(part, And):
+        return 0
+    if isinstance(part, Call):
+        inputs = [
+            binding.get(v.name, ...) for v in find(part.name).inputs_of(part) if isinstance(v, Variable)
+        ]
+        if ... in inputs:
+            return 5
+        return 4 if any(isinstance(value, Unknown) for value in inputs) else 2
+    if has_calls(part):
+        return 3 if isinstance(part, Or) else 6
+    known = all(not isinstance(binding.get(v.name, Unknown("")), Unknown) for v in variables(part))
+    return 1 if known else 6
+
+
+def _alone(part: Condition, binding: Binding, find: Find, answer: Answer, holds: Holds) -> Iterator[Solution]:
+    """The solutions of one part of a conjunction: a call, a NOT over calls, or a test."""
+    if isinstance(part, Call):
+        yield from _called(part, binding, find(part.name), answer)
+    elif isinstance(part, Not) and has_calls(part):
+        against = verdict(part.part, binding, find, answer, holds)
+        if against.verdict != "match":
+            yield Solution(binding, against.message)
+    else:
+        truth = _truth(part, binding, holds)
+        if truth is not False:
+            yield Solution(binding, truth if isinstance(truth, str) else None)
+
+
+def _called(call: Call, binding: Binding, operator: Operator, answer: Answer) -> Iterator[Solution]:
+    inputs = tuple(binding[i.name] if isinstance(i, Variable) else i for i in operator.inputs_of(call))
+    outs = operator.outs_of(call)
+    errors = [value.error for value in inputs if isinstance(value, Unknown)]
+    outcome = Outcome((), errors[0]) if errors else answer(call, inputs)
+    if outcome.error is not None:
+        unknown = {out.name: Unknown(outcome.error) for out in outs if isinstance(out, Variable)}
+        yield Solution({**unknown, **binding}, outcome.error)
+        return
+    for row in outcome.rows:
+        bound, doubt = dict(binding), None
+        for out, value in zip(outs, row, strict=True):
+            if isinstance(out, Variable):
+                before = bound.setdefault(out.name, value)
+                if isinstance(before, Unknown):
+                    bound[out.name], doubt = value, _first(doubt, before.error)
+                elif not values.compare_values(before, "=", value):
+                    break
+            elif isinstance(out, Parameter) or not values.compare(value, "=", out):
+                break
+        else:
+            yield Solution(bound, doubt)
+
+
+def _truth(test: Condition, binding: Binding, holds: Holds) -> bool | str:
+    """Kleene's truth of a condition without calls: true, false, or the error because of which it is unknown."""
+    if isinstance(test, Not):
+        truth = _truth(test.part, binding, holds)
+        return truth if isinstance(truth, str) else not truth
+    if isinstance(test, And | Or):
+        settles = isinstance(test, Or)
+        truths = [_truth(part, binding, holds) for part in test.parts]
+        return settles if settles in truths else next((t for t in truths if isinstance(t, str)), not settles)
+    for variable in variables(test):
+        if isinstance(value := binding.get(variable.name), Unknown):
+            return value.error
+    return holds(test, binding)
+
+
+def has_calls(condition: Condition) -> bool:
+    return any(isinstance(leaf, Call) for leaf in leaves(condition))
+
+
+def _first(doubt: str | None, other: str | None) -> str | None:
+    return other if doubt is None else doubt
+
+
+def check_inputs(condition: Condition, bound: frozenset[str], find: Find) -> frozenset[str]:
+    """Refuses a call with an input that nothing binds; returns the variables that are bound by every solution."""
+    if not has_calls(condition):
+        return bound
+    if isinstance(condition, Call):
+        for variable in find(condition.name).inputs_of(condition):
+            if isinstance(variable, Variable) and variable.name not in bound:
+                raise SubscriptionError(
+                    f"?{variable.name} is an input of {condition_text(condition)}, and nothing beside it binds "
+                    f"?{variable.name} before; add a triple or a call that does, or give a constant"
+                )
+        return bound | {
+            out.name for out in find(condition.name).outs_of(condition) if isinstance(out, Variable)
+        }
+    if isinstance(condition, Or):
+        return frozenset.intersection(*(check_inputs(part, bound, find) for part in condition.parts))
+    if isinstance(condition, Not):
+        check_inputs(condition.part, bound, find)
+        return bound
+    waiting = list(condition.parts) if isinstance(condition, And) else []
+    while waiting:
+        refused: list[tuple[Condition, SubscriptionError]] = []
+        for part in waiting:
+            try:
+                bound |= check_inputs(part, bound, find)
+            except SubscriptionError as error:
+                refused.append((part, error))
+        if len(refused) == len(waiting):
+            raise refused[0][1]
+        waiting = [part for part, _ in refused]
+    return bound
