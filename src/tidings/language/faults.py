@@ -88,18 +88,21 @@ def error_at(text: str, offset: int, what: str, advice: str) -> SubscriptionErro
     return error
 
 
-def did_you_mean(word: str, options: Iterable[str], otherwise: str) -> str:
+def did_you_mean(word: str, options: Iterable[str], otherwise: str, likeness: float = 0.6) -> str:
     """`did you mean 'x'?` for the nearest option, or the other advice if none is near."""
-    near = difflib.get_close_matches(word, list(options), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(word, list(options), n=1, cutoff=likeness)
     return f"did you mean '{near[0]}'?" if near else otherwise
 
 
-def unbound(variable: str, bound: Iterable[str], text: str, offset: int) -> SubscriptionError:
-    """The error for a variable that no triple binds."""
+def unbound(
+    variable: str, bound: Iterable[str], text: str, offset: int, calls: bool = False
+) -> SubscriptionError:
+    """The error for a variable that no triple binds, and no call of a text with `calls`."""
     known = sorted(bound)
-    otherwise = f"the triples have {', '.join(known)}" if known else "the triples have no variables"
+    where, all_of = ("triple or call", "triples and calls") if calls else ("triple", "triples")
+    otherwise = f"the {all_of} have {', '.join(known) or 'no variables'}"
     advice = did_you_mean(variable, known, otherwise)
-    return error_at(text, offset, f"variable {variable} is in no triple", advice)
+    return error_at(text, offset, f"variable {variable} is in no {where}", advice)
 
 
 def shown(text: str) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
+from tidings.language.calls import Calls
 from tidings.language.faults import Misread, error_at, shown
 from tidings.language.operands import BONDS, MAX_NESTING, NAMES, name_of, too_deep
-from tidings.language.predicates import LONE, TESTS, Predicates
+from tidings.language.predicates import LONE, TESTS
 from tidings.language.query import (
     And,
     AnyElement,
@@ -35,7 +36,7 @@ _ABOUT_A_NAME = TESTS | {"NOT", "IS", "COMPARE", *BONDS}
 _TRIPLE = re.compile(rf"\(({TERM}),({TERM}),({TERM})\)")
 
 
-class Reading(Predicates):
+class Reading(Calls):
     """Reads the whole text; `query()` is what it says."""
 
     def query(self) -> Query:
@@ -133,6 +134,8 @@ class Reading(Predicates):
             return self._parenthesis()
         if kind == "TRIPLE":
             return self._triple()
+        if kind == "CALL":
+            return self._call()
         if kind == "NOT":
             return self._negation()
         if kind == "IS_A":

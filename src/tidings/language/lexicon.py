@@ -1,7 +1,7 @@
 """What a word means: from the spelling of a term to the term.
 
 Quoted texts, IRIs, numbers and dates mean the same everywhere. A bare word in a triple is a name in the default
-prefix, percent-encoded, so `RSS Filter` is <urn:tidings:RSS%20Filter>. A lexicon is a set of prefixes and
+prefix, percent-encoded, so `RSS Filter` is <urn:tidings:RSS%20Filter>; in a call it is a plain text. A lexicon is a set of prefixes and
 remembers what it has read.
 """
 
@@ -17,6 +17,7 @@ from tidings.language.prefixes import WELL_KNOWN
 from tidings.language.query import Node, Parameter, Variable
 from tidings.language.remembered import Remembered
 from tidings.language.tokens import BOOLEAN, DATE, NUMBER, PARAMETER
+from tidings.language.units import apart, is_quantity, quantity
 from tidings.terms import XSD, Iri, Literal
 from tidings.values import instant
 
@@ -28,6 +29,11 @@ _BOOLEAN = re.compile(BOOLEAN, re.IGNORECASE)
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|urn:")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PREFIXED = re.compile(r"([^\W\d][\w.-]*)?:(?!\s)(.*)", re.DOTALL)
+# A bare word of a call is a text unless it is one of these, which mean what they mean in a triple.
+_BARE = re.compile(r"\s*+[^\s?<'\"]")
+_MEANT = re.compile(
+    rf"{PARAMETER}|{NUMBER}|{DATE}|(?i:{BOOLEAN})|(?:{_ABSOLUTE.pattern}).*|{_PREFIXED.pattern}", re.DOTALL
+)
 _STRING = re.compile(r"""(['"])(.*)\1(?:@([A-Za-z0-9-]+)|\^\^(.+))?""", re.DOTALL)
 _ESCAPE = re.compile(r"""''|""|\\(?:([nrt\\'"])|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))""")
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
@@ -41,6 +47,7 @@ class Lexicon:
     def __init__(self, prefixes: Mapping[str, str] | None = None) -> None:
         self.prefixes = {**WELL_KNOWN, **(prefixes or {})}
         self.terms = Remembered(self._read, _REMEMBERED)
+        self._arguments = Remembered(self._read_argument, _REMEMBERED)
 
     def with_prefix(self, prefix: str, iri: str) -> Lexicon:
         return Lexicon({**self.prefixes, prefix: iri})
@@ -70,6 +77,23 @@ class Lexicon:
         if _BOOLEAN.fullmatch(text):
             return Literal(text.lower(), XSD + "boolean")
         return self.name(text)
+
+    def argument(self, text: str) -> Node:
+        """The term spelled `text` in a call: as in a triple, but a number may have a unit, and a bare word is a text."""
+        return self._arguments[text]
+
+    def _read_argument(self, text: str) -> Node:
+        if not _BARE.match(text):
+            return self.terms[text]
+        text = " ".join(text.split())
+        try:
+            if is_quantity(text):
+                return quantity(text)
+            if joined := apart(text):
+                raise Misread(f"{text!r} has a blank before its unit", f"write {joined}")
+            return self.terms[text] if _MEANT.fullmatch(text) else Literal(text)
+        except Misread as fault:
+            raise Misread(fault.what, f"{fault.advice} (if it is a text, put quotes around it)") from None
 
     def name(self, text: str) -> Iri:
         """The IRI that a bare word or `prefix:name` stands for."""

@@ -15,6 +15,7 @@ from tidings.language.query import Arithmetic, Attribute, Constant, Operand, Var
 from tidings.language.remembered import Remembered
 from tidings.language.scanner import JOINTS, place, scan
 from tidings.language.tokens import WORDS
+from tidings.language.units import quantity
 from tidings.terms import XSD, Iri, Literal
 from tidings.values import NUMBER, constant_view
 
@@ -23,6 +24,7 @@ MAX_OPERATIONS = 100
 BONDS = {"PLUS": 1, "MINUS": 1, "STAR": 2, "SLASH": 2}
 NAMES = WORDS | {"NAME", "QUOTED_NAME", "BOOLEAN"}
 VALUES = frozenset({"NUMBER", "STRING", "DATE", "BOOLEAN", "IRI", "PNAME", "ABSOLUTE", "PARAMETER"})
+_UNSIGNED = frozenset({"NUMBER", "QUANTITY"})
 _ATTRIBUTES = WORDS | {"NAME", "QUOTED_NAME"}
 _ZERO = Literal("0", XSD + "integer")
 
@@ -42,10 +44,14 @@ class Operands:
         self.lexicon = lexicon
         self.tokens, self.kinds = scan(text, tokens)
         self.at = 0
-        # The tokens that are variables, but not in triples; the variables that are.
+        # The tokens that are variables, but not in triples or calls; the variables that are. Apart are those under NOT,
+        # whose calls bind nothing outside of it.
         self.used: list[int] = []
         self.bound: set[str] = set()
+        self.used_under_not: list[int] = []
+        self.bound_under_not: set[str] = set()
         self.has_triples = False
+        self.has_calls = False
         # Whether the constants stand in the tree in the order of the text, and no joint of the language is a name.
         self.regular = True
         self.deepest = 0
@@ -75,10 +81,13 @@ class Operands:
             self.at = at + 1
             return Variable(self.tokens[at][1:])
         if kind in ("PLUS", "MINUS"):
-            if self.kinds[at + 1] == "NUMBER":
+            if self.kinds[at + 1] in _UNSIGNED:
                 return self._signed()
             if kind == "MINUS":
                 return self._minus()
+        if kind == "QUANTITY":
+            self.at = at + 1
+            return self._quantity(at)
         if kind == "LPAR":
             self._descend(1)
             self.at = at + 1
@@ -91,7 +100,15 @@ class Operands:
 
     def _signed(self) -> Constant:
         self.at += 2
+        if self.kinds[self.at - 1] == "QUANTITY":
+            return self._quantity(self.at - 1, self.tokens[self.at - 2])
         return self.lexicon.term(self.tokens[self.at - 2] + self.tokens[self.at - 1])  # type: ignore[return-value]
+
+    def _quantity(self, at: int, sign: str = "") -> Literal:
+        try:
+            return quantity(sign + self.tokens[at])
+        except Misread as fault:
+            raise error_at(self.text, self.offset(at), fault.what, fault.advice) from None
 
     def _minus(self) -> Operand:
         """`-a` is `0 - a`."""
@@ -131,7 +148,10 @@ class Operands:
         if kind in VALUES:
             self.at += 1
             return self._read(self.at - 1)
-        if kind in ("PLUS", "MINUS") and self.kinds[self.at + 1] == "NUMBER":
+        if kind == "QUANTITY":
+            self.at += 1
+            return self._quantity(self.at - 1)
+        if kind in ("PLUS", "MINUS") and self.kinds[self.at + 1] in _UNSIGNED:
             return self._signed()
         return self._fail("VALUE")
 
@@ -167,7 +187,7 @@ class Operands:
             self._refuse(
                 at, "a ?variable cannot stand in ANY ... SATISFIES", "there only attributes can be asked"
             )
-        self.used.append(at)
+        (self.used_under_not if self._negated else self.used).append(at)
 
     def _operate(self) -> None:
         self._operations += 1

@@ -18,6 +18,7 @@ from tidings.language.query import (
     AnyElement,
     Arithmetic,
     Between,
+    Call,
     Comparison,
     Condition,
     IsA,
@@ -102,6 +103,7 @@ _REBUILD: dict[type, Callable[[Any, Replace], Condition]] = {
     OneOf: lambda c, r: OneOf(_operand(c.operand, r), tuple([r(option) for option in c.options]), c.negated),
     IsA: lambda c, r: IsA(c.operand, c.op, r(c.cls)),
     TextTest: _text_test,
+    Call: lambda c, r: Call(c.name, tuple([r(argument) for argument in c.arguments])),
     AnyElement: lambda c, r: AnyElement(c.name, c.attribute, _rebuilt(c.condition, r)),
 }
 

@@ -15,15 +15,16 @@ from tidings.language.grammar import Reading, check_depth
 from tidings.language.lexicon import Lexicon
 from tidings.language.operands import MAX_NESTING
 from tidings.language.query import Query
-from tidings.language.tokens import NAME, QUOTED_NAME, VARIABLE
+from tidings.language.tokens import CALLED, NAME, QUOTED_NAME, VARIABLE
 
 MAX_LENGTH = 1_000_000
-# Of our own language is what opens with a parenthesis, a sign, NOT and the like, or a name or variable before a
-# comparison.
+# Of our own language is what opens with a parenthesis, a sign, NOT and the like, a name or variable before a
+# comparison, or a call.
 _OWN = (
     rf"\s*+(?:[(+-]|(?:NOT|EXISTS|MISSING|ANY)\b|(?:{VARIABLE}|{NAME}|{QUOTED_NAME})\s*+"
     r"(?:[=!>+*/-]|<(?![A-Za-z][^\s<>]*>)"
-    r"|(?:BETWEEN|NOT|IN|LIKE|ILIKE|CONTAINS|STARTS|ENDS|MATCHES|IS|ISA)(?![\w:])))"
+    r"|(?:BETWEEN|NOT|IN|LIKE|ILIKE|CONTAINS|STARTS|ENDS|MATCHES|IS|ISA)(?![\w:]))"
+    rf"|(?!FILTER\(){CALLED})"
 )
 _SPARQL = re.compile(
     rf"(?:\s|#[^\n]*+\n)*+(?:(?:PREFIX|BASE)\b|(?:SELECT\b[\s*?\w,]*?)?\bWHERE\s*+\{{(?!{_OWN})"
@@ -59,11 +60,19 @@ def read(text: str, lexicon: Lexicon, tokens: list[str] | None = None) -> tuple[
     query = reading.query()
     if 2 * reading.deepest + 3 > MAX_NESTING:  # a parenthesis may hold an OR of ANDs
         check_depth(query.where, text)
-    if reading.has_triples:
-        for at in reading.used:
-            written = reading.tokens[at].split()[0]
-            if written not in reading.bound:
-                raise unbound(written, reading.bound, text, reading.offset(at))
+    if reading.has_triples or reading.has_calls:
+        inner = reading.bound | reading.bound_under_not
+        for used, bound in ((reading.used, reading.bound), (reading.used_under_not, inner)):
+            for at in used:
+                written = reading.tokens[at].split()[0]
+                if written in bound:
+                    continue
+                if written in inner:
+                    advice = (
+                        "outside of it that variable has no value; put all that is about it under the NOT"
+                    )
+                    raise error_at(text, reading.offset(at), f"{written} is bound under NOT only", advice)
+                raise unbound(written, bound, text, reading.offset(at), reading.has_calls)
     return query, reading.regular
 
 

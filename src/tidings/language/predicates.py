@@ -242,7 +242,7 @@ class Predicates(Operands):
     def _check_size(self) -> None:
         """Refuses what is far too large before it is read: each of these tokens has a predicate of its own."""
         if len(self.kinds) > MAX_PREDICATES:
-            self._predicates = self.kinds.count("COMPARE") + self.kinds.count("IN_LIST") - 1
+            self._predicates = sum(map(self.kinds.count, ("COMPARE", "IN_LIST", "CALL"))) - 1
             self._count()
             self._predicates = 0
 

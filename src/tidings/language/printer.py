@@ -13,6 +13,7 @@ from tidings.language.query import (
     Arithmetic,
     Attribute,
     Between,
+    Call,
     Comparison,
     Condition,
     Constant,
@@ -84,6 +85,8 @@ def condition_text(condition: Condition) -> str:
     if isinstance(condition, IsA):
         word = "ISA" if condition.op == "<=" else f"ISA {condition.op}"
         return f"{term_text(condition.operand)} {word} {term_text(condition.cls)}"
+    if isinstance(condition, Call):
+        return f"{_name(condition.name)}({', '.join(term_text(term) for term in condition.arguments)})"
     if isinstance(condition, AnyElement):
         inner = condition_text(condition.condition)
         return f"ANY {_name(condition.name)} IN {_name(condition.attribute.path)} SATISFIES ({inner})"

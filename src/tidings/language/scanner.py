@@ -16,6 +16,7 @@ from itertools import islice
 from tidings.language.remembered import Remembered
 from tidings.language.tokens import (
     ABSOLUTE,
+    CALL,
     CLASS,
     COMPARE,
     DATE,
@@ -24,6 +25,7 @@ from tidings.language.tokens import (
     NUMBER,
     PARAMETER,
     PNAME,
+    QUANTITY,
     QUOTED_NAME,
     STRING,
     TRIPLE,
@@ -51,11 +53,15 @@ _SYMBOLS = {
 # looks behind keeps `a-a-a-…` from being tried as the start of `a-a-a-…:x` at each of its letters.
 _SPELLED = (
     ("IN_LIST", r"[iI][nN]\s*+\("),
-    ("", rf"{NAME}(?![:+.-])|[,)=]|\d++(?![\w.:-])"),
-    ("", rf"(?<=[(,=<>])[+-]{UNSIGNED}|(?<=[(,=<>]\s)[+-]{UNSIGNED}"),  # where a sign is no operator
+    ("", rf"{NAME}(?![:+.(-])|[,)=]|\d++(?![\w.:%-])"),
+    ("CALL", CALL),
+    ("", rf"{NAME}(?=\()"),
+    # where a sign is no operator
+    ("", rf"(?:(?<=[(,=<>])|(?<=[(,=<>]\s))[+-](?:{UNSIGNED}|{QUANTITY})"),
     ("TRIPLE", TRIPLE),
     ("DATE", DATE),
     ("NUMBER", UNSIGNED),
+    ("QUANTITY", QUANTITY),
     ("SYMBOL", r"[(){},*+/-]"),
     ("STRING", STRING),
     ("IRI", rf"(?!<>){IRI}"),
@@ -81,10 +87,13 @@ def _any_of(*left_out: str) -> re.Pattern[str]:
 
 _TOKENS = _any_of()
 _BEHIND_OPERAND = _any_of("IRI")
-_ALONE = {name: spelling for name, spelling in _SPELLED if name} | {"NUMBER": NUMBER}
+_ALONE = {name: spelling for name, spelling in _SPELLED if name} | {
+    "NUMBER": NUMBER,
+    "QUANTITY": rf"[+-]?{QUANTITY}",
+}
 _KIND = re.compile("|".join(f"(?P<{name}>{spelling})" for name, spelling in _ALONE.items()))
 _OPERANDS = frozenset(
-    "NAME QUOTED_NAME VARIABLE NUMBER STRING DATE BOOLEAN PARAMETER PNAME ABSOLUTE IRI RPAR".split()
+    "NAME QUOTED_NAME VARIABLE NUMBER QUANTITY STRING DATE BOOLEAN PARAMETER PNAME ABSOLUTE IRI RPAR".split()
 ) | (WORDS - set("WHERE AND OR SUCHTHAT NOT BETWEEN".split()))
 
 

@@ -40,6 +40,7 @@ from tidings.language.query import (
 from tidings.language.tokens import (
     ABSOLUTE,
     BOOLEAN,
+    CALLED,
     DATE,
     IRI,
     NUMBER,
@@ -53,6 +54,7 @@ from tidings.terms import RDF, Iri, Literal
 
 NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 T = TypeVar("T")
+_CALLED = re.compile(CALLED)
 _PARENTHESES = re.compile(r"""'(?:[^'\\]++|\\.|'')*+'|"(?:[^"\\]++|\\.|"")*+"|[()]""", re.DOTALL)
 # Name -> (priority, spelling): the lexer takes the first that fits, so the more specific ones come first.
 _TERMINALS = {
@@ -133,8 +135,12 @@ def _check_variables(query: Query, text: str, lark: Lark) -> None:
 def _syntax_error(text: str, error: UnexpectedInput) -> SubscriptionError:
     token = getattr(error, "token", None)
     at_end = token is not None and token.type == "$END"
-    offset = len(text.rstrip()) if at_end else error.pos_in_stream
-    return syntax_error(text, offset or 0, spoken(error.interactive_parser.accepts()))
+    offset = len(text.rstrip()) if at_end else error.pos_in_stream or 0
+    accepted = error.interactive_parser.accepts()
+    if "_FILTER" in accepted and _CALLED.match(text, offset):
+        advice = "write triples as (?x, dc:title, ?t) and join all with AND; calls can stand there"
+        return error_at(text, offset, "a call cannot stand in SPARQL", advice)
+    return syntax_error(text, offset, spoken(accepted))
 
 
 class SparqlBuilder:

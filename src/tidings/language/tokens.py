@@ -1,8 +1,8 @@
 """How the tokens are spelled: for the scanner of our own language, for the SPARQL grammar and for the splitter of
 shapes, which must agree on them.
 
-A triple is one token, so that its bare terms may hold blanks, `#` or `/` without disturbing the rest of the
-language. Every repetition that could be tried again in vain is possessive: no text makes a token slow to reject.
+A triple is one token and so is a call, so that their bare terms may hold blanks, `#` or `/` without disturbing the
+rest of the language. Every repetition that could be tried again in vain is possessive: no text makes a token slow to reject.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ QUOTED_NAME = r"`(?:[^`]|``)++`"
 CLASS = r"[^\W\d]\w*+(?:[.#-]\w++)*+"
 DATE = r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d++)?)?(?:Z|[+-]\d\d:\d\d)?)?(?![\w:.-])"
 # The sign of a number is a token of its own where it might be an operator.
-UNSIGNED = r"(?:\d++(?:\.\d++)?|\.\d++)(?:[eE][+-]?\d++)?(?!\w)"
+UNSIGNED = r"(?:\d++(?:\.\d++)?+|\.\d++)(?:[eE][+-]?\d++)?(?![\w%])"
 NUMBER = rf"[+-]?{UNSIGNED}"
+# A number with a unit behind it, known or not.
+QUANTITY = r"(?:\d++(?:\.\d++)?+|\.\d++)(?:[^\W\d]\w*+|%)"
 _SUFFIX = rf"(?:@[A-Za-z]++(?:-[A-Za-z0-9]++)*+|\^\^(?:{IRI}|{PNAME}))?"
 STRING = rf"""(?:'(?:[^'\\]++|\\[\s\S]|'')*+'|"(?:[^"\\]++|\\[\s\S]|"")*+"){_SUFFIX}"""
 BOOLEAN = r"(?:true|false)(?![\w.:])"
@@ -35,3 +37,6 @@ WORDS = frozenset(
     ).split()
 )
 SPARQL_WORDS = frozenset("DISTINCT PREFIX FILTER REGEX STRSTARTS STRENDS STR".split())
+# `NOT(` and `true(` call nothing; a backquoted name may be any word.
+CALLED = rf"(?:(?!(?i:{'|'.join(sorted(WORDS))}|TRUE|FALSE)\(){NAME}|{QUOTED_NAME})\("
+CALL = rf"{CALLED}(?:{TERM}(?:,{TERM})*+|\s*+)\)"
