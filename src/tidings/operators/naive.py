@@ -69,10 +69,10 @@ def solve(
         if not parts:
             yield so_far
             continue
-        place = min(range(len(parts)), key=lambda i: _turn(parts[i], so_far.binding, find))
+        place = _next(parts, so_far.binding, find)
         part, rest = parts[place], parts[:place] + parts[place + 1 :]
         if isinstance(part, And):
-            open_ways.append(((*part.parts, *rest), so_far))
+            open_ways.append(((*sorted(part.parts, key=has_calls), *rest), so_far))
         elif isinstance(part, Or) and has_calls(part):
             open_ways += [((one, *rest), so_far) for one in reversed(part.parts)]
         else:
@@ -80,12 +80,24 @@ def solve(
             open_ways += [(rest, Solution(s.binding, _first(so_far.doubt, s.doubt))) for s in reversed(found)]
 
 
-def _turn(part: Condition, binding: Binding, find: Find) -> int:
-    """When a part of a conjunction has its turn: lower is earlier, among equals the one that stands first.
+def _next(parts: tuple[Condition, ...], binding: Binding, find: Find) -> int:
+    """The place of the part of a conjunction that has its turn.
 
-    The meaning needs no more than calls before tests and calls after those that bind their inputs; a test that can
-    be decided comes first, because it may spare a call.
+    The meaning needs no more than calls before tests and calls after those that bind their inputs. A test that can
+    be decided is decided at once, because it may spare a call; tests stand before calls for that.
     """
+    best, place = 9, 0
+    for i, part in enumerate(parts):
+        turn = _turn(part, binding, find)
+        if turn == 0:
+            return i
+        if turn < best:
+            best, place = turn, i
+    return place
+
+
+def _turn(part: Condition, binding: Binding, find: Find) -> int:
+    """When a part has its turn: what can be settled, choices, calls that nothing is known for, all that is left."""
     if isinstance(part, And):
         return 0
     if isinstance(part, Call):
@@ -93,12 +105,12 @@ def _turn(part: Condition, binding: Binding, find: Find) -> int:
             binding.get(v.name, ...) for v in find(part.name).inputs_of(part) if isinstance(v, Variable)
         ]
         if ... in inputs:
-            return 5
-        return 4 if any(isinstance(value, Unknown) for value in inputs) else 2
+            return 3
+        return 2 if any(isinstance(value, Unknown) for value in inputs) else 0
     if has_calls(part):
-        return 3 if isinstance(part, Or) else 6
+        return 1 if isinstance(part, Or) else 4
     known = all(not isinstance(binding.get(v.name, Unknown("")), Unknown) for v in variables(part))
-    return 1 if known else 6
+    return 0 if known else 4
 
 
 def _alone(part: Condition, binding: Binding, find: Find, answer: Answer, holds: Holds) -> Iterator[Solution]:

@@ -1,0 +1,301 @@
+"""Seeded random operators, events and subscriptions over a small vocabulary, so that calls are shared and join.
+
+An operator is a table: a pure function of the event's number and the inputs, drawn when it is first asked for. So the
+definition, the engine and a database can be told the same. A `Case` makes everything else from a `random.Random`;
+`CASES` gives it one by Hypothesis, which can then make a failing case smaller.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tidings import conditions
+from tidings.event import Event
+from tidings.language.printer import to_text
+from tidings.language.query import (
+    And,
+    Arithmetic,
+    Attribute,
+    Between,
+    Call,
+    Comparison,
+    Condition,
+    Leaf,
+    Not,
+    OneOf,
+    Operand,
+    Or,
+    Query,
+    TextTest,
+    Variable,
+)
+from tidings.operators import naive
+from tidings.operators.operator import Operator, Out, operator
+from tidings.operators.outcome import Outcome
+from tidings.terms import XSD, Literal
+
+NUMBERS = [0, 1, 2, 3, 4]
+TEXTS = ["a", "b"]
+DOMAIN: list[Any] = [*NUMBERS, *TEXTS]
+PLACES = ["Bronx", "Queens"]
+COMPARISONS = ["=", "!=", "<", "<=", ">", ">="]
+VARIABLES = [Variable(name) for name in "xyzw"]
+# The parameters of each operator: i an input, o an Out. Those with an Out are asked for most.
+SIGNATURES = {
+    "calm": "",
+    "busy": "",
+    "dark": "",
+    "near": "i",
+    "count": "o",
+    "people": "o",
+    "size": "io",
+    "link": "io",
+    "pair": "oo",
+    "way": "oio",
+    "meet": "iio",
+}
+_MOST_SOLUTIONS = 2_000
+
+
+@dataclass
+class Case:
+    """Operators, events and conditions; `asked` counts what the operators were asked for.
+
+    `failing` is the share of outcomes that fail. `world` changes what those would have said, and nothing else:
+    without failures the case is one that is possible for all that is known.
+    """
+
+    rng: random.Random
+    subscriptions: int = 6
+    events: int = 2
+    depth: int = 4
+    failing: float = 0.1
+    world: int | None = None
+    attributes: list[dict[str, Any]] = field(init=False)
+    conditions: list[Condition] = field(init=False)
+    operators: dict[str, Operator] = field(init=False)
+    asked: Counter[tuple[int, str, tuple[Any, ...]]] = field(init=False, default_factory=Counter)
+    _seed: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        rng = self.rng
+        self._seed = rng.randrange(1 << 30)
+        self.attributes = [
+            {"n": n, "a": rng.choice(NUMBERS), "b": rng.choice(NUMBERS), "tag": rng.choice(TEXTS)}
+            for n in range(self.events)
+        ]
+        self.conditions = [condition(rng, rng.randrange(self.depth + 1)) for _ in range(self.subscriptions)]
+        self.operators = {name: self._operator(name, kinds) for name, kinds in SIGNATURES.items()}
+
+    @property
+    def texts(self) -> list[str]:
+        return [to_text(Query(one)) for one in self.conditions]
+
+    def event(self, n: int) -> Event:
+        return Event(id=f"e{n}", source="cases", attributes=self.attributes[n])
+
+    def rows(self, n: int, name: str, inputs: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
+        """What the table of an operator has for an event and inputs; None if it fails."""
+        drawn = random.Random(f"{self._seed} {n} {name} {inputs!r}")
+        fails, says = drawn.random() < self.failing, drawn.random()
+        if fails and self.world is None:
+            return None
+        if fails:
+            drawn = random.Random(f"{self.world} {n} {name} {inputs!r}")
+            says = drawn.random()
+        width = SIGNATURES[name].count("o")
+        if says < (0.25 if width else 0.5):
+            return []
+        if not width:
+            return [()]
+        # Numbers are more frequent than texts: most conditions ask for them.
+        pool = [*NUMBERS, *NUMBERS, *TEXTS]
+        return [tuple(drawn.choice(pool) for _ in range(width)) for _ in range(drawn.choice([1, 1, 2, 3]))]
+
+    def answer(self, n: int) -> naive.Answer:
+        """The outcomes that the definition is told."""
+
+        def outcome(call: Call, inputs: tuple[Any, ...]) -> Outcome:
+            rows = self.rows(n, call.name, self.operators[call.name].read_inputs(inputs))
+            return Outcome(error=f"{call.name} is down") if rows is None else Outcome(tuple(rows))
+
+        return outcome
+
+    def holds(self, n: int) -> naive.Holds:
+        def holds(leaf: Leaf, binding: Mapping[str, Any]) -> bool:
+            return conditions.holds(leaf, self.attributes[n], binding)
+
+        return holds
+
+    def solutions(self, i: int, n: int) -> list[naive.Solution]:
+        """All solutions of a condition for an event, by the definition."""
+        find = self.operators.__getitem__
+        return list(naive.solve(self.conditions[i], {}, find, self.answer(n), self.holds(n)))
+
+    def verdict(self, i: int, n: int) -> naive.Verdict:
+        find = self.operators.__getitem__
+        return naive.verdict(self.conditions[i], {}, find, self.answer(n), self.holds(n))
+
+    def _operator(self, name: str, kinds: str) -> Operator:
+        def ask(event: Event, *arguments: Any) -> Any:
+            inputs = tuple(value for value, kind in zip(arguments, kinds, strict=True) if kind == "i")
+            n = event.attributes["n"]
+            self.asked[n, name, inputs] += 1
+            rows = self.rows(n, name, inputs)
+            if rows is None:
+                raise RuntimeError(f"{name} is down")
+            if "o" not in kinds:
+                return bool(rows)
+            return [row[0] for row in rows] if kinds.count("o") == 1 else rows
+
+        plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        own = [
+            inspect.Parameter(f"p{place}", plain, annotation=Out if kind == "o" else Any)
+            for place, kind in enumerate(kinds)
+        ]
+        ask.__signature__ = inspect.Signature([inspect.Parameter("event", plain), *own])  # type: ignore[attr-defined]
+        return operator(name=name, cost=0.001 * (1 + len(name) % 3))(ask)
+
+
+def condition(rng: random.Random, depth: int) -> Condition:
+    """A condition with a call whose AND, OR and NOT nest up to `depth` deep and which has few solutions."""
+    while True:
+        found, _ = _condition(rng, depth, frozenset())
+        if naive.has_calls(found) and _most(found) <= _MOST_SOLUTIONS:
+            return found
+
+
+def conjunction(rng: random.Random, calls: int) -> Condition:
+    """Calls and conditions on their variables, without OR and NOT."""
+    return _conjunction(rng, calls, frozenset())[0]
+
+
+def closed(rng: random.Random, depth: int) -> Condition:
+    """A condition of calls that are true, false or unknown, without variables."""
+    if depth == 0 or rng.random() < 0.2:
+        name = rng.choice(["calm", "busy", "dark", "near"])
+        return Call(name, tuple(_place(rng) for _ in SIGNATURES[name]))
+    if rng.random() < 0.3:
+        return Not(closed(rng, depth - 1))
+    parts = tuple(closed(rng, depth - 1) for _ in range(rng.choice([2, 2, 3])))
+    return rng.choice([And, Or])(parts)
+
+
+CASES = st.builds(
+    Case,
+    st.randoms(use_true_random=False),
+    subscriptions=st.integers(1, 5),
+    events=st.integers(1, 3),
+    depth=st.integers(0, 4),
+    failing=st.sampled_from([0.0, 0.1, 0.4]),
+)
+
+
+def _condition(
+    rng: random.Random, depth: int, bound: frozenset[Variable]
+) -> tuple[Condition, frozenset[Variable]]:
+    """A condition and the variables that it surely binds, if those of `bound` are."""
+    kind = rng.random()
+    if kind > 0.95:
+        return _test(rng, bound), bound
+    if depth == 0 or kind < 0.12:
+        return _conjunction(rng, rng.choice([1, 1, 2, 3]), bound)
+    if kind < 0.3:
+        return Not(_condition(rng, depth - 1, bound)[0]), bound
+    if kind < 0.6:
+        ways = [_condition(rng, depth - 1, bound) for _ in range(rng.choice([2, 2, 3]))]
+        return Or(tuple(way for way, _ in ways)), frozenset.intersection(*(binds for _, binds in ways))
+    parts = []
+    for _ in range(rng.choice([2, 2, 3])):
+        part, bound = _condition(rng, depth - 1, bound)
+        parts.append(part)
+    if rng.random() < 0.5:
+        parts.append(_test(rng, bound))
+    rng.shuffle(parts)
+    return And(tuple(parts)), bound
+
+
+def _conjunction(
+    rng: random.Random, calls: int, bound: frozenset[Variable]
+) -> tuple[Condition, frozenset[Variable]]:
+    parts: list[Condition] = []
+    for _ in range(calls):
+        call, bound = _call(rng, bound)
+        parts.append(call)
+    parts += [_test(rng, bound) for _ in range(rng.choice([0, 1, 1, 2]))]
+    rng.shuffle(parts)
+    return (parts[0] if len(parts) == 1 else And(tuple(parts))), bound
+
+
+def _call(rng: random.Random, bound: frozenset[Variable]) -> tuple[Call, frozenset[Variable]]:
+    name = rng.choice(list(SIGNATURES))
+    arguments: list[Variable | Literal] = []
+    binds: set[Variable] = set()
+    for kind in SIGNATURES[name]:
+        if kind == "o" and rng.random() < 0.85:
+            variable = rng.choice(VARIABLES)
+            arguments.append(variable)
+            binds.add(variable)
+        elif kind == "o":
+            arguments.append(literal(rng.choice(DOMAIN)))
+        elif bound and rng.random() < 0.6:
+            arguments.append(rng.choice(sorted(bound, key=lambda variable: variable.name)))
+        else:
+            arguments.append(_place(rng))
+    return Call(name, tuple(arguments)), bound | binds
+
+
+def _test(rng: random.Random, bound: frozenset[Variable]) -> Condition:
+    """A condition without calls, on attributes and on variables, which are mostly bound."""
+    names: list[Operand] = sorted(bound, key=lambda variable: variable.name)
+    if not names or rng.random() < 0.05:
+        names = [*names, rng.choice(VARIABLES)] if rng.random() < 0.1 else []
+    one: Operand = (
+        rng.choice([Attribute("a"), Attribute("b")]) if not names or rng.random() < 0.3 else rng.choice(names)
+    )
+    other: Operand = rng.choice([*names, Attribute("a")])
+    kind = rng.randrange(10)
+    if kind < 4:
+        return Comparison(one, rng.choice(COMPARISONS), literal(rng.choice(DOMAIN)))
+    if kind < 5:
+        return Comparison(one, rng.choice(COMPARISONS), other)
+    if kind < 6:
+        twice = Arithmetic(rng.choice("+-*"), literal(rng.choice([1, 2])), other)
+        return Comparison(one, rng.choice(COMPARISONS), twice)
+    if kind < 7:
+        return Between(one, literal(rng.choice([0, 1, 2])), literal(rng.choice([2, 3, 4])))
+    if kind < 8:
+        return OneOf(one, tuple(map(literal, rng.sample(DOMAIN, 2))), rng.random() < 0.3)
+    if kind < 9:
+        return TextTest(rng.choice([one, Attribute("tag")]), "LIKE", literal(rng.choice(["a%", "%"])))
+    parts = (_test(rng, bound), _test(rng, bound))
+    return rng.choice([Or(parts), And(parts), Not(parts[0])])
+
+
+def literal(value: Any) -> Literal:
+    return Literal(str(value), XSD + "integer") if isinstance(value, int) else Literal(value)
+
+
+def _place(rng: random.Random) -> Literal:
+    return literal(rng.choice([*PLACES, *PLACES, 1, 2]))
+
+
+def _most(condition: Condition) -> int:
+    """A bound on the number of solutions that the definition looks at."""
+    if isinstance(condition, Call):
+        return 3 if "o" in SIGNATURES[condition.name] else 1
+    if isinstance(condition, Not):
+        return _most(condition.part)
+    if isinstance(condition, Or):
+        return sum(map(_most, condition.parts))
+    product = 1
+    for part in condition.parts if isinstance(condition, And) else ():
+        product *= _most(part)
+    return product
