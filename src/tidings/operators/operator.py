@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import inspect
 import math
-import pickle
 import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
 from operator import attrgetter
 from typing import Any, overload
 
@@ -62,15 +63,15 @@ class Operator:
                 f"{self.name} yields, but answers a batch; return a list of its answers instead"
             )
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Parameter, ...]:
         return tuple(parameter for parameter in self.parameters if not parameter.is_out)
 
-    @property
+    @cached_property
     def outs(self) -> tuple[Parameter, ...]:
         return tuple(parameter for parameter in self.parameters if parameter.is_out)
 
-    @property
+    @cached_property
     def signature(self) -> str:
         """How the operator is written: `near(place: str, metres: float)`."""
         return f"{self.name}({', '.join(map(str, self.parameters))})"
@@ -82,7 +83,17 @@ class Operator:
         """
         return self.prepared(event, *inputs)
 
-    @property
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether calling it is nothing but calling its function."""
+        return not (self.is_async or self.batch or self.timeout is not None or self.retries)
+
+    @cached_property
+    def accepted(self) -> tuple[tuple[type, ...], ...]:
+        """For each parameter that it binds, the types of the values it may bind it to."""
+        return tuple(parameter.accepted for parameter in self.outs)
+
+    @cached_property
     def prepared(self) -> Callable[..., Any]:
         """The function with its `Out` parameters filled in: it takes the event and the inputs, or a batch."""
         function, mask = self.function, tuple(parameter.is_out for parameter in self.parameters)
@@ -158,14 +169,13 @@ class Operator:
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The module's name for the function is this operator, so pickle would not find the function itself.
-        module, name = (
-            getattr(self.function, "__module__", None),
-            getattr(self.function, "__qualname__", None),
-        )
-        if module and name and module != "__main__" and _find(module, name) is self:
-            return _named, (module, name)
-        return Operator, (self.name, self.function, self.cost, self.timeout, self.retries, self.batch)
+        settings = (self.name, self.cost, self.timeout, self.retries, self.batch)
+        module, name = getattr(self.function, "__module__", ""), getattr(self.function, "__qualname__", "")
+        known = _find(module, name) if module in sys.modules and module != "__main__" else None
+        # A decorated function cannot be pickled by its name, which is the operator's now; so the operator is.
+        if isinstance(known, Operator) and known.function is self.function:
+            return _named, (module, name, settings)
+        return _made, (self.function, settings)
 
 
 @overload
@@ -213,14 +223,20 @@ def _is_positive(seconds: object) -> bool:
 
 def _find(module: str, name: str) -> object:
     try:
-        return attrgetter(name)(sys.modules[module])
-    except (KeyError, AttributeError):
+        return attrgetter(name)(import_module(module))
+    except AttributeError:
         return None
 
 
-def _named(module: str, name: str) -> Operator:
-    """The operator that another process knows by the same name."""
-    found: Any = attrgetter(name)(__import__(module, fromlist=["_"]))
-    if not isinstance(found, Operator):
-        raise pickle.UnpicklingError(f"{module}.{name} is no operator here")
-    return found
+def _named(module: str, name: str, settings: tuple[Any, ...]) -> Operator:
+    """The operator that this process, too, knows by the name of its function."""
+    known = _find(module, name)
+    if not isinstance(known, Operator):
+        raise OperatorError(f"{module}.{name} is no operator here; install the same version of {module}")
+    made = _made(known.function, settings)
+    return known if repr(known) == repr(made) else made
+
+
+def _made(function: Callable[..., Any], settings: tuple[Any, ...]) -> Operator:
+    name, cost, timeout, retries, batch = settings
+    return Operator(name, function, cost, timeout, retries, batch)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
-from typing import Any
+from types import GeneratorType
+from typing import Any, NamedTuple
 
 from tidings.operators.operator import Operator
 
@@ -20,8 +20,7 @@ MAX_ROWS = 10_000
 _LONGEST_TEXT = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """`rows` holds a value for each Out of the operator, in order; `error` is not None if nothing is known."""
 
     rows: tuple[tuple[Any, ...], ...] = ()
@@ -29,7 +28,7 @@ class Outcome:
 
     @classmethod
     def of(cls, operator: Operator, answer: Any) -> Outcome:
-        """The outcome that a function's answer stands for; a generator is run to its end here."""
+        """The outcome that a function's answer stands for; a generator is run to its end here, and may raise."""
         if answer is False or answer is None:
             return FALSE
         if answer is True and not operator.outs:
@@ -37,13 +36,22 @@ class Outcome:
         try:
             return cls._read(operator, answer)
         except Unfit as error:
-            return cls(error=one_line(f"{operator.name} {error}"))
+            return cls.unfit(operator, error)
 
     @classmethod
     def failure(cls, operator: Operator, error: BaseException) -> Outcome:
         """The outcome of a function that raised."""
-        what = type(error).__name__ + (f": {error}" if str(error) else "")
-        return cls(error=one_line(f"{operator.name} failed: {what}"))
+        try:
+            text = str(error)
+        except Exception:
+            text = ""
+        what = type(error).__name__ + (f": {text}" if text else "")
+        return cls(error=_one_line(f"{operator.name} failed: {what}"))
+
+    @classmethod
+    def unfit(cls, operator: Operator, error: Unfit) -> Outcome:
+        """The outcome of a function whose answer says nothing."""
+        return cls(error=_one_line(f"{operator.name} {error}"))
 
     @classmethod
     def late(cls, operator: Operator) -> Outcome:
@@ -57,21 +65,18 @@ class Outcome:
         if answer is True:
             names = ", ".join(parameter.name for parameter in operator.outs)
             raise Unfit(f"returned True, but binds {names}; yield its bindings, or return False")
-        if (
-            not operator.outs
-            or not isinstance(answer, Iterable)
-            or isinstance(answer, str | bytes | bytearray | Mapping)
-        ):
-            needed = "yield its bindings, or return False" if operator.outs else "return True or False"
+        accepted = operator.accepted
+        if not accepted or (type(answer) not in _COLLECTIONS and not _is_collection(answer)):
+            needed = "yield its bindings, or return False" if accepted else "return True or False"
             if hasattr(answer, "__await__"):
                 needed = "write it as async def"
                 if hasattr(answer, "close"):
                     answer.close()
             raise Unfit(f"returned {answer!r:.80}; {needed}")
-        accepted = [parameter.accepted for parameter in operator.outs]
         bindings = islice(answer, MAX_ROWS + 1)
         if len(accepted) == 1:
-            rows = [(_value(operator, 0, accepted[0], value),) for value in bindings]
+            kinds = accepted[0]
+            rows = [(_value(operator, 0, kinds, value),) for value in bindings]
         else:
             rows = [_row(operator, accepted, row) for row in bindings]
         if len(rows) > MAX_ROWS:
@@ -79,6 +84,8 @@ class Outcome:
         return cls(tuple(rows))
 
 
+_TO_LOOK_AT = frozenset({float, Decimal, str})
+_COLLECTIONS = frozenset({list, tuple, set, frozenset, GeneratorType})
 TRUE = Outcome(((),))
 FALSE = Outcome()
 
@@ -87,13 +94,13 @@ class Unfit(Exception):
     """An answer that says nothing; the text goes on after the operator's name."""
 
 
-def one_line(text: str) -> str:
+def _one_line(text: str) -> str:
     """A message of one line and bounded length; nobody knows what an error repeats."""
     text = " ".join(text[: 2 * _LONGEST_TEXT].split())
     return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 2] + " …"
 
 
-def _row(operator: Operator, accepted: list[tuple[type, ...]], row: Any) -> tuple[Any, ...]:
+def _row(operator: Operator, accepted: tuple[tuple[type, ...], ...], row: Any) -> tuple[Any, ...]:
     if not isinstance(row, tuple | list) or len(row) != len(accepted):
         names = ", ".join(parameter.name for parameter in operator.outs)
         raise Unfit(f"yielded {row!r:.80}; yield tuples of {names}")
@@ -102,7 +109,10 @@ def _row(operator: Operator, accepted: list[tuple[type, ...]], row: Any) -> tupl
 
 def _value(operator: Operator, place: int, accepted: tuple[type, ...], value: Any) -> Any:
     """A value that is bound, as a plain one."""
-    if type(value) not in accepted:
+    kind = type(value)
+    if kind in accepted and kind not in _TO_LOOK_AT:
+        return value
+    if kind not in accepted:
         if _is_numpy(value):
             value = value.tolist()
         if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
@@ -117,6 +127,10 @@ def _value(operator: Operator, place: int, accepted: tuple[type, ...], value: An
                 f"yielded {value!r:.80}, which has half a character in it; mend its Unicode"
             ) from None
     return value
+
+
+def _is_collection(answer: Any) -> bool:
+    return isinstance(answer, Iterable) and not isinstance(answer, str | bytes | bytearray | Mapping)
 
 
 def _is_numpy(value: Any) -> bool:

@@ -20,11 +20,13 @@ from typing import Any, Generic, TypeVar
 
 from tidings.errors import TidingsError
 from tidings.terms import XSD, Blank, Iri, Literal, plain
-from tidings.values import BOOLEAN, INSTANT, NUMBER, RESOURCE, TEXT, views
+from tidings.values import BOOLEAN, INSTANT, NUMBER, RESOURCE, TEXT, View, views
 
 T = TypeVar("T")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INEXACT = frozenset({XSD + "decimal", XSD + "float", XSD + "double"})
+
+_UNREADABLE: View = ("", None)
 
 
 class OperatorError(TidingsError):
@@ -138,7 +140,7 @@ def _types(hint: Any, what: str) -> tuple[type, ...]:
 def _natural(value: object) -> Any:
     """A term as the plain value that it is written as; anything else as it is."""
     if isinstance(value, Literal) and value.datatype is not None and value.datatype != XSD + "string":
-        kind, key = next(iter(views(value)), (TEXT, value.text))
+        kind, key = next(iter(views(value)), _UNREADABLE)
         if kind == NUMBER:
             return float(key) if value.datatype in _INEXACT or key.denominator != 1 else int(key)
         if kind == INSTANT:

@@ -1,0 +1,144 @@
+"""The threads of a caller: one that runs an event loop for async operators, others for calls that may be left behind.
+
+None is started before it is needed, and all end with their owner. A thread does not survive a fork, and Spark's
+workers are forked, so a background belongs to one process; the caller makes a new one in a process that was forked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+MAX_LEFT_BEHIND = 100
+_PATIENCE = 2.0  # seconds that a loop gets to cancel what still runs
+
+
+class Late(Exception):
+    """A call that took too long and was left behind."""
+
+
+class StillRunning(Exception):
+    """Too many calls that were left behind have not come back."""
+
+
+class Background:
+    """The threads that one caller has in one process."""
+
+    def __init__(self, concurrency: int) -> None:
+        self.pid = os.getpid()
+        self.slots = asyncio.Semaphore(concurrency)
+        self.tasks: set[asyncio.Task[Any]] = set()  # a loop does not keep its tasks alive itself
+        self._loop: _Loop | None = None
+        self._idle: deque[_Worker] = deque()
+        self._left_behind: list[threading.Thread] = []
+        self._lock = threading.Lock()
+
+    def launch(self, callback: Callable[..., object], *arguments: Any) -> None:
+        """Runs the callback on the event loop, soon."""
+        with self._lock:
+            if self._loop is None:
+                self._loop = _Loop()
+            self._loop.loop.call_soon_threadsafe(callback, *arguments)
+
+    def call(self, function: Callable[[], T], seconds: float) -> T:
+        """What the function returns or raises, from a thread of its own; `Late` if that takes longer."""
+        try:
+            worker = self._idle.pop()
+        except IndexError:
+            with self._lock:
+                self._left_behind = [thread for thread in self._left_behind if thread.is_alive()]
+                if len(self._left_behind) >= MAX_LEFT_BEHIND:
+                    raise StillRunning(
+                        f"{len(self._left_behind)} calls that took too long have not come back"
+                    ) from None
+            worker = _Worker()
+        reply = worker.start(function)
+        try:
+            found, error = reply.get(timeout=seconds)
+        except BaseException as interruption:
+            worker.stop()
+            self._left_behind.append(worker.thread)
+            if isinstance(interruption, Empty):
+                raise Late from None
+            raise
+        self._idle.append(worker)
+        if error is not None:
+            raise error
+        return found
+
+    def close(self) -> None:
+        """Ends the threads; what runs on the loop is cancelled."""
+        with self._lock:
+            if self._loop is not None:
+                self._loop.stop()
+            self._loop = None
+            while self._idle:
+                self._idle.pop().stop()
+
+
+class _Loop:
+    """An event loop that runs in a daemon thread until nobody holds it."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=_serve, args=(self.loop,), name="tidings-operators", daemon=True)
+        thread.start()
+        self.stop = weakref.finalize(self, _stop, self.loop, thread, os.getpid())
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=_PATIENCE / 2))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread, pid: int) -> None:
+    # In a forked process the thread is not there, and to touch the loop would disturb the process it belongs to.
+    if pid != os.getpid() or loop.is_closed():
+        return
+    loop.call_soon_threadsafe(loop.stop)
+    if thread is not threading.current_thread():
+        thread.join(_PATIENCE)
+
+
+class _Worker:
+    """A daemon thread that makes one call at a time, until it is stopped or nobody holds it."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]] | None] = SimpleQueue()
+        self.thread = threading.Thread(
+            target=_work, args=(self._calls,), name="tidings-operator", daemon=True
+        )
+        self.thread.start()
+        self.stop = weakref.finalize(self, self._calls.put, None)
+
+    def start(self, function: Callable[[], Any]) -> SimpleQueue[Any]:
+        """Makes the call; the queue gets what it returns and None, or None and what it raises."""
+        reply: SimpleQueue[Any] = SimpleQueue()
+        self._calls.put((function, reply))
+        return reply
+
+
+def _work(calls: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]] | None]) -> None:
+    while (call := calls.get()) is not None:
+        function, reply = call
+        try:
+            reply.put((function(), None))
+        except BaseException as error:
+            reply.put((None, error))
+        del call, function, reply  # an event is not kept until the next call
