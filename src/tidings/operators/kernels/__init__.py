@@ -1,0 +1,1 @@
+"""The compiled loops of operators: arrays in, results into arrays that are given."""
