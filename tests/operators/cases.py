@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,17 +34,22 @@ from tidings.language.query import (
     Or,
     Query,
     TextTest,
+    TriplePattern,
     Variable,
+    leaves,
 )
 from tidings.operators import naive
 from tidings.operators.operator import Operator, Out, operator
 from tidings.operators.outcome import Outcome
-from tidings.terms import XSD, Literal
+from tidings.patterns import naive as patterns
+from tidings.taxonomy import Taxonomy
+from tidings.terms import XSD, Iri, Literal, Triple, ntriples
 
 NUMBERS = [0, 1, 2, 3, 4]
 TEXTS = ["a", "b"]
 DOMAIN: list[Any] = [*NUMBERS, *TEXTS]
 PLACES = ["Bronx", "Queens"]
+PROPERTIES = [Iri("urn:property:p"), Iri("urn:property:q")]
 COMPARISONS = ["=", "!=", "<", "<=", ">", ">="]
 VARIABLES = [Variable(name) for name in "xyzw"]
 # The parameters of each operator: i an input, o an Out. Those with an Out are asked for most.
@@ -68,7 +73,7 @@ _MOST_SOLUTIONS = 2_000
 class Case:
     """Operators, events and conditions; `asked` counts what the operators were asked for.
 
-    `failing` is the share of outcomes that fail. `world` changes what those would have said, and nothing else:
+    `failing` is the share of outcomes that fail, `triples` that of conditions with triples. `world` changes what those would have said, and nothing else:
     without failures the case is one that is possible for all that is known.
     """
 
@@ -77,8 +82,10 @@ class Case:
     events: int = 2
     depth: int = 4
     failing: float = 0.1
+    triples: float = 0.0
     world: int | None = None
     attributes: list[dict[str, Any]] = field(init=False)
+    graphs: list[list[Triple]] = field(init=False)
     conditions: list[Condition] = field(init=False)
     operators: dict[str, Operator] = field(init=False)
     asked: Counter[tuple[int, str, tuple[Any, ...]]] = field(init=False, default_factory=Counter)
@@ -91,7 +98,8 @@ class Case:
             {"n": n, "a": rng.choice(NUMBERS), "b": rng.choice(NUMBERS), "tag": rng.choice(TEXTS)}
             for n in range(self.events)
         ]
-        self.conditions = [condition(rng, rng.randrange(self.depth + 1)) for _ in range(self.subscriptions)]
+        self.graphs = [_graph(rng) if self.triples else [] for _ in range(self.events)]
+        self.conditions = [self._condition() for _ in range(self.subscriptions)]
         self.operators = {name: self._operator(name, kinds) for name, kinds in SIGNATURES.items()}
 
     @property
@@ -99,7 +107,10 @@ class Case:
         return [to_text(Query(one)) for one in self.conditions]
 
     def event(self, n: int) -> Event:
-        return Event(id=f"e{n}", source="cases", attributes=self.attributes[n])
+        """An event, with its graph if it has one."""
+        lines = "".join(f"{ntriples(s)} {ntriples(p)} {ntriples(o)} .\n" for s, p, o in self.graphs[n])
+        about = {"id": f"e{n}", "source": "cases", "attributes": self.attributes[n]}
+        return Event.from_rdf(lines, "nt", **about) if lines else Event(**about)
 
     def rows(self, n: int, name: str, inputs: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
         """What the table of an operator has for an event and inputs; None if it fails."""
@@ -134,14 +145,26 @@ class Case:
 
         return holds
 
-    def solutions(self, i: int, n: int) -> list[naive.Solution]:
+    def solutions(self, i: int, n: int) -> Iterator[naive.Solution]:
         """All solutions of a condition for an event, by the definition."""
-        find = self.operators.__getitem__
-        return list(naive.solve(self.conditions[i], {}, find, self.answer(n), self.holds(n)))
+        find, answer, holds = self.operators.__getitem__, self.answer(n), self.holds(n)
+        for triples, rest in _split(self.conditions[i]):
+            bindings = patterns.solve(And(triples), self.graphs[n], Taxonomy()) if triples else [{}]
+            for binding in bindings:
+                yield from naive.solve(rest, binding, find, answer, holds)
 
-    def verdict(self, i: int, n: int) -> naive.Verdict:
-        find = self.operators.__getitem__
-        return naive.verdict(self.conditions[i], {}, find, self.answer(n), self.holds(n))
+    def verdict(self, i: int, n: int) -> str | None:
+        doubts = [solution.doubt for solution in self.solutions(i, n)]
+        return "match" if None in doubts else "undecided" if doubts else None
+
+    def _condition(self) -> Condition:
+        rng, depth = self.rng, self.rng.randrange(self.depth + 1)
+        if rng.random() >= self.triples:
+            return condition(rng, depth)
+        found = [TriplePattern(Variable("s"), rng.choice(PROPERTIES), v) for v in rng.sample(VARIABLES, 2)]
+        bound = frozenset(v for triple in found for v in (triple.object,) if isinstance(v, Variable))
+        whole = And((*found, condition(rng, depth, bound)))
+        return Or((whole, condition(rng, depth))) if rng.random() < 0.2 else whole
 
     def _operator(self, name: str, kinds: str) -> Operator:
         def ask(event: Event, *arguments: Any) -> Any:
@@ -164,17 +187,12 @@ class Case:
         return operator(name=name, cost=0.001 * (1 + len(name) % 3))(ask)
 
 
-def condition(rng: random.Random, depth: int) -> Condition:
+def condition(rng: random.Random, depth: int, bound: frozenset[Variable] = frozenset()) -> Condition:
     """A condition with a call whose AND, OR and NOT nest up to `depth` deep and which has few solutions."""
     while True:
-        found, _ = _condition(rng, depth, frozenset())
+        found, _ = _condition(rng, depth, bound)
         if naive.has_calls(found) and _most(found) <= _MOST_SOLUTIONS:
             return found
-
-
-def conjunction(rng: random.Random, calls: int) -> Condition:
-    """Calls and conditions on their variables, without OR and NOT."""
-    return _conjunction(rng, calls, frozenset())[0]
 
 
 def closed(rng: random.Random, depth: int) -> Condition:
@@ -195,6 +213,7 @@ CASES = st.builds(
     events=st.integers(1, 3),
     depth=st.integers(0, 4),
     failing=st.sampled_from([0.0, 0.1, 0.4]),
+    triples=st.sampled_from([0.0, 0.5]),
 )
 
 
@@ -277,6 +296,23 @@ def _test(rng: random.Random, bound: frozenset[Variable]) -> Condition:
         return TextTest(rng.choice([one, Attribute("tag")]), "LIKE", literal(rng.choice(["a%", "%"])))
     parts = (_test(rng, bound), _test(rng, bound))
     return rng.choice([Or(parts), And(parts), Not(parts[0])])
+
+
+def _graph(rng: random.Random) -> list[Triple]:
+    nodes = [Iri(f"urn:node:{i}") for i in range(2)]
+    return [(rng.choice(nodes), rng.choice(PROPERTIES), literal(rng.choice(DOMAIN))) for _ in range(6)]
+
+
+def _split(condition: Condition) -> Iterator[tuple[tuple[TriplePattern, ...], Condition]]:
+    """The triples of each way, and all that is beside them."""
+    if not any(isinstance(leaf, TriplePattern) for leaf in leaves(condition)):
+        yield (), condition
+    elif isinstance(condition, Or):
+        for part in condition.parts:
+            yield from _split(part)
+    elif isinstance(condition, And):
+        found = tuple(part for part in condition.parts if isinstance(part, TriplePattern))
+        yield found, And(tuple(part for part in condition.parts if part not in found))
 
 
 def literal(value: Any) -> Literal:
