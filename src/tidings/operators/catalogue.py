@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from itertools import islice
+from pathlib import Path
+from types import ModuleType
 
 from tidings.errors import SubscriptionError
 from tidings.language.faults import did_you_mean
@@ -21,6 +24,50 @@ from tidings.operators.signature import OperatorError
 
 GROUP = "tidings.operators"
 _NAMED = 10
+
+
+def from_module(where: str) -> list[Operator]:
+    """The operators of an importable module, `package.module`, or of a file, `path/to/file.py`."""
+    module = _read_file(Path(where)) if where.endswith(".py") else _import(where)
+    found = {id(value): value for value in vars(module).values() if isinstance(value, Operator)}
+    if not found:
+        raise OperatorError(f"{where} has no operators; decorate its functions with @tidings.operator")
+    return list(found.values())
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except Exception as error:
+        # One that the module itself looks for in vain is another matter.
+        if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
+            raise OperatorError(
+                f"there is no module {name!r}; install it, or give the path of a file such as ./operators.py"
+            ) from None
+        raise _broken(name, error) from error
+
+
+def _read_file(path: Path) -> ModuleType:
+    # The module is not put among the imported ones, where it could hide one of the same name. So its operators are
+    # sent to other processes by value, which need not have the file.
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
+    try:
+        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
+    except FileNotFoundError as error:
+        if error.filename != str(path):
+            raise _broken(str(path), error) from error
+        raise OperatorError(
+            f"there is no file {path}; give the path of a Python file with operators"
+        ) from None
+    except (Exception, SystemExit) as error:
+        raise _broken(str(path), error) from error
+    return module
+
+
+def _broken(where: str, error: BaseException) -> OperatorError:
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    return OperatorError(f"{where} cannot be loaded: {what}; mend it, or install what it needs")
 
 
 class Catalogue:
@@ -140,7 +187,7 @@ class Catalogue:
                 if (missing := self._missing(part, bound)) is not None:
                     return missing
         elif isinstance(condition, And):
-            waiting = list(condition.parts)
+            waiting = list(_flat(condition))
             while waiting:
                 later = [part for part in waiting if self._missing(part, bound) is not None]
                 bound = bound.union(*(self._bound(part) for part in waiting if part not in later))
@@ -176,3 +223,11 @@ class Catalogue:
 
     def _anywhere(self, condition: Condition) -> frozenset[Variable]:
         return frozenset().union(*map(self._bound, leaves(condition)))
+
+
+def _flat(condition: And) -> Iterator[Condition]:
+    for part in condition.parts:
+        if isinstance(part, And):
+            yield from _flat(part)
+        else:
+            yield part

@@ -86,8 +86,10 @@ def read_signature(function: Callable[..., Any], name: str) -> tuple[Parameter, 
         raise OperatorError(
             f"the parameters of {name} cannot be read; write it as a def with its own"
         ) from None
+    # One that is given by its name only and has a default, such as a model, is the operator's own affair.
+    found = [one for one in found if one.kind is not one.KEYWORD_ONLY or one.default is one.empty]
     for parameter in found:
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.KEYWORD_ONLY):
+        if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             raise OperatorError(
                 f"{name} has the parameter {parameter.name!r}, which a subscription cannot give; "
                 "write plain parameters, as in def near(event, place, metres)"
