@@ -5,7 +5,8 @@ import time
 import tracemalloc
 from collections import defaultdict
 from itertools import combinations, pairwise, product
-from math import inf, prod
+from math import atan2, inf, prod
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -180,6 +181,54 @@ def test_the_greedy_path_takes_each_edge_that_leaves_only_paths():
         )
         assert found.tolist() == [following.get(row, -1) for row in range(rows)]
         assert back.tolist() == [preceding.get(row, -1) for row in range(rows)]
+
+
+def naive_order(rows, p, cost):
+    """Sub-Order 4.2.5 in plain steps: edges of the sharing graph, greedy paths, the paths by precedence."""
+    chains = [np.array(sorted_chain(row, p, cost), np.int32) for row in rows]
+    reach, spent, holders = {}, {}, defaultdict(list)
+    for row, chain in enumerate(chains):
+        for i, t in enumerate(chain.tolist()):
+            reach[row, t] = prod(p[chain[:i]])
+            spent[row, t] = sum(cost[chain[k]] * prod(p[chain[:k]]) for k in range(i))
+            holders[t].append(row)
+    edges = []
+    for t, held in sorted(holders.items()):
+        held.sort(key=lambda row: spent[row, t] / reach[row, t])
+        for i, a in enumerate(held):
+            for b in held[i + 1 : i + 1 + NEIGHBOURS]:
+                more = difference(chains[a], chains[b], p, cost)
+                edges.append((abs(more), b, a) if more > 0 else (abs(more), a, b))
+    following = {}
+    for saving, u, v in sorted(edges, key=lambda edge: -edge[0]):
+        path = [v]
+        while path[-1] in following:
+            path.append(following[path[-1]])
+        if saving and u not in following and v not in following.values() and u not in path:
+            following[u] = v
+
+    def precedence(row):
+        pairs = [(t, other) for t in rows[row] for other in holders[t] if other != row]
+        saved = sum((1 - p[t]) * reach[row, t] * spent[other, t] for t, other in pairs)
+        return atan2(saved, sum((1 - p[t]) * spent[row, t] * reach[other, t] for t, other in pairs))
+
+    paths = []
+    for head in sorted(set(range(len(rows))).difference(following.values())):
+        path = [head]
+        while path[-1] in following:
+            path.append(following[path[-1]])
+        paths.append(path)
+    paths.sort(key=lambda path: -round(fmean(map(precedence, path)), 9))
+    return [row for path in paths for row in path]
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_the_order_is_that_of_the_plain_steps(equal):
+    rng = random.Random(14)
+    for _ in range(20):
+        rows = [rng.sample(range(15), rng.randint(2, 5)) for _ in range(25)]
+        p, cost = np.array([rng.uniform(0.05, 0.95) for _ in range(15)]), random_costs(rng, 15, equal)
+        assert order_chains(*to_arrays(rows), p, cost).order.tolist() == naive_order(rows, p, cost)
 
 
 def test_the_chain_that_reaches_what_they_share_sooner_comes_first():
