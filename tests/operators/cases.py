@@ -37,6 +37,7 @@ from tidings.language.query import (
     TriplePattern,
     Variable,
     leaves,
+    variables,
 )
 from tidings.operators import naive
 from tidings.operators.operator import Operator, Out, operator
@@ -236,7 +237,8 @@ def _condition(
         part, bound = _condition(rng, depth - 1, bound)
         parts.append(part)
     if rng.random() < 0.5:
-        parts.append(_test(rng, bound))
+        # A variable of one part of an OR alone is bound in some solutions only.
+        parts.append(_test(rng, bound if rng.random() < 0.7 else bound.union(*map(_met, parts))))
     rng.shuffle(parts)
     return And(tuple(parts)), bound
 
@@ -265,17 +267,15 @@ def _call(rng: random.Random, bound: frozenset[Variable]) -> tuple[Call, frozens
         elif kind == "o":
             arguments.append(literal(rng.choice(DOMAIN)))
         elif bound and rng.random() < 0.6:
-            arguments.append(rng.choice(sorted(bound, key=lambda variable: variable.name)))
+            arguments.append(rng.choice(_sorted(bound)))
         else:
             arguments.append(_place(rng))
     return Call(name, tuple(arguments)), bound | binds
 
 
 def _test(rng: random.Random, bound: frozenset[Variable]) -> Condition:
-    """A condition without calls, on attributes and on variables, which are mostly bound."""
-    names: list[Operand] = sorted(bound, key=lambda variable: variable.name)
-    if not names or rng.random() < 0.05:
-        names = [*names, rng.choice(VARIABLES)] if rng.random() < 0.1 else []
+    """A condition without calls, on attributes and variables."""
+    names: list[Operand] = _sorted(bound)
     one: Operand = (
         rng.choice([Attribute("a"), Attribute("b")]) if not names or rng.random() < 0.3 else rng.choice(names)
     )
@@ -296,6 +296,17 @@ def _test(rng: random.Random, bound: frozenset[Variable]) -> Condition:
         return TextTest(rng.choice([one, Attribute("tag")]), "LIKE", literal(rng.choice(["a%", "%"])))
     parts = (_test(rng, bound), _test(rng, bound))
     return rng.choice([Or(parts), And(parts), Not(parts[0])])
+
+
+def _met(condition: Condition) -> frozenset[Variable]:
+    """The variables of calls outside of NOT."""
+    if isinstance(condition, And | Or):
+        return frozenset().union(*map(_met, condition.parts))
+    return frozenset(variables(condition)) if isinstance(condition, Call) else frozenset()
+
+
+def _sorted(names: frozenset[Variable]) -> list[Any]:
+    return sorted(names, key=lambda variable: variable.name)
 
 
 def _graph(rng: random.Random) -> list[Triple]:
