@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -148,15 +148,20 @@ class Case:
 
     def solutions(self, i: int, n: int) -> Iterator[naive.Solution]:
         """All solutions of a condition for an event, by the definition."""
-        find, answer, holds = self.operators.__getitem__, self.answer(n), self.holds(n)
-        for triples, rest in _split(self.conditions[i]):
-            bindings = patterns.solve(And(triples), self.graphs[n], Taxonomy()) if triples else [{}]
-            for binding in bindings:
-                yield from naive.solve(rest, binding, find, answer, holds)
+        for triples, rest in split(self.conditions[i]):
+            for binding in self.bindings(triples, n):
+                yield from self.solved(rest, binding, n)
+
+    def bindings(self, triples: tuple[TriplePattern, ...], n: int) -> list[dict[str, Any]]:
+        """What triples bind; nothing, once, if there are none."""
+        return list(patterns.solve(And(triples), self.graphs[n], Taxonomy())) if triples else [{}]
+
+    def solved(self, rest: Condition, binding: Mapping[str, Any], n: int) -> Iterator[naive.Solution]:
+        """The solutions of a condition without triples."""
+        return naive.solve(rest, binding, self.operators.__getitem__, self.answer(n), self.holds(n))
 
     def verdict(self, i: int, n: int) -> str | None:
-        doubts = [solution.doubt for solution in self.solutions(i, n)]
-        return "match" if None in doubts else "undecided" if doubts else None
+        return verdict_of(self.solutions(i, n))
 
     def _condition(self) -> Condition:
         rng, depth = self.rng, self.rng.randrange(self.depth + 1)
@@ -186,6 +191,11 @@ class Case:
         ]
         ask.__signature__ = inspect.Signature([inspect.Parameter("event", plain), *own])  # type: ignore[attr-defined]
         return operator(name=name, cost=0.001 * (1 + len(name) % 3))(ask)
+
+
+def verdict_of(solutions: Iterable[naive.Solution]) -> str | None:
+    doubts = [solution.doubt for solution in solutions]
+    return "match" if None in doubts else "undecided" if doubts else None
 
 
 def condition(rng: random.Random, depth: int, bound: frozenset[Variable] = frozenset()) -> Condition:
@@ -314,13 +324,13 @@ def _graph(rng: random.Random) -> list[Triple]:
     return [(rng.choice(nodes), rng.choice(PROPERTIES), literal(rng.choice(DOMAIN))) for _ in range(6)]
 
 
-def _split(condition: Condition) -> Iterator[tuple[tuple[TriplePattern, ...], Condition]]:
+def split(condition: Condition) -> Iterator[tuple[tuple[TriplePattern, ...], Condition]]:
     """The triples of each way, and all that is beside them."""
     if not any(isinstance(leaf, TriplePattern) for leaf in leaves(condition)):
         yield (), condition
     elif isinstance(condition, Or):
         for part in condition.parts:
-            yield from _split(part)
+            yield from split(part)
     elif isinstance(condition, And):
         found = tuple(part for part in condition.parts if isinstance(part, TriplePattern))
         yield found, And(tuple(part for part in condition.parts if part not in found))
