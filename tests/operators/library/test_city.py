@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tidings import conditions
+from tests.operators.library.asking import ask
 from tidings.cli.subscriptions import SubscriptionFile
 from tidings.event import Event
-from tidings.language.parser import parse
-from tidings.operators import naive
 from tidings.operators.calling import Caller, Request
 from tidings.operators.catalogue import Catalogue, from_module
 
@@ -49,22 +47,10 @@ def test_the_subscriptions_are_as_printed():
 
 
 def test_every_subscription_is_accepted_and_has_its_matches(catalogue, events):
-    caller = Caller()
     found, doubts = {}, {}
     for id, text in texts().items():
-        condition = parse(text).where
-        catalogue.check_query(condition)
         for event in events:
-
-            def answer(call, inputs, event=event):
-                made = catalogue.find(call.name)
-                (answered,) = caller.run([Request(made, event, made.read_inputs(inputs))])
-                return answered.outcome
-
-            def holds(leaf, binding, event=event):
-                return conditions.holds(leaf, event.attributes, binding)
-
-            said = naive.verdict(condition, {}, catalogue.find, answer, holds)
+            said = ask(text, catalogue, event)
             if said.verdict == "match":
                 found.setdefault(id, set()).add(event.id)
             elif said.verdict == "undecided":
