@@ -33,19 +33,18 @@ class Background:
 
     def __init__(self, concurrency: int) -> None:
         self.pid = os.getpid()
-        self.slots = asyncio.Semaphore(concurrency)
-        self.tasks: set[asyncio.Task[Any]] = set()  # a loop does not keep its tasks alive itself
+        self._concurrency = concurrency
         self._loop: _Loop | None = None
         self._idle: deque[_Worker] = deque()
         self._left_behind: list[threading.Thread] = []
         self._lock = threading.Lock()
 
     def launch(self, callback: Callable[..., object], *arguments: Any) -> None:
-        """Runs the callback on the event loop, soon."""
+        """Runs the callback on the event loop, soon; it gets the loop's `Room` first."""
         with self._lock:
             if self._loop is None:
-                self._loop = _Loop()
-            self._loop.loop.call_soon_threadsafe(callback, *arguments)
+                self._loop = _Loop(self._concurrency)
+            self._loop.loop.call_soon_threadsafe(callback, self._loop.room, *arguments)
 
     def call(self, function: Callable[[], T], seconds: float) -> T:
         """What the function returns or raises, from a thread of its own; `Late` if that takes longer."""
@@ -83,10 +82,19 @@ class Background:
                 self._idle.pop().stop()
 
 
+class Room:
+    """What the tasks of one loop share: the slots that bound how many run, and a hold on each task."""
+
+    def __init__(self, concurrency: int) -> None:
+        self.slots = asyncio.Semaphore(concurrency)
+        self.tasks: set[asyncio.Task[Any]] = set()  # a loop does not keep its tasks alive itself
+
+
 class _Loop:
     """An event loop that runs in a daemon thread until nobody holds it."""
 
-    def __init__(self) -> None:
+    def __init__(self, concurrency: int) -> None:
+        self.room = Room(concurrency)
         self.loop = asyncio.new_event_loop()
         thread = threading.Thread(target=_serve, args=(self.loop,), name="tidings-operators", daemon=True)
         thread.start()

@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from tidings.event import Event
-from tidings.operators.background import Background, Late
+from tidings.operators.background import Background, Late, Room
 from tidings.operators.operator import Operator
 from tidings.operators.outcome import MAX_ROWS, Outcome, Unfit
 
@@ -121,9 +121,7 @@ class _Flight:
             self.outstanding += len(work.requests)
             (together if work.operator.is_async else self._waiting).append(work)
         if together:
-            self._background.launch(
-                _start, together, self._background.slots, self._background.tasks, self._finished
-            )
+            self._background.launch(_start, together, self._finished)
 
     def collect(self) -> list[Answer]:
         answers: list[Answer] = []
@@ -190,6 +188,8 @@ def _try(work: _Work, background: Background) -> list[Outcome] | Exception:
             time.sleep(pause)
         try:
             return attempt() if timeout is None else background.call(attempt, timeout)
+        except Unfit as error:
+            return error  # it answered, and would answer so again
         except Exception as error:
             failure = error
     return failure
@@ -202,19 +202,19 @@ def _attempt(work: _Work) -> list[Outcome]:
     return [Outcome.of(operator, operator.prepared(work.requests[0].event, *work.requests[0].inputs))]
 
 
-def _start(works: list[_Work], slots: asyncio.Semaphore, tasks: set[Any], finished: SimpleQueue[Any]) -> None:
+def _start(room: Room, works: list[_Work], finished: SimpleQueue[Any]) -> None:
     """Makes tasks of async work; on the event loop."""
 
     def finish(work: _Work, task: asyncio.Task[list[Answer] | BaseException]) -> None:
-        tasks.discard(task)
+        room.tasks.discard(task)
         if task.cancelled():
             finished.put((work, _assigned(work, Unfit("was cancelled, because its caller was closed"), 0.0)))
         else:
             finished.put((work, task.exception() or task.result()))
 
     for work in works:
-        task = asyncio.create_task(_answers_async(work, slots))
-        tasks.add(task)
+        task = asyncio.create_task(_answers_async(work, room.slots))
+        room.tasks.add(task)
         task.add_done_callback(partial(finish, work))
 
 
@@ -245,6 +245,8 @@ async def _try_async(work: _Work) -> list[Outcome] | BaseException:
         try:
             async with asyncio.timeout(work.operator.timeout) as limit:
                 return await _attempt_async(work)
+        except Unfit as error:
+            return error
         except Exception as error:
             failure = Late() if limit.expired() else error
         except asyncio.CancelledError as error:
