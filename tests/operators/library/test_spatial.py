@@ -161,6 +161,8 @@ def test_a_feature_collection_and_its_file(tmp_path):
         ({"type": "FeatureCollection", "features": [{"geometry": PARK}]}, "feature 0 has no name"),
         ({"type": "FeatureCollection", "features": [{"id": 1, "geometry": PARK}] * 2}, "two features are named '1'"),
         ("nowhere.geojson", "no GeoJSON file"),
+        ([PARK], "places are a dict"),
+        ({1: PARK}, "places are a dict"),
     ],
 )  # fmt: skip
 def test_what_is_no_place_is_refused(places, told):

@@ -26,7 +26,7 @@ try:
 except ModuleNotFoundError:
     raise TidingsError("places need shapely; install it with: pip install 'tidings[spatial]'") from None
 
-# An edge that is straight in degrees is no great circle; pieces of a tenth of a degree stay within 3 m of one.
+# An edge that is straight in degrees is no great circle; pieces of a tenth of a degree stay within 1.5 m of one.
 STEP = 0.1
 
 Geometry: TypeAlias = BaseGeometry | Mapping[str, Any] | str
@@ -45,8 +45,8 @@ def operators(
     known = Places(places, latitude, longitude)
     return [
         NamingOperator("within", known.within, cost=20e-6, names=known.names),
-        NamingOperator("near", known.near, cost=100e-6, names=known.names),
-        NamingOperator("distance", known.distance, cost=100e-6, names=known.names),
+        NamingOperator("near", known.near, cost=200e-6, names=known.names),
+        NamingOperator("distance", known.distance, cost=200e-6, names=known.names),
         NamingOperator("places", known.places, cost=50e-6, names=known.names),
     ]
 
@@ -60,10 +60,10 @@ class Places:
         self.paths = (latitude, longitude)
         self.geometries = {name: geometry(name, given) for name, given in named(places).items()}
         self.names = Names("place", self.geometries)
-        self.shapes = list(self.geometries.values())
+        self.order, self.shapes = list(self.geometries), list(self.geometries.values())
         shapely.prepare(self.shapes)
         self.tree = shapely.STRtree(self.shapes)
-        self.outlines = [outline(each) for each in self.shapes]
+        self.outlines: dict[int, Outline] = {}  # made when a distance is first asked for
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is prepared does not travel to another process.
@@ -91,14 +91,18 @@ class Places:
         if point is not None:
             latitude, longitude = point
             found = self.tree.query(shapely.Point(longitude, latitude), predicate="intersects")
-            yield from (list(self.geometries)[number] for number in sorted(found.tolist()))
+            yield from (self.order[number] for number in sorted(found.tolist()))
 
     def _holds(self, number: int, point: tuple[float, float]) -> bool:
         latitude, longitude = point
         return bool(shapely.intersects_xy(self.shapes[number], longitude, latitude))
 
     def _metres(self, number: int, point: tuple[float, float]) -> float:
-        return 0.0 if self._holds(number, point) else self.outlines[number].metres(*point)
+        if self._holds(number, point):
+            return 0.0
+        if number not in self.outlines:
+            self.outlines[number] = outline(self.shapes[number])
+        return self.outlines[number].metres(*point)
 
 
 def point_of(event: Event, latitude: str, longitude: str) -> tuple[float, float] | None:
@@ -132,6 +136,10 @@ def named(places: Mapping[str, Any] | str | Path) -> Mapping[str, Any]:
             raise TidingsError(f"no GeoJSON file: {error}; give the path of a FeatureCollection") from None
         if not isinstance(places, Mapping) or places.get("type") != "FeatureCollection":
             raise TidingsError("a GeoJSON file of places is a FeatureCollection; this one is something else")
+    if not isinstance(places, Mapping) or not all(isinstance(name, str) for name in places):
+        raise TidingsError(
+            "places are a dict from names to geometries, or a FeatureCollection; give one of them"
+        )
     if places.get("type") != "FeatureCollection":
         return places
     found: dict[str, Any] = {}
