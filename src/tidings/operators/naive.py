@@ -8,17 +8,31 @@ OR, NOT and operators that fail.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tidings import values
 from tidings.errors import SubscriptionError
 from tidings.language.printer import condition_text
-from tidings.language.query import And, Call, Condition, Leaf, Not, Or, Parameter, Variable, leaves, variables
+from tidings.language.query import (
+    And,
+    Call,
+    Condition,
+    Constant,
+    Leaf,
+    Not,
+    Or,
+    Parameter,
+    Variable,
+    leaves,
+    variables,
+)
 from tidings.operators.operator import Operator
 from tidings.operators.outcome import Outcome
 
+MAX_STEPS = 100_000
+OUT_OF_STEPS = "its operators bind too many values that do not go together; make the condition more specific"
 Binding = Mapping[str, Any]
 Find = Callable[[str], Operator]
 Answer = Callable[[Call, tuple[Any, ...]], Outcome]
@@ -32,6 +46,9 @@ class Unknown:
     """What a variable is bound to by a call that failed."""
 
     error: str
+
+
+_NOTHING = Unknown("")
 
 
 class Solution(NamedTuple):
@@ -51,114 +68,137 @@ class Verdict(NamedTuple):
 
 def verdict(condition: Condition, binding: Binding, find: Find, answer: Answer, holds: Holds) -> Verdict:
     """What is said of an event: a match if there is a certain solution, undecided if there are others only."""
-    doubt: str | None = None
-    for solution in solve(condition, binding, find, answer, holds):
-        if solution.doubt is None:
-            return Verdict("match", solution.binding)
-        doubt = solution.doubt if doubt is None else doubt
-    return Verdict(None) if doubt is None else Verdict("undecided", message=doubt)
+    return Solver(find, answer, holds).verdict(condition, binding)
 
 
 def solve(
     condition: Condition, binding: Binding, find: Find, answer: Answer, holds: Holds
 ) -> Iterator[Solution]:
-    """The extensions of `binding` under which `condition` holds; repeated if found in several ways."""
-    open_ways: list[tuple[tuple[Condition, ...], Solution]] = [((condition,), Solution(binding))]
-    while open_ways:
-        parts, so_far = open_ways.pop()
-        if not parts:
-            yield so_far
-            continue
-        place = _next(parts, so_far.binding, find)
-        part, rest = parts[place], parts[:place] + parts[place + 1 :]
-        if isinstance(part, And):
-            open_ways.append(((*sorted(part.parts, key=has_calls), *rest), so_far))
-        elif isinstance(part, Or) and has_calls(part):
-            open_ways += [((one, *rest), so_far) for one in reversed(part.parts)]
-        else:
-            found = list(_alone(part, so_far.binding, find, answer, holds))
-            open_ways += [(rest, Solution(s.binding, _first(so_far.doubt, s.doubt))) for s in reversed(found)]
+    """The extensions of `binding` under which `condition` holds; repeated if found in several ways.
 
-
-def _next(parts: tuple[Condition, ...], binding: Binding, find: Find) -> int:
-    """The place of the part of a conjunction that has its turn.
-
-    The meaning needs no more than calls before tests and calls after those that bind their inputs. A test that can
-    be decided is decided at once, because it may spare a call; tests stand before calls for that.
+    After MAX_STEPS the last one is in doubt, whatever more there may be.
     """
-    best, place = 9, 0
-    for i, part in enumerate(parts):
-        turn = _turn(part, binding, find)
-        if turn == 0:
-            return i
-        if turn < best:
-            best, place = turn, i
-    return place
+    return Solver(find, answer, holds).solve(condition, binding)
 
 
-def _turn(part: Condition, binding: Binding, find: Find) -> int:
-    """When a part has its turn: what can be settled, choices, calls that nothing is known for, all that is left."""
-    if isinstance(part, And):
-        return 0
-    if isinstance(part, Call):
-        inputs = [
-            binding.get(v.name, ...) for v in find(part.name).inputs_of(part) if isinstance(v, Variable)
-        ]
-        if ... in inputs:
-            return 3
-        return 2 if any(isinstance(value, Unknown) for value in inputs) else 0
-    if has_calls(part):
-        return 1 if isinstance(part, Or) else 4
-    known = all(not isinstance(binding.get(v.name, Unknown("")), Unknown) for v in variables(part))
-    return 0 if known else 4
+class Solver:
+    """Solves conditions; counts its steps, so that no event keeps it busy for ever."""
 
+    def __init__(self, find: Find, answer: Answer, holds: Holds) -> None:
+        self.find, self.answer, self.holds = find, answer, holds
+        self.steps = 0
 
-def _alone(part: Condition, binding: Binding, find: Find, answer: Answer, holds: Holds) -> Iterator[Solution]:
-    """The solutions of one part of a conjunction: a call, a NOT over calls, or a test."""
-    if isinstance(part, Call):
-        yield from _called(part, binding, find(part.name), answer)
-    elif isinstance(part, Not) and has_calls(part):
-        against = verdict(part.part, binding, find, answer, holds)
-        if against.verdict != "match":
-            yield Solution(binding, against.message)
-    else:
-        truth = _truth(part, binding, holds)
-        if truth is not False:
-            yield Solution(binding, truth if isinstance(truth, str) else None)
+    def verdict(self, condition: Condition, binding: Binding) -> Verdict:
+        doubt: str | None = None
+        for solution in self.solve(condition, binding):
+            if solution.doubt is None:
+                return Verdict("match", solution.binding)
+            doubt = first_of(doubt, solution.doubt)
+        return Verdict(None) if doubt is None else Verdict("undecided", message=doubt)
 
+    def solve(self, condition: Condition, binding: Binding) -> Iterator[Solution]:
+        ways: list[tuple[tuple[Condition, ...], Solution]] = [((condition,), Solution(binding))]
+        while ways:
+            parts, so_far = ways.pop()
+            if not parts:
+                yield so_far
+                continue
+            self.steps += 1
+            if self.steps > MAX_STEPS:
+                yield Solution(binding, OUT_OF_STEPS)
+                return
+            place = self._next(parts, so_far.binding)
+            part, rest = parts[place], parts[:place] + parts[place + 1 :]
+            if isinstance(part, And):
+                ways.append(((*sorted(part.parts, key=has_calls), *rest), so_far))
+            elif isinstance(part, Or) and has_calls(part):
+                ways += [((one, *rest), so_far) for one in reversed(part.parts)]
+            else:
+                found = list(self.alone(part, so_far.binding))
+                ways += [(rest, Solution(s.binding, first_of(so_far.doubt, s.doubt))) for s in reversed(found)]
 
-def _called(call: Call, binding: Binding, operator: Operator, answer: Answer) -> Iterator[Solution]:
-    inputs = tuple(binding[i.name] if isinstance(i, Variable) else i for i in operator.inputs_of(call))
-    outs = operator.outs_of(call)
-    errors = [value.error for value in inputs if isinstance(value, Unknown)]
-    outcome = Outcome((), errors[0]) if errors else answer(call, inputs)
-    if outcome.error is not None:
-        unknown = {out.name: Unknown(outcome.error) for out in outs if isinstance(out, Variable)}
-        yield Solution({**unknown, **binding}, outcome.error)
-        return
-    for row in outcome.rows:
-        bound, doubt = dict(binding), None
-        for out, value in zip(outs, row, strict=True):
-            if isinstance(out, Variable):
-                before = bound.setdefault(out.name, value)
-                if isinstance(before, Unknown):
-                    bound[out.name], doubt = value, _first(doubt, before.error)
-                elif not values.compare_values(before, "=", value):
-                    break
-            elif isinstance(out, Parameter) or not values.compare(value, "=", out):
-                break
+    def _next(self, parts: tuple[Condition, ...], binding: Binding) -> int:
+        """The place of the part of a conjunction that has its turn.
+
+        The meaning needs no more than calls before tests and calls after those that bind their inputs. A test that
+        can be decided is decided at once, because it may spare a call; tests stand before calls for that.
+        """
+        best, place = 9, 0
+        for i, part in enumerate(parts):
+            when = self.turn(part, binding)
+            if when == 0:
+                return i
+            if when < best:
+                best, place = when, i
+        return place
+
+    def turn(self, part: Condition, binding: Binding) -> int:
+        """When a part has its turn: what can be settled, choices, calls of the unknown, all that is left."""
+        if isinstance(part, And):
+            return 0
+        if isinstance(part, Call):
+            inputs = self.find(part.name).inputs_of(part)
+            values = [binding.get(i.name, ...) for i in inputs if isinstance(i, Variable)]
+            if ... in values:
+                return 3
+            return 2 if any(isinstance(value, Unknown) for value in values) else 0
+        if has_calls(part):
+            return 1 if isinstance(part, Or) else 4
+        known = all(not isinstance(binding.get(v.name, _NOTHING), Unknown) for v in variables(part))
+        return 0 if known else 4
+
+    def alone(self, part: Condition, binding: Binding) -> Iterator[Solution]:
+        """The solutions of one part of a conjunction: a call, a NOT over calls, or a test."""
+        if isinstance(part, Call):
+            yield from self.called(part, binding)
+        elif isinstance(part, Not) and has_calls(part):
+            against = self.verdict(part.part, binding)
+            if against.verdict != "match":
+                yield Solution(binding, against.message)
         else:
-            yield Solution(bound, doubt)
+            truth = truth_of(part, binding, self.holds)
+            if truth is not False:
+                yield Solution(binding, truth if isinstance(truth, str) else None)
+
+    def called(self, call: Call, binding: Binding) -> Iterator[Solution]:
+        operator = self.find(call.name)
+        inputs = tuple(binding[i.name] if isinstance(i, Variable) else i for i in operator.inputs_of(call))
+        outs = operator.outs_of(call)
+        errors = [value.error for value in inputs if isinstance(value, Unknown)]
+        outcome = Outcome((), errors[0]) if errors else self.answer(call, inputs)
+        if outcome.error is not None:
+            unknown = {out.name: Unknown(outcome.error) for out in outs if isinstance(out, Variable)}
+            yield Solution({**unknown, **binding}, outcome.error)
+            return
+        for row in outcome.rows:
+            if (joined := _joined(outs, row, binding)) is not None:
+                yield joined
 
 
-def _truth(test: Condition, binding: Binding, holds: Holds) -> bool | str:
+def _joined(outs: Sequence[Variable | Constant], row: Sequence[Any], binding: Binding) -> Solution | None:
+    """The binding with a row at a call's Out places; None if they do not agree."""
+    bound, doubt = dict(binding), None
+    for out, value in zip(outs, row, strict=True):
+        if isinstance(out, Variable):
+            before = bound.setdefault(out.name, value)
+            if isinstance(before, Unknown):
+                # It may have been this very value.
+                bound[out.name], doubt = value, first_of(doubt, before.error)
+            elif not values.compare_values(before, "=", value):
+                return None
+        elif isinstance(out, Parameter) or not values.compare(value, "=", out):
+            return None
+    return Solution(bound, doubt)
+
+
+def truth_of(test: Condition, binding: Binding, holds: Holds) -> bool | str:
     """Kleene's truth of a condition without calls: true, false, or the error because of which it is unknown."""
     if isinstance(test, Not):
-        truth = _truth(test.part, binding, holds)
+        truth = truth_of(test.part, binding, holds)
         return truth if isinstance(truth, str) else not truth
     if isinstance(test, And | Or):
         settles = isinstance(test, Or)
-        truths = [_truth(part, binding, holds) for part in test.parts]
+        truths = [truth_of(part, binding, holds) for part in test.parts]
         return settles if settles in truths else next((t for t in truths if isinstance(t, str)), not settles)
     for variable in variables(test):
         if isinstance(value := binding.get(variable.name), Unknown):
@@ -170,7 +210,7 @@ def has_calls(condition: Condition) -> bool:
     return any(isinstance(leaf, Call) for leaf in leaves(condition))
 
 
-def _first(doubt: str | None, other: str | None) -> str | None:
+def first_of(doubt: str | None, other: str | None) -> str | None:
     return other if doubt is None else doubt
 
 

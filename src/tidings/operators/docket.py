@@ -1,0 +1,96 @@
+"""One event's undecided subscriptions while they are decided: which evaluations are left, and what each one settles.
+
+`evaluations` of a scheduler come in here as numbers, their answers go back by `settle`; gates that need more than
+truth values come out of `awaiting` and go back by `confirm`. When nothing is undecided, `verdicts` has the truth of
+each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tidings.operators.kernels import choosing, deciding, layout, opening
+from tidings.operators.table import OperatorTable
+
+
+class Docket:
+    """`shared`: an answer reaches every row that asks for it at once, not only when a row's turn comes."""
+
+    def __init__(self, table: OperatorTable, rows: np.ndarray, shared: bool = True) -> None:
+        self.table, self.rows, self.shared = table, rows, shared
+        self.programs = table.programs
+        self.learnt = table.predicates.learnt
+        self.now = table.predicates.events
+        gates, leaves = opening.sizes(self.programs, rows)
+        preds = min(leaves, len(self.programs.pred_eval))
+        evs = min(preds, len(self.programs.eval_operator))
+        self.arrays = _arrays(len(rows), gates, leaves, preds, evs)
+        scratch = table.scratch
+        self.pred_count, self.ev_count = opening.open_rows(
+            self.programs, self.learnt, self.now, rows, *scratch, self.arrays
+        )
+
+    @property
+    def undecided(self) -> int:
+        """How many rows are undecided."""
+        return int(self.arrays.counters[layout.UNDECIDED])
+
+    @property
+    def verdicts(self) -> np.ndarray:
+        """The truth of each row, 0 where it is undecided."""
+        return self.arrays.gate["state"][self.arrays.g0[:-1]]
+
+    def known_at_once(self) -> np.ndarray:
+        """The predicates that need no evaluation."""
+        return np.flatnonzero(self.arrays.pred["ev"][: self.pred_count] < 0).astype(np.int32)
+
+    def know(self, preds: np.ndarray, truths: np.ndarray) -> None:
+        self.arrays.pred["truth"][preds] = truths
+        choosing.know(self.arrays, preds)
+
+    def settle(self, evs: np.ndarray, values: np.ndarray, seconds: np.ndarray) -> None:
+        """Takes in answers: a truth for all predicates of an evaluation, or 0 if `tell` has told them apart."""
+        choosing.settle(
+            self.arrays, self.programs, self.learnt, self.now, evs, values, seconds, self.shared
+        )
+
+    def predicates(self, ev: int) -> np.ndarray:
+        """The predicates of an evaluation."""
+        d = self.arrays
+        return d.ev_pred[d.ev["first"][ev] : d.ev["first"][ev + 1]]
+
+    def awaiting(self) -> Iterator[tuple[int, int]]:
+        """Gates that wait for a confirmation since this was last asked: row, and gate within the row."""
+        d = self.arrays
+        waiting = d.awaited[: d.counters[layout.AWAITED]].tolist()
+        d.counters[layout.AWAITED] = 0
+        for gate in waiting:
+            row = int(d.gate["row"][gate])
+            yield row, gate - int(d.g0[row])
+
+    def waits(self, row: int, gate: int) -> bool:
+        """Whether a gate still waits."""
+        return bool(self.arrays.gate["state"][self.arrays.g0[row] + gate] == layout.AWAITING)
+
+    def confirm(self, row: int, gate: int, value: int) -> None:
+        deciding.confirm(self.arrays, int(self.arrays.g0[row]) + gate, value)
+
+
+def _arrays(rows: int, gates: int, leaves: int, preds: int, evs: int) -> layout.Docket:
+    return layout.Docket(
+        g0=np.empty(rows + 1, np.int32),
+        gate=np.empty(gates, layout.GATE),
+        leaf=np.empty(leaves, layout.LEAF),
+        pred=np.empty(preds + 1, layout.PREDICATE),
+        pred_leaf=np.empty(leaves, np.int32),
+        ev=np.empty(evs + 1, layout.EVALUATION),
+        ev_pred=np.empty(preds, np.int32),
+        bucket=np.empty(layout.BUCKETS, np.int32),
+        place=np.empty((evs + gates, 2), np.int32),  # a gate brings an evaluation in again, when one child is left
+        aside=np.empty(evs, np.int32),
+        awaited=np.empty(gates + 1, np.int32),
+        row_round=np.empty(rows, np.int32),
+        counters=np.empty(layout.COUNTERS, np.int64),
+    )

@@ -1,0 +1,253 @@
+"""The next evaluations of a docket: by what they settle for their cost, or along an order of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.arrays.compiled import compiled, inlined
+from tidings.operators.kernels.deciding import apply, apply_everywhere, bucket_of, push
+from tidings.operators.kernels.layout import (
+    AT_LEAF,
+    AT_ROW,
+    CHOSEN,
+    DONE,
+    FALSE,
+    FINENESS,
+    ROUND,
+    TOP,
+    TRUE,
+    UNDECIDED,
+    UNKNOWN,
+    Docket,
+    Learnt,
+    Programs,
+)
+from tidings.operators.kernels.opening import HALF_LIFE
+
+Array = np.ndarray
+# What has to wait for another evaluation of this round is waited for by all that are worth less than half of it.
+SLACK = FINENESS
+COST_WEIGHT = 0.05
+OPERATOR_MEMORY = 10_000.0
+
+
+@inlined
+def _overlaps(d: Docket, ev: int) -> bool:
+    """Whether a row that needs this evaluation needs another one of this round."""
+    now = d.counters[ROUND]
+    for at in range(d.ev[ev].first, d.ev[ev + 1].first):
+        pred = d.ev_pred[at]
+        for place in range(d.pred[pred].first, d.pred[pred + 1].first):
+            leaf = d.pred_leaf[place]
+            if d.leaf[leaf].ev >= 0 and d.row_round[d.gate[d.leaf[leaf].gate].row] == now:
+                return True
+    return False
+
+
+@inlined
+def _mark(d: Docket, ev: int) -> None:
+    now = d.counters[ROUND]
+    for at in range(d.ev[ev].first, d.ev[ev + 1].first):
+        pred = d.ev_pred[at]
+        for place in range(d.pred[pred].first, d.pred[pred + 1].first):
+            leaf = d.pred_leaf[place]
+            if d.leaf[leaf].ev >= 0:
+                d.row_round[d.gate[d.leaf[leaf].gate].row] = now
+
+
+@inlined
+def best(d: Docket, limit: int, out: Array) -> int:
+    """Up to `limit` evaluations with the most gain for their cost, no two for the same row."""
+    count = aside = 0
+    least = 0
+    d.counters[ROUND] += 1
+    while count < limit and d.counters[TOP] >= least:
+        top = d.counters[TOP]
+        place = d.bucket[top]
+        if place < 0:
+            d.counters[TOP] -= 1
+            continue
+        ev = d.place[place, 0]
+        d.bucket[top] = d.place[place, 1]
+        if d.ev[ev].live <= 0 or d.ev[ev].bucket != top:
+            continue
+        bucket = bucket_of(d, ev)
+        if bucket < top:  # gains fall without a word; whatever rises is put in anew at once
+            push(d, place, ev)
+            continue
+        if limit > 1:
+            if count and _overlaps(d, ev):
+                least = max(least, bucket - SLACK)
+                d.aside[aside] = place
+                aside += 1
+                continue
+            _mark(d, ev)
+        d.ev[ev].state = CHOSEN
+        d.ev[ev].bucket = -1
+        out[count] = ev
+        count += 1
+    for i in range(aside):
+        push(d, d.aside[i], d.place[d.aside[i], 0])
+    return count
+
+
+@compiled
+def choose_best(d: Docket, limit: int, out: Array) -> int:
+    return best(d, limit, out)
+
+
+@inlined
+def walk(d: Docket, rows: Array, leaves: Array, shared: bool, past: bool, out: Array) -> int:
+    """The next evaluation along an order of rows, and of leaves inside a row; 0 if there is none.
+
+    Not shared: what is known reaches a row only when its own turn comes. Past: a row that has begun goes on to its
+    end, when it is decided too, with what another row still needs (Sub-Order, Algorithm 1).
+    """
+    while d.counters[AT_ROW] < len(rows):
+        row = rows[d.counters[AT_ROW]]
+        begun = past and d.counters[AT_LEAF] > 0
+        if begun or d.gate[d.g0[row]].state == 0:
+            first, end = d.gate[d.g0[row]].low, d.gate[d.g0[row]].high
+            while first + d.counters[AT_LEAF] < end:
+                leaf = leaves[first + d.counters[AT_LEAF]]
+                d.counters[AT_LEAF] += 1
+                pred = d.leaf[leaf].asked >> 1
+                ev = d.pred[pred].ev
+                if d.leaf[leaf].ev >= 0:
+                    if d.pred[pred].truth:
+                        apply(d, leaf, d.pred[pred].truth)
+                        continue
+                elif not (past and ev >= 0 and d.ev[ev].live > 0):
+                    continue
+                if ev >= 0 and d.ev[ev].state == 0:
+                    d.ev[ev].state = CHOSEN
+                    out[0] = ev
+                    return 1
+        d.counters[AT_ROW] += 1
+        d.counters[AT_LEAF] = 0
+    return 0
+
+
+@compiled
+def choose_next(d: Docket, rows: Array, leaves: Array, shared: bool, past: bool, out: Array) -> int:
+    return walk(d, rows, leaves, shared, past, out)
+
+
+@inlined
+def _settle(d: Docket, ev: int, shared: bool) -> None:
+    d.ev[ev].state = DONE
+    if shared:
+        for at in range(d.ev[ev].first, d.ev[ev + 1].first):
+            if d.pred[d.ev_pred[at]].truth:
+                apply_everywhere(d, d.ev_pred[at])
+
+
+@inlined
+def _learn(d: Docket, programs: Programs, learnt: Learnt, now: float, ev: int, seconds: float) -> None:
+    number = d.ev[ev].id
+    operator = programs.eval_operator[number]
+    if seconds >= 0.0:
+        learnt.calls[number] += 1.0
+        weight = max(1.0 / learnt.calls[number], COST_WEIGHT)
+        learnt.seconds[number] += weight * (seconds - learnt.seconds[number])
+        learnt.operator_seconds[operator] += COST_WEIGHT * (seconds - learnt.operator_seconds[operator])
+    for at in range(d.ev[ev].first, d.ev[ev + 1].first):
+        pred = d.ev_pred[at]
+        truth = d.pred[pred].truth
+        if truth == 0 or truth == UNKNOWN:
+            continue
+        known = d.pred[pred].id
+        fresh = 2.0 ** ((learnt.moment[known] - now) / HALF_LIFE)
+        hit = 1.0 if truth == TRUE else 0.0
+        learnt.hits[known] = learnt.hits[known] * fresh + hit
+        learnt.trials[known] = learnt.trials[known] * fresh + 1.0
+        learnt.moment[known] = now
+        # An operator has many predicates: its memory is of as many sights, not of as many events.
+        learnt.operator_hits[operator] += hit
+        learnt.operator_trials[operator] += 1.0
+        if learnt.operator_trials[operator] > OPERATOR_MEMORY:
+            learnt.operator_hits[operator] *= 0.5
+            learnt.operator_trials[operator] *= 0.5
+
+
+@compiled
+def settle(
+    d: Docket,
+    programs: Programs,
+    learnt: Learnt,
+    now: float,
+    evs: Array,
+    values: Array,
+    seconds: Array,
+    shared: bool,
+) -> None:
+    """Takes in evaluations: `values` are truths for all their predicates, or 0 where `pred_truth` tells them apart."""
+    for i in range(len(evs)):
+        ev = evs[i]
+        if values[i]:
+            for at in range(d.ev[ev].first, d.ev[ev + 1].first):
+                d.pred[d.ev_pred[at]].truth = values[i]
+        _learn(d, programs, learnt, now, ev, seconds[i])
+        _settle(d, ev, shared)
+
+
+@compiled
+def know(d: Docket, preds: Array) -> None:
+    """Takes in predicates that needed no evaluation; their truths are in `pred_truth`."""
+    for pred in preds:
+        apply_everywhere(d, pred)
+
+
+@compiled
+def replay_best(
+    d: Docket, programs: Programs, learnt: Learnt, now: float, truth: Array, limit: int, learns: bool, out: Array
+) -> tuple[int, float]:
+    """Decides a docket by the heap when all truths are given; the number of evaluations and their cost."""
+    count, cost = 0, 0.0
+    while d.counters[UNDECIDED] > 0:
+        chosen = best(d, limit, out)
+        if chosen == 0:
+            break
+        for i in range(chosen):
+            ev = out[i]
+            count += 1
+            cost += d.ev[ev].cost
+            for at in range(d.ev[ev].first, d.ev[ev + 1].first):
+                d.pred[d.ev_pred[at]].truth = TRUE if truth[d.pred[d.ev_pred[at]].id] else FALSE
+            if learns:
+                _learn(d, programs, learnt, now, ev, -1.0)
+            _settle(d, ev, True)
+    return count, cost
+
+
+@compiled
+def replay_walk(
+    d: Docket, rows: Array, leaves: Array, shared: bool, past: bool, truth: Array, out: Array
+) -> tuple[int, float]:
+    """Decides a docket along an order when all truths are given; the number of evaluations and their cost."""
+    count, cost = 0, 0.0
+    while walk(d, rows, leaves, shared, past, out):
+        ev = out[0]
+        count += 1
+        cost += d.ev[ev].cost
+        for at in range(d.ev[ev].first, d.ev[ev + 1].first):
+            d.pred[d.ev_pred[at]].truth = TRUE if truth[d.pred[d.ev_pred[at]].id] else FALSE
+        _settle(d, ev, shared)
+    return count, cost
+
+
+@compiled
+def arrange(d: Docket, rows: int, key: Array, leaves: Array) -> None:
+    """The leaves of each row by a key of their predicates, smallest first; equal ones by the predicate's number."""
+    for row in range(rows):
+        first = d.gate[d.g0[row]].low
+        for leaf in range(first, d.gate[d.g0[row]].high):
+            at = leaf
+            pred = d.leaf[leaf].asked >> 1
+            while at > first:
+                other = d.leaf[leaves[at - 1]].asked >> 1
+                if key[other] < key[pred] or (key[other] == key[pred] and d.pred[other].id <= d.pred[pred].id):
+                    break
+                leaves[at] = leaves[at - 1]
+                at -= 1
+            leaves[at] = leaf

@@ -1,0 +1,104 @@
+"""The arrays that the loops over operators work on.
+
+Programs, one after another, for all subscriptions of an engine; a docket, which is one event's copy of the programs
+that are still undecided. In a docket
+
+    row         its gates are gate[g0[r]] .. gate[g0[r+1]], the first of them is the root
+    gate        `low` .. `high` are the leaves of its row, `left` the children without a value
+    leaf        `asked` is predicate << 1 | negated; `ev` is its evaluation while it matters, then -1
+    predicate   its leaves are pred_leaf[pred[k].first ..]; `ev` is -1 where nothing has to be evaluated
+    evaluation  its predicates are ev_pred[ev[e].first ..]; `live` leaves wait for it
+
+Everything in a docket is numbered from 0; `id` is the number in the engine. What the loops touch together lies
+together: in columns of their own, the fields cost a cache line each, twice the time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+Array = np.ndarray
+
+# Kinds of gates, as bits.
+OR, CONFIRMED, NEGATED = 1, 2, 4
+# Truth values, which are states of gates as well; 0 is undecided. AWAITING: to be confirmed. MOOT: nobody asks.
+TRUE, FALSE, UNKNOWN, AWAITING, MOOT = 1, 2, 3, 4, 5
+# States of evaluations; 0 is to do.
+CHOSEN, DONE = 1, 2
+# What is counted in a docket.
+TOP, PLACES, AWAITED, UNDECIDED, ROUND, AT_ROW, AT_LEAF, COUNTERS = 0, 1, 2, 3, 4, 5, 6, 7
+# Evaluations queue in buckets by gain for their cost: 32 for each doubling, which are the exponent and five bits of
+# the number itself, from 2**-40 on.
+FINENESS, BUCKET_SHIFT, FIRST_BUCKET, BUCKETS = 32, 47, (1023 - 40) * 32, 32 * 104
+
+GATE = np.dtype(
+    [
+        ("weight", "f8"),
+        ("left", "i4"),
+        ("low", "i4"),
+        ("high", "i4"),
+        ("parent", "i4"),
+        ("row", "i4"),
+        ("kind", "u1"),
+        ("state", "u1"),
+        ("doubt", "u1"),
+        ("spare", "u1"),
+    ]
+)
+LEAF = np.dtype([("gain", "f8"), ("ev", "i4"), ("gate", "i4"), ("asked", "i4"), ("spare", "i4")])
+PREDICATE = np.dtype([("p", "f8"), ("id", "i4"), ("ev", "i4"), ("first", "i4"), ("truth", "i4")])
+EVALUATION = np.dtype(
+    [
+        ("gain", "f8"),
+        ("cost", "f8"),
+        ("live", "i4"),
+        ("bucket", "i4"),  # -1: in none
+        ("id", "i4"),
+        ("first", "i4"),
+        ("state", "i4"),
+        ("spare", "i4"),
+    ]
+)
+
+
+class Programs(NamedTuple):
+    gate_first: Array  # int32, by row
+    gate_kind: Array  # uint8
+    gate_parent: Array  # int32, from the row's first gate on, -1: the root
+    gate_size: Array  # int32
+    leaf_first: Array  # int32, by row
+    leaf_gate: Array  # int32, from the row's first gate on
+    leaf_asked: Array  # int32
+    pred_eval: Array  # int32, -1: known at once
+    eval_operator: Array  # int32
+
+
+class Learnt(NamedTuple):
+    """What was seen of predicates and evaluations. Older sights count less: `moment` is when they were last summed."""
+
+    hits: Array  # float64, by predicate
+    trials: Array
+    moment: Array
+    seconds: Array  # by evaluation: the running mean
+    calls: Array
+    operator_hits: Array  # by operator
+    operator_trials: Array
+    operator_seconds: Array
+
+
+class Docket(NamedTuple):
+    g0: Array  # int32
+    gate: Array  # GATE
+    leaf: Array  # LEAF
+    pred: Array  # PREDICATE, and one more for its `first`
+    pred_leaf: Array  # int32
+    ev: Array  # EVALUATION, and one more for its `first` and for leaves without an evaluation
+    ev_pred: Array  # int32
+    bucket: Array  # int32, the first place in each, -1: none
+    place: Array  # int32 pairs: an evaluation, and the next place in its bucket
+    aside: Array  # int32, evaluations put aside while a frontier is chosen
+    awaited: Array  # int32, gates that wait for a confirmation
+    row_round: Array  # int32, the round in which an evaluation of the row was last chosen
+    counters: Array  # int64

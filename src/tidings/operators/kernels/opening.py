@@ -1,0 +1,177 @@
+"""A docket is opened: the programs of its rows are copied, and predicates and evaluations get small numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.arrays.compiled import compiled, inlined
+from tidings.operators.kernels.deciding import push
+from tidings.operators.kernels.layout import (
+    AWAITED,
+    AWAITING,
+    BUCKETS,
+    CONFIRMED,
+    COUNTERS,
+    OR,
+    PLACES,
+    UNDECIDED,
+    Docket,
+    Learnt,
+    Programs,
+)
+
+Array = np.ndarray
+# A predicate of which nothing is known holds like others of its operator, and one of an operator of which nothing is
+# known holds this often. Each prior weighs as much as this many sights; a sight weighs half after so many events.
+FIRST_GUESS, GUESS_WEIGHT, HALF_LIFE = 0.25, 2.0, 100.0
+
+
+@compiled
+def sizes(programs: Programs, rows: Array) -> tuple[int, int]:
+    """How many gates and leaves some rows have."""
+    gates = leaves = 0
+    for row in rows:
+        gates += programs.gate_first[row + 1] - programs.gate_first[row]
+        leaves += programs.leaf_first[row + 1] - programs.leaf_first[row]
+    return gates, leaves
+
+
+@inlined
+def selectivity(learnt: Learnt, pred: int, operator: int, now: float) -> float:
+    guess = (learnt.operator_hits[operator] + FIRST_GUESS * GUESS_WEIGHT) / (
+        learnt.operator_trials[operator] + GUESS_WEIGHT
+    )
+    if learnt.trials[pred] == 0.0:
+        return guess
+    fresh = 2.0 ** ((learnt.moment[pred] - now) / HALF_LIFE)
+    return (learnt.hits[pred] * fresh + guess * GUESS_WEIGHT) / (learnt.trials[pred] * fresh + GUESS_WEIGHT)
+
+
+@compiled
+def open_rows(
+    programs: Programs,
+    learnt: Learnt,
+    now: float,
+    rows: Array,
+    pred_local: Array,
+    ev_local: Array,
+    d: Docket,
+) -> tuple[int, int]:
+    """Fills a docket; returns its numbers of predicates and evaluations.
+
+    `pred_local` and `ev_local` have a place for every predicate and evaluation of the engine, all -1 before and after.
+    """
+    preds = evs = at = 0
+    for i in range(COUNTERS):
+        d.counters[i] = 0
+    d.counters[UNDECIDED] = len(rows)
+    d.g0[0] = 0
+    for i in range(len(rows)):
+        row = rows[i]
+        base, first = d.g0[i], programs.gate_first[row]
+        count = programs.gate_first[row + 1] - first
+        low = programs.leaf_first[row]
+        length = programs.leaf_first[row + 1] - low
+        d.g0[i + 1] = base + count
+        d.row_round[i] = 0
+        for j in range(count):
+            gate = base + j
+            size, parent = programs.gate_size[first + j], programs.gate_parent[first + j]
+            kind = programs.gate_kind[first + j]
+            d.gate[gate].state = 0
+            d.gate[gate].doubt = 0
+            d.gate[gate].kind = kind
+            d.gate[gate].left = size
+            d.gate[gate].low = at
+            d.gate[gate].high = at + length
+            d.gate[gate].row = i
+            d.gate[gate].parent = base + parent if parent >= 0 else -1
+            d.gate[gate].weight = (
+                d.gate[base + parent].weight / programs.gate_size[first + parent] if parent >= 0 else 1.0
+            )
+            if size == 0 and kind & CONFIRMED:
+                d.gate[gate].state = AWAITING
+                d.awaited[d.counters[AWAITED]] = gate
+                d.counters[AWAITED] += 1
+        for leaf in range(low, low + length):
+            asked = programs.leaf_asked[leaf]
+            known = pred_local[asked >> 1]
+            if known < 0:
+                known = pred_local[asked >> 1] = preds
+                d.pred[preds].id = asked >> 1
+                d.pred[preds].first = 0
+                preds += 1
+            d.pred[known].first += 1
+            d.leaf[at].asked = known << 1 | asked & 1
+            d.leaf[at].gate = base + programs.leaf_gate[leaf]
+            at += 1
+
+    leaves, total = at, 0
+    for k in range(preds):
+        total += d.pred[k].first
+        d.pred[k].first = total  # the end; what is put in below makes it the start
+        pred = d.pred[k].id
+        pred_local[pred] = -1
+        d.pred[k].truth = 0
+        ev = programs.pred_eval[pred]
+        if ev < 0:
+            d.pred[k].ev = -1
+            continue
+        operator = programs.eval_operator[ev]
+        d.pred[k].p = selectivity(learnt, pred, operator, now)
+        known = ev_local[ev]
+        if known < 0:
+            known = ev_local[ev] = evs
+            d.ev[evs].id = ev
+            d.ev[evs].first = 0
+            d.ev[evs].live = 0
+            d.ev[evs].state = 0
+            d.ev[evs].gain = 0.0
+            d.ev[evs].bucket = -1
+            d.ev[evs].cost = learnt.seconds[ev] if learnt.calls[ev] else learnt.operator_seconds[operator]
+            evs += 1
+        d.pred[k].ev = known
+        d.ev[known].first += 1
+    d.pred[preds].first = leaves
+
+    total = 0
+    for e in range(evs):
+        ev_local[d.ev[e].id] = -1
+        total += d.ev[e].first
+        d.ev[e].first = total
+    d.ev[evs].first = total
+    d.ev[evs].bucket = -1  # the evaluation of whatever needs none
+    d.ev[evs].cost = 1.0
+    for k in range(preds - 1, -1, -1):
+        e = d.pred[k].ev
+        if e >= 0:
+            d.ev[e].first -= 1
+            d.ev_pred[d.ev[e].first] = k
+
+    for leaf in range(leaves - 1, -1, -1):
+        asked, gate = d.leaf[leaf].asked, d.leaf[leaf].gate
+        k = asked >> 1
+        d.pred[k].first -= 1
+        d.pred_leaf[d.pred[k].first] = leaf
+        e = d.pred[k].ev
+        d.leaf[leaf].ev = e if e >= 0 else evs
+        d.leaf[leaf].gain = 0.0
+        if e >= 0:
+            p = d.pred[k].p
+            # True decides an OR, false an AND; the sign of a leaf turns it round. The last child decides in any case.
+            chance = p if (asked & 1) ^ (d.gate[gate].kind & OR) else 1.0 - p
+            gain = d.gate[gate].weight * (1.0 if d.gate[gate].left == 1 else chance)
+            d.leaf[leaf].gain = gain
+            d.ev[e].gain += gain
+            d.ev[e].live += 1
+    return preds, evs
+
+
+@compiled
+def line_up(d: Docket, evs: int) -> None:
+    """Puts all evaluations into their buckets."""
+    for i in range(BUCKETS):
+        d.bucket[i] = -1
+    for ev in range(evs - 1, -1, -1):
+        push(d, ev, ev)
+    d.counters[PLACES] = evs

@@ -1,0 +1,156 @@
+"""Everything an engine asks of its operators: evaluations, the predicates on what they answer, and what was learnt.
+
+An evaluation is an operator with its inputs: the unit of cost. A predicate is a truth about its answer, a call with
+the conditions on its variables: the unit of selectivity. Both are known by their texts, in which variables are
+numbered, so `p(?x, ?y)` and `p(?a, ?b)` are one predicate and `p(?x, ?x)` is another of the same evaluation.
+Sub-Order 3; numbers are given once and stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from tidings.arrays.growing import Growing
+from tidings.language.parser import parse
+from tidings.language.query import And, Call, Condition, Variable
+from tidings.operators.kernels.layout import Learnt
+from tidings.operators.operator import Operator
+from tidings.vocabulary import Vocabulary, join_texts, thaw_texts
+
+Find = Callable[[str], Operator]
+_BY_PREDICATE, _BY_EVALUATION = ("hits", "trials", "moment"), ("seconds", "calls")
+_BY_OPERATOR = ("operator_hits", "operator_trials", "operator_seconds")
+
+
+class Question(NamedTuple):
+    """An evaluation as it is asked."""
+
+    operator: Operator
+    inputs: tuple[object, ...]
+
+
+class Check(NamedTuple):
+    """What a predicate wants of an answer: values or variables at its places, and conditions on them."""
+
+    outs: tuple[object, ...]
+    conditions: tuple[Condition, ...]
+
+
+class Predicates:
+    """Numbers for predicates, evaluations and operators, and beside each number what was learnt of it."""
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self.operators = Vocabulary()
+        self._evaluations: dict[str, int] = {}
+        self._predicates: dict[str, int] = {}
+        self.evaluation_texts: list[str] = []
+        self.texts: list[str] = []
+        self.eval_operator = Growing(np.int32)
+        self.pred_eval = Growing(np.int32)  # -1: a condition that is known at once
+        self._learnt = {name: Growing(np.float64) for name in Learnt._fields}
+        self._questions: dict[int, Question] = {}
+        self._checks: dict[int, Check | None] = {}
+        self._known: dict[int, Condition] = {}
+        self.events = 0.0
+        """How many events have come by: the clock by which what was learnt grows old."""
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def learnt(self) -> Learnt:
+        return Learnt(*(self._learnt[name].all for name in Learnt._fields))
+
+    def number(self, text: str, evaluation: str | None) -> int:
+        """The number of a predicate; without an evaluation it is a condition that is known at once."""
+        # Beside a call without conditions there may be the same text as a condition known at once: never equal.
+        number = self._predicates.get(text)
+        if number is None:
+            number = self._predicates[text] = len(self.texts)
+            self.texts.append(text)
+            self.pred_eval.append(-1 if evaluation is None else self._evaluation(evaluation))
+            self._extend(_BY_PREDICATE)
+        return number
+
+    def _evaluation(self, text: str) -> int:
+        number = self._evaluations.get(text)
+        if number is None:
+            number = self._evaluations[text] = len(self.evaluation_texts)
+            self.evaluation_texts.append(text)
+            name = text[: text.index("(")]
+            known = len(self.operators)
+            operator = self.operators.number(name)
+            if operator == known:
+                self._extend(_BY_OPERATOR)
+                self._learnt["operator_seconds"].all[operator] = self._find(name).cost
+            self.eval_operator.append(operator)
+            self._extend(_BY_EVALUATION)
+        return number
+
+    def _extend(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            self._learnt[name].append(0.0)
+
+    def question(self, evaluation: int) -> Question:
+        """What is asked of which operator."""
+        found = self._questions.get(evaluation)
+        if found is None:
+            call = _condition(self.evaluation_texts[evaluation])
+            assert isinstance(call, Call)
+            operator = self._find(call.name)
+            found = Question(operator, operator.read_inputs(operator.inputs_of(call)))
+            self._questions[evaluation] = found
+        return found
+
+    def check(self, predicate: int) -> Check | None:
+        """What a predicate wants of an answer; None if any answer will do."""
+        if predicate not in self._checks:
+            condition = _condition(self.texts[predicate])
+            call, *conditions = condition.parts if isinstance(condition, And) else (condition,)
+            assert isinstance(call, Call)
+            outs = self._find(call.name).outs_of(call)
+            plain = not conditions and outs == tuple(Variable(str(i + 1)) for i in range(len(outs)))
+            self._checks[predicate] = None if plain else Check(outs, tuple(conditions))
+        return self._checks[predicate]
+
+    def condition(self, predicate: int) -> Condition:
+        """The condition of a predicate that is known at once."""
+        if predicate not in self._known:
+            self._known[predicate] = _condition(self.texts[predicate])
+        return self._known[predicate]
+
+    def freeze(self) -> dict[str, np.ndarray]:
+        arrays = {name: column.all for name, column in self._learnt.items()}
+        for name, texts in (
+            ("operators", self.operators.numbers),
+            ("evaluations", self.evaluation_texts),
+            ("predicates", self.texts),
+        ):
+            arrays[f"{name}_blob"], arrays[f"{name}_start"] = join_texts(texts)
+        arrays |= {"eval_operator": self.eval_operator.all, "pred_eval": self.pred_eval.all}
+        return arrays | {"events": np.array([self.events])}
+
+    @classmethod
+    def thaw(cls, arrays: Mapping[str, np.ndarray], find: Find) -> Predicates:
+        made = cls(find)
+
+        def texts(name: str) -> list[str]:
+            return thaw_texts({"blob": arrays[f"{name}_blob"], "start": arrays[f"{name}_start"]})
+
+        made.operators = Vocabulary(texts("operators"))
+        made.evaluation_texts, made.texts = texts("evaluations"), texts("predicates")
+        made._evaluations = {text: i for i, text in enumerate(made.evaluation_texts)}
+        made._predicates = {text: i for i, text in enumerate(made.texts)}
+        made.eval_operator = Growing(np.int32, arrays["eval_operator"])
+        made.pred_eval = Growing(np.int32, arrays["pred_eval"])
+        made._learnt = {name: Growing(np.float64, arrays[name]) for name in Learnt._fields}
+        made.events = float(arrays["events"][0])
+        return made
+
+
+def _condition(text: str) -> Condition:
+    return parse(f"WHERE {text}").where

@@ -1,0 +1,82 @@
+"""The programs of an engine's subscriptions, a row each, in growing columns. See kernels/layout.py for a drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tidings.arrays.growing import Growing
+from tidings.operators.kernels.layout import CONFIRMED, NEGATED, OR, Programs
+from tidings.operators.predicates import Find, Predicates
+from tidings.operators.program import Program
+
+_COLUMNS = {
+    "gate_first": np.int32,
+    "gate_kind": np.uint8,
+    "gate_parent": np.int32,
+    "gate_size": np.int32,
+    "leaf_first": np.int32,
+    "leaf_gate": np.int32,
+    "leaf_asked": np.int32,
+}
+
+
+class OperatorTable:
+    """Rows are added and never changed; a row that belongs to nobody any more is left out by `kept`."""
+
+    def __init__(self, find: Find) -> None:
+        self.find = find
+        self.predicates = Predicates(find)
+        self._columns = {name: Growing(dtype) for name, dtype in _COLUMNS.items()}
+        self._columns["gate_first"].append(0)
+        self._columns["leaf_first"].append(0)
+        self._scratch = [np.empty(0, dtype=np.int32)] * 2
+
+    def __len__(self) -> int:
+        return len(self._columns["gate_first"]) - 1
+
+    @property
+    def programs(self) -> Programs:
+        columns = [self._columns[name].all for name in _COLUMNS]
+        return Programs(*columns, self.predicates.pred_eval.all, self.predicates.eval_operator.all)
+
+    @property
+    def scratch(self) -> tuple[np.ndarray, np.ndarray]:
+        """A place for every predicate and evaluation, all -1, for a docket while it is opened."""
+        for at, wanted in enumerate((len(self.predicates.pred_eval), len(self.predicates.eval_operator))):
+            if len(self._scratch[at]) < wanted:
+                self._scratch[at] = np.full(2 * wanted, -1, dtype=np.int32)
+        return self._scratch[0], self._scratch[1]
+
+    def add(self, program: Program, values: Mapping[str, str]) -> int:
+        """A row; `values` are the N-Triples texts of the program's parameters."""
+        # All texts first: one that cannot be made must leave nothing behind.
+        texts = [
+            (leaf.predicate.filled(values), leaf.evaluation and leaf.evaluation.filled(values))
+            for leaf in program.leaves
+        ]
+        number = self.predicates.number
+        columns = self._columns
+        columns["leaf_asked"].extend(
+            [number(*text) << 1 | leaf.negated for text, leaf in zip(texts, program.leaves, strict=True)]
+        )
+        columns["leaf_gate"].extend([leaf.gate for leaf in program.leaves])
+        columns["leaf_first"].append(len(columns["leaf_gate"]))
+        columns["gate_kind"].extend(
+            [gate.is_or * OR | gate.confirmed * CONFIRMED | gate.negated * NEGATED for gate in program.gates]
+        )
+        columns["gate_parent"].extend([gate.parent for gate in program.gates])
+        columns["gate_size"].extend([gate.size for gate in program.gates])
+        columns["gate_first"].append(len(columns["gate_kind"]))
+        return len(self) - 1
+
+    def freeze(self) -> dict[str, np.ndarray]:
+        return {**{name: column.all for name, column in self._columns.items()}, **self.predicates.freeze()}
+
+    @classmethod
+    def thaw(cls, arrays: Mapping[str, np.ndarray], find: Find) -> OperatorTable:
+        made = cls(find)
+        made.predicates = Predicates.thaw(arrays, find)
+        made._columns = {name: Growing(dtype, arrays[name]) for name, dtype in _COLUMNS.items()}
+        return made
