@@ -249,13 +249,13 @@ def test_a_wide_condition_is_no_deep_recursion() -> None:
 
 
 def test_a_join_that_would_never_end_is_in_doubt() -> None:
-    says = {"mobPattern": list(range(3_000)), "policeCarCount": list(range(3_000))}
+    says = {"mobPattern": list(range(300)), "policeCarCount": list(range(300))}
     where = parse("WHERE mobPattern(?x) AND policeCarCount(?y) AND ?x + ?y < 0").where
     found = naive.verdict(where, {}, *_means(says, {}))
     assert found.verdict == "undecided"
     assert "too many" in (found.message or "")
     assert verdict("NOT (mobPattern(?x) AND policeCarCount(?y) AND ?x + ?y < 0)", says) == "undecided"
-    assert verdict("mobPattern(?x) AND policeCarCount(?y) AND ?x + ?y > 2000", says) == "match"
+    assert verdict("mobPattern(?x) AND policeCarCount(?y) AND ?x + ?y > 280", says) == "match"
 
 
 @pytest.mark.parametrize("seed", range(5))

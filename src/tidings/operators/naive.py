@@ -31,7 +31,7 @@ from tidings.language.query import (
 from tidings.operators.operator import Operator
 from tidings.operators.outcome import Outcome
 
-MAX_STEPS = 100_000
+MAX_STEPS = 20_000
 OUT_OF_STEPS = "its operators bind too many values that do not go together; make the condition more specific"
 Binding = Mapping[str, Any]
 Find = Callable[[str], Operator]
