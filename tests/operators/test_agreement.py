@@ -13,7 +13,10 @@ import pytest
 from tests.operators.cases import Case, split, verdict_of
 from tidings.language.parser import parse
 from tidings.language.printer import to_text
-from tidings.language.query import Condition, Query, variables
+from tidings.language.query import Call, Condition, Query, variables
+from tidings.operators.joining import Joiner, Unasked
+from tidings.operators.naive import Verdict
+from tidings.operators.outcome import Outcome
 from tidings.operators.program import Program, compile_program
 
 _TRUTH = {"match": 1.0, "undecided": 0.5, None: 0.0}
@@ -73,6 +76,37 @@ def _by_gates(program: Program, case: Case, n: int, bindings: list[dict[str, Any
         return known(own.condition, bindings if number == 0 else ({},))
 
     return gate(0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_answers_that_come_one_by_one_end_in_the_same_verdict(seed: int) -> None:
+    for number in range(30):
+        case = Case(random.Random(f"{seed} {number}"), failing=[0, 0.1, 0.4][number % 3], triples=0.3)
+        for condition, n in product(case.conditions, range(len(case.attributes))):
+            for triples, rest in split(condition):
+                for binding in case.bindings(triples, n):
+                    found = _one_by_one(case, rest, binding, n)
+                    solutions = list(case.solved(rest, binding, n))
+                    assert found.verdict == verdict_of(solutions), to_text(Query(condition))
+                    certain = [solution.binding for solution in solutions if solution.doubt is None]
+                    assert found.verdict != "match" or found.binding in certain, to_text(Query(condition))
+
+
+def _one_by_one(case: Case, condition: Condition, binding: dict[str, Any], n: int) -> Verdict:
+    known: dict[Any, Outcome] = {}
+
+    def answer(call: Call, inputs: tuple[Any, ...]) -> Outcome:
+        if (call.name, inputs) not in known:
+            raise Unasked((call, inputs))
+        return known[call.name, inputs]
+
+    while True:
+        try:
+            return Joiner(case.operators.__getitem__, answer, case.holds(n)).verdict(condition, binding)
+        except Unasked as missing:
+            call, inputs = missing.question
+            assert (call.name, inputs) not in known
+            known[call.name, inputs] = case.answer(n)(call, inputs)
 
 
 @cache

@@ -115,7 +115,9 @@ class Solver:
                 ways += [((one, *rest), so_far) for one in reversed(part.parts)]
             else:
                 found = list(self.alone(part, so_far.binding))
-                ways += [(rest, Solution(s.binding, first_of(so_far.doubt, s.doubt))) for s in reversed(found)]
+                ways += [
+                    (rest, Solution(s.binding, first_of(so_far.doubt, s.doubt))) for s in reversed(found)
+                ]
 
     def _next(self, parts: tuple[Condition, ...], binding: Binding) -> int:
         """The place of the part of a conjunction that has its turn.
