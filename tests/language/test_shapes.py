@@ -73,6 +73,13 @@ def test_lift_and_substitute_undo_each_other(query: Query) -> None:
         ("WHERE ANY i IN is SATISFIES (i.a = 5)", "WHERE ANY i IN is SATISFIES (i.a = 6)"),
         ("WHERE a = 5 VIA n AT 'x'", "WHERE a = 6 VIA n AT 'x'"),
         ("WHERE case = 5 AND at STARTS WITH 'x'", "WHERE case = 6 AND at STARTS WITH 'y'"),
+        ("WHERE locIn(Bronx)", "WHERE locIn( 'Queens' )"),
+        ("WHERE f(a, b, c) AND g() AND x = 5", "WHERE f(d,'e (f)', Times Square) AND g() AND x = 6"),
+        ("{f(a, ?x), (?x<1000m)}", "{f(b, ?x), (?x<2km)}"),
+        ("{f(a, b, c), g(?x, 5m, dc:a), (?x>5)}", "{f(d, e, f), g(?x, -5, <urn:a>), (?x>6)}"),
+        ("WHERE (?x, p, ?y) AND f(?x, 'a', 5)", "WHERE (?x, q, ?y) AND f(?x, b c, 6)"),
+        ("WHERE `any`(?x, a)", "WHERE `any`(?x, b)"),
+        ("WHERE a > 5km AND b IN (1g, -2kg) AND c = -3h", "WHERE a > 5.5 AND b IN (-1, 2m) AND c = 3"),
     ],
 )
 def test_one_shape_is_one_query(one: str, other: str) -> None:
@@ -100,6 +107,12 @@ def test_one_shape_is_one_query(one: str, other: str) -> None:
         ("WHERE a = 5 VIA n AT 5", "WHERE a = 5 VIA n AT 6"),
         ("WHERE a = 'x'", "WHERE a = 'x' IGNORE CASE"),
         ("WHERE (?x, p, 1) AND ?x ISA A", "WHERE (?x, p, 1) AND ?x ISA >= A"),
+        ("WHERE f(a)", "WHERE f(5)"),
+        ("WHERE f(a)", "WHERE f(a, b)"),
+        ("WHERE f(a, b) AND g(c)", "WHERE f(a) AND g(b, c)"),
+        ("WHERE f(a)", "WHERE g(a)"),
+        ("WHERE f(?x, a)", "WHERE f(?y, a)"),
+        ("WHERE f(?x, a)", "WHERE f(a, ?x)"),
     ],
 )
 def test_what_changes_the_meaning_is_part_of_the_shape(one: str, other: str) -> None:
@@ -118,6 +131,9 @@ def test_what_changes_the_meaning_is_part_of_the_shape(one: str, other: str) -> 
         ("WHERE a -5 > 5", "WHERE a -6 > 7"),
         ("FROM true WHERE a = true", "FROM false WHERE a = false"),
         ("WHERE (a<b)OR(c>5)", "WHERE (a<b)OR(c>6)"),
+        ("WHERE `a f(x) b` = 5", "WHERE `a f(y) b` = 5"),
+        ("WHERE a BETWEEN -5m AND 5", "WHERE a BETWEEN -5km AND 5"),
+        ("WHERE regex(?x, a, b) AND ?x = 5", "WHERE regex(?x, 'a', b) AND ?x = 5"),
     ],
 )
 def test_texts_of_no_regular_shape_are_read_each_for_itself(one: str, other: str) -> None:
@@ -139,6 +155,13 @@ def test_texts_of_no_regular_shape_are_read_each_for_itself(one: str, other: str
         ("WHERE a IN CIDR '10.0.0.0/8'", "WHERE a IN CIDR '10.0.0.0/33'"),
         ("WHERE a + 5 > 5", "WHERE a + 'x' > 5"),
         ("WHERE (?x, p, ?y) AND ?x ISA dc:A", "WHERE (?x, p, ?y) AND ?x ISA 'A'"),
+        ("WHERE f(dc:a)", "WHERE f(nope:a)"),
+        ("WHERE f(?x, 5m)", "WHERE f(?x, 5parsec)"),
+        ("WHERE a = 5m", "WHERE a = 5parsec"),
+        (
+            "SELECT * { ?x a ?y FILTER STRSTARTS(?x, 'a') }",
+            "SELECT * { ?x a ?y FILTER STRSTARTS(?x, a) }",
+        ),
     ],
 )
 def test_a_known_shape_lets_no_bad_text_pass(good: str, bad: str) -> None:
@@ -150,7 +173,12 @@ def test_a_known_shape_lets_no_bad_text_pass(good: str, bad: str) -> None:
 
 def test_parameters_of_the_text_stay_parameters() -> None:
     shapes = Shapes()
-    for text in ("WHERE (?x, p, $0) AND ?x > 5", "WHERE a = $low AND b = 'costs $5'"):
+    for text in (
+        "WHERE (?x, p, $0) AND ?x > 5",
+        "WHERE a = $low AND b = 'costs $5'",
+        "WHERE f($p, 'a')",
+        "WHERE f(?x, $p, 'a')",
+    ):
         assert shapes.read(text) == (parse(text), ())
     assert shapes.read("WHERE b = 'costs $5'")[1] == ('"costs $5"',)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from tidings.errors import SubscriptionError
 from tidings.language.faults import error_at, unbound
 from tidings.language.grammar import Reading, check_depth
 from tidings.language.lexicon import Lexicon
@@ -61,19 +62,22 @@ def read(text: str, lexicon: Lexicon, tokens: list[str] | None = None) -> tuple[
     if 2 * reading.deepest + 3 > MAX_NESTING:  # a parenthesis may hold an OR of ANDs
         check_depth(query.where, text)
     if reading.has_triples or reading.has_calls:
-        inner = reading.bound | reading.bound_under_not
-        for used, bound in ((reading.used, reading.bound), (reading.used_under_not, inner)):
-            for at in used:
-                written = reading.tokens[at].split()[0]
-                if written in bound:
-                    continue
-                if written in inner:
-                    advice = (
-                        "outside of it that variable has no value; put all that is about it under the NOT"
-                    )
-                    raise error_at(text, reading.offset(at), f"{written} is bound under NOT only", advice)
-                raise unbound(written, bound, text, reading.offset(at), reading.has_calls)
+        for at in reading.used:
+            if (written := reading.tokens[at].split()[0]) not in reading.bound:
+                raise _unbound(reading, written, at)
+        for at in reading.used_under_not:
+            written = reading.tokens[at].split()[0]
+            if written not in reading.bound and written not in reading.bound_under_not:
+                raise _unbound(reading, written, at)
     return query, reading.regular
+
+
+def _unbound(reading: Reading, written: str, at: int) -> SubscriptionError:
+    offset = reading.offset(at)
+    if written in reading.bound_under_not:
+        advice = "outside of it the variable has no value; put all that is about it under the NOT"
+        return error_at(reading.text, offset, f"{written} is bound under NOT only", advice)
+    return unbound(written, reading.bound, reading.text, offset, reading.has_calls)
 
 
 def _check_characters(text: str) -> None:

@@ -6,7 +6,8 @@ split: the constants found in its tree must be the ones that were split off, in 
 not shared and every text of it is parsed.
 
 A filter without variables is split into the tokens of the scanner. Whatever has triples, and all that is not
-everyday, is split by a regular expression that takes the terms out of the triples too.
+everyday, is split by a regular expression that takes the terms out of the triples too. A call is one part of a shape;
+its constants are taken out of it as well.
 """
 
 from __future__ import annotations
@@ -14,13 +15,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from tidings.language.calls import pieces
 from tidings.language.faults import Misread
 from tidings.language.lexicon import Lexicon, network_fault
 from tidings.language.parameters import lift, parameters
 from tidings.language.parser import read
 from tidings.language.query import Query
 from tidings.language.scanner import JOINTS, kind_of, tokens_of
-from tidings.language.tokens import ABSOLUTE, BOOLEAN, CLASS, DATE, IRI, NUMBER, PNAME, STRING, TERM
+from tidings.language.tokens import (
+    ABSOLUTE,
+    BOOLEAN,
+    CALL,
+    CLASS,
+    DATE,
+    IRI,
+    NUMBER,
+    PNAME,
+    QUANTITY,
+    SPARQL_WORDS,
+    STRING,
+    TERM,
+)
+from tidings.language.units import is_quantity, quantity
 from tidings.terms import Iri, Literal, ntriples
 from tidings.values import BOOLEAN as BOOLEANS
 from tidings.values import INSTANT, TEXT, constant_view
@@ -34,26 +50,36 @@ _REMEMBERED_TOKENS = 1_000_000
 # after MATCHES belongs to the shape: it is compiled when the shape is parsed. So does a node after AT. A network after
 # CIDR is a constant that must be one.
 # The look ahead and behind spares most positions the trial of every kind of constant: twice as fast.
-_SPLIT = re.compile(
-    rf"(\({TERM})(,{TERM})(,{TERM})\)"
-    rf"|(?<![\w.?:$@`+-])((?=[\w'\"<:+.-])(?:(?i:MATCHES|AT|CIDR)\s*+{STRING}|(?i:AT)\s++{NUMBER}|{STRING}|{ABSOLUTE}|{IRI}"
-    rf"|(?i:ISA)\b\s*+(?:[<>]?=\s*+)?{CLASS}(?![\w:])|{PNAME}|{DATE}|{NUMBER}(?!\.)|(?i:{BOOLEAN})))"
+_TRIPLE = rf"(\({TERM})(,{TERM})(,{TERM})\)"
+_CONSTANT = (
+    rf"(?i:MATCHES|AT|CIDR)\s*+{STRING}|(?i:AT)\s++{NUMBER}|{STRING}|{ABSOLUTE}|{IRI}"
+    rf"|(?i:ISA)\b\s*+(?:[<>]?=\s*+)?{CLASS}(?![\w:])|{PNAME}"
+    rf"|(?=[\d+.-])(?:{DATE}|{NUMBER}(?!\.)|[+-]?{QUANTITY})|(?i:{BOOLEAN})"
 )
+_SPLIT = re.compile(rf"{_TRIPLE}|(?<![\w.?:$@`+-])((?=[\w'\"<:+.-])(?:{_CONSTANT}))")
+# What SPARQL calls is no operator: there a bare word would be an error, not a text.
+_CALL = rf"(?!(?i:{'|'.join(sorted(SPARQL_WORDS))})\(){CALL}"
+_SPLIT_WITH_CALLS = re.compile(rf"{_TRIPLE}|(?<![\w.?:$@`+-])((?=[\w'\"<:+.`-])(?:{_CALL}|{_CONSTANT}))")
+_MAY_CALL = re.compile(r"\((?<=[\w`]\()")
 _GROUPS = 4
 _KEPT = re.compile(r"(?:MATCHES\s*['\"]|AT\s*['\".+\d-])", re.IGNORECASE)
 _NETWORK = re.compile(rf"CIDR\s*({STRING})", re.IGNORECASE)
 _ISA = re.compile(rf"ISA\b\s*([<>]?=)?\s*({CLASS})", re.IGNORECASE)
 _EXPLICIT = re.compile(f"{IRI}|{ABSOLUTE}|{PNAME}")
-_CONSTANTS = frozenset({"NUMBER", "STRING", "DATE", "BOOLEAN", "PNAME", "ABSOLUTE"})
+_IS_CALL = re.compile(CALL)
+_CONSTANTS = frozenset({"NUMBER", "QUANTITY", "STRING", "DATE", "BOOLEAN", "PNAME", "ABSOLUTE"})
 # An expression, a network and a node are not like other texts.
 _ELSEWHERE = frozenset({"TRIPLE", "IRI", "PARAMETER", "MATCHES", "CIDR", "AT", "REST"})
 _KINDS = {NUMBERS: "n", INSTANT: "d", BOOLEANS: "b", TEXT: "s"}
 
 
 class _Tokens:
-    """What is known of tokens: their parts in a shape, and of the constants among them the N-Triples texts."""
+    """What is known of tokens: their parts in a shape, and of the constants in them the N-Triples texts.
 
-    def __init__(self, meaning: Callable[[str], tuple[str, Iri | Literal | None]]) -> None:
+    A call may hold several constants; their texts are joined by a null character, which is in none of them.
+    """
+
+    def __init__(self, meaning: Callable[[str], tuple[str, Sequence[Iri | Literal]]]) -> None:
         self._meaning = meaning
         self.parts: dict[str | None, str] = {}
         self.constants: dict[str | None, str] = {}
@@ -66,6 +92,7 @@ class _Tokens:
         # By its N-Triples text a constant, and a letter for what it is compared as.
         self.terms: dict[str, Iri | Literal] = {}
         self.kinds: dict[str, str] = {}
+        self.has_joined = False
 
     def learn(self, tokens: Sequence[str | None]) -> bool:
         """Takes in the tokens that are new; False if one of them cannot be part of a shape."""
@@ -75,15 +102,22 @@ class _Tokens:
             if token is None or token in self.parts:
                 continue
             try:
-                part, constant = self._meaning(token)
+                part, constants = self._meaning(token)
             except Misread:
                 return False
             self.parts[token] = part
-            if constant is not None:
-                written = self.constants[token] = ntriples(constant)
-                self.terms[written] = constant
-                self.kinds[written] = _kind(constant)
+            written = [ntriples(constant) for constant in constants]
+            if written:
+                self.constants[token] = "\0".join(written)
+                self.has_joined |= len(written) > 1
+            for text, constant in zip(written, constants, strict=True):
+                self.terms[text] = constant
+                self.kinds[text] = _kind(constant)
         return True
+
+    def in_order(self, found: Sequence[str]) -> tuple[str, ...]:
+        """The constants of tokens one by one, from what `constants` has for these tokens."""
+        return tuple("\0".join(found).split("\0")) if found and self.has_joined else tuple(found)
 
 
 class Shapes:
@@ -108,7 +142,7 @@ class Shapes:
                 if "\0" in text or not known.learn(tokens):
                     return self._read(text)
                 shape = "\0".join(map(known.parts.__getitem__, tokens))
-            constants = tuple(filter(None, map(known.constants.get, tokens)))
+            constants = known.in_order(tuple(filter(None, map(known.constants.get, tokens))))
             query = self._filters.get(shape)
             if query is not None:
                 return query, constants
@@ -122,20 +156,20 @@ class Shapes:
         return self._read(text)
 
     def _read(self, text: str) -> tuple[Query, tuple[str, ...]]:
-        tokens = _SPLIT.split(text)
-        pieces = tokens[:: _GROUPS + 1]
+        tokens = (_SPLIT_WITH_CALLS if _MAY_CALL.search(text) else _SPLIT).split(text)
+        rest = tokens[:: _GROUPS + 1]
         del tokens[:: _GROUPS + 1]
         known = self._split
         try:
             parts = known.parts
-            pieces += [parts[token] for token in tokens]
+            rest += [parts[token] for token in tokens]
         except KeyError:
             if "\0" in text or not known.learn(tokens):
                 return read(text, self._lexicon)[0], ()
-            pieces += [parts[token] for token in tokens]
-        shape = "\0".join(pieces)
+            rest += [parts[token] for token in tokens]
+        shape = "\0".join(rest)
         texts = known.constants
-        constants = tuple([texts[token] for token in tokens if token in texts])
+        constants = known.in_order([texts[token] for token in tokens if token in texts])
         query = self._queries.get(shape)
         if query is not None:
             return query, constants
@@ -161,34 +195,50 @@ class Shapes:
             return None, query
         return lifted, query
 
-    def _scanned_meaning(self, token: str) -> tuple[str, Iri | Literal | None]:
+    def _scanned_meaning(self, token: str) -> tuple[str, Sequence[Iri | Literal]]:
         kind = kind_of(token)
         if kind in _CONSTANTS:
-            term = self._lexicon.term(token)
+            term = quantity(token) if kind == "QUANTITY" else self._lexicon.term(token)
             assert isinstance(term, Iri | Literal)
-            return _kind(term), term
+            return _kind(term), (term,)
+        if kind == "CALL":
+            return self._call_meaning(token)
         if kind in _ELSEWHERE:
             raise Misread("what has to be split otherwise", "")
-        return kind if kind in JOINTS else token, None
+        return kind if kind in JOINTS else token, ()
 
-    def _split_meaning(self, token: str) -> tuple[str, Iri | Literal | None]:
-        """What a token is in the shape, and the constant it is, if it is one."""
+    def _split_meaning(self, token: str) -> tuple[str, Sequence[Iri | Literal]]:
+        """What a token is in the shape, and the constants in it."""
         if _KEPT.match(token):
-            return token, None
+            return token, ()
         if found := _NETWORK.fullmatch(token):
             network = self._lexicon.string(found[1])
             if network.datatype or network.language or network_fault(network.text):
                 raise Misread("not a network", "")
-            return "CIDR s", network
+            return "CIDR s", (network,)
         if found := _ISA.fullmatch(token):
-            return f"ISA {found[1] or '<='}", self._lexicon.name(found[2])
+            return f"ISA {found[1] or '<='}", (self._lexicon.name(found[2]),)
+        if _IS_CALL.fullmatch(token):
+            return self._call_meaning(token)
+        if is_quantity(token):
+            return "n", (quantity(token),)
         spelled = token[1:].strip() if token[0] in "(," else token
         term = self._lexicon.term(spelled)
         if isinstance(term, Iri | Literal):
             # Bare words are apart: a list after IN takes `ex:a`, but not `a`.
             bare = isinstance(term, Iri) and not _EXPLICIT.fullmatch(spelled)
-            return "w" if bare else _kind(term), term
-        return spelled, None
+            return "w" if bare else _kind(term), (term,)
+        return spelled, ()
+
+    def _call_meaning(self, token: str) -> tuple[str, Sequence[Iri | Literal]]:
+        name, written = pieces(token)
+        terms = [self._lexicon.argument(argument) for argument in written]
+        constants = [term for term in terms if isinstance(term, Iri | Literal)]
+        parts = [
+            _kind(term) if isinstance(term, Iri | Literal) else argument.strip()
+            for term, argument in zip(terms, written, strict=True)
+        ]
+        return f"{name}({','.join(parts)})", constants
 
 
 def _kind(constant: Iri | Literal) -> str:
