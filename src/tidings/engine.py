@@ -15,6 +15,8 @@ from threading import RLock
 
 import pyarrow as pa
 
+from tidings.arrays import folders
+from tidings.checks import Programs
 from tidings.columns import parameter_columns
 from tidings.errors import EventError, IndexFileError, SubscriptionError, TidingsError
 from tidings.event import Event, to_table
@@ -25,6 +27,12 @@ from tidings.language.query import Query
 from tidings.layer import ALWAYS, Layer, Template
 from tidings.network.network import Network
 from tidings.notification import Notification, from_table
+from tidings.operators.calling import Caller
+from tidings.operators.catalogue import Catalogue
+from tidings.operators.checking import Checker
+from tidings.operators.operator import Operator
+from tidings.operators.schedulers import Adaptive, Scheduler
+from tidings.operators.table import OperatorTable
 from tidings.plan import Planner, make_plan
 from tidings.single import publish_one
 from tidings.stages import Means, publish
@@ -48,14 +56,21 @@ class Engine:
         taxonomy: Taxonomy | None = None,
         prefixes: Mapping[str, str] | None = None,
         networks: Mapping[str, Network] | None = None,
+        operators: Iterable[Operator] = (),
+        scheduler: Scheduler | None = None,
     ) -> None:
+        """`operators` are what subscriptions can call, beside those of installed packages; `scheduler` says in which
+        order they are evaluated (Adaptive, unless another is to be compared with it)."""
         self.taxonomy = Taxonomy() if taxonomy is None else taxonomy  # one of properties alone is falsy
         self.prefixes = dict(prefixes or {})
         self.networks = dict(networks or {})
-        self._planner = Planner(self.prefixes)
+        self.operators = Catalogue(operators)
+        self._planner = Planner(self.prefixes, self.operators)
         self._lock = RLock()  # one caller at a time: a layer must not change while it is matched
-        self._base = Layer()
-        self._tail = Layer()
+        self._checker = Checker(OperatorTable(self.operators.find), scheduler or Adaptive(), Caller())
+        self._programs = Programs(self._checker, self.prefixes)
+        self._base = Layer(self._checker.table)
+        self._tail = Layer(self._checker.table)
         self._above = self.taxonomy.super_properties()
 
     def __len__(self) -> int:
@@ -94,7 +109,7 @@ class Engine:
         self._check_place(query)
         ids, columns = parameter_columns(table, query, self.prefixes)
         literals = {parameter for parameter, column in columns.items() if column.literal}
-        plan = make_plan(query, literals)
+        plan = make_plan(query, self.operators, literals)
         texts = {parameter.name: (column.codes, column.texts) for parameter, column in columns.items()}
         with self._lock:
             for id in ids if len(self) else ():
@@ -121,14 +136,14 @@ class Engine:
             raise EventError(f"an event is an Event, not {type(event).__name__}; try Event(attributes=...)")
         with self._lock:
             layers = self._layers()
-            if not any(layer.has_patterns for layer in layers):
+            if not any(layer.has_patterns or layer.has_programs for layer in layers):
                 return publish_one(event, layers, self.networks)
         return list(from_table(self.publish_many([event], all_bindings=all_bindings)))
 
     def publish_many(self, events: pa.Table | Sequence[Event], *, all_bindings: bool = False) -> pa.Table:
         """The notifications of many events, as a table."""
         table = events if isinstance(events, pa.Table) else to_table(events)
-        means = Means(self.taxonomy, self._above, self.prefixes, self.networks)
+        means = Means(self.taxonomy, self._above, self.prefixes, self.networks, self._programs)
         with self._lock:
             return publish(table, self._layers(), means, all_bindings)
 
@@ -152,6 +167,7 @@ class Engine:
         with self._lock:
             self._fold()
             self._base.save(folder, self.taxonomy)
+            folders.save(folder / "operators", self._checker.table.freeze(), {})
         (folder / "taxonomy.nt").write_bytes(self.taxonomy.to_ntriples())
         (folder / "prefixes.json").write_text(json.dumps(self.prefixes, indent=1))
         # By number: a network's name need not be one of a folder.
@@ -160,12 +176,15 @@ class Engine:
             network.save(folder / "networks" / str(number))
 
     @classmethod
-    def load(cls, folder: str | Path) -> Engine:
-        """The engine that was saved there; its arrays are mapped into memory, not read."""
+    def load(cls, folder: str | Path, *, operators: Iterable[Operator] = ()) -> Engine:
+        """The engine that was saved there; its arrays are mapped into memory, not read.
+
+        Operators are functions and not saved: give those that its subscriptions call.
+        """
         folder = Path(folder)
         try:
-            base = Layer.load(folder)
             engine = cls(
+                operators=operators,
                 taxonomy=Taxonomy.from_ntriples((folder / "taxonomy.nt").read_bytes()),
                 prefixes=json.loads((folder / "prefixes.json").read_text()),
                 networks={
@@ -173,9 +192,11 @@ class Engine:
                     for number, name in enumerate(json.loads((folder / "networks.json").read_text()))
                 },
             )
+            table = OperatorTable.thaw(folders.load(folder / "operators")[0], engine.operators.find)
+            engine._checker.table = engine._tail.operators = table
+            engine._base = Layer.load(folder, table)
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise IndexFileError(f"{folder} holds no whole index ({error!r}); build it anew") from None
-        engine._base = base
         return engine
 
     def _check_place(self, query: Query) -> None:
@@ -201,12 +222,12 @@ class Engine:
     def _fold(self) -> None:
         """Makes base and tail one base, without what was removed."""
         if not len(self._base) and all(self._tail.live):
-            self._base, self._tail = self._tail, Layer()
+            self._base, self._tail = self._tail, Layer(self._checker.table)
         elif len(self._tail) or not all(self._base.live):
-            folded = Layer()
+            folded = Layer(self._checker.table)
             folded.extend(self._base)
             folded.extend(self._tail)
-            self._base, self._tail = folded, Layer()
+            self._base, self._tail = folded, Layer(self._checker.table)
 
 
 def check_id(id: str) -> None:

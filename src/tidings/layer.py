@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,7 @@ from tidings.filters.table import FilterTable
 from tidings.language.parameters import substitute
 from tidings.language.printer import term_text, to_text
 from tidings.language.query import Parameter, Query, Via
+from tidings.operators.table import OperatorTable
 from tidings.patterns.index import PatternIndex
 from tidings.patterns.table import PatternTable
 from tidings.plan import MAX_ALTERNATIVES, Plan
@@ -41,7 +42,8 @@ REMEMBERED_PLANS = 100_000
 class Layer:
     """Grows by `add`, `add_table` and `extend`; `index` covers what is there when it is asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, operators: OperatorTable) -> None:
+        self.operators = operators
         self.ids: Sequence[str] = []
         self.valid_until: array[float] | np.ndarray = array("d")
         self.live = bytearray()
@@ -55,6 +57,12 @@ class Layer:
         self._reader: Reader | None = None
         self.places: dict[Via, int] = {}
         self.place: array[int] | np.ndarray = array("i")  # of each subscription, -1: nowhere in a network
+        # Of each subscription where the programs of its ways are, which operators settle; -1: there are none.
+        self.program_first: array[int] | np.ndarray = array("i")
+        self.programs: array[int] | np.ndarray = array("i")  # rows in `operators`, -1: this way needs none
+        self.unasked: array[int] | np.ndarray = array(
+            "i"
+        )  # subscription and way, of ways with a program alone
         self._shape_numbers: dict[int, tuple[Plan, list[int]]] = {}
 
     def __len__(self) -> int:
@@ -99,6 +107,28 @@ class Layer:
         if self._filters is None:
             return self._filter_arrays["row_owner"]
         return np.frombuffer(self._filters.row_owner.tobytes(), dtype=np.int32)  # the column grows on
+
+    @cached_property
+    def filter_way(self) -> np.ndarray:
+        """Which of its subscription's alternatives each row of filters is."""
+        if self._filters is None:
+            return self._filter_arrays["row_way"]
+        return np.frombuffer(self._filters.row_way.tobytes(), dtype=np.int16)
+
+    @property
+    def has_programs(self) -> bool:
+        return len(self.programs) > 0
+
+    def program_rows(self, owner: np.ndarray, way: np.ndarray) -> np.ndarray:
+        """The rows of programs that settle alternatives of subscriptions, -1 where there is none."""
+        first = np.asarray(self.program_first)[owner]
+        return np.where(first < 0, -1, np.asarray(self.programs)[first + np.where(first < 0, 0, way)])
+
+    @cached_property
+    def open_to_all(self) -> tuple[np.ndarray, np.ndarray]:
+        """Subscriptions that every event is a candidate for, and which of their alternatives it is."""
+        pairs = np.array(self.unasked, dtype=np.int32).reshape(-1, 2)
+        return pairs[:, 0].copy(), pairs[:, 1].copy()
 
     @property
     def settled(self) -> PatternIndex:
@@ -174,10 +204,12 @@ class Layer:
         number = len(self.ids)
         for way, (number_of, shape) in enumerate(zip(self._shapes(plan), plan.shapes, strict=True)):
             if isinstance(shape, FilterShape):
-                self.filters.add(number_of, shape, values, number, way)
+                if number_of >= 0:
+                    self.filters.add(number_of, shape, values, number, way)
             elif number_of >= 0:
                 self.table.add(number_of, values, number, way)
         self._note([id], [text], valid_until, plan.query.via)
+        self._add_programs(plan, [values])
 
     def add_table(self, template: Template, plan: Plan) -> None:
         """A subscription for each row of a template."""
@@ -186,11 +218,29 @@ class Layer:
         owners = np.arange(template.first, template.first + len(template))
         for way, (number_of, shape) in enumerate(zip(self._shapes(plan), plan.shapes, strict=True)):
             if isinstance(shape, FilterShape):
-                self.filters.add_many(number_of, shape, template.columns, owners, way)
+                if number_of >= 0:
+                    self.filters.add_many(number_of, shape, template.columns, owners, way)
             elif number_of >= 0:
                 self.table.add_many(number_of, template.columns, owners, way)
         self._note(template.ids, [None] * len(template), ALWAYS, plan.query.via)
+        self._add_programs(plan, map(template.values, range(len(template))))
         self._templates.append(template)
+
+    def _add_programs(self, plan: Plan, values: Iterable[Mapping[str, str]]) -> None:
+        """Adds the programs of the subscriptions that were added last."""
+        assert isinstance(self.program_first, array)
+        assert isinstance(self.programs, array)
+        assert isinstance(self.unasked, array)
+        if not any(plan.programs):
+            self.program_first.extend([-1] * (len(self.ids) - len(self.program_first)))
+            return
+        for each in values:
+            number = len(self.program_first)
+            self.program_first.append(len(self.programs))
+            for way, program in enumerate(plan.programs):
+                self.programs.append(-1 if program is None else self.operators.add(program, each))
+                if program is not None and plan.ways[way].is_open:
+                    self.unasked.extend((number, way))
 
     def remove(self, id: str) -> bool:
         number = self.find(id)
@@ -211,6 +261,7 @@ class Layer:
         kept = np.flatnonzero(live).tolist()
         if not kept:
             return
+        self._take_programs(other, live, numbers)
         self._note([other.ids[i] for i in kept], [other.text(i) for i in kept], ALWAYS, None)
         self.valid_until[-len(kept) :] = array("d", [other.valid_until[i] for i in kept])
         if other.places:
@@ -218,9 +269,33 @@ class Layer:
             places = np.array([*renumbered, -1], dtype=np.int32)[np.asarray(other.place)[kept]]
             self.place[-len(kept) :] = array("i", places.tobytes())
 
+    def _take_programs(self, other: Layer, live: np.ndarray, numbers: np.ndarray) -> None:
+        assert isinstance(self.program_first, array)
+        assert isinstance(self.programs, array)
+        assert isinstance(self.unasked, array)
+        moved = len(self.programs)
+        first = np.asarray(other.program_first, dtype=np.int32)[live]
+        self.program_first.frombytes(np.where(first < 0, -1, first + moved).astype(np.int32).tobytes())
+        if other.has_programs:
+            # Of dead ones too: they are looked for by nobody, and few.
+            self.programs.frombytes(np.asarray(other.programs, dtype=np.int32).tobytes())
+            pairs = np.asarray(other.unasked, dtype=np.int32).reshape(-1, 2)
+            pairs = pairs[live[pairs[:, 0]]]
+            pairs[:, 0] = numbers[pairs[:, 0]]
+            self.unasked.frombytes(pairs.tobytes())
+
     def _before_adding(self) -> None:
         self._index = self._reader = None
-        for known in ("one_answer_each", "several_ways", "filter_owner", "some_end", "id_column", "selected"):
+        for known in (
+            "one_answer_each",
+            "several_ways",
+            "filter_owner",
+            "filter_way",
+            "open_to_all",
+            "some_end",
+            "id_column",
+            "selected",
+        ):
             self.__dict__.pop(known, None)
 
     def _note(self, ids: list[str], texts: Sequence[str | None], valid_until: float, via: Via | None) -> None:
@@ -244,12 +319,14 @@ class Layer:
         known = self._shape_numbers.get(id(plan))
         if known is None:
             numbers = [
-                self.filters.add_shape(shape)
+                (-1 if way.is_open else self.filters.add_shape(shape))
                 if isinstance(shape, FilterShape)
                 else -1
                 if shape.never
-                else self.table.add_shape(shape, way.every, bool(way.residual))
-                for shape, way in zip(plan.shapes, plan.ways, strict=True)
+                else self.table.add_shape(
+                    shape, way.every or (program is not None and program.joins), bool(way.residual)
+                )
+                for shape, way, program in zip(plan.shapes, plan.ways, plan.programs, strict=True)
             ]
             if len(self._shape_numbers) >= REMEMBERED_PLANS:
                 self._shape_numbers.clear()
@@ -269,13 +346,16 @@ class Layer:
             "text_start": texts[1],
             "valid_until": np.frombuffer(self.valid_until, dtype=np.float64),
             "place": np.frombuffer(self.place, dtype=np.int32),
+            "program_first": np.asarray(self.program_first, dtype=np.int32),
+            "programs": np.asarray(self.programs, dtype=np.int32),
+            "unasked": np.asarray(self.unasked, dtype=np.int32),
         }
         facts = {"count": len(self.ids), "places": [list(astuple(place)) for place in self.places]}
         folders.save(folder / "subscriptions", arrays, facts)
 
     @classmethod
-    def load(cls, folder: Path) -> Layer:
-        layer = cls()
+    def load(cls, folder: Path, operators: OperatorTable) -> Layer:
+        layer = cls(operators)
         arrays, facts = folders.load(folder / "subscriptions")
         layer._index, layer._table, layer._numbers = PatternIndex.load(folder / "patterns"), None, None
         layer._reader, layer._filters = Reader(FilterIndex.load(folder / "filters")), None
@@ -283,6 +363,8 @@ class Layer:
         refuse_damaged_table(folder / "filter_table", layer._filter_arrays, layer._reader.index.keys)
         layer.places = {Via(*place): number for number, place in enumerate(facts["places"])}
         layer.place = arrays["place"]
+        layer.program_first, layer.programs = arrays["program_first"], arrays["programs"]
+        layer.unasked = arrays["unasked"]
         layer.ids = StoredTexts(arrays["id_blob"], arrays["id_start"])
         layer._texts = StoredTexts(arrays["text_blob"], arrays["text_start"])
         layer.valid_until = arrays["valid_until"]
@@ -303,6 +385,10 @@ class Layer:
         yield "row_owner", bounds.within(self.settled.arrays["row_owner"], 0, count)
         yield "row_way", bounds.within(self.settled.arrays["row_way"], 0, MAX_ALTERNATIVES)
         yield "place", len(self.place) == count and bounds.within(self.place, -1, len(self.places))
+        first, ways = np.asarray(self.program_first), len(self.programs)
+        yield "program_first", len(first) == count and bounds.within(first, -1, ways)
+        yield "programs", bounds.within(np.asarray(self.programs), -1, len(self.operators))
+        yield "unasked", len(self.unasked) % 2 == 0 and bounds.within(np.asarray(self.unasked), 0, count)
         owner = self._filter_arrays["row_owner"]
         yield "row_owner", len(owner) == len(self.reader.index) and bounds.within(owner, 0, count)
 
@@ -318,6 +404,10 @@ class Template:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def values(self, row: int) -> dict[str, str]:
+        """The N-Triples texts of one row's parameters."""
+        return {name: texts[codes[row]] for name, (codes, texts) in self.columns.items()}
 
     @cached_property
     def _pieces(self) -> list[str]:

@@ -3,19 +3,22 @@
 The condition becomes alternatives, one for each way through its ORs over triples. A way without triples is a filter,
 which the index of filters settles. Any other has a pattern, which the index of patterns files and settles, and a
 residual: conditions on attributes, and between two variables, that are settled afterwards on the few pairs that are
-left. So `topic = 'x' OR (?i, rss:title, ?t)` is right. A place in a network is settled last, by its route.
+left. So `topic = 'x' OR (?i, rss:title, ?t)` is right. What has calls in it, or variables that calls bind, is settled
+by operators, for pairs that nothing else refuses: to the stages before, it is true. A place in a network is settled
+by its route, before any operator is asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidings.errors import SubscriptionError
 from tidings.filters.shape import FilterShape, compile_filter
-from tidings.language.parameters import lift, parameters
+from tidings.language.parameters import lift, parameters, substitute
 from tidings.language.query import (
     And,
+    Call,
     Comparison,
     Condition,
     Not,
@@ -29,6 +32,9 @@ from tidings.language.query import (
     variables,
 )
 from tidings.language.shapes import Shapes
+from tidings.operators.catalogue import Catalogue
+from tidings.operators.naive import has_calls
+from tidings.operators.program import Program, compile_program, conjuncts
 from tidings.patterns.shape import Pattern, Shape, compile_pattern
 from tidings.terms import Iri, Literal, from_ntriples, ntriples
 from tidings.values import constant_view
@@ -43,6 +49,13 @@ class Alternative:
 
     pattern: Pattern
     residual: tuple[Condition, ...]
+    calls: Condition | None = None
+    """What operators have to settle."""
+
+    @property
+    def bound(self) -> frozenset[Variable]:
+        """The variables that triples bind."""
+        return frozenset().union(*(variables(edge) for edge in self.pattern.edges))
 
     @property
     def is_filter(self) -> bool:
@@ -54,6 +67,11 @@ class Alternative:
         """All that a way without triples asks for."""
         parts = (*self.pattern.tests, *self.residual)
         return parts[0] if len(parts) == 1 else And(parts)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing but operators can refuse an event."""
+        return self.is_filter and self.calls is not None and self.filter == And(())
 
     @property
     def every(self) -> bool:
@@ -68,30 +86,44 @@ class Plan:
     query: Query
     ways: tuple[Alternative, ...]
     shapes: tuple[Shape | FilterShape, ...]
+    programs: tuple[Program | None, ...]
 
     @property
     def is_broad(self) -> bool:
         """Whether nearly every event would match: a way without a constant and without a condition."""
         return self.query.via is None and any(
-            way.filter == And(()) if isinstance(shape, FilterShape) else not shape.width and not way.residual
+            way.calls is None
+            and (
+                way.filter == And(())
+                if isinstance(shape, FilterShape)
+                else not shape.width and not way.residual
+            )
             for shape, way in zip(self.shapes, self.ways, strict=True)
         )
 
 
-def make_plan(query: Query, literals: Collection[Parameter] = ()) -> Plan:
+def make_plan(query: Query, catalogue: Catalogue, literals: Collection[Parameter] = ()) -> Plan:
     """The plan of a query; `literals` are the parameters that will be literals, not IRIs."""
     ways = alternatives(query)
+    for way in ways:
+        if way.calls is not None:
+            catalogue.check_query(way.calls, way.bound)
+    programs = (
+        compile_program(way.calls, way.bound, catalogue.find) if way.calls is not None else None
+        for way in ways
+    )
     shapes = (
         compile_filter(way.filter) if way.is_filter else compile_pattern(way.pattern, literals)
         for way in ways
     )
-    return Plan(query, ways, tuple(shapes))
+    return Plan(query, ways, tuple(shapes), tuple(programs))
 
 
 class Planner:
     """Texts -> plans and the constants for them, with one plan for the texts of one shape."""
 
-    def __init__(self, prefixes: Mapping[str, str] | None = None) -> None:
+    def __init__(self, prefixes: Mapping[str, str] | None, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
         self._shapes = Shapes(prefixes)
         self._plans: dict[tuple[int, tuple[bool, ...]], Plan] = {}
         self._checked: set[str] = set()
@@ -108,12 +140,24 @@ class Planner:
             if len(self._plans) >= _REMEMBERED_PLANS:
                 self._plans.clear()
             # A plan keeps its query, so that the query's id stays its own.
-            plan = self._plans[key] = make_plan(query, literals)
+            plan = self._plans[key] = make_plan(query, self._catalogue, literals)
         for constant in constants:
             if constant[-1] == ">" and constant[0] == '"' and constant not in self._checked:
                 check_constant(constant)
                 self._checked.add(constant)
-        return plan, {str(i): constant for i, constant in enumerate(constants)}
+        values = {str(i): constant for i, constant in enumerate(constants)}
+        check_calls(plan, values, self._catalogue)
+        return plan, values
+
+
+def check_calls(plan: Plan, values: Mapping[str, str], catalogue: Catalogue) -> None:
+    """Refuses calls whose constants do not fit their operators."""
+    for program in plan.programs:
+        if program is not None:
+            constants = {name: from_ntriples(text) for name, text in values.items()}
+            for leaf in leaves(substitute(Query(program.condition), constants).where):  # type: ignore[arg-type]
+                if isinstance(leaf, Call):
+                    catalogue.find(leaf.name).check(leaf)
 
 
 def _check_alone(query: Query) -> None:
@@ -138,15 +182,40 @@ def check_constant(text: str) -> None:
 def alternatives(query: Query) -> tuple[Alternative, ...]:
     """The ways to satisfy a query."""
     if not any(isinstance(leaf, TriplePattern) for leaf in leaves(query.where)):
-        return (Alternative(Pattern((), (), query.select), (query.where,)),)
-    found = []
-    for conjuncts in _alternatives(query.where):
-        edges = [part for part in conjuncts if isinstance(part, TriplePattern)]
-        tests = [part for part in conjuncts if not isinstance(part, TriplePattern)]
-        residual = tuple(test for test in tests if any(map(_is_later, leaves(test))))
-        own = tuple(test for test in tests if test not in residual)
-        found.append(Alternative(Pattern(tuple(dict.fromkeys(edges)), own, query.select), residual))
-    return tuple(found)
+        return (_alternative(conjuncts(query.where), query) if has_calls(query.where) else _filter(query),)
+    return tuple(_alternative(way, query) for way in _alternatives(query.where))
+
+
+def _filter(query: Query) -> Alternative:
+    return Alternative(Pattern((), (), query.select), (query.where,))
+
+
+def _alternative(parts: Sequence[Condition], query: Query) -> Alternative:
+    edges = tuple(dict.fromkeys(part for part in parts if isinstance(part, TriplePattern)))
+    tests: list[Condition] = [part for part in parts if not isinstance(part, TriplePattern)]
+    bound = frozenset().union(*(variables(edge) for edge in edges))
+    calls: list[Condition] = []
+    if any(map(has_calls, tests)):
+        calls = [test for test in tests if has_calls(test) or not bound.issuperset(variables(test))]
+        tests = [test for test in tests if test not in calls]
+        tests += [access for test in calls if (access := _access(test)) is not None]
+    residual = tuple(test for test in tests if any(map(_is_later, leaves(test))))
+    own = tuple(test for test in tests if test not in residual)
+    asked = (calls[0] if len(calls) == 1 else And(tuple(calls))) if calls else None
+    return Alternative(Pattern(edges, own, query.select), residual, asked)
+
+
+def _access(condition: Condition) -> Condition | None:
+    """What has to hold of an event's attributes so that a condition with calls can; None if nothing has to."""
+    if not has_calls(condition):
+        return None if variables(condition) else condition
+    if isinstance(condition, And):
+        parts = tuple(access for part in conjuncts(condition) if (access := _access(part)) is not None)
+        return None if not parts else parts[0] if len(parts) == 1 else And(parts)
+    if isinstance(condition, Or):
+        ways = [_access(part) for part in condition.parts]
+        return None if None in ways else Or(tuple(ways))  # type: ignore[arg-type]
+    return None
 
 
 def _is_later(leaf: Condition) -> bool:

@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ import pyarrow as pa
 
 from tidings import rdf
 from tidings.arrays.spans import pick, plain_texts
+from tidings.checks import Candidates, Checks, Programs, notifications
 from tidings.documents import MAX_BYTES, is_utf8
 from tidings.errors import EventError
+from tidings.event import Event
 from tidings.filters.documents import CONTENT, ENVELOPE, JSON, read_events
 from tidings.language.parser import parse
 from tidings.layer import Layer
@@ -30,10 +33,11 @@ from tidings.patterns.index import Matches
 from tidings.plan import alternatives
 from tidings.routing import Routes
 from tidings.taxonomy import Taxonomy
-from tidings.terms import Triple, from_ntriples
+from tidings.terms import Term, Triple, from_ntriples
 from tidings.values import instant
 
 EVENTS_AT_ONCE = 1 << 14  # fewer would pay more often for what is paid by the batch
+_TEXTS = ("id", "source", "type", "time", "datacontenttype")
 _OUT_OF_STEPS = "the pattern has too many partial matches in this event; make it more specific"
 
 
@@ -45,6 +49,7 @@ class Means:
     above: Mapping[str, Sequence[str]]
     prefixes: Mapping[str, str]
     networks: Mapping[str, Network]
+    programs: Programs
 
 
 def publish(events: pa.Table, layers: Sequence[Layer], means: Means, all_bindings: bool) -> pa.Table:
@@ -56,6 +61,7 @@ def publish(events: pa.Table, layers: Sequence[Layer], means: Means, all_binding
     told: dict[int, set[tuple[int, int]]] = {}
     pieces = [NOTIFICATION_SCHEMA.empty_table()]
     with_patterns = [layer for layer in layers if layer.has_patterns]
+    checks = Checks(means.programs, means.taxonomy, _Events(events, attributes), attributes)
     if with_patterns:
         documents = read_documents(events, attributes.errors)
         for batch in graphs.read(documents, _canonical, attributes.errors):
@@ -64,17 +70,55 @@ def publish(events: pa.Table, layers: Sequence[Layer], means: Means, all_binding
                 matches = layer.index(means.taxonomy).match(batch, every=all_bindings)
                 residuals = _Residuals(batch, layer, means, attributes)
                 kept = _settle(matches, batch, layer, events, residuals, routes, all_bindings)
+                if layer.has_programs:
+                    kept = _put_off(matches, kept, batch, layer, residuals, checks)
                 pieces.append(_notifications(matches, kept, batch, layer, events))
-                if layer.has_filters and layer.several_ways is not None:
+                if layer.several_ways is not None:
                     owner = layer.settled.arrays["row_owner"][matches.row[kept]]
                     rows = matches.event[kept] + batch.first_row
                     told.setdefault(id(layer), set()).update(zip(rows.tolist(), owner.tolist(), strict=True))
     for layer in layers:
         if layer.has_filters:
-            pieces += _filtered(events, layer, attributes, routes, told.get(id(layer), set()))
+            pieces += _filtered(events, layer, attributes, routes, told.setdefault(id(layer), set()), checks)
+    if any(layer.has_programs for layer in layers):
+
+        def always(row: int) -> Iterator[Candidates]:
+            for layer in layers:
+                owner, way = layer.open_to_all
+                if len(owner):
+                    keep = _kept(layer, events, row, 1, np.full(len(owner), row), owner, routes)
+                    yield Candidates(layer, owner[:0], owner[keep], way[keep])
+
+        found = checks.decide(
+            range(events.num_rows),
+            always,
+            lambda layer, row, owner: (row, owner) in told.get(id(layer), ()),
+            all_bindings,
+        )
+        pieces.append(notifications(found, events))
     if attributes.errors:
         pieces.append(_failures(events, attributes.errors))
     return pa.concat_tables(pieces)
+
+
+def _kept(
+    layer: Layer,
+    events: pa.Table,
+    first: int,
+    count: int,
+    row: np.ndarray,
+    owner: np.ndarray,
+    routes: Routes,
+) -> np.ndarray:
+    """Whether pairs of events, of `count` from `first` on, and subscriptions stand: live, valid, and reached."""
+    keep = np.frombuffer(layer.live, dtype=np.bool_)[owner]
+    if layer.some_end:
+        until = np.frombuffer(layer.valid_until, dtype=np.float64)[owner]
+        keep = keep & (until >= _times(events, first, count)[row - first])
+    if layer.places:
+        kept = np.flatnonzero(keep)
+        keep[kept] = routes.arrive(row[kept], np.asarray(layer.place)[owner[kept]], list(layer.places))
+    return keep
 
 
 def _filtered(
@@ -83,10 +127,13 @@ def _filtered(
     attributes: _Attributes,
     routes: Routes,
     told: set[tuple[int, int]],
+    checks: Checks,
 ) -> Iterator[pa.Table]:
-    """The notifications of a layer's filters; `told` are (row, subscription) that a pattern has found already."""
-    reader, live = layer.reader, np.frombuffer(layer.live, dtype=np.bool_)
-    all_live = bool(live.all())
+    """The notifications of a layer's filters; `told` are (row, subscription) that were found already.
+
+    What a filter alone does not decide goes to `checks`.
+    """
+    reader, all_live = layer.reader, all(layer.live)
     for first in range(0, events.num_rows, EVENTS_AT_ONCE):
         some = events.slice(first, EVENTS_AT_ONCE)
         found = read_events(some, reader.wanted)
@@ -94,15 +141,20 @@ def _filtered(
         pairs = reader.pairs(found, lambda event, first=first: attributes(first + event) or {})  # type: ignore[misc]
         matches = reader.index.match(pairs)
         row, owner = matches.event + np.int64(first), layer.filter_owner[matches.row]
-        keep = np.ones(len(row), dtype=np.bool_) if all_live else live[owner]
+        if all_live and not layer.some_end and not layer.places:
+            keep = np.ones(len(row), dtype=np.bool_)
+        else:
+            keep = _kept(layer, events, first, some.num_rows, row, owner, routes)
         if attributes.refused:  # whatever could be read of such an event
             keep &= ~np.isin(row, list(attributes.refused))
-        if layer.some_end:
-            until = np.frombuffer(layer.valid_until, dtype=np.float64)[owner]
-            keep = keep & (until >= _times(events, first, some.num_rows)[matches.event])
-        if layer.places:
-            kept = np.flatnonzero(keep)
-            keep[kept] = routes.arrive(row[kept], np.asarray(layer.place)[owner[kept]], list(layer.places))
+        if layer.has_programs:
+            way = layer.filter_way[matches.row]
+            later = keep & (layer.program_rows(owner, way) >= 0)
+            if later.any():
+                keep &= ~later
+                order = np.flatnonzero(later)
+                order = order[np.argsort(row[order], kind="stable")]
+                checks.candidates.append(Candidates(layer, row[order], owner[order], way[order]))
         if layer.several_ways is not None:
             kept = np.flatnonzero(keep)
             kept = kept[np.unique(row[kept] << 32 | owner[kept], return_index=True)[1]]
@@ -110,6 +162,7 @@ def _filtered(
                 pair = zip(row[kept].tolist(), owner[kept].tolist(), strict=True)
                 kept = kept[[one not in told for one in pair]]
             row, owner = row[kept], owner[kept]
+            told.update(zip(row.tolist(), owner.tolist(), strict=True))
         elif not keep.all():
             row, owner = row[keep], owner[keep]
         yield _plain_notifications(events, layer, row, owner)
@@ -130,6 +183,35 @@ def _plain_notifications(events: pa.Table, layer: Layer, row: np.ndarray, owner:
         "message": pa.nulls(count, pa.string()),
     }
     return pa.table(columns, schema=NOTIFICATION_SCHEMA)
+
+
+def _put_off(
+    matches: Matches, kept: np.ndarray, batch: GraphBatch, layer: Layer, residuals: _Residuals, checks: Checks
+) -> np.ndarray:
+    """Hands pairs that operators have to decide to `checks`; the others are left."""
+    arrays = layer.settled.arrays
+    owner, way = arrays["row_owner"][matches.row], arrays["row_way"][matches.row]
+    later = (layer.program_rows(owner, way) >= 0) & ~matches.undecided
+    asked = kept[later[kept]]
+    if len(asked):
+        pair = (matches.event[asked].astype(np.int64) << 32 | owner[asked]) << 10 | way[asked]
+        _, starts, place = np.unique(pair, return_index=True, return_inverse=True)
+        ways: dict[int, list[int]] = {}
+        for i, at in zip(asked.tolist(), place.tolist(), strict=True):
+            ways.setdefault(at, []).append(i)
+        first = asked[starts]
+        checks.candidates.append(
+            Candidates(
+                layer,
+                matches.event[first] + np.int64(batch.first_row),
+                owner[first],
+                way[first],
+                {at: partial(residuals.bindings, matches, some) for at, some in ways.items()},
+            )
+        )
+        for event in np.unique(matches.event[first]).tolist():
+            checks.graphs[event + batch.first_row] = partial(batch.triples, event)
+    return kept[~later[kept]]
 
 
 def _check_columns(events: pa.Table) -> None:
@@ -247,19 +329,42 @@ class _Residuals:
         owner, way = int(self.index.arrays["row_owner"][row]), int(self.index.arrays["row_way"][row])
         if owner not in self._ways:
             self._ways[owner] = alternatives(parse(self.layer.text(owner), self.means.prefixes))
-        names = self.index.facts["variables"][int(self.index.arrays["row_shape"][row])]
-        terms = matches.binding[matches.first[i] : matches.first[i + 1]]
-        binding = {
-            name: from_ntriples(self.batch.text(int(t)))
-            for name, t in zip(names, terms, strict=True)
-            if name is not None
-        }
+        (binding,) = self.bindings(matches, [i])
         if event not in self._graphs:
             self._graphs[event] = self.batch.triples(event)
         attributes = self.attributes(self.batch.first_row + event)
         return attributes is not None and all(
             naive.holds(condition, binding, self._graphs[event], self.means.taxonomy, attributes)
             for condition in self._ways[owner][way].residual
+        )
+
+    def bindings(self, matches: Matches, some: Sequence[int]) -> list[dict[str, Term]]:
+        """What the variables of some matches are bound to."""
+        found = []
+        for i in some:
+            names = self.index.facts["variables"][int(self.index.arrays["row_shape"][int(matches.row[i])])]
+            terms = matches.binding[matches.first[i] : matches.first[i + 1]]
+            pairs = zip(names, terms, strict=True)
+            found.append(
+                {name: from_ntriples(self.batch.text(int(t))) for name, t in pairs if name is not None}
+            )
+        return found
+
+
+class _Events:
+    """Events as operators see them."""
+
+    def __init__(self, events: pa.Table, attributes: _Attributes) -> None:
+        self._events, self._attributes = events, attributes
+
+    def __call__(self, row: int) -> Event:
+        given = self._attributes(row) or {}
+        envelope = {name: _column(self._events, name)[row].as_py() or "" for name in _TEXTS}
+        data = self._events["data"][row].as_py() if "data" in self._events.column_names else None
+        return Event(
+            attributes={name: value for name, value in given.items() if name not in ENVELOPE},
+            data=data.encode() if isinstance(data, str) else data or b"",
+            **envelope,
         )
 
 

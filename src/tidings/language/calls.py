@@ -102,6 +102,11 @@ class Calls(Predicates):
         word = _WORD.match(text, here)[0]  # type: ignore[index]
         if not word:
             raise error_at(text, here, f"the call of {name} is never closed", "close it with ')'")
+        if word == "(":
+            advice = (
+                "calls hold no calls: close this one first, or put quotes around a text with a parenthesis"
+            )
+            raise error_at(text, here, f"a parenthesis opens in the call of {name}", advice)
         if word in "'\"":
             raise syntax_error(text, here, ())
         advice = "an argument is a ?variable, a $parameter, a constant or a text; put quotes around ( ) , ? ' \" < > = !"

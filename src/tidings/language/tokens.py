@@ -19,8 +19,8 @@ DATE = r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d++)?)?(?:Z|[+-]\d\d:\d\d)?)?
 # The sign of a number is a token of its own where it might be an operator.
 UNSIGNED = r"(?:\d++(?:\.\d++)?+|\.\d++)(?:[eE][+-]?\d++)?(?![\w%])"
 NUMBER = rf"[+-]?{UNSIGNED}"
-# A number with a unit behind it, known or not.
-QUANTITY = r"(?:\d++(?:\.\d++)?+|\.\d++)(?:[^\W\d]\w*+|%)"
+# A number with a unit behind it, known or not; `1e3` has none.
+QUANTITY = rf"(?!{UNSIGNED})(?:\d++(?:\.\d++)?+|\.\d++)(?:[^\W\d]\w*+|%)"
 _SUFFIX = rf"(?:@[A-Za-z]++(?:-[A-Za-z0-9]++)*+|\^\^(?:{IRI}|{PNAME}))?"
 STRING = rf"""(?:'(?:[^'\\]++|\\[\s\S]|'')*+'|"(?:[^"\\]++|\\[\s\S]|"")*+"){_SUFFIX}"""
 BOOLEAN = r"(?:true|false)(?![\w.:])"

@@ -14,6 +14,8 @@ import numpy as np
 from tidings.operators.kernels import choosing, deciding, layout, opening
 from tidings.operators.table import OperatorTable
 
+_NONE = np.empty(0, dtype=np.int32)
+
 
 class Docket:
     """`shared`: an answer reaches every row that asks for it at once, not only when a row's turn comes."""
@@ -27,6 +29,8 @@ class Docket:
         preds = min(leaves, len(self.programs.pred_eval))
         evs = min(preds, len(self.programs.eval_operator))
         self.arrays = _arrays(len(rows), gates, leaves, preds, evs)
+        self.row_order = self.leaf_order = _NONE
+        """For schedulers that go along an order."""
         scratch = table.scratch
         self.pred_count, self.ev_count = opening.open_rows(
             self.programs, self.learnt, self.now, rows, *scratch, self.arrays
@@ -52,9 +56,7 @@ class Docket:
 
     def settle(self, evs: np.ndarray, values: np.ndarray, seconds: np.ndarray) -> None:
         """Takes in answers: a truth for all predicates of an evaluation, or 0 if `tell` has told them apart."""
-        choosing.settle(
-            self.arrays, self.programs, self.learnt, self.now, evs, values, seconds, self.shared
-        )
+        choosing.settle(self.arrays, self.programs, self.learnt, self.now, evs, values, seconds, self.shared)
 
     def predicates(self, ev: int) -> np.ndarray:
         """The predicates of an evaluation."""
@@ -74,6 +76,10 @@ class Docket:
         """Whether a gate still waits."""
         return bool(self.arrays.gate["state"][self.arrays.g0[row] + gate] == layout.AWAITING)
 
+    def rewind(self) -> None:
+        """Goes along the order from its start again: a confirmation may have made a leaf matter that was passed by."""
+        self.arrays.counters[layout.AT_ROW] = self.arrays.counters[layout.AT_LEAF] = 0
+
     def confirm(self, row: int, gate: int, value: int) -> None:
         deciding.confirm(self.arrays, int(self.arrays.g0[row]) + gate, value)
 
@@ -88,7 +94,9 @@ def _arrays(rows: int, gates: int, leaves: int, preds: int, evs: int) -> layout.
         ev=np.empty(evs + 1, layout.EVALUATION),
         ev_pred=np.empty(preds, np.int32),
         bucket=np.empty(layout.BUCKETS, np.int32),
-        place=np.empty((evs + gates, 2), np.int32),  # a gate brings an evaluation in again, when one child is left
+        place=np.empty(
+            (evs + gates, 2), np.int32
+        ),  # a gate brings an evaluation in again, when one child is left
         aside=np.empty(evs, np.int32),
         awaited=np.empty(gates + 1, np.int32),
         row_round=np.empty(rows, np.int32),

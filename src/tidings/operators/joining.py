@@ -19,12 +19,13 @@ from tidings.operators.naive import (
     first_of,
     has_calls,
 )
+from tidings.operators.predicates import Question
 
 
 class Unasked(Exception):
     """What is needed and was not asked yet: an operator and its inputs."""
 
-    def __init__(self, question: object) -> None:
+    def __init__(self, question: Question) -> None:
         super().__init__()
         self.question = question
 

@@ -173,11 +173,11 @@ class Solver:
             yield Solution({**unknown, **binding}, outcome.error)
             return
         for row in outcome.rows:
-            if (joined := _joined(outs, row, binding)) is not None:
+            if (joined := join(outs, row, binding)) is not None:
                 yield joined
 
 
-def _joined(outs: Sequence[Variable | Constant], row: Sequence[Any], binding: Binding) -> Solution | None:
+def join(outs: Sequence[Variable | Constant], row: Sequence[Any], binding: Binding) -> Solution | None:
     """The binding with a row at a call's Out places; None if they do not agree."""
     bound, doubt = dict(binding), None
     for out, value in zip(outs, row, strict=True):

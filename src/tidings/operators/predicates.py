@@ -8,20 +8,22 @@ Sub-Order 3; numbers are given once and stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tidings.arrays.growing import Growing
 from tidings.language.parser import parse
-from tidings.language.query import And, Call, Condition, Variable
+from tidings.language.query import And, Call, Comparison, Condition, Constant, Variable
 from tidings.operators.kernels.layout import Learnt
 from tidings.operators.operator import Operator
+from tidings.terms import Iri, Literal
 from tidings.vocabulary import Vocabulary, join_texts, thaw_texts
 
 Find = Callable[[str], Operator]
-_BY_PREDICATE, _BY_EVALUATION = ("hits", "trials", "moment"), ("seconds", "calls")
+_BY_PREDICATE = ("hits", "trials", "moment", "wanted", "told", "held")
+_BY_EVALUATION = ("seconds", "calls", "failures")
 _BY_OPERATOR = ("operator_hits", "operator_trials", "operator_seconds")
 
 
@@ -29,14 +31,18 @@ class Question(NamedTuple):
     """An evaluation as it is asked."""
 
     operator: Operator
-    inputs: tuple[object, ...]
+    inputs: tuple[Any, ...]
 
 
 class Check(NamedTuple):
-    """What a predicate wants of an answer: values or variables at its places, and conditions on them."""
+    """What a predicate wants of an answer: values or variables at its places, and conditions on them.
 
-    outs: tuple[object, ...]
+    `simple` is the same where each condition compares one place with a constant: place, operator, constant.
+    """
+
+    outs: tuple[Variable | Constant, ...]
     conditions: tuple[Condition, ...]
+    simple: list[tuple[int, str, Iri | Literal]] | None
 
 
 class Predicates:
@@ -51,6 +57,8 @@ class Predicates:
         self.texts: list[str] = []
         self.eval_operator = Growing(np.int32)
         self.pred_eval = Growing(np.int32)  # -1: a condition that is known at once
+        self.checked: set[int] = set()
+        """The evaluations of which a predicate wants more than any answer."""
         self._learnt = {name: Growing(np.float64) for name in Learnt._fields}
         self._questions: dict[int, Question] = {}
         self._checks: dict[int, Check | None] = {}
@@ -67,12 +75,13 @@ class Predicates:
 
     def number(self, text: str, evaluation: str | None) -> int:
         """The number of a predicate; without an evaluation it is a condition that is known at once."""
-        # Beside a call without conditions there may be the same text as a condition known at once: never equal.
         number = self._predicates.get(text)
         if number is None:
             number = self._predicates[text] = len(self.texts)
             self.texts.append(text)
             self.pred_eval.append(-1 if evaluation is None else self._evaluation(evaluation))
+            if evaluation not in (None, text):
+                self.checked.add(int(self.pred_eval.all[number]))
             self._extend(_BY_PREDICATE)
         return number
 
@@ -113,8 +122,10 @@ class Predicates:
             call, *conditions = condition.parts if isinstance(condition, And) else (condition,)
             assert isinstance(call, Call)
             outs = self._find(call.name).outs_of(call)
-            plain = not conditions and outs == tuple(Variable(str(i + 1)) for i in range(len(outs)))
-            self._checks[predicate] = None if plain else Check(outs, tuple(conditions))
+            plain = not conditions and len(set(outs)) == len(outs) and all(map(_is_variable, outs))
+            self._checks[predicate] = (
+                None if plain else Check(outs, tuple(conditions), _simple(outs, conditions))
+            )
         return self._checks[predicate]
 
     def condition(self, predicate: int) -> Condition:
@@ -147,9 +158,34 @@ class Predicates:
         made._predicates = {text: i for i, text in enumerate(made.texts)}
         made.eval_operator = Growing(np.int32, arrays["eval_operator"])
         made.pred_eval = Growing(np.int32, arrays["pred_eval"])
+        for text, evaluation in zip(made.texts, made.pred_eval.all.tolist(), strict=True):
+            if evaluation >= 0 and text != made.evaluation_texts[evaluation]:
+                made.checked.add(evaluation)
         made._learnt = {name: Growing(np.float64, arrays[name]) for name in Learnt._fields}
         made.events = float(arrays["events"][0])
         return made
+
+
+def _is_variable(out: object) -> bool:
+    return isinstance(out, Variable)
+
+
+def _simple(
+    outs: Sequence[Variable | Constant], conditions: Sequence[Condition]
+) -> list[tuple[int, str, Iri | Literal]] | None:
+    tests = []
+    for place, out in enumerate(outs):
+        if isinstance(out, Iri | Literal):
+            tests.append((place, "=", out))
+        elif out in outs[:place]:
+            return None
+    for condition in conditions:
+        match condition:
+            case Comparison(Variable() as variable, op, Iri() | Literal() as constant):
+                tests.append((outs.index(variable), op, constant))
+            case _:
+                return None
+    return tests
 
 
 def _condition(text: str) -> Condition:

@@ -26,9 +26,9 @@ from tidings.language.query import (
     Parameter,
     Query,
     Variable,
-    leaves,
     variables,
 )
+from tidings.operators.naive import has_calls
 from tidings.operators.operator import Operator
 from tidings.terms import from_ntriples
 
@@ -95,10 +95,6 @@ class Program:
     """Whether it looks at variables that triples bind."""
 
 
-def has_calls(condition: Condition) -> bool:
-    return any(isinstance(leaf, Call) for leaf in leaves(condition))
-
-
 def compile_program(condition: Condition, outer: frozenset[Variable], find: Find) -> Program:
     """The program of a condition with calls; `outer` are the variables that triples bind."""
     names = frozenset(variables(condition))
@@ -117,7 +113,7 @@ class _Compiler:
         self, condition: And, outer: frozenset[Variable], parent: int = -1, negated: bool = False
     ) -> None:
         """Adds the gate of an AND, and whatever stands under it."""
-        parts = _flat(condition)
+        parts = conjuncts(condition)
         number = self._gate(Gate(condition, False, parent, negated))
         gate = self.program.gates[number]
         binders = [part for part in parts if has_calls(part)]
@@ -185,7 +181,7 @@ class _Compiler:
         if not outer & frozenset(variables(part)):
             return True
         if isinstance(part, And):
-            return any(has_calls(other) and self._stands(other, outer) for other in _flat(part))
+            return any(has_calls(other) and self._stands(other, outer) for other in conjuncts(part))
         if isinstance(part, Or):
             return all(self._stands(other, outer) for other in part.parts)
         return isinstance(part, Call) and not self._open(part)
@@ -217,9 +213,11 @@ class _Compiler:
         return len(self.program.gates) - 1
 
 
-def _flat(condition: And) -> list[Condition]:
+def conjuncts(condition: Condition) -> list[Condition]:
     """The parts of an AND, and of the ANDs among them."""
-    return [part for one in condition.parts for part in (_flat(one) if isinstance(one, And) else [one])]
+    if not isinstance(condition, And):
+        return [condition]
+    return [part for one in condition.parts for part in conjuncts(one)]
 
 
 def _renamed(node: Any, names: Mapping[Variable, Variable]) -> Any:

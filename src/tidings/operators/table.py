@@ -31,6 +31,7 @@ class OperatorTable:
         self._columns = {name: Growing(dtype) for name, dtype in _COLUMNS.items()}
         self._columns["gate_first"].append(0)
         self._columns["leaf_first"].append(0)
+        self._binds = Growing(np.bool_)
         self._scratch = [np.empty(0, dtype=np.int32)] * 2
 
     def __len__(self) -> int:
@@ -38,8 +39,19 @@ class OperatorTable:
 
     @property
     def programs(self) -> Programs:
-        columns = [self._columns[name].all for name in _COLUMNS]
-        return Programs(*columns, self.predicates.pred_eval.all, self.predicates.eval_operator.all)
+        columns = {name: column.all for name, column in self._columns.items()}
+        predicates = self.predicates
+        return Programs(
+            **columns, pred_eval=predicates.pred_eval.all, eval_operator=predicates.eval_operator.all
+        )
+
+    @property
+    def is_concurrent(self) -> bool:
+        """Whether an operator is better asked about several events at once."""
+        return any(
+            (operator := self.find(name)).is_async or operator.batch
+            for name in self.predicates.operators.numbers
+        )
 
     @property
     def scratch(self) -> tuple[np.ndarray, np.ndarray]:
@@ -49,11 +61,16 @@ class OperatorTable:
                 self._scratch[at] = np.full(2 * wanted, -1, dtype=np.int32)
         return self._scratch[0], self._scratch[1]
 
+    @property
+    def binds(self) -> np.ndarray:
+        """Of each row whether it has variables."""
+        return self._binds.all
+
     def add(self, program: Program, values: Mapping[str, str]) -> int:
         """A row; `values` are the N-Triples texts of the program's parameters."""
         # All texts first: one that cannot be made must leave nothing behind.
         texts = [
-            (leaf.predicate.filled(values), leaf.evaluation and leaf.evaluation.filled(values))
+            (leaf.predicate.filled(values), leaf.evaluation.filled(values) if leaf.evaluation else None)
             for leaf in program.leaves
         ]
         number = self.predicates.number
@@ -69,14 +86,17 @@ class OperatorTable:
         columns["gate_parent"].extend([gate.parent for gate in program.gates])
         columns["gate_size"].extend([gate.size for gate in program.gates])
         columns["gate_first"].append(len(columns["gate_kind"]))
+        self._binds.append(program.binds)
         return len(self) - 1
 
     def freeze(self) -> dict[str, np.ndarray]:
-        return {**{name: column.all for name, column in self._columns.items()}, **self.predicates.freeze()}
+        columns = {name: column.all for name, column in self._columns.items()}
+        return {**columns, "binds": self._binds.all, **self.predicates.freeze()}
 
     @classmethod
     def thaw(cls, arrays: Mapping[str, np.ndarray], find: Find) -> OperatorTable:
         made = cls(find)
         made.predicates = Predicates.thaw(arrays, find)
         made._columns = {name: Growing(dtype, arrays[name]) for name, dtype in _COLUMNS.items()}
+        made._binds = Growing(np.bool_, arrays["binds"])
         return made

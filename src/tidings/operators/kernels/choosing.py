@@ -97,11 +97,11 @@ def choose_best(d: Docket, limit: int, out: Array) -> int:
 
 
 @inlined
-def walk(d: Docket, rows: Array, leaves: Array, shared: bool, past: bool, out: Array) -> int:
+def walk(d: Docket, rows: Array, leaves: Array, past: bool, out: Array) -> int:
     """The next evaluation along an order of rows, and of leaves inside a row; 0 if there is none.
 
-    Not shared: what is known reaches a row only when its own turn comes. Past: a row that has begun goes on to its
-    end, when it is decided too, with what another row still needs (Sub-Order, Algorithm 1).
+    Past: a row that has begun goes on to its end, when it is decided too, with what another row still needs (Sub-Order,
+    Algorithm 1).
     """
     while d.counters[AT_ROW] < len(rows):
         row = rows[d.counters[AT_ROW]]
@@ -129,8 +129,8 @@ def walk(d: Docket, rows: Array, leaves: Array, shared: bool, past: bool, out: A
 
 
 @compiled
-def choose_next(d: Docket, rows: Array, leaves: Array, shared: bool, past: bool, out: Array) -> int:
-    return walk(d, rows, leaves, shared, past, out)
+def choose_next(d: Docket, rows: Array, leaves: Array, past: bool, out: Array) -> int:
+    return walk(d, rows, leaves, past, out)
 
 
 @inlined
@@ -154,11 +154,16 @@ def _learn(d: Docket, programs: Programs, learnt: Learnt, now: float, ev: int, s
     for at in range(d.ev[ev].first, d.ev[ev + 1].first):
         pred = d.ev_pred[at]
         truth = d.pred[pred].truth
-        if truth == 0 or truth == UNKNOWN:
+        if truth == UNKNOWN:
+            learnt.failures[number] += 1.0
+            return
+        if truth == 0:
             continue
         known = d.pred[pred].id
+        learnt.told[known] += 1.0
         fresh = 2.0 ** ((learnt.moment[known] - now) / HALF_LIFE)
         hit = 1.0 if truth == TRUE else 0.0
+        learnt.held[known] += hit
         learnt.hits[known] = learnt.hits[known] * fresh + hit
         learnt.trials[known] = learnt.trials[known] * fresh + 1.0
         learnt.moment[known] = now
@@ -200,7 +205,14 @@ def know(d: Docket, preds: Array) -> None:
 
 @compiled
 def replay_best(
-    d: Docket, programs: Programs, learnt: Learnt, now: float, truth: Array, limit: int, learns: bool, out: Array
+    d: Docket,
+    programs: Programs,
+    learnt: Learnt,
+    now: float,
+    truth: Array,
+    limit: int,
+    learns: bool,
+    out: Array,
 ) -> tuple[int, float]:
     """Decides a docket by the heap when all truths are given; the number of evaluations and their cost."""
     count, cost = 0, 0.0
@@ -226,7 +238,7 @@ def replay_walk(
 ) -> tuple[int, float]:
     """Decides a docket along an order when all truths are given; the number of evaluations and their cost."""
     count, cost = 0, 0.0
-    while walk(d, rows, leaves, shared, past, out):
+    while walk(d, rows, leaves, past, out):
         ev = out[0]
         count += 1
         cost += d.ev[ev].cost
@@ -238,7 +250,7 @@ def replay_walk(
 
 @compiled
 def arrange(d: Docket, rows: int, key: Array, leaves: Array) -> None:
-    """The leaves of each row by a key of their predicates, smallest first; equal ones by the predicate's number."""
+    """The leaves of each row by a key of their predicates, smallest first, equal ones as they are."""
     for row in range(rows):
         first = d.gate[d.g0[row]].low
         for leaf in range(first, d.gate[d.g0[row]].high):
@@ -246,7 +258,7 @@ def arrange(d: Docket, rows: int, key: Array, leaves: Array) -> None:
             pred = d.leaf[leaf].asked >> 1
             while at > first:
                 other = d.leaf[leaves[at - 1]].asked >> 1
-                if key[other] < key[pred] or (key[other] == key[pred] and d.pred[other].id <= d.pred[pred].id):
+                if key[other] <= key[pred]:
                     break
                 leaves[at] = leaves[at - 1]
                 at -= 1

@@ -33,7 +33,8 @@ from tidings.operators.kernels.layout import (
 @inlined
 def bucket_of(d: Docket, ev: int) -> int:
     worth = np.float64(max(d.ev[ev].gain, 0.0) / d.ev[ev].cost)
-    return min(max((worth.view(np.int64) >> BUCKET_SHIFT) - FIRST_BUCKET, 0), BUCKETS - 1)
+    bucket = (worth.view(np.int64) >> BUCKET_SHIFT) - FIRST_BUCKET
+    return min(max(bucket, 0), BUCKETS - 1)  # type: ignore[return-value]
 
 
 @inlined

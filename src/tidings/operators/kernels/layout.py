@@ -76,13 +76,18 @@ class Programs(NamedTuple):
 
 
 class Learnt(NamedTuple):
-    """What was seen of predicates and evaluations. Older sights count less: `moment` is when they were last summed."""
+    """What was seen of predicates and evaluations. In `hits` and `trials` older sights count less: `moment` is the event
+    at which they were last summed. The other counts are plain ones."""
 
     hits: Array  # float64, by predicate
     trials: Array
     moment: Array
+    wanted: Array  # for how many events some row asked
+    told: Array  # for how many it was evaluated, failures left out
+    held: Array
     seconds: Array  # by evaluation: the running mean
     calls: Array
+    failures: Array
     operator_hits: Array  # by operator
     operator_trials: Array
     operator_seconds: Array

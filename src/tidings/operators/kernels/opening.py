@@ -48,6 +48,17 @@ def selectivity(learnt: Learnt, pred: int, operator: int, now: float) -> float:
 
 
 @compiled
+def estimates(programs: Programs, learnt: Learnt, now: float, p: Array, cost: Array) -> None:
+    """The selectivity and the cost of every predicate that is evaluated."""
+    for pred in range(len(p)):
+        ev = programs.pred_eval[pred]
+        if ev >= 0:
+            operator = programs.eval_operator[ev]
+            p[pred] = selectivity(learnt, pred, operator, now)
+            cost[pred] = learnt.seconds[ev] if learnt.calls[ev] else learnt.operator_seconds[operator]
+
+
+@compiled
 def open_rows(
     programs: Programs,
     learnt: Learnt,
@@ -117,6 +128,7 @@ def open_rows(
         if ev < 0:
             d.pred[k].ev = -1
             continue
+        learnt.wanted[pred] += 1.0
         operator = programs.eval_operator[ev]
         d.pred[k].p = selectivity(learnt, pred, operator, now)
         known = ev_local[ev]

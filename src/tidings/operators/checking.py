@@ -1,0 +1,281 @@
+"""The check stage: pairs of an event and a subscription that only operators can decide.
+
+Every event has a docket. A scheduler says what it needs next, the caller asks the operators, and what comes back
+settles rows, until none is left. Several events are under way at once where operators are async or take batches; an
+evaluation is done once an event, whoever needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from tidings import values
+from tidings.errors import SubscriptionError
+from tidings.event import Event
+from tidings.language.query import Call, Leaf
+from tidings.operators.calling import Answer, Caller, Request
+from tidings.operators.docket import Docket
+from tidings.operators.joining import Joiner, Unasked
+from tidings.operators.kernels.layout import FALSE, TRUE, UNKNOWN
+from tidings.operators.naive import Binding, Solution, join, truth_of
+from tidings.operators.outcome import Outcome
+from tidings.operators.predicates import Check, Question
+from tidings.operators.program import Program
+from tidings.operators.schedulers import Scheduler
+from tidings.operators.table import OperatorTable
+
+EVENTS_AT_ONCE = 64
+FRONTIER = 64
+
+
+class Case(Protocol):
+    """An event and the rows of programs that decide it; the check stage asks for more by a row's place among them."""
+
+    event: Event
+    rows: np.ndarray
+
+    def holds(self, leaf: Leaf, binding: Binding) -> bool:
+        """Decides conditions without calls."""
+
+    def program(self, place: int) -> Program:
+        """A row's program with its constants."""
+
+    def bindings(self, place: int) -> Sequence[Binding]:
+        """What triples have bound, in one way or several."""
+
+
+class Decided(NamedTuple):
+    """`truth` of each row; bindings of those that are true and have variables; errors of those that are unknown."""
+
+    case: Case
+    truth: np.ndarray
+    solutions: dict[int, list[Binding]]
+    messages: dict[int, str]
+
+
+class Checker:
+    """Decides cases for one engine."""
+
+    def __init__(self, table: OperatorTable, scheduler: Scheduler, caller: Caller) -> None:
+        self.table, self.scheduler, self.caller = table, scheduler, caller
+
+    def check(self, cases: Iterable[Case], every: bool = False) -> Iterator[Decided]:
+        """Decides cases, in the order in which they are done; `every`: all bindings, not the first."""
+        waiting = iter(cases)
+        at_once = EVENTS_AT_ONCE if self.table.is_concurrent else 1
+        active: set[Hearing] = set()
+        while True:
+            while len(active) < at_once and (case := next(waiting, None)) is not None:
+                hearing = Hearing(self, case)
+                if self._goes_on(hearing):
+                    active.add(hearing)
+                else:
+                    yield hearing.decided(every)
+            if not active:
+                return
+            arrived: dict[Hearing, list[Answer]] = {}
+            for answer in self.caller.collect():
+                arrived.setdefault(answer.token[0], []).append(answer)
+            for hearing, some in arrived.items():
+                if hearing in active:  # and not left over from a check that was interrupted
+                    hearing.take(some)
+                    if not self._goes_on(hearing):
+                        active.discard(hearing)
+                        yield hearing.decided(every)
+
+    def _goes_on(self, hearing: Hearing) -> bool:
+        """Asks what a hearing needs next; False when it needs nothing."""
+        while not hearing.outstanding:
+            requests = hearing.requests()
+            if not requests:
+                return False
+            if all(request.operator.is_plain for request in requests):
+                hearing.take(self.caller.run(requests))
+            else:
+                self.caller.submit(requests)
+        return True
+
+
+class Hearing:
+    """A case with its docket."""
+
+    def __init__(self, checker: Checker, case: Case) -> None:
+        self.table, self.scheduler, self.caller = checker.table, checker.scheduler, checker.caller
+        self.case, self.event, rows = case, case.event, case.rows
+        self.outstanding = 0
+        predicates = self.table.predicates
+        predicates.events += 1.0
+        self.docket = Docket(self.table, rows, self.scheduler.shared)
+        self.scheduler.open(self.docket)
+        self._told: list[tuple[int, Outcome]] = []  # evaluations, not yet among `_outcomes`
+        self._outcomes: dict[object, Outcome] = {}
+        self._waiting: dict[tuple[int, int], Question] = {}  # gates of rows, and what they wait for
+        known = self.docket.known_at_once()
+        if len(known):
+            ids = self.docket.arrays.pred["id"][known].tolist()
+            truths = [TRUE if truth_of(predicates.condition(k), {}, self.case.holds) else FALSE for k in ids]
+            self.docket.know(known, np.array(truths))
+        self._confirm()
+
+    def requests(self) -> list[Request]:
+        """What is needed next; nothing if all is decided."""
+        docket = self.docket
+        if not docket.undecided:
+            return []
+        evs = self.scheduler.next(docket, FRONTIER)
+        while not len(evs) and self._confirm(again=True):
+            docket.rewind()
+            evs = self.scheduler.next(docket, FRONTIER)
+        question = self.table.predicates.question
+        if len(evs):
+            numbers = docket.arrays.ev["id"][evs].tolist()
+            asked = [
+                Request(operator, self.event, inputs, (self, ev))
+                for (operator, inputs), ev in zip(map(question, numbers), evs.tolist(), strict=True)
+            ]
+        else:
+            wanted = dict.fromkeys(q for place, q in self._waiting.items() if docket.waits(*place))
+            asked = [Request(q.operator, self.event, q.inputs, (self, q)) for q in wanted]
+        self.outstanding = len(asked)
+        return asked
+
+    def take(self, answers: Sequence[Answer]) -> None:
+        """Takes in what was answered."""
+        self.outstanding -= len(answers)
+        evs, truths, seconds = [], [], []
+        ids, news = self.docket.arrays.ev["id"], False
+        checked = self.table.predicates.checked
+        for (_, asked), outcome, took in answers:
+            if isinstance(asked, Question):
+                self._outcomes[_key(asked)] = outcome
+                news = True
+                continue
+            number = int(ids[asked])
+            self._told.append((number, outcome))
+            truth = UNKNOWN if outcome.error is not None else TRUE if outcome.rows else FALSE
+            if truth == TRUE and number in checked:
+                self._tell_apart(asked, outcome)
+                truth = 0
+            evs.append(asked)
+            truths.append(truth)
+            seconds.append(took)
+        if evs:
+            self.docket.settle(np.array(evs, np.int32), np.array(truths, np.int32), np.array(seconds))
+        self._confirm(again=news)
+
+    def decided(self, every: bool) -> Decided:
+        """What was decided."""
+        docket = self.docket
+        truth = docket.verdicts
+        assert not docket.undecided, "a row has nothing left to evaluate and is not decided"
+        decided = Decided(self.case, truth, {}, {})
+        for row in np.flatnonzero((truth == TRUE) & self.table.binds[docket.rows]).tolist():
+            found = self._complete(row, every)
+            decided.solutions[row] = [solution.binding for solution in found if solution.doubt is None]
+        for row in np.flatnonzero(truth == UNKNOWN).tolist():
+            found = self._complete(row, False)
+            decided.messages[row] = next((s.doubt for s in found if s.doubt), "an operator failed")
+        return decided
+
+    def _complete(self, row: int, every: bool) -> list[Solution]:
+        """The solutions of a decided row, all or up to the first certain one; what is missing for them is asked."""
+        condition = self.case.program(row).condition
+        while True:
+            found: list[Solution] = []
+            missing: Unasked | None = None
+            for binding in self.case.bindings(row):
+                try:
+                    for solution in self._joiner().solve(condition, binding):
+                        found.append(solution)
+                        if not every and solution.doubt is None:
+                            return found
+                except Unasked as unasked:
+                    missing = unasked
+            if missing is None:
+                return found
+            question = missing.question
+            (answer,) = self.caller.run([Request(question.operator, self.event, question.inputs)])
+            self._outcomes[_key(question)] = answer.outcome
+
+    def _tell_apart(self, ev: int, outcome: Outcome) -> None:
+        """Gives each predicate of an evaluation its own truth."""
+        pred, predicates = self.docket.arrays.pred, self.table.predicates
+        for k in self.docket.predicates(ev).tolist():
+            check = predicates.check(int(pred["id"][k]))
+            pred["truth"][k] = TRUE if check is None or self._passes(check, outcome) else FALSE
+
+    def _passes(self, check: Check, outcome: Outcome) -> bool:
+        """Whether an outcome has a row that a predicate wants."""
+        for row in outcome.rows:
+            if check.simple is not None:
+                if all(values.compare(row[place], op, constant) for place, op, constant in check.simple):
+                    return True
+                continue
+            joined = join(check.outs, row, {})
+            if joined and all(truth_of(c, joined.binding, self.case.holds) for c in check.conditions):
+                return True
+        return False
+
+    def _confirm(self, again: bool = False) -> bool:
+        """Confirms the gates that wait for it, as far as the answers go; whether any was decided."""
+        progress = False
+        places = [*self.docket.awaiting(), *(self._waiting if again else ())]
+        while places:
+            for place in places:
+                if not self.docket.waits(*place):
+                    self._waiting.pop(place, None)
+                    continue
+                truth = self._truth(*place)
+                if isinstance(truth, Question):
+                    self._waiting[place] = truth
+                    continue
+                self._waiting.pop(place, None)
+                row, gate = place
+                self.docket.confirm(row, gate, truth)
+                progress = True
+            places = list(self.docket.awaiting())
+        return progress
+
+    def _truth(self, row: int, gate: int) -> int | Question:
+        """The truth of a gate by the definition, or what it hangs on."""
+        program = self.case.program(row)
+        # What triples bind is known to the root; a gate below it stands for itself.
+        bindings = self.case.bindings(row) if gate == 0 else ({},)
+        best, missing = FALSE, None
+        for binding in bindings:
+            try:
+                found = self._joiner().verdict(program.gates[gate].condition, binding)
+            except Unasked as unasked:
+                missing = missing or unasked.question
+                continue
+            if found.verdict == "match":
+                return TRUE
+            if found.verdict == "undecided":
+                best = UNKNOWN
+        return missing or best
+
+    def _joiner(self) -> Joiner:
+        return Joiner(self.table.find, self._answer, self.case.holds)
+
+    def _answer(self, call: Call, inputs: tuple[Any, ...]) -> Outcome:
+        """What an operator has answered; `Unasked` if it was not asked."""
+        operator = self.table.find(call.name)
+        try:
+            question = Question(operator, operator.read_inputs(inputs))
+        except SubscriptionError as error:
+            return Outcome(error=str(error))
+        for number, outcome in self._told:
+            self._outcomes[_key(self.table.predicates.question(number))] = outcome
+        self._told.clear()
+        found = self._outcomes.get(_key(question))
+        if found is None:
+            raise Unasked(question)
+        return found
+
+
+def _key(question: Question) -> object:
+    """Equal for equal questions: 1, 1.0 and True are not."""
+    return question.operator.name, *[(type(value), value) for value in question.inputs]
