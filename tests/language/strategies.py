@@ -1,7 +1,7 @@
 """Random query trees, as the language can express them: what parse(to_text(q)) == q is tested on.
 
 Trees are flat (no conjunction in a conjunction), triples never stand under NOT, and every variable of a query with
-triples stands in one of them. Neither triples nor variables stand in ANY … SATISFIES.
+triples or calls stands in one of them outside of NOT. Neither triples, calls nor variables stand in ANY … SATISFIES.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tidings.language.query import (
     Arithmetic,
     Attribute,
     Between,
+    Call,
     Comparison,
     Condition,
     Exists,
@@ -110,6 +111,15 @@ def arithmetic(*, templates: bool = False, free: bool = True) -> st.SearchStrate
     return st.one_of(st.builds(Arithmetic, signs, names, inner), st.builds(Arithmetic, signs, inner, names))
 
 
+call_names = st.sampled_from(["locIn", "geo.within", "f", "filter", "any", "NOT", "true", "a b", "é"])
+
+
+@cache
+def calls(*, templates: bool = False) -> st.SearchStrategy[Call]:
+    terms = st.one_of(variables, places(constants, templates=templates))
+    return st.builds(Call, call_names, st.lists(terms, max_size=4).map(tuple))
+
+
 @cache
 def constraints(*, templates: bool = False, free: bool = True) -> st.SearchStrategy[Condition]:
     """Leaves that are no triples; without variables if not `free`."""
@@ -158,24 +168,27 @@ def conditions(*, templates: bool = False) -> st.SearchStrategy[Condition]:
 
     asked = constraints(templates=templates, free=False)
     within = st.one_of(asked, elements(asked))
-    values_only = nested(st.one_of(constraints(templates=templates), elements(within)))
+    values_only = nested(
+        st.one_of(constraints(templates=templates), calls(templates=templates), elements(within))
+    )
     return st.recursive(st.one_of(triples(templates=templates), values_only), negatable, max_leaves=6)
+
+
+def bound_in(condition: Condition) -> set[str]:
+    """The names of the variables that triples and calls outside of NOT have."""
+    if isinstance(condition, And | Or):
+        return {name for part in condition.parts for name in bound_in(part)}
+    binds = isinstance(condition, TriplePattern | Call)
+    return {variable.name for variable in variables_of(condition)} if binds else set()
 
 
 @st.composite
 def queries(draw: st.DrawFn, *, templates: bool = False) -> Query:
     where = draw(conditions(templates=templates))
     found = list(leaves(where))
-    if any(isinstance(leaf, TriplePattern) for leaf in found):
+    if any(isinstance(leaf, TriplePattern | Call) for leaf in found):
         used = {variable.name for variable in variables_of(where)}
-        bound = {
-            node.name
-            for leaf in found
-            if isinstance(leaf, TriplePattern)
-            for node in (leaf.subject, leaf.property, leaf.object)
-            if isinstance(node, Variable)
-        }
-        missing = sorted(used - bound)
+        missing = sorted(used - bound_in(where))
         binding = [TriplePattern(Variable(name), Iri("urn:tidings:p"), Variable(name)) for name in missing]
         where = _joined(And, [*binding, where]) if binding else where
         names = sorted(used)

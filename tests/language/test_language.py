@@ -16,6 +16,7 @@ from tidings.language.prefixes import WELL_KNOWN
 from tidings.language.printer import to_text
 from tidings.language.query import Between, Comparison, OneOf, TextTest
 from tidings.language.shapes import Shapes
+from tidings.language.units import UNITS
 from tidings.terms import from_ntriples
 from tidings.text_tests import text_holds
 
@@ -128,6 +129,16 @@ def test_what_is_there_is_what_the_guide_says() -> None:
 def test_prefixes_are_listed() -> None:
     listed = {name.strip("`").replace("(none)", ""): iri.strip("`") for name, iri in table("Prefixes")}
     assert listed == WELL_KNOWN
+
+
+def test_units_are_listed() -> None:
+    section = GUIDE.split("\n### Units\n")[1].split("\n#")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")][1:]
+    listed = {of: (base.strip("`"), re.findall("`(.*?)`", units)) for of, base, units in rows}
+    assert listed == {
+        of: (next(unit for unit, factor in units.items() if factor == "1"), list(units))
+        for of, units in UNITS.items()
+    }
 
 
 @pytest.mark.parametrize(("text", "sentence"), table("When a text is refused"))

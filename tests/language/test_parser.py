@@ -18,8 +18,10 @@ from tidings.language.query import (
     Arithmetic,
     Attribute,
     Between,
+    Call,
     Comparison,
     IsA,
+    Parameter,
     Query,
     TriplePattern,
     Variable,
@@ -28,6 +30,7 @@ from tidings.language.query import (
 )
 from tidings.language.tokens import WORDS
 from tidings.terms import XSD, Iri, Literal
+from tidings.values import constant_view
 
 FIVE = Literal("5", XSD + "integer")
 
@@ -41,7 +44,7 @@ def test_what_is_printed_parses_to_the_same_query(query: Query) -> None:
 PIECES = (
     "SELECT FROM WHERE AND OR NOT SUCHTHAT BETWEEN IN LIKE CONTAINS MATCHES ISA EXISTS PREFIX FILTER REGEX ?x ?y a topic "
     "STARTS ENDS WITH ILIKE IGNORE CASE CIDR MISSING IS NULL ANY SATISFIES VIA AT + - * / "
-    "'t' \"t\"@en 5 2.5 2004-01-31 true <urn:a> dc:title :x $p `q` ( ) { } , . ; = != < <= > >= && || ! * (?x,p,?y) (a,b,1)"
+    "'t' \"t\"@en 5 2.5 2004-01-31 true <urn:a> dc:title :x $p `q` ( ) { } , . ; = != < <= > >= && || ! * (?x,p,?y) (a,b,1) f(?x) g() f( 5km 5x"
 ).split()
 
 
@@ -107,6 +110,19 @@ MEGABYTE = 999_900
         "WHERE " + "ANY x IN x SATISFIES (" * 10_000,
         "WHERE a = 5" + " " * MEGABYTE + "b",
         "WHERE a MATCHES '" + "(x{1000}){1000}" + "'",
+        "WHERE f(" + "a," * 10_000 + "b)",
+        "WHERE f(" + "a," * (MEGABYTE // 2),
+        "WHERE f(" + "a," * (MEGABYTE // 2 - 10) + ")",
+        "WHERE " + "f(" * (MEGABYTE // 2),
+        "WHERE " + "f(a, " * (MEGABYTE // 5),
+        "WHERE " + "f(?x) AND " * 50_000 + "f(?x)",
+        "WHERE NOT (" + " AND ".join(f"f(?x{i})" for i in range(20_000)) + ")",
+        "WHERE f(" + "'a'" * (MEGABYTE // 3),
+        "WHERE " + "f('" * (MEGABYTE // 3),
+        "WHERE " + "`a`(" * (MEGABYTE // 4),
+        "WHERE f(" + " " * MEGABYTE,
+        "WHERE " + "f (" * (MEGABYTE // 3),
+        "WHERE a = " + "5" * MEGABYTE + "parsec",
     ],
     ids=lambda text: text[:20] + "..." + text[-10:],
 )
@@ -194,6 +210,85 @@ def test_variables_and_operands_are_found_wherever_they_stand() -> None:
     ).where
     assert [variable.name for variable in variables(where)] == ["x", "y", "z", "w", "v"]
     assert len(list(leaves(where))) == 4
+
+
+NUMBERS = {
+    "5000m": "5000",
+    "1.5km": "1500",
+    "20ms": "0.020",
+    "2h": "7200",
+    "-3.50min": "-210",
+    "+1us": "0.000001",
+    "0.1ft": "0.03048",
+    "3kg": "3",
+    "10MB": "10000000",
+    "2KiB": "2048",
+    "-0.0g": "0",
+    "123456789012345678901234567890.5mi": "198684442656284444265628444427168.832",
+}
+
+
+@pytest.mark.parametrize(("written", "number"), NUMBERS.items())
+def test_a_number_with_a_unit_is_the_exact_number_in_the_base(written: str, number: str) -> None:
+    (literal,) = parse(f"WHERE f({written})").where.arguments  # type: ignore[union-attr]
+    assert constant_view(literal) == constant_view(Literal(number, XSD + "decimal"))
+    assert literal.datatype == XSD + ("decimal" if "." in literal.text else "integer")
+    for text in ("a > {}", "a BETWEEN {} AND {}", "a IN ({},{})", "{} < a + b", "a + {} > b", "a = - 2 * {}"):
+        assert parse(f"WHERE {text.replace('{}', written)}") == parse(
+            f"WHERE {text.replace('{}', literal.text)}"
+        )
+
+
+def test_the_longest_number_may_have_a_unit() -> None:
+    where = parse("WHERE a = " + "5" * 100_000 + "km").where
+    assert where.right.text == "5" * 100_000 + "000"  # type: ignore[union-attr]
+
+
+def test_in_a_triple_there_are_no_units() -> None:
+    assert parse("WHERE (?x, p, 5m) AND ?x = 5m").where == And(
+        (
+            TriplePattern(Variable("x"), Iri("urn:tidings:p"), Iri("urn:tidings:5m")),
+            Comparison(Variable("x"), "=", FIVE),
+        )
+    )
+
+
+def test_a_call_stands_where_a_condition_may() -> None:
+    where = parse("WHERE f() OR NOT (g(?x) AND ?x > 5), `in`(a b), (h(?y)) AND ?y < 2km").where
+    assert [leaf.name for leaf in leaves(where) if isinstance(leaf, Call)] == ["f", "g", "in", "h"]
+    assert parse("SELECT ?x {f(?x, ?y), ?x < ?y}") == parse("SELECT ?x WHERE f(?x, ?y) AND ?x < ?y")
+
+
+def test_what_a_call_holds_is_what_it_says() -> None:
+    text = "WHERE f(Times  Square, 5, 2004-01-31, TRUE, 'x y', <urn:a>, dc:title, http://a/b, ?v, $p, Note: this, 1e3)"
+    (call,) = leaves(parse(text).where)
+    assert isinstance(call, Call)
+    assert call.arguments == (
+        Literal("Times Square"),
+        FIVE,
+        Literal("2004-01-31", XSD + "date"),
+        Literal("true", XSD + "boolean"),
+        Literal("x y"),
+        Iri("urn:a"),
+        Iri("http://purl.org/dc/elements/1.1/title"),
+        Iri("http://a/b"),
+        Variable("v"),
+        Parameter("p"),
+        Literal("Note: this"),
+        Literal("1e3", XSD + "double"),
+    )
+
+
+def test_words_before_a_parenthesis_call_nothing() -> None:
+    assert parse("WHERE NOT(a = 1)AND(b IN(1,2,3))OR(EXISTS c)") == parse(
+        "WHERE NOT a = 1 AND b IN (1, 2, 3) OR EXISTS c"
+    )
+    assert parse("WHERE(a, b, c)").where == parse("WHERE (a, b, c)").where
+
+
+def test_many_calls_with_as_many_arguments_as_there_may_be() -> None:
+    call = f"f({', '.join(['?x'] * 100)})"
+    assert len(parse(f"WHERE {' AND '.join([call] * 1_000)}").where.parts) == 1_000  # type: ignore[union-attr]
 
 
 def test_half_a_surrogate_pair_is_refused() -> None:
