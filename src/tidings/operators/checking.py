@@ -150,7 +150,8 @@ class Hearing:
         checked = self.table.predicates.checked
         for (_, asked), outcome, took in answers:
             if isinstance(asked, Question):
-                self._outcomes[_key(asked)] = outcome
+                self._outcomes[key_of(asked)] = outcome
+                self.table.predicates.count(asked, outcome, took)
                 news = True
                 continue
             number = int(ids[asked])
@@ -198,7 +199,8 @@ class Hearing:
                 return found
             question = missing.question
             (answer,) = self.caller.run([Request(question.operator, self.event, question.inputs)])
-            self._outcomes[_key(question)] = answer.outcome
+            self._outcomes[key_of(question)] = answer.outcome
+            self.table.predicates.count(question, answer.outcome, answer.seconds)
 
     def _tell_apart(self, ev: int, outcome: Outcome) -> None:
         """Gives each predicate of an evaluation its own truth."""
@@ -268,14 +270,14 @@ class Hearing:
         except SubscriptionError as error:
             return Outcome(error=str(error))
         for number, outcome in self._told:
-            self._outcomes[_key(self.table.predicates.question(number))] = outcome
+            self._outcomes[key_of(self.table.predicates.question(number))] = outcome
         self._told.clear()
-        found = self._outcomes.get(_key(question))
+        found = self._outcomes.get(key_of(question))
         if found is None:
             raise Unasked(question)
         return found
 
 
-def _key(question: Question) -> object:
+def key_of(question: Question) -> object:
     """Equal for equal questions: 1, 1.0 and True are not."""
     return question.operator.name, *[(type(value), value) for value in question.inputs]

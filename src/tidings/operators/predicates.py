@@ -9,6 +9,7 @@ Sub-Order 3; numbers are given once and stay.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from tidings.language.parser import parse
 from tidings.language.query import And, Call, Comparison, Condition, Constant, Variable
 from tidings.operators.kernels.layout import Learnt
 from tidings.operators.operator import Operator
+from tidings.operators.outcome import Outcome
 from tidings.terms import Iri, Literal
 from tidings.vocabulary import Vocabulary, join_texts, thaw_texts
 
@@ -45,6 +47,16 @@ class Check(NamedTuple):
     simple: list[tuple[int, str, Iri | Literal]] | None
 
 
+@dataclass(slots=True)
+class Unnumbered:
+    """Counts of evaluations that bindings led to: their inputs were bound by triples or by other calls."""
+
+    calls: int = 0
+    hits: int = 0
+    failures: int = 0
+    seconds: float = 0.0
+
+
 class Predicates:
     """Numbers for predicates, evaluations and operators, and beside each number what was learnt of it."""
 
@@ -65,6 +77,8 @@ class Predicates:
         self._known: dict[int, Condition] = {}
         self.events = 0.0
         """How many events have come by: the clock by which what was learnt grows old."""
+        self.unnumbered: dict[str, Unnumbered] = {}
+        """By operator what was evaluated under bindings, which has no numbers."""
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -133,6 +147,26 @@ class Predicates:
         if predicate not in self._known:
             self._known[predicate] = _condition(self.texts[predicate])
         return self._known[predicate]
+
+    def count(self, question: Question, outcome: Outcome, seconds: float) -> None:
+        """Counts an evaluation that has no number."""
+        counts = self.unnumbered.setdefault(question.operator.name, Unnumbered())
+        counts.calls += 1
+        counts.hits += bool(outcome.rows)
+        counts.failures += outcome.error is not None
+        counts.seconds += seconds
+
+    def recall(self, other: Predicates) -> None:
+        """Takes over what another has learnt of the same predicates, evaluations and operators."""
+        for names, own, known in (
+            (_BY_PREDICATE, self._predicates, other._predicates),
+            (_BY_EVALUATION, self._evaluations, other._evaluations),
+            (_BY_OPERATOR, self.operators.numbers, other.operators.numbers),
+        ):
+            for text in own.keys() & known.keys():
+                for name in names:
+                    self._learnt[name].all[own[text]] = other._learnt[name].all[known[text]]
+        self.events = other.events
 
     def freeze(self) -> dict[str, np.ndarray]:
         arrays = {name: column.all for name, column in self._learnt.items()}
