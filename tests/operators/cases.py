@@ -7,6 +7,7 @@ definition, the engine and a database can be told the same. A `Case` makes every
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import random
 from collections import Counter
@@ -74,7 +75,8 @@ _MOST_SOLUTIONS = 2_000
 class Case:
     """Operators, events and conditions; `asked` counts what the operators were asked for.
 
-    `failing` is the share of outcomes that fail, `triples` that of conditions with triples. `world` changes what those would have said, and nothing else:
+    `failing` is the share of outcomes that fail, `triples` that of conditions with triples; if
+    `mixed`, some operators are async and some take batches. `world` changes what those would have said, and nothing else:
     without failures the case is one that is possible for all that is known.
     """
 
@@ -84,6 +86,7 @@ class Case:
     depth: int = 4
     failing: float = 0.1
     triples: float = 0.0
+    mixed: bool = False
     world: int | None = None
     attributes: list[dict[str, Any]] = field(init=False)
     graphs: list[list[Triple]] = field(init=False)
@@ -175,6 +178,16 @@ class Case:
     def _operator(self, name: str, kinds: str) -> Operator:
         def ask(event: Event, *arguments: Any) -> Any:
             inputs = tuple(value for value, kind in zip(arguments, kinds, strict=True) if kind == "i")
+            return said(event, *inputs)
+
+        async def ask_later(event: Event, *arguments: Any) -> Any:
+            await asyncio.sleep(0)
+            return ask(event, *arguments)
+
+        def ask_all(calls: list[tuple[Any, ...]], *arguments: Any) -> list[Any]:
+            return [said(*call) for call in calls]
+
+        def said(event: Event, *inputs: Any) -> Any:
             n = event.attributes["n"]
             self.asked[n, name, inputs] += 1
             rows = self.rows(n, name, inputs)
@@ -184,13 +197,14 @@ class Case:
                 return bool(rows)
             return [row[0] for row in rows] if kinds.count("o") == 1 else rows
 
+        style = self.rng.choice([ask, ask_later, ask_all]) if self.mixed else ask
         plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
         own = [
             inspect.Parameter(f"p{place}", plain, annotation=Out if kind == "o" else Any)
             for place, kind in enumerate(kinds)
         ]
-        ask.__signature__ = inspect.Signature([inspect.Parameter("event", plain), *own])  # type: ignore[attr-defined]
-        return operator(name=name, cost=0.001 * (1 + len(name) % 3))(ask)
+        style.__signature__ = inspect.Signature([inspect.Parameter("event", plain), *own])  # type: ignore[attr-defined]
+        return operator(name=name, cost=0.001 * (1 + len(name) % 3), batch=style is ask_all)(style)
 
 
 def verdict_of(solutions: Iterable[naive.Solution]) -> str | None:
