@@ -27,7 +27,7 @@ from tidings.operators.program import Program, compile_program
 from tidings.patterns import naive
 from tidings.plan import alternatives
 from tidings.taxonomy import Taxonomy
-from tidings.terms import Iri, Literal, Triple, plain
+from tidings.terms import Blank, Iri, Literal, Triple, plain
 
 _REMEMBERED = 10_000
 _UNBOUND: tuple[Binding, ...] = ({},)
@@ -135,7 +135,7 @@ class Checks:
             matched.add((id(layer), owner))
             names = case.selected(place) if place in decided.solutions else None
             for binding in decided.solutions.get(place, _UNBOUND):
-                bindings = {n: _text(v) for n, v in binding.items() if names is None or n in names}
+                bindings = {n: value_text(v) for n, v in binding.items() if names is None or n in names}
                 yield Told(layer, owner, case.row, "match", bindings, None)
         for place in np.flatnonzero(decided.truth == UNKNOWN).tolist():
             layer, owner, _ = case.find(place)
@@ -210,9 +210,9 @@ class _Case:
         return naive.holds(leaf, binding, self._graph, self.checks.taxonomy, attributes or {})
 
 
-def _text(value: object) -> str:
+def value_text(value: object) -> str:
     """What a variable is bound to, for people to read."""
-    if isinstance(value, Iri | Literal):
+    if isinstance(value, Iri | Literal | Blank):
         return plain(value)
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -30,6 +30,8 @@ from tidings.notification import Notification, from_table
 from tidings.operators.calling import Caller
 from tidings.operators.catalogue import Catalogue
 from tidings.operators.checking import Checker
+from tidings.operators.damage import refuse_damage
+from tidings.operators.learning import Diary, Learning, learn
 from tidings.operators.operator import Operator
 from tidings.operators.schedulers import Adaptive, Scheduler
 from tidings.operators.table import OperatorTable
@@ -71,6 +73,7 @@ class Engine:
         self._programs = Programs(self._checker, self.prefixes)
         self._base = Layer(self._checker.table)
         self._tail = Layer(self._checker.table)
+        self._diary, self._untold = Diary(self._checker.table.predicates), Learning()
         self._above = self.taxonomy.super_properties()
 
     def __len__(self) -> int:
@@ -158,8 +161,25 @@ class Engine:
         return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
     def explain(self, id: str, event: Event) -> Explanation:
-        """Why an event matches a subscription, or the first clause that does not hold."""
-        return explain(id, parse(self.text(id), self.prefixes), event, self.taxonomy, self.networks)
+        """Why an event matches a subscription, or the first clause that does not hold.
+
+        Operators are asked as they are for this subscription alone; it counts for nothing that is learnt.
+        """
+        query = parse(self.text(id), self.prefixes)
+        return explain(id, query, event, self.taxonomy, self.networks, self._checker)
+
+    def learnt(self) -> Learning:
+        """What operators have shown since this was last asked: for other engines to `learn`."""
+        with self._lock:
+            found, self._untold = self._untold.then(self._diary.take()), Learning()
+            return found
+
+    def learn(self, learning: Learning) -> None:
+        """Takes in what operators have shown to others."""
+        with self._lock:
+            self._untold = self.learnt()
+            learn(self._checker.table.predicates, learning)
+            self._diary = Diary(self._checker.table.predicates)
 
     def save(self, folder: str | Path) -> None:
         """Writes subscriptions, index, taxonomy and prefixes to a folder."""
@@ -192,9 +212,10 @@ class Engine:
                     for number, name in enumerate(json.loads((folder / "networks.json").read_text()))
                 },
             )
-            table = OperatorTable.thaw(folders.load(folder / "operators")[0], engine.operators.find)
-            engine._checker.table = engine._tail.operators = table
-            engine._base = Layer.load(folder, table)
+            arrays, _ = folders.load(folder / "operators")
+            refuse_damage(folder / "operators", arrays)
+            engine._use(OperatorTable.thaw(arrays, engine.operators.find))
+            engine._base = Layer.load(folder, engine._checker.table)
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise IndexFileError(f"{folder} holds no whole index ({error!r}); build it anew") from None
         return engine
@@ -227,7 +248,16 @@ class Engine:
             folded = Layer(self._checker.table)
             folded.extend(self._base)
             folded.extend(self._tail)
-            self._base, self._tail = folded, Layer(self._checker.table)
+            self._base = folded
+            self._use(folded.keep_programs())
+
+    def _use(self, table: OperatorTable) -> None:
+        """Goes on with another table of programs, which the base has its rows in; the tail begins anew."""
+        self._untold = self._untold.then(self._diary.take())
+        self._diary = Diary(table.predicates)
+        self._checker.table = table
+        self._programs = Programs(self._checker, self.prefixes)
+        self._tail = Layer(table)
 
 
 def check_id(id: str) -> None:

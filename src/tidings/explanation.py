@@ -2,37 +2,46 @@
 
 A filter is shown as the tree it is. A pattern's clauses are tried jointly from the first on: for a match every
 clause is shown with what it was bound to; otherwise the longest run of clauses that did hold together, and the
-first clause that had no support.
+first clause that had no support. Operators are asked as for this subscription alone, and only if nothing cheaper
+refuses the event.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidings import conditions
+from tidings.checks import value_text
 from tidings.errors import EventError
 from tidings.event import Event, to_table
-from tidings.filters.clauses import Clause, clauses, seen
+from tidings.filters.clauses import Clause, clauses, lines, seen
 from tidings.language.printer import condition_text
 from tidings.language.query import Condition, Query, TriplePattern, Via, leaves, variables
 from tidings.network.network import Network
+from tidings.operators.checking import Checker
+from tidings.operators.clauses import call_tree
+from tidings.operators.kernels.layout import FALSE, TRUE, UNKNOWN
+from tidings.operators.naive import Binding, has_calls
+from tidings.operators.program import Program, compile_program
+from tidings.operators.trial import Trial
 from tidings.patterns import naive
-from tidings.plan import alternatives
+from tidings.plan import Alternative, alternatives
 from tidings.stages import event_attributes
 from tidings.taxonomy import Taxonomy
 from tidings.terms import Term, Triple, plain, read_graph
 
 MAX_BINDINGS = 1000
 MAX_CUTS = 20
+_LEFT_OUT = f"of more than {MAX_BINDINGS:,} ways to bind the clauses before, the first were looked at"
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`verdict` is "match", "no match", "undecided" (too much to look through) or "error"; `str()` is for reading.
+    """`verdict` is "match", "no match", "undecided" (too much to look through, or an operator failed) or "error".
 
-    There an arrow marks the clauses that decided, where others stand beside them.
+    `str()` is for reading. There an arrow marks the clauses that decided, where others stand beside them.
     """
 
     subscription: str
@@ -45,14 +54,20 @@ class Explanation:
         lines = [f"{self.subscription}: {self.verdict}" + (f" ({self.message})" if self.message else "")]
         marks = {True: "✓", False: "✗", None: "·"}
         for clause in self.clauses:
+            mark = "?" if clause.fate == "failed" else marks[clause.held]
             evidence = f"   {clause.evidence}" if clause.evidence else ""
             arrow = "   ←" if clause.decides else ""
-            lines.append(f"  {'  ' * clause.depth}{marks[clause.held]} {clause.text}{evidence}{arrow}")
+            lines.append(f"  {'  ' * clause.depth}{mark} {clause.text}{evidence}{arrow}")
         return "\n".join(lines)
 
 
 def explain(
-    id: str, query: Query, event: Event, taxonomy: Taxonomy, networks: Mapping[str, Network]
+    id: str,
+    query: Query,
+    event: Event,
+    taxonomy: Taxonomy,
+    networks: Mapping[str, Network],
+    checker: Checker,
 ) -> Explanation:
     """The tree of a filter; for a pattern the alternative that went furthest; then the way through a network."""
     try:
@@ -60,12 +75,14 @@ def explain(
         attributes = event_attributes(to_table([event]), 0)
     except EventError as error:
         return Explanation(id, "error", message=str(error))
-    found = _content(id, query, triples, attributes, taxonomy)
-    if query.via is None:
-        return found
-    route = tuple(_route(query.via, event.source, attributes, networks))
-    verdict = found.verdict if route[0].held else "no match"
-    return replace(found, verdict=verdict, clauses=found.clauses + route)
+    route = () if query.via is None else tuple(_route(query.via, event.source, attributes, networks))
+    arrives = not route or bool(route[0].held)
+    if has_calls(query.where):
+        away = "" if arrives else f"{route[0].text}: {route[0].evidence}"
+        found = _Asking(id, query, event, triples, attributes, taxonomy, checker).explain(away)
+    else:
+        found = _content(id, query, triples, attributes, taxonomy)
+    return replace(found, verdict=found.verdict if arrives else "no match", clauses=found.clauses + route)
 
 
 def _route(
@@ -104,65 +121,163 @@ def _content(
         verdict = "match" if conditions.holds(query.where, attributes) else "no match"
         return Explanation(id, verdict, clauses(query.where, attributes))
     graph = naive.expand(triples, taxonomy)
-    best: tuple[int, list[Condition], dict[str, Term], bool] | None = None
-    for way in alternatives(query):
-        tried: list[Condition] = [*way.pattern.edges, *way.pattern.tests, *way.residual]
-        held, binding, cut = _longest(tried, graph, taxonomy, attributes)
-        if best is None or held - len(tried) > best[0] - len(best[1]):
-            best = (held, tried, binding, cut)
-    assert best is not None
-    return _tell(id, query, attributes, *best)
+    ways = (
+        _longest([*way.pattern.edges, *way.pattern.tests, *way.residual], graph, taxonomy, attributes)
+        for way in alternatives(query)
+    )
+    best = max(ways, key=lambda tried: -tried.left)
+    told = _tell(best, best.bindings[0], attributes)
+    if best.left and best.cut:
+        return Explanation(id, "undecided", told, message=_LEFT_OUT)
+    if best.left:
+        return Explanation(id, "no match", told)
+    binding = best.bindings[0]
+    return Explanation(id, "match", told, {n: plain(binding[n]) for n in _selected(query, binding)})
+
+
+class _Tried(NamedTuple):
+    """Clauses of which the first `held` hold jointly, bindings that show it, and whether some were left out."""
+
+    clauses: Sequence[Condition]
+    held: int
+    bindings: Sequence[Mapping[str, Term]]
+    cut: bool
+
+    @property
+    def left(self) -> int:
+        return len(self.clauses) - self.held
 
 
 def _longest(
     tried: Sequence[Condition], graph: set[Any], taxonomy: Taxonomy, attributes: Mapping[str, Any]
-) -> tuple[int, dict[str, Term], bool]:
-    """How many clauses, from the first on, hold jointly, bindings that show it, and whether some were left out."""
-    bindings: list[dict[str, Term]] = [{}]
+) -> _Tried:
+    bindings: Sequence[Mapping[str, Term]] = [{}]
     cut = False
     for count, clause in enumerate(tried):
         extended = [
             new for binding in bindings for new in naive.solve(clause, graph, taxonomy, attributes, binding)
         ]
         if not extended:
-            return count, bindings[0], cut
+            return _Tried(tried, count, bindings, cut)
         cut = cut or len(extended) > MAX_BINDINGS
         bindings = extended[:MAX_BINDINGS]
-    return len(tried), bindings[0], cut
+    return _Tried(tried, len(tried), bindings, cut)
 
 
-def _tell(
-    id: str,
-    query: Query,
-    attributes: Mapping[str, Any],
-    held: int,
-    tried: list[Condition],
-    binding: dict[str, Term],
-    cut: bool,
-) -> Explanation:
+class _Asking:
+    """A subscription with calls and one event: what cheaper parts leave open is decided aside, by operators."""
+
+    def __init__(
+        self,
+        id: str,
+        query: Query,
+        event: Event,
+        triples: Iterable[Triple],
+        attributes: Mapping[str, Any],
+        taxonomy: Taxonomy,
+        checker: Checker,
+    ) -> None:
+        self.id, self.query, self.attributes, self.taxonomy = id, query, attributes, taxonomy
+        self.graph = naive.expand(triples, taxonomy)
+        self.ways = alternatives(query)
+        self.trial = Trial(
+            checker, event, lambda leaf, binding: naive.holds(leaf, binding, self.graph, taxonomy, attributes)
+        )
+
+    def explain(self, away: str) -> Explanation:
+        """`away` says why the event does not even arrive, if it does not."""
+        tried = [self._try(way) for way in self.ways]
+        reached = [
+            i for i, one in enumerate(tried) if not one.left and not away and self._is_open(self.ways[i])
+        ]
+        for i in reached:
+            if self.ways[i].calls is None:  # nothing has to be asked
+                return self._told(i, tried[i], TRUE, tried[i].bindings[0], "")
+        if not reached:
+            best = max(range(len(tried)), key=lambda i: -tried[i].left)
+            return self._told(best, tried[best], FALSE, None, away)
+        programs = [self._program(self.ways[i]) for i in reached]
+        decided = self.trial.decide(programs, [tried[i].bindings for i in reached])
+        truths = decided.truth.tolist()
+        place = min(range(len(reached)), key=lambda place: (TRUE, UNKNOWN, FALSE).index(truths[place]))
+        solutions = decided.solutions.get(place) or [{}]
+        best = reached[place]
+        solution = {**tried[best].bindings[0], **solutions[0]} if truths[place] == TRUE else None
+        return self._told(best, tried[best], truths[place], solution, decided.messages.get(place, ""))
+
+    def _try(self, way: Alternative) -> _Tried:
+        """What a way asks of triples and attributes; what its calls ask beside that is shown with them."""
+        own = set(leaves(way.calls)) if way.calls is not None else set()
+        tests = [test for test in (*way.pattern.tests, *way.residual) if not own.issuperset(leaves(test))]
+        shown = [] if way.is_filter and way.calls is not None else [*way.pattern.edges, *tests]
+        return _longest(shown, self.graph, self.taxonomy, self.attributes)
+
+    def _is_open(self, way: Alternative) -> bool:
+        """Whether the event's attributes leave a way to its operators."""
+        tests = [test for test in (*way.pattern.tests, *way.residual) if not variables(test)]
+        return all(conditions.holds(test, self.attributes) for test in tests)
+
+    def _program(self, way: Alternative) -> Program:
+        assert way.calls is not None
+        return compile_program(way.calls, way.bound, self.trial.find)
+
+    def _told(
+        self, number: int, tried: _Tried, truth: int, solution: Binding | None, message: str
+    ) -> Explanation:
+        way, binding = self.ways[number], solution or tried.bindings[0]
+        told = _tell(tried, binding, self.attributes)
+        spared = message if truth == FALSE else ""
+        if tried.left:
+            lacks = condition_text(tried.clauses[tried.held])
+            spared = spared or f"{lacks} {'is not there' if lacks.startswith('(') else 'does not hold'}"
+        if way.calls is not None:
+            tree = call_tree(
+                self.query.where if way.is_filter else way.calls,
+                self.trial,
+                self.attributes,
+                tried.bindings if solution is None else [_outer(solution, tried.bindings)],
+                held={TRUE: True, FALSE: False}.get(truth),
+                solution=solution,
+                spared=spared,
+            )
+            told += lines(tree)
+        if truth == FALSE and tried.cut:
+            return Explanation(self.id, "undecided", told, message=_LEFT_OUT)
+        if truth != TRUE or solution is None:
+            verdict = "undecided" if truth == UNKNOWN else "no match"
+            return Explanation(self.id, verdict, told, message=message if truth == UNKNOWN else "")
+        chosen = {name: value_text(solution[name]) for name in _selected(self.query, solution)}
+        return Explanation(self.id, "match", told, chosen)
+
+
+def _outer(solution: Binding, bindings: Sequence[Binding]) -> Binding:
+    """The binding by triples that a solution goes on from."""
+    return next(b for b in bindings if all(solution[name] == value for name, value in b.items()))
+
+
+def _selected(query: Query, binding: Mapping[str, Any]) -> list[str]:
+    names = [v.name for v in query.select] if query.select else list(binding)
+    return [name for name in names if name in binding]
+
+
+def _tell(tried: _Tried, binding: Mapping[str, Any], attributes: Mapping[str, Any]) -> tuple[Clause, ...]:
     told: list[Clause] = []
     shown: set[str] = set()
-    for number, clause in enumerate(tried):
-        if number > held:
+    for number, clause in enumerate(tried.clauses):
+        if number > tried.held:
             told.append(Clause(condition_text(clause), None))
-        elif number == held:
+        elif number == tried.held:
             told.append(Clause(condition_text(clause), False, _lacking(clause, binding, attributes)))
         else:
             new = [v.name for v in variables(clause) if v.name in binding and v.name not in shown]
             shown.update(new)
-            evidence = [f"?{name} = {plain(binding[name])}" for name in new]
+            evidence = [f"?{name} = {value_text(binding[name])}" for name in new]
             told.append(Clause(condition_text(clause), True, _joined([*evidence, seen(clause, attributes)])))
-    if held < len(tried) and cut:
-        message = f"of more than {MAX_BINDINGS:,} ways to bind the clauses before, the first were looked at"
-        return Explanation(id, "undecided", tuple(told), message=message)
-    if held < len(tried):
-        return Explanation(id, "no match", tuple(told))
-    names = [v.name for v in query.select] if query.select else list(binding)
-    return Explanation(id, "match", tuple(told), {n: plain(binding[n]) for n in names if n in binding})
+    return tuple(told)
 
 
-def _lacking(clause: Condition, binding: dict[str, Term], attributes: Mapping[str, Any]) -> str:
-    bound = [f"?{v.name} = {plain(binding[v.name])}" for v in variables(clause) if v.name in binding]
+def _lacking(clause: Condition, binding: Mapping[str, Any], attributes: Mapping[str, Any]) -> str:
+    bound = [f"?{v.name} = {value_text(binding[v.name])}" for v in variables(clause) if v.name in binding]
     if isinstance(clause, TriplePattern):
         return "no such triple" + (f" with {', '.join(bound)}" if bound else "")
     return _joined(

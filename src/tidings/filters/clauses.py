@@ -23,6 +23,7 @@ from tidings.language.query import (
     leaves,
 )
 
+ALL, ANY, NOT = "all of", "any of", "not"
 _MAX_VALUES, _MAX_TEXT = 5, 60
 
 
@@ -30,7 +31,8 @@ _MAX_VALUES, _MAX_TEXT = 5, 60
 class Clause:
     """One clause and whether it held together with those before it; None when it was not reached.
 
-    In a tree `depth` says how far in it stands, and `decides` whether the verdict comes from it.
+    In a tree `depth` says how far in it stands, and `decides` whether the verdict comes from it. `fate` is what became
+    of a call: "ran", "failed" or "spared".
     """
 
     text: str
@@ -38,63 +40,72 @@ class Clause:
     evidence: str = ""
     depth: int = 0
     decides: bool = False
+    fate: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of a filter after a look at an event; `inner` are the parts it is made of."""
+class Part:
+    """A part of a condition after a look at an event; `inner` are the parts it is made of."""
 
     text: str
-    held: bool
+    held: bool | None
     evidence: str = ""
-    inner: tuple[_Part, ...] = ()
+    inner: tuple[Part, ...] = ()
+    fate: str = ""
 
 
 def clauses(condition: Condition, attributes: Mapping[str, Any]) -> tuple[Clause, ...]:
-    """The tree of a condition without triples, line by line; the parts of an AND at the top stand side by side."""
-    root = _look(condition, attributes)
+    """The tree of a condition without triples, line by line."""
+    return lines(look(condition, attributes))
+
+
+def lines(root: Part) -> tuple[Clause, ...]:
+    """A tree line by line; the parts of an AND at the top stand side by side."""
     # Where the verdict comes from every leaf, to mark them would say nothing.
     told = list(_lines(root, 0, not _all_decide(root)))
-    if isinstance(condition, And):
+    if root.text == ALL:
         return tuple(replace(clause, depth=clause.depth - 1) for clause in told[1:])
     return tuple(told)
 
 
-def _look(condition: Condition, attributes: Mapping[str, Any]) -> _Part:
+def look(condition: Condition, attributes: Mapping[str, Any]) -> Part:
+    """The tree of a condition without triples."""
     match condition:
         case And(parts):
-            inner = tuple(_look(part, attributes) for part in parts)
-            return _Part("all of", all(part.held for part in inner), inner=inner)
+            inner = tuple(look(part, attributes) for part in parts)
+            return Part(ALL, all(part.held for part in inner), inner=inner)
         case Or(parts):
-            inner = tuple(_look(part, attributes) for part in parts)
-            return _Part("any of", any(part.held for part in inner), inner=inner)
+            inner = tuple(look(part, attributes) for part in parts)
+            return Part(ANY, any(part.held for part in inner), inner=inner)
         case Not(And() | Or() | Not() | AnyElement() as part):
-            negated = _look(part, attributes)
-            return _Part("not", not negated.held, inner=(negated,))
+            negated = look(part, attributes)
+            return Part(NOT, not negated.held, inner=(negated,))
         case AnyElement(name, attribute, inside):
             elements = values_at(attributes, attribute.path)
-            looks = [_look(inside, with_element(attributes, name, element)) for element in elements]
+            looks = [look(inside, with_element(attributes, name, element)) for element in elements]
             # The first that fulfils the condition is the reason; without one, the first stands for all.
             chosen = next((i for i, look in enumerate(looks) if look.held), 0)
             evidence = seen(condition, attributes)
             if looks:
-                evidence = f"{name} is {_shown(elements[chosen])}, {chosen + 1} of {len(elements)}"
+                evidence = f"{name} is {shown(elements[chosen])}, {chosen + 1} of {len(elements)}"
             held = any(look.held for look in looks)
-            return _Part(f"any {name} in {attribute.path}", held, evidence, tuple(looks[chosen : chosen + 1]))
-    return _Part(condition_text(condition), holds(condition, attributes), seen(condition, attributes))
+            return Part(f"any {name} in {attribute.path}", held, evidence, tuple(looks[chosen : chosen + 1]))
+    return Part(condition_text(condition), holds(condition, attributes), seen(condition, attributes))
 
 
-def _decides(inner: _Part, part: _Part) -> bool:
+def _decides(inner: Part, part: Part) -> bool:
     """An AND that fails does so by the parts that fail, an OR that holds by those that hold; else by all."""
-    return inner.held == part.held or part.text == "not"
+    if part.held is None:  # by what failed
+        return inner.held is None and (inner.fate == "failed" or bool(inner.inner))
+    return inner.fate != "spared" and (inner.held == part.held or part.text == NOT)
 
 
-def _all_decide(part: _Part) -> bool:
+def _all_decide(part: Part) -> bool:
     return all(_decides(inner, part) and _all_decide(inner) for inner in part.inner)
 
 
-def _lines(part: _Part, depth: int, decides: bool) -> Iterator[Clause]:
-    yield Clause(part.text, part.held, part.evidence, depth, decides and not part.inner)
+def _lines(part: Part, depth: int, decides: bool) -> Iterator[Clause]:
+    yield Clause(part.text, part.held, part.evidence, depth, decides and not part.inner, part.fate)
     for inner in part.inner:
         yield from _lines(inner, depth + 1, decides and _decides(inner, part))
 
@@ -121,10 +132,10 @@ def _what(path: str, attributes: Mapping[str, Any]) -> str:
     if not found:
         return f"{path} has no value" if is_there(attributes, path) else f"{path} is missing"
     more = f" and {len(found) - _MAX_VALUES:,} more" if len(found) > _MAX_VALUES else ""
-    return f"{path} is {', '.join(map(_shown, found[:_MAX_VALUES]))}{more}"
+    return f"{path} is {', '.join(map(shown, found[:_MAX_VALUES]))}{more}"
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """A value as a subscription would write it, cut where it is long."""
     if isinstance(value, str):
         text = f"'{value[: _MAX_TEXT + 1]}'"

@@ -1,0 +1,266 @@
+"""A condition with calls as the tree it is, for reading: what each call answered, or why it was spared.
+
+A part is judged by the definition (naive.py) over what was answered, together with the parts of its AND that bind its
+variables. A call that was not made is spared by the nearest part that settled what it stands in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from tidings.filters.clauses import ALL, ANY, NOT, Part, look, seen, shown
+from tidings.language.printer import condition_text
+from tidings.language.query import And, Call, Condition, Not, Or, Variable, variables
+from tidings.operators.calling import Answer
+from tidings.operators.joining import Unasked
+from tidings.operators.naive import Binding, Unknown, has_calls
+from tidings.operators.program import conjuncts
+from tidings.operators.trial import Trial
+from tidings.terms import Blank, Iri, Literal, plain
+
+MAX_BINDINGS = 1000
+_MAX_VALUES, _MAX_TEXT = 5, 60
+
+
+def call_tree(
+    condition: Condition,
+    trial: Trial,
+    attributes: Mapping[str, Any],
+    bindings: Sequence[Binding],
+    *,
+    held: bool | None,
+    solution: Binding | None,
+    spared: str,
+) -> Part:
+    """The tree of a condition that was decided as `held`, by this solution if it is a match.
+
+    `spared` says why nothing was asked at all, if nothing was.
+    """
+    root, _ = _Looker(trial, attributes, solution).look(condition, bindings)
+    return _with_reasons(replace(root, held=held), condition, spared)
+
+
+class _Judged(NamedTuple):
+    """Whether a part holds under some bindings, None if that is not known, and those under which it does."""
+
+    held: bool | None
+    bindings: list[Binding]
+
+
+class _Looker:
+    def __init__(self, trial: Trial, attributes: Mapping[str, Any], solution: Binding | None) -> None:
+        self.trial, self.attributes, self.solution = trial, attributes, solution
+
+    def look(self, condition: Condition, bindings: Sequence[Binding]) -> tuple[Part, Sequence[Binding]]:
+        """A part under the bindings of those before it, and the bindings for those after it."""
+        if not has_calls(condition) and not variables(condition):
+            return look(condition, self.attributes), bindings
+        if isinstance(condition, And):
+            judged = self._judge(condition, bindings)
+            return Part(ALL, judged.held, inner=self._conjunction(condition, bindings)), judged.bindings
+        if not self._is_reached(condition, bindings[0]):
+            fate = "spared" if isinstance(condition, Call) else ""
+            inner = () if fate else self._inner(condition, bindings)
+            return Part(_head(condition), None, inner=inner, fate=fate), bindings
+        judged = self._judge(condition, bindings)
+        after = judged.bindings or bindings
+        if isinstance(condition, Call):
+            return self._call(condition, bindings, judged), after
+        inner = self._inner(condition, bindings)
+        evidence = "" if inner else self._values(condition, bindings, judged)
+        return Part(_head(condition), judged.held, evidence, inner), after
+
+    def _conjunction(self, condition: And, bindings: Sequence[Binding]) -> tuple[Part, ...]:
+        """The parts of an AND as they are written; each is looked at when what it needs is bound."""
+        parts = conjuncts(condition)
+        found: dict[int, Part] = {}
+        while len(found) < len(parts):
+            place = min(
+                (i for i in range(len(parts)) if i not in found),
+                key=lambda i: self._turn(parts[i], bindings[0]),
+            )
+            found[place], bindings = self.look(parts[place], bindings)
+        return tuple(found[place] for place in range(len(parts)))
+
+    def _turn(self, part: Condition, binding: Binding) -> int:
+        return self.trial.joiner().turn(part, binding) if self._is_reached(part, binding) else 9
+
+    def _inner(self, condition: Condition, bindings: Sequence[Binding]) -> tuple[Part, ...]:
+        if isinstance(condition, Or):
+            return tuple(self.look(part, bindings)[0] for part in condition.parts)
+        if isinstance(condition, Not) and not _is_leaf(condition.part):
+            return (self.look(condition.part, bindings)[0],)
+        return ()
+
+    def _judge(self, condition: Condition, bindings: Sequence[Binding]) -> _Judged:
+        certain: list[Binding] = []
+        doubtful: list[Binding] = []
+        complete = True
+        for binding in bindings:
+            try:
+                for solution in self.trial.joiner().solve(condition, binding):
+                    (certain if solution.doubt is None else doubtful).append(solution.binding)
+                    if len(certain) >= MAX_BINDINGS:
+                        break
+            except Unasked:
+                complete = False
+        told = [binding for binding in certain if self._agrees(binding)]
+        if certain:
+            return _Judged(True, told[:1] if self.solution is not None and told else certain[:MAX_BINDINGS])
+        return _Judged(None if doubtful or not complete else False, doubtful[:MAX_BINDINGS])
+
+    def _agrees(self, binding: Binding) -> bool:
+        solution = self.solution or {}
+        return all(solution[name] == value for name, value in binding.items() if name in solution)
+
+    def _is_reached(self, condition: Condition, binding: Binding) -> bool:
+        return all(name in binding for name in self._needs(condition))
+
+    def _needs(self, condition: Condition) -> frozenset[str]:
+        """The variables that have to be bound outside."""
+        if isinstance(condition, Call):
+            inputs = self.trial.find(condition.name).inputs_of(condition)
+            return frozenset(i.name for i in inputs if isinstance(i, Variable))
+        if isinstance(condition, And) and has_calls(condition):
+            parts = conjuncts(condition)
+            calls = [part for part in parts if isinstance(part, Call)]
+            own = {
+                o.name for c in calls for o in self.trial.find(c.name).outs_of(c) if isinstance(o, Variable)
+            }
+            return frozenset().union(*map(self._needs, parts)) - own
+        if isinstance(condition, Or) and has_calls(condition):
+            return frozenset().union(*map(self._needs, condition.parts))
+        if isinstance(condition, Not) and has_calls(condition):
+            return self._needs(condition.part)
+        return frozenset(variable.name for variable in variables(condition))
+
+    # -- what was seen
+
+    def _call(self, call: Call, bindings: Sequence[Binding], judged: _Judged) -> Part:
+        text, answers = condition_text(call), self._answers(call, bindings)
+        unknown = [b[v.name] for b in bindings for v in variables(call) if isinstance(b.get(v.name), Unknown)]
+        if not answers:
+            evidence = "spared: what it is asked with is unknown" if unknown else ""
+            return Part(text, None, evidence, fate="spared")
+        took = _duration(sum(answer.seconds for answer in answers))
+        errors = [answer.outcome.error for answer in answers if answer.outcome.error is not None]
+        if judged.held is None and errors:
+            error = errors[0].removeprefix(f"{call.name} failed: ")
+            return Part(text, None, f"failed: {error}, {took}", fate="failed")
+        times = "" if len(answers) == 1 else f" {len(answers):,} times"
+        said = self._said(call, bindings, judged, answers)
+        return Part(text, judged.held, f"ran{times}: {said}, {took}", fate="ran")
+
+    def _answers(self, call: Call, bindings: Sequence[Binding]) -> list[Answer]:
+        """What was answered to a call under the bindings, once for each question."""
+        found: dict[str, Answer] = {}
+        for binding in bindings:
+            inputs = tuple(
+                binding[i.name] if isinstance(i, Variable) else i
+                for i in self.trial.find(call.name).inputs_of(call)
+            )
+            if not any(isinstance(value, Unknown) for value in inputs):
+                answer = self.trial.answer(call, inputs)
+                if answer is not None:
+                    found[repr(inputs)] = answer
+        return list(found.values())
+
+    def _said(
+        self, call: Call, bindings: Sequence[Binding], judged: _Judged, answers: Sequence[Answer]
+    ) -> str:
+        outs = self.trial.find(call.name).outs_of(call)
+        rows = [row for answer in answers for row in answer.outcome.rows]
+        if not outs or (judged.held and not rows):
+            return "true" if judged.held else "false"
+        if not rows:
+            return "nothing"
+        new = [o.name for o in outs if isinstance(o, Variable) and o.name not in bindings[0]]
+        if judged.held is not True or not new:
+            several = [
+                _value(row[0]) if len(row) == 1 else f"({', '.join(map(_value, row))})" for row in rows
+            ]
+            fits = (
+                "" if judged.held is not False else "; that does not fit" if len(rows) == 1 else "; none fits"
+            )
+            return _listed(several) + fits
+        pairs = [
+            f"?{name} = {_listed(_value(b[name]) for b in judged.bindings)}" for name in dict.fromkeys(new)
+        ]
+        of = f" (1 of {len(rows):,})" if len(judged.bindings) == 1 < len(rows) else ""
+        return ", ".join(pairs) + of
+
+    def _values(self, condition: Condition, bindings: Sequence[Binding], judged: _Judged) -> str:
+        """What a test looked at."""
+        looked = seen(condition, self.attributes)
+        if judged.held:
+            return looked
+        names = dict.fromkeys(v.name for v in variables(condition))
+        known = [
+            f"?{name} = {_listed(_value(b[name]) for b in bindings)}"
+            for name in names
+            if not any(isinstance(b.get(name), Unknown) for b in bindings)
+        ]
+        if judged.held is None:
+            return "unknown"
+        return ", ".join(
+            filter(None, [f"does not hold for {', '.join(known)}" if known else "does not hold", looked])
+        )
+
+
+def _with_reasons(part: Part, condition: Condition, reason: str) -> Part:
+    """The tree in which each call that was spared says why: the nearest part that settled what it stands in."""
+    if not part.inner:
+        if part.fate != "spared" or part.evidence:
+            return part
+        return replace(part, evidence=f"spared: {reason or 'nothing hangs on it'}")
+    if isinstance(condition, Not):
+        return replace(part, inner=(_with_reasons(part.inner[0], condition.part, reason),))
+    parts = conjuncts(condition) if isinstance(condition, And) else getattr(condition, "parts", ())
+    if len(parts) != len(part.inner):  # a tree without calls
+        return part
+    settles = part.text == ANY
+    for inner, each in zip(part.inner, parts, strict=True):
+        if inner.held is settles:
+            reason = _settled(inner, each)
+            break
+    inner = tuple(_with_reasons(one, each, reason) for one, each in zip(part.inner, parts, strict=True))
+    return replace(part, inner=inner)
+
+
+def _settled(part: Part, condition: Condition) -> str:
+    text = condition_text(condition)
+    text = text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
+    if part.held:
+        return f"the OR holds by {text}"
+    return f"{text} is false" if isinstance(condition, Call) else f"{text} does not hold"
+
+
+def _head(condition: Condition) -> str:
+    if isinstance(condition, Or) and (has_calls(condition) or variables(condition)):
+        return ANY
+    return NOT if isinstance(condition, Not) and not _is_leaf(condition.part) else condition_text(condition)
+
+
+def _is_leaf(condition: Condition) -> bool:
+    return not isinstance(condition, And | Or | Not | Call)
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.0f} µs"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.7g}"
+    return plain(value) if isinstance(value, Iri | Literal | Blank) else shown(value)
+
+
+def _listed(values: Iterable[str]) -> str:
+    several = list(dict.fromkeys(values))
+    more = f" and {len(several) - _MAX_VALUES:,} more" if len(several) > _MAX_VALUES else ""
+    return ", ".join(several[:_MAX_VALUES]) + more

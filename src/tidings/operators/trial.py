@@ -1,0 +1,107 @@
+"""One event's conditions decided aside: the same scheduler and operators, and every call is noted.
+
+What was learnt is taken over, so that what is asked is what a subscription alone would ask for; what is learnt
+here is forgotten. Explaining is not publishing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from tidings.errors import SubscriptionError
+from tidings.event import Event
+from tidings.language.query import Call, Leaf
+from tidings.operators.calling import Answer, Caller, Request
+from tidings.operators.checking import Checker, Decided, key_of
+from tidings.operators.joining import Joiner, Unasked
+from tidings.operators.naive import Binding, Holds
+from tidings.operators.outcome import Outcome
+from tidings.operators.predicates import Question
+from tidings.operators.program import Program
+from tidings.operators.table import OperatorTable
+
+
+class Trial:
+    """What operators say of one event; nothing is asked before `decide`."""
+
+    def __init__(self, checker: Checker, event: Event, holds: Holds) -> None:
+        self.find = checker.table.find
+        self.event, self.holds = event, holds
+        self._checker, self._notes = checker, _Notes(checker.caller)
+
+    def decide(self, programs: Sequence[Program], bindings: Sequence[Sequence[Binding]]) -> Decided:
+        """The truth of each program, under what triples have bound for it."""
+        table = OperatorTable(self.find)
+        rows = np.array([table.add(program, {}) for program in programs], dtype=np.int32)
+        table.predicates.recall(self._checker.table.predicates)
+        aside = Checker(table, copy(self._checker.scheduler), self._notes)
+        (decided,) = aside.check([_Case(self, rows, programs, bindings)])
+        return decided
+
+    def answer(self, call: Call, inputs: tuple[Any, ...]) -> Answer | None:
+        """What a call with these inputs was answered, and how long it took; None if it was not made."""
+        operator = self.find(call.name)
+        try:
+            question = Question(operator, operator.read_inputs(inputs))
+        except SubscriptionError as error:
+            return Answer(None, Outcome(error=str(error)), 0.0)
+        return self._notes.answers.get(key_of(question))
+
+    def joiner(self) -> Joiner:
+        """Joins what was answered; raises `Unasked` where that hangs on what was not."""
+        return Joiner(self.find, self._outcome, self.holds)
+
+    def _outcome(self, call: Call, inputs: tuple[Any, ...]) -> Outcome:
+        answer = self.answer(call, inputs)
+        if answer is None:
+            operator = self.find(call.name)
+            raise Unasked(Question(operator, operator.read_inputs(inputs)))
+        return answer.outcome
+
+
+class _Case:
+    def __init__(
+        self,
+        trial: Trial,
+        rows: np.ndarray,
+        programs: Sequence[Program],
+        bindings: Sequence[Sequence[Binding]],
+    ) -> None:
+        self.event, self.rows = trial.event, rows
+        self._trial, self._programs, self._bindings = trial, programs, bindings
+
+    def holds(self, leaf: Leaf, binding: Binding) -> bool:
+        return self._trial.holds(leaf, binding)
+
+    def program(self, place: int) -> Program:
+        return self._programs[place]
+
+    def bindings(self, place: int) -> Sequence[Binding]:
+        return self._bindings[place]
+
+
+class _Notes(Caller):
+    """Asks another caller, whose threads and connections are there already, and notes what was answered."""
+
+    def __init__(self, caller: Caller) -> None:
+        super().__init__()
+        self.answers: dict[object, Answer] = {}
+        self._caller = caller
+        self._submitted: list[Request] = []
+
+    def run(self, requests: Sequence[Request]) -> list[Answer]:
+        answers = self._caller.run(requests)
+        for request, answer in zip(requests, answers, strict=True):
+            self.answers[key_of(Question(request.operator, request.inputs))] = answer
+        return answers
+
+    def submit(self, requests: Iterable[Request]) -> None:
+        self._submitted += requests
+
+    def collect(self) -> list[Answer]:
+        submitted, self._submitted = self._submitted, []
+        return self.run(submitted)
