@@ -273,16 +273,29 @@ class Layer:
         assert isinstance(self.program_first, array)
         assert isinstance(self.programs, array)
         assert isinstance(self.unasked, array)
-        moved = len(self.programs)
-        first = np.asarray(other.program_first, dtype=np.int32)[live]
-        self.program_first.frombytes(np.where(first < 0, -1, first + moved).astype(np.int32).tobytes())
+        first = np.asarray(other.program_first, dtype=np.int32)
+        owners = np.flatnonzero(first >= 0)
+        sizes = np.diff(first[owners], append=len(other.programs))
+        taken = np.where(live[owners], sizes, 0)
+        moved = np.full(len(first), -1, dtype=np.int32)
+        moved[owners] = len(self.programs) + np.cumsum(taken) - taken
+        self.program_first.frombytes(moved[live].tobytes())
         if other.has_programs:
-            # Of dead ones too: they are looked for by nobody, and few.
-            self.programs.frombytes(np.asarray(other.programs, dtype=np.int32).tobytes())
+            programs = np.asarray(other.programs, dtype=np.int32)
+            self.programs.frombytes(programs[np.repeat(live[owners], sizes)].tobytes())
             pairs = np.asarray(other.unasked, dtype=np.int32).reshape(-1, 2)
             pairs = pairs[live[pairs[:, 0]]]
             pairs[:, 0] = numbers[pairs[:, 0]]
             self.unasked.frombytes(pairs.tobytes())
+
+    def keep_programs(self) -> OperatorTable:
+        """Leaves the rows of others out of the table of programs, which no other layer may have rows in."""
+        programs = np.array(self.programs, dtype=np.int32)
+        rows = programs[programs >= 0]
+        if len(rows) < len(self.operators):
+            programs[programs >= 0] = np.arange(len(rows))
+            self.operators, self.programs = self.operators.kept(rows), array("i", programs.tobytes())
+        return self.operators
 
     def _before_adding(self) -> None:
         self._index = self._reader = None

@@ -24,9 +24,9 @@ from tidings.terms import Iri, Literal
 from tidings.vocabulary import Vocabulary, join_texts, thaw_texts
 
 Find = Callable[[str], Operator]
-_BY_PREDICATE = ("hits", "trials", "moment", "wanted", "told", "held")
-_BY_EVALUATION = ("seconds", "calls", "failures")
-_BY_OPERATOR = ("operator_hits", "operator_trials", "operator_seconds")
+BY_PREDICATE = ("hits", "trials", "moment", "wanted", "told", "held")
+BY_EVALUATION = ("seconds", "calls", "failures")
+BY_OPERATOR = ("operator_hits", "operator_trials", "operator_seconds")
 
 
 class Question(NamedTuple):
@@ -96,7 +96,7 @@ class Predicates:
             self.pred_eval.append(-1 if evaluation is None else self._evaluation(evaluation))
             if evaluation not in (None, text):
                 self.checked.add(int(self.pred_eval.all[number]))
-            self._extend(_BY_PREDICATE)
+            self._extend(BY_PREDICATE)
         return number
 
     def _evaluation(self, text: str) -> int:
@@ -108,10 +108,10 @@ class Predicates:
             known = len(self.operators)
             operator = self.operators.number(name)
             if operator == known:
-                self._extend(_BY_OPERATOR)
+                self._extend(BY_OPERATOR)
                 self._learnt["operator_seconds"].all[operator] = self._find(name).cost
             self.eval_operator.append(operator)
-            self._extend(_BY_EVALUATION)
+            self._extend(BY_EVALUATION)
         return number
 
     def _extend(self, names: tuple[str, ...]) -> None:
@@ -159,14 +159,48 @@ class Predicates:
     def recall(self, other: Predicates) -> None:
         """Takes over what another has learnt of the same predicates, evaluations and operators."""
         for names, own, known in (
-            (_BY_PREDICATE, self._predicates, other._predicates),
-            (_BY_EVALUATION, self._evaluations, other._evaluations),
-            (_BY_OPERATOR, self.operators.numbers, other.operators.numbers),
+            (BY_PREDICATE, self._predicates, other._predicates),
+            (BY_EVALUATION, self._evaluations, other._evaluations),
+            (BY_OPERATOR, self.operators.numbers, other.operators.numbers),
         ):
             for text in own.keys() & known.keys():
                 for name in names:
                     self._learnt[name].all[own[text]] = other._learnt[name].all[known[text]]
         self.events = other.events
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The predicates by their texts."""
+        return self._predicates
+
+    @property
+    def evaluation_numbers(self) -> dict[str, int]:
+        """The evaluations by their texts."""
+        return self._evaluations
+
+    def kept(self, predicates: np.ndarray) -> Predicates:
+        """Some predicates, numbered anew in this order, and nothing else; what was learnt of them stays."""
+        made = Predicates(self._find)
+        evaluations, pred_eval = renumbered(self.pred_eval.all[predicates])
+        operators, eval_operator = renumbered(self.eval_operator.all[evaluations])
+        names = list(self.operators.numbers)
+        made._set_texts(
+            [names[i] for i in operators.tolist()],
+            [self.evaluation_texts[i] for i in evaluations.tolist()],
+            [self.texts[i] for i in predicates.tolist()],
+        )
+        made._set_numbers(eval_operator, pred_eval)
+        made._learnt = {
+            name: Growing(np.float64, self._learnt[name].all[chosen])
+            for columns, chosen in (
+                (BY_PREDICATE, predicates),
+                (BY_EVALUATION, evaluations),
+                (BY_OPERATOR, operators),
+            )
+            for name in columns
+        }
+        made.events, made.unnumbered = self.events, self.unnumbered
+        return made
 
     def freeze(self) -> dict[str, np.ndarray]:
         arrays = {name: column.all for name, column in self._learnt.items()}
@@ -186,18 +220,31 @@ class Predicates:
         def texts(name: str) -> list[str]:
             return thaw_texts({"blob": arrays[f"{name}_blob"], "start": arrays[f"{name}_start"]})
 
-        made.operators = Vocabulary(texts("operators"))
-        made.evaluation_texts, made.texts = texts("evaluations"), texts("predicates")
-        made._evaluations = {text: i for i, text in enumerate(made.evaluation_texts)}
-        made._predicates = {text: i for i, text in enumerate(made.texts)}
-        made.eval_operator = Growing(np.int32, arrays["eval_operator"])
-        made.pred_eval = Growing(np.int32, arrays["pred_eval"])
-        for text, evaluation in zip(made.texts, made.pred_eval.all.tolist(), strict=True):
-            if evaluation >= 0 and text != made.evaluation_texts[evaluation]:
-                made.checked.add(evaluation)
+        made._set_texts(texts("operators"), texts("evaluations"), texts("predicates"))
+        made._set_numbers(arrays["eval_operator"], arrays["pred_eval"])
         made._learnt = {name: Growing(np.float64, arrays[name]) for name in Learnt._fields}
         made.events = float(arrays["events"][0])
         return made
+
+    def _set_texts(self, operators: list[str], evaluations: list[str], predicates: list[str]) -> None:
+        self.operators = Vocabulary(operators)
+        self.evaluation_texts, self.texts = evaluations, predicates
+        self._evaluations = {text: i for i, text in enumerate(evaluations)}
+        self._predicates = {text: i for i, text in enumerate(predicates)}
+
+    def _set_numbers(self, eval_operator: np.ndarray, pred_eval: np.ndarray) -> None:
+        self.eval_operator, self.pred_eval = Growing(np.int32, eval_operator), Growing(np.int32, pred_eval)
+        for text, evaluation in zip(self.texts, pred_eval.tolist(), strict=True):
+            if evaluation >= 0 and text != self.evaluation_texts[evaluation]:
+                self.checked.add(evaluation)
+
+
+def renumbered(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct numbers in the order of their first appearance, and the place of each there; -1 stays -1."""
+    used, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+    order = np.argsort(first + len(numbers) * (used < 0))  # what is -1 comes last
+    places = np.where(numbers < 0, -1, np.argsort(order)[place])
+    return used[order][: np.count_nonzero(used >= 0)], places
 
 
 def _is_variable(out: object) -> bool:

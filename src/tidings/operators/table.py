@@ -8,7 +8,7 @@ import numpy as np
 
 from tidings.arrays.growing import Growing
 from tidings.operators.kernels.layout import CONFIRMED, NEGATED, OR, Programs
-from tidings.operators.predicates import Find, Predicates
+from tidings.operators.predicates import Find, Predicates, renumbered
 from tidings.operators.program import Program
 
 _COLUMNS = {
@@ -89,6 +89,25 @@ class OperatorTable:
         self._binds.append(program.binds)
         return len(self) - 1
 
+    def kept(self, rows: np.ndarray) -> OperatorTable:
+        """A table of some rows in this order, with the predicates they ask for and what was learnt of them."""
+        made, old = OperatorTable(self.find), {name: column.all for name, column in self._columns.items()}
+        gates, gate_first = _taken(old["gate_first"], rows)
+        leaves, leaf_first = _taken(old["leaf_first"], rows)
+        asked = old["leaf_asked"][leaves]
+        used, places = renumbered(asked >> 1)
+        made.predicates = self.predicates.kept(used)
+        arrays = {
+            **{name: old[name][gates] for name in ("gate_kind", "gate_parent", "gate_size")},
+            "gate_first": gate_first,
+            "leaf_first": leaf_first,
+            "leaf_gate": old["leaf_gate"][leaves],
+            "leaf_asked": places << 1 | asked & 1,
+        }
+        made._columns = {name: Growing(dtype, arrays[name]) for name, dtype in _COLUMNS.items()}
+        made._binds = Growing(np.bool_, self._binds.all[rows])
+        return made
+
     def freeze(self) -> dict[str, np.ndarray]:
         columns = {name: column.all for name, column in self._columns.items()}
         return {**columns, "binds": self._binds.all, **self.predicates.freeze()}
@@ -100,3 +119,10 @@ class OperatorTable:
         made._columns = {name: Growing(dtype, arrays[name]) for name, dtype in _COLUMNS.items()}
         made._binds = Growing(np.bool_, arrays["binds"])
         return made
+
+
+def _taken(first: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the items of some rows are, and where those of each row begin among them."""
+    sizes = first[rows + 1] - first[rows]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    return np.repeat(first[rows] - starts[:-1], sizes) + np.arange(starts[-1]), starts
