@@ -58,10 +58,17 @@ def test_gates_and_their_confirmations_say_what_the_definition_says(seed: int) -
                 assert not bindings or truth == _TRUTH[verdict_of(solutions)], to_text(Query(condition))
 
 
-def test_a_part_that_hangs_on_triples_and_on_its_sibling_leaves_no_empty_gate() -> None:
-    """`way` does not look at what triples bind, and yet cannot be asked before `meet`."""
+@pytest.mark.parametrize(
+    "calls",
+    [
+        "(meet(?w, Bronx, ?z) AND way(a, ?z, ?x) AND size(?y, 1)) OR busy()",
+        "(meet(?w, Bronx, ?z) AND NOT count(?z)) OR busy()",
+        "(meet(?w, Bronx, ?z) AND (near(?z) OR NOT people(?z))) OR busy()",
+    ],
+)
+def test_parts_that_hang_on_triples_or_on_a_sibling_leave_no_empty_gate(calls: str) -> None:
+    """What looks at `?z` does not look at what triples bind, and yet cannot be asked before `meet`."""
     case = Case(random.Random(0), subscriptions=0)
-    calls = "(meet(?w, Bronx, ?z) AND way(a, ?z, ?x) AND size(?y, 1)) OR busy()"
     ((triples, rest),) = split(parse(f"WHERE (?s, p, ?w), (?s, p, ?y) AND ({calls})").where)
     program = compile_program(rest, frozenset().union(*map(variables, triples)), case.operators.__getitem__)
     assert all(gate.size or gate.confirmed for gate in program.gates)
