@@ -106,6 +106,7 @@ class Hearing:
         self.table, self.scheduler, self.caller = checker.table, checker.scheduler, checker.caller
         self.case, self.event, rows = case, case.event, case.rows
         self.outstanding = 0
+        self._confirmed = False
         predicates = self.table.predicates
         predicates.events += 1.0
         self.docket = Docket(self.table, rows, self.scheduler.shared)
@@ -126,7 +127,9 @@ class Hearing:
         if not docket.undecided:
             return []
         evs = self.scheduler.next(docket, FRONTIER)
-        while not len(evs) and self._confirm(again=True):
+        # A scheduler that goes along an order has passed by what a confirmation made matter.
+        while not len(evs) and (self._confirm(again=True) or self._confirmed):
+            self._confirmed = False
             docket.rewind()
             evs = self.scheduler.next(docket, FRONTIER)
         question = self.table.predicates.question
@@ -237,7 +240,7 @@ class Hearing:
                 self._waiting.pop(place, None)
                 row, gate = place
                 self.docket.confirm(row, gate, truth)
-                progress = True
+                progress = self._confirmed = True
             places = list(self.docket.awaiting())
         return progress
 

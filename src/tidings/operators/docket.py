@@ -89,14 +89,14 @@ def _arrays(rows: int, gates: int, leaves: int, preds: int, evs: int) -> layout.
         g0=np.empty(rows + 1, np.int32),
         gate=np.empty(gates, layout.GATE),
         leaf=np.empty(leaves, layout.LEAF),
-        pred=np.empty(preds + 1, layout.PREDICATE),
+        pred=np.empty(preds, layout.PREDICATE),
+        pred_first=np.empty(preds + 1, np.int32),
         pred_leaf=np.empty(leaves, np.int32),
         ev=np.empty(evs + 1, layout.EVALUATION),
         ev_pred=np.empty(preds, np.int32),
         bucket=np.empty(layout.BUCKETS, np.int32),
-        place=np.empty(
-            (evs + gates, 2), np.int32
-        ),  # a gate brings an evaluation in again, when one child is left
+        # A gate that has a child less may bring evaluations in again.
+        place=np.empty((evs + leaves, 2), np.int32),
         aside=np.empty(evs, np.int32),
         awaited=np.empty(gates + 1, np.int32),
         row_round=np.empty(rows, np.int32),

@@ -178,13 +178,15 @@ class _Compiler:
 
     def _stands(self, part: Condition, outer: frozenset[Variable]) -> bool:
         """Whether something necessary is left of a part when what hangs on the outside is left out."""
+        if isinstance(part, Call):
+            return not self._open(part)
         if not outer & frozenset(variables(part)):
             return True
         if isinstance(part, And):
             return any(has_calls(other) and self._stands(other, outer) for other in conjuncts(part))
         if isinstance(part, Or):
             return all(self._stands(other, outer) for other in part.parts)
-        return isinstance(part, Call) and not self._open(part)
+        return False
 
     def _predicate(self, gate: int, call: Call, checks: Sequence[Condition], negated: bool) -> None:
         operator = self.find(call.name)

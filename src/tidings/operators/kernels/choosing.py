@@ -13,6 +13,8 @@ from tidings.operators.kernels.layout import (
     DONE,
     FALSE,
     FINENESS,
+    FORCED,
+    HAS_BEGUN,
     ROUND,
     TOP,
     TRUE,
@@ -37,7 +39,7 @@ def _overlaps(d: Docket, ev: int) -> bool:
     now = d.counters[ROUND]
     for at in range(d.ev[ev].first, d.ev[ev + 1].first):
         pred = d.ev_pred[at]
-        for place in range(d.pred[pred].first, d.pred[pred + 1].first):
+        for place in range(d.pred_first[pred], d.pred_first[pred + 1]):
             leaf = d.pred_leaf[place]
             if d.leaf[leaf].ev >= 0 and d.row_round[d.gate[d.leaf[leaf].gate].row] == now:
                 return True
@@ -49,7 +51,7 @@ def _mark(d: Docket, ev: int) -> None:
     now = d.counters[ROUND]
     for at in range(d.ev[ev].first, d.ev[ev + 1].first):
         pred = d.ev_pred[at]
-        for place in range(d.pred[pred].first, d.pred[pred + 1].first):
+        for place in range(d.pred_first[pred], d.pred_first[pred + 1]):
             leaf = d.pred_leaf[place]
             if d.leaf[leaf].ev >= 0:
                 d.row_round[d.gate[d.leaf[leaf].gate].row] = now
@@ -61,8 +63,8 @@ def best(d: Docket, limit: int, out: Array) -> int:
     count = aside = 0
     least = 0
     d.counters[ROUND] += 1
-    while count < limit and d.counters[TOP] >= least:
-        top = d.counters[TOP]
+    while count < limit and (d.counters[TOP] >= least or d.bucket[FORCED] >= 0):
+        top = d.counters[TOP] if d.bucket[FORCED] < 0 else FORCED
         place = d.bucket[top]
         if place < 0:
             d.counters[TOP] -= 1
@@ -76,7 +78,7 @@ def best(d: Docket, limit: int, out: Array) -> int:
             push(d, place, ev)
             continue
         if limit > 1:
-            if count and _overlaps(d, ev):
+            if count and bucket < FORCED and _overlaps(d, ev):
                 least = max(least, bucket - SLACK)
                 d.aside[aside] = place
                 aside += 1
@@ -105,26 +107,24 @@ def walk(d: Docket, rows: Array, leaves: Array, past: bool, out: Array) -> int:
     """
     while d.counters[AT_ROW] < len(rows):
         row = rows[d.counters[AT_ROW]]
-        begun = past and d.counters[AT_LEAF] > 0
-        if begun or d.gate[d.g0[row]].state == 0:
+        if (past and d.counters[HAS_BEGUN]) or d.gate[d.g0[row]].state == 0:
             first, end = d.gate[d.g0[row]].low, d.gate[d.g0[row]].high
             while first + d.counters[AT_LEAF] < end:
                 leaf = leaves[first + d.counters[AT_LEAF]]
-                d.counters[AT_LEAF] += 1
                 pred = d.leaf[leaf].asked >> 1
                 ev = d.pred[pred].ev
-                if d.leaf[leaf].ev >= 0:
-                    if d.pred[pred].truth:
-                        apply(d, leaf, d.pred[pred].truth)
-                        continue
-                elif not (past and ev >= 0 and d.ev[ev].live > 0):
-                    continue
-                if ev >= 0 and d.ev[ev].state == 0:
+                wanted = d.leaf[leaf].ev >= 0 or (past and ev >= 0 and d.ev[ev].live > 0)
+                if wanted and ev >= 0 and d.ev[ev].state == 0:
                     d.ev[ev].state = CHOSEN
+                    d.counters[HAS_BEGUN] = 1
                     out[0] = ev
-                    return 1
+                    return 1  # and back to this leaf, which may have to be told
+                if d.leaf[leaf].ev >= 0 and d.pred[pred].truth:
+                    apply(d, leaf, d.pred[pred].truth)
+                d.counters[AT_LEAF] += 1
         d.counters[AT_ROW] += 1
         d.counters[AT_LEAF] = 0
+        d.counters[HAS_BEGUN] = 0
     return 0
 
 

@@ -1,8 +1,10 @@
 """A truth value arrives: leaves, gates and rows that it decides, and evaluations that nobody needs any more.
 
-A leaf matters while its gate and all gates above are undecided. The gain of an evaluation is the expected number of
-rows, in parts for gates inside a row, that it settles: for every leaf that matters the chance that its value decides
-its gate, which is certain when no other child is left.
+A leaf matters while its gate and all gates above are undecided. What it is worth to decide a gate is the least that
+it must cost: the smallest cost / chance to decide it of its leaves, divided among them. The gain of an evaluation is
+the sum over its leaves of the chance to decide their gates times that worth. So a row that something cheap will
+settle anyway draws nobody to its dear predicates. With the plain count of rows instead, unequal costs made it dearer
+than Sub-Order at some points. What is the last of its row must be evaluated in any case, and comes first.
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ from tidings.operators.kernels.layout import (
     AWAITED,
     AWAITING,
     BUCKET_SHIFT,
-    BUCKETS,
     CONFIRMED,
     FALSE,
     FIRST_BUCKET,
+    FORCED,
     MOOT,
     NEGATED,
     OR,
@@ -29,12 +31,39 @@ from tidings.operators.kernels.layout import (
     Docket,
 )
 
+LEAST_CHANCE = 1e-9
+MOST_REPRICED = 64  # a gate of thousands would be gone through for every child
+
+
+@inlined
+def chance(d: Docket, leaf: int) -> float:
+    """That the value of a leaf decides its gate: true an OR, false an AND, any the gate that has no other child."""
+    gate, asked = d.leaf[leaf].gate, d.leaf[leaf].asked
+    if d.gate[gate].left == 1:
+        return 1.0
+    p = d.pred[asked >> 1].p
+    return p if (asked & 1) ^ (d.gate[gate].kind & OR) else 1.0 - p
+
+
+@inlined
+def is_forced(d: Docket, gate: int) -> bool:
+    """Whether the only leaf that a gate has left must get its value in any case."""
+    return d.gate[gate].left == 1 and d.gate[gate].parent < 0
+
+
+@inlined
+def price(d: Docket, leaf: int, chance: float) -> float:
+    """What it costs to decide a gate by a leaf, on average."""
+    return d.pred[d.leaf[leaf].asked >> 1].cost / max(chance, LEAST_CHANCE)
+
 
 @inlined
 def bucket_of(d: Docket, ev: int) -> int:
+    if d.ev[ev].forced:
+        return FORCED
     worth = np.float64(max(d.ev[ev].gain, 0.0) / d.ev[ev].cost)
     bucket = (worth.view(np.int64) >> BUCKET_SHIFT) - FIRST_BUCKET
-    return min(max(bucket, 0), BUCKETS - 1)  # type: ignore[return-value]
+    return min(max(bucket, 0), FORCED - 1)  # type: ignore[return-value]
 
 
 @inlined
@@ -44,7 +73,7 @@ def push(d: Docket, place: int, ev: int) -> None:
     d.place[place, 0], d.place[place, 1] = ev, d.bucket[bucket]
     d.bucket[bucket] = place
     d.ev[ev].bucket = bucket
-    if bucket > d.counters[TOP]:
+    if d.counters[TOP] < bucket < FORCED:
         d.counters[TOP] = bucket
 
 
@@ -55,6 +84,8 @@ def _drop(d: Docket, leaf: int) -> None:
     d.leaf[leaf].ev = -1
     d.ev[ev].live -= 1
     d.ev[ev].gain -= d.leaf[leaf].gain
+    if is_forced(d, d.leaf[leaf].gate):
+        d.ev[ev].forced -= 1
 
 
 @inlined
@@ -72,24 +103,39 @@ def _close(d: Docket, gate: int, value: int) -> None:
         for leaf in range(d.gate[gate].low, d.gate[gate].high):
             if d.leaf[leaf].ev >= 0 and _under(d, d.leaf[leaf].gate, gate):
                 _drop(d, leaf)
-        for other in range(gate + 1, d.g0[d.gate[gate].row + 1]):
+        for other in range(gate + 1, d.gate[gate].end):
             state = d.gate[other].state
             if (state == 0 or state == AWAITING) and _under(d, other, gate):
                 d.gate[other].state = MOOT
 
 
 @inlined
-def _last(d: Docket, gate: int) -> None:
-    """Only one child of a gate is left: whatever its value, it decides the gate."""
-    for leaf in range(d.gate[gate].low, d.gate[gate].high):
+def _reprice(d: Docket, gate: int) -> None:
+    """A gate has a child less: what is left is worth more."""
+    left = d.gate[gate].left
+    if left > MOST_REPRICED:
+        return
+    low, high, cheapest = d.gate[gate].low, d.gate[gate].high, np.inf
+    for leaf in range(low, high):
+        if d.leaf[leaf].ev >= 0 and d.leaf[leaf].gate == gate and d.pred[d.leaf[leaf].asked >> 1].ev >= 0:
+            cheapest = min(cheapest, price(d, leaf, chance(d, leaf)))
+    worth = d.gate[gate].weight * cheapest / left
+    for leaf in range(low, high):
         ev = d.leaf[leaf].ev
-        if ev >= 0 and d.leaf[leaf].gate == gate:
-            d.ev[ev].gain += d.gate[gate].weight - d.leaf[leaf].gain
-            d.leaf[leaf].gain = d.gate[gate].weight
-            if d.ev[ev].bucket >= 0:  # where it was, it is overlooked
+        if ev >= 0 and d.leaf[leaf].gate == gate and d.pred[d.leaf[leaf].asked >> 1].ev >= 0:
+            d.ev[ev].gain -= d.leaf[leaf].gain
+            d.leaf[leaf].gain = chance(d, leaf) * worth
+            d.ev[ev].gain += d.leaf[leaf].gain
+            if is_forced(d, gate):
+                d.ev[ev].forced += 1
+            # Where it was, it is overlooked.
+            if (
+                d.ev[ev].bucket >= 0
+                and bucket_of(d, ev) > d.ev[ev].bucket
+                and d.counters[PLACES] < len(d.place)
+            ):
                 push(d, d.counters[PLACES], ev)
                 d.counters[PLACES] += 1
-            return
 
 
 @inlined
@@ -110,8 +156,7 @@ def _rise(d: Docket, gate: int, value: int) -> None:
             if value == UNKNOWN:
                 d.gate[gate].doubt = 1
             if d.gate[gate].left > 0:
-                if d.gate[gate].left == 1:
-                    _last(d, gate)
+                _reprice(d, gate)
                 return
             if kind & CONFIRMED:
                 d.gate[gate].state = AWAITING
@@ -138,7 +183,7 @@ def apply(d: Docket, leaf: int, truth: int) -> None:
 def apply_everywhere(d: Docket, pred: int) -> None:
     """Gives the truth of a predicate to all leaves that ask for it."""
     truth = d.pred[pred].truth
-    for at in range(d.pred[pred].first, d.pred[pred + 1].first):
+    for at in range(d.pred_first[pred], d.pred_first[pred + 1]):
         leaf = d.pred_leaf[at]
         if d.leaf[leaf].ev >= 0:
             apply(d, leaf, truth)

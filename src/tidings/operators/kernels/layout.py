@@ -4,9 +4,9 @@ Programs, one after another, for all subscriptions of an engine; a docket, which
 that are still undecided. In a docket
 
     row         its gates are gate[g0[r]] .. gate[g0[r+1]], the first of them is the root
-    gate        `low` .. `high` are the leaves of its row, `left` the children without a value
+    gate        `low` .. `high` are the leaves and `end` is behind the gates of its row; `left` children have no value
     leaf        `asked` is predicate << 1 | negated; `ev` is its evaluation while it matters, then -1
-    predicate   its leaves are pred_leaf[pred[k].first ..]; `ev` is -1 where nothing has to be evaluated
+    predicate   its leaves are pred_leaf[pred_first[k] ..]; `ev` is -1 where nothing has to be evaluated
     evaluation  its predicates are ev_pred[ev[e].first ..]; `live` leaves wait for it
 
 Everything in a docket is numbered from 0; `id` is the number in the engine. What the loops touch together lies
@@ -28,27 +28,30 @@ TRUE, FALSE, UNKNOWN, AWAITING, MOOT = 1, 2, 3, 4, 5
 # States of evaluations; 0 is to do.
 CHOSEN, DONE = 1, 2
 # What is counted in a docket.
-TOP, PLACES, AWAITED, UNDECIDED, ROUND, AT_ROW, AT_LEAF, COUNTERS = 0, 1, 2, 3, 4, 5, 6, 7
+TOP, PLACES, AWAITED, UNDECIDED, ROUND, AT_ROW, AT_LEAF, HAS_BEGUN, COUNTERS = range(9)
 # Evaluations queue in buckets by gain for their cost: 32 for each doubling, which are the exponent and five bits of
-# the number itself, from 2**-40 on.
+# the number itself, from 2**-40 on. The last one is for those that must be evaluated in any case.
 FINENESS, BUCKET_SHIFT, FIRST_BUCKET, BUCKETS = 32, 47, (1023 - 40) * 32, 32 * 104
+FORCED = BUCKETS - 1
 
 GATE = np.dtype(
     [
         ("weight", "f8"),
+        ("cheapest", "f8"),
         ("left", "i4"),
         ("low", "i4"),
         ("high", "i4"),
         ("parent", "i4"),
+        ("end", "i4"),
         ("row", "i4"),
         ("kind", "u1"),
         ("state", "u1"),
         ("doubt", "u1"),
-        ("spare", "u1"),
-    ]
+    ],
+    align=True,
 )
-LEAF = np.dtype([("gain", "f8"), ("ev", "i4"), ("gate", "i4"), ("asked", "i4"), ("spare", "i4")])
-PREDICATE = np.dtype([("p", "f8"), ("id", "i4"), ("ev", "i4"), ("first", "i4"), ("truth", "i4")])
+LEAF = np.dtype([("ev", "i4"), ("gate", "i4"), ("asked", "i4"), ("gain", "f4")])
+PREDICATE = np.dtype([("p", "f8"), ("cost", "f8"), ("id", "i4"), ("ev", "i4"), ("truth", "u1")], align=True)
 EVALUATION = np.dtype(
     [
         ("gain", "f8"),
@@ -57,9 +60,10 @@ EVALUATION = np.dtype(
         ("bucket", "i4"),  # -1: in none
         ("id", "i4"),
         ("first", "i4"),
-        ("state", "i4"),
-        ("spare", "i4"),
-    ]
+        ("forced", "i4"),
+        ("state", "u1"),
+    ],
+    align=True,
 )
 
 
@@ -97,7 +101,8 @@ class Docket(NamedTuple):
     g0: Array  # int32
     gate: Array  # GATE
     leaf: Array  # LEAF
-    pred: Array  # PREDICATE, and one more for its `first`
+    pred: Array  # PREDICATE
+    pred_first: Array  # int32
     pred_leaf: Array  # int32
     ev: Array  # EVALUATION, and one more for its `first` and for leaves without an evaluation
     ev_pred: Array  # int32

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.operators.kernels.deciding import push
+from tidings.operators.kernels.deciding import chance, is_forced, price, push
 from tidings.operators.kernels.layout import (
     AWAITED,
     AWAITING,
     BUCKETS,
     CONFIRMED,
     COUNTERS,
-    OR,
     PLACES,
     UNDECIDED,
     Docket,
@@ -22,8 +21,8 @@ from tidings.operators.kernels.layout import (
 
 Array = np.ndarray
 # A predicate of which nothing is known holds like others of its operator, and one of an operator of which nothing is
-# known holds this often. Each prior weighs as much as this many sights; a sight weighs half after so many events.
-FIRST_GUESS, GUESS_WEIGHT, HALF_LIFE = 0.25, 2.0, 100.0
+# known holds this often. The prior weighs as much as this many sights; a sight weighs half after so many events.
+FIRST_GUESS, GUESS_WEIGHT, HALF_LIFE = 0.5, 3.0, 100.0
 
 
 @compiled
@@ -38,9 +37,7 @@ def sizes(programs: Programs, rows: Array) -> tuple[int, int]:
 
 @inlined
 def selectivity(learnt: Learnt, pred: int, operator: int, now: float) -> float:
-    guess = (learnt.operator_hits[operator] + FIRST_GUESS * GUESS_WEIGHT) / (
-        learnt.operator_trials[operator] + GUESS_WEIGHT
-    )
+    guess = (learnt.operator_hits[operator] + FIRST_GUESS) / (learnt.operator_trials[operator] + 1.0)
     if learnt.trials[pred] == 0.0:
         return guess
     fresh = 2.0 ** ((learnt.moment[pred] - now) / HALF_LIFE)
@@ -93,9 +90,11 @@ def open_rows(
             d.gate[gate].doubt = 0
             d.gate[gate].kind = kind
             d.gate[gate].left = size
+            d.gate[gate].cheapest = np.inf
             d.gate[gate].low = at
             d.gate[gate].high = at + length
             d.gate[gate].row = i
+            d.gate[gate].end = base + count
             d.gate[gate].parent = base + parent if parent >= 0 else -1
             d.gate[gate].weight = (
                 d.gate[base + parent].weight / programs.gate_size[first + parent] if parent >= 0 else 1.0
@@ -110,17 +109,17 @@ def open_rows(
             if known < 0:
                 known = pred_local[asked >> 1] = preds
                 d.pred[preds].id = asked >> 1
-                d.pred[preds].first = 0
+                d.pred_first[preds] = 0
                 preds += 1
-            d.pred[known].first += 1
+            d.pred_first[known] += 1
             d.leaf[at].asked = known << 1 | asked & 1
             d.leaf[at].gate = base + programs.leaf_gate[leaf]
             at += 1
 
     leaves, total = at, 0
     for k in range(preds):
-        total += d.pred[k].first
-        d.pred[k].first = total  # the end; what is put in below makes it the start
+        total += d.pred_first[k]
+        d.pred_first[k] = total  # the end; what is put in below makes it the start
         pred = d.pred[k].id
         pred_local[pred] = -1
         d.pred[k].truth = 0
@@ -130,7 +129,9 @@ def open_rows(
             continue
         learnt.wanted[pred] += 1.0
         operator = programs.eval_operator[ev]
+        cost = learnt.seconds[ev] if learnt.calls[ev] else learnt.operator_seconds[operator]
         d.pred[k].p = selectivity(learnt, pred, operator, now)
+        d.pred[k].cost = cost
         known = ev_local[ev]
         if known < 0:
             known = ev_local[ev] = evs
@@ -140,11 +141,12 @@ def open_rows(
             d.ev[evs].state = 0
             d.ev[evs].gain = 0.0
             d.ev[evs].bucket = -1
-            d.ev[evs].cost = learnt.seconds[ev] if learnt.calls[ev] else learnt.operator_seconds[operator]
+            d.ev[evs].forced = 0
+            d.ev[evs].cost = cost
             evs += 1
         d.pred[k].ev = known
         d.ev[known].first += 1
-    d.pred[preds].first = leaves
+    d.pred_first[preds] = leaves
 
     total = 0
     for e in range(evs):
@@ -154,6 +156,9 @@ def open_rows(
     d.ev[evs].first = total
     d.ev[evs].bucket = -1  # the evaluation of whatever needs none
     d.ev[evs].cost = 1.0
+    d.ev[evs].gain = 0.0
+    d.ev[evs].live = 0
+    d.ev[evs].forced = 0
     for k in range(preds - 1, -1, -1):
         e = d.pred[k].ev
         if e >= 0:
@@ -161,21 +166,24 @@ def open_rows(
             d.ev_pred[d.ev[e].first] = k
 
     for leaf in range(leaves - 1, -1, -1):
-        asked, gate = d.leaf[leaf].asked, d.leaf[leaf].gate
-        k = asked >> 1
-        d.pred[k].first -= 1
-        d.pred_leaf[d.pred[k].first] = leaf
-        e = d.pred[k].ev
-        d.leaf[leaf].ev = e if e >= 0 else evs
+        gate, k = d.leaf[leaf].gate, d.leaf[leaf].asked >> 1
+        d.pred_first[k] -= 1
+        d.pred_leaf[d.pred_first[k]] = leaf
         d.leaf[leaf].gain = 0.0
-        if e >= 0:
-            p = d.pred[k].p
-            # True decides an OR, false an AND; the sign of a leaf turns it round. The last child decides in any case.
-            chance = p if (asked & 1) ^ (d.gate[gate].kind & OR) else 1.0 - p
-            gain = d.gate[gate].weight * (1.0 if d.gate[gate].left == 1 else chance)
-            d.leaf[leaf].gain = gain
-            d.ev[e].gain += gain
-            d.ev[e].live += 1
+        if d.pred[k].ev >= 0:
+            likely = chance(d, leaf)
+            d.leaf[leaf].gain = likely
+            d.gate[gate].cheapest = min(d.gate[gate].cheapest, price(d, leaf, likely))
+        d.leaf[leaf].ev = d.pred[k].ev if d.pred[k].ev >= 0 else evs
+    for leaf in range(leaves):
+        gate, e = d.leaf[leaf].gate, d.leaf[leaf].ev
+        d.ev[e].live += 1
+        if e < evs:
+            left = d.gate[gate].left
+            d.leaf[leaf].gain *= d.gate[gate].weight * d.gate[gate].cheapest / left
+            d.ev[e].gain += d.leaf[leaf].gain
+            if is_forced(d, gate):
+                d.ev[e].forced += 1
     return preds, evs
 
 
