@@ -69,9 +69,7 @@ def publish(events: pa.Table, layers: Sequence[Layer], means: Means, all_binding
             for layer in with_patterns:
                 matches = layer.index(means.taxonomy).match(batch, every=all_bindings)
                 residuals = _Residuals(batch, layer, means, attributes)
-                kept = _settle(matches, batch, layer, events, residuals, routes, all_bindings)
-                if layer.has_programs:
-                    kept = _put_off(matches, kept, batch, layer, residuals, checks)
+                kept = _settle(matches, batch, layer, events, residuals, routes, checks, all_bindings)
                 pieces.append(_notifications(matches, kept, batch, layer, events))
                 if layer.several_ways is not None:
                     owner = layer.settled.arrays["row_owner"][matches.row[kept]]
@@ -261,9 +259,13 @@ def _settle(
     events: pa.Table,
     residuals: _Residuals,
     routes: Routes,
+    checks: Checks,
     all_bindings: bool,
 ) -> np.ndarray:
-    """The answers that stand: of live and valid subscriptions, with a residual that holds, once each."""
+    """The answers that stand: of live and valid subscriptions, with a residual that holds, once each.
+
+    What operators have to decide goes to `checks`, with all its bindings.
+    """
     arrays = layer.settled.arrays
     owner = arrays["row_owner"][matches.row]
     keep = np.frombuffer(layer.live, dtype=np.bool_)[owner]
@@ -279,6 +281,8 @@ def _settle(
     if layer.places:
         rows = matches.event[kept] + batch.first_row
         kept = kept[routes.arrive(rows, np.asarray(layer.place)[owner[kept]], list(layer.places))]
+    if layer.has_programs:
+        kept = _put_off(matches, kept, batch, layer, residuals, checks)
     if all_bindings or layer.one_answer_each:
         return kept
     # One notification for each pair: alternatives, and bindings a residual looked through, give several; a match
