@@ -180,6 +180,7 @@ class _Asking:
         self.id, self.query, self.attributes, self.taxonomy = id, query, attributes, taxonomy
         self.graph = naive.expand(triples, taxonomy)
         self.ways = alternatives(query)
+        self.is_filter = not any(isinstance(leaf, TriplePattern) for leaf in leaves(query.where))
         self.trial = Trial(
             checker, event, lambda leaf, binding: naive.holds(leaf, binding, self.graph, taxonomy, attributes)
         )
@@ -209,7 +210,7 @@ class _Asking:
         """What a way asks of triples and attributes; what its calls ask beside that is shown with them."""
         own = set(leaves(way.calls)) if way.calls is not None else set()
         tests = [test for test in (*way.pattern.tests, *way.residual) if not own.issuperset(leaves(test))]
-        shown = [] if way.is_filter and way.calls is not None else [*way.pattern.edges, *tests]
+        shown = [] if self.is_filter else [*way.pattern.edges, *tests]
         return _longest(shown, self.graph, self.taxonomy, self.attributes)
 
     def _is_open(self, way: Alternative) -> bool:
@@ -232,7 +233,7 @@ class _Asking:
             spared = spared or f"{lacks} {'is not there' if lacks.startswith('(') else 'does not hold'}"
         if way.calls is not None:
             tree = call_tree(
-                self.query.where if way.is_filter else way.calls,
+                self.query.where if self.is_filter else way.calls,
                 self.trial,
                 self.attributes,
                 tried.bindings if solution is None else [_outer(solution, tried.bindings)],

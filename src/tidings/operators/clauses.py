@@ -10,18 +10,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from tidings.errors import SubscriptionError
 from tidings.filters.clauses import ALL, ANY, NOT, Part, look, seen, shown
 from tidings.language.printer import condition_text
 from tidings.language.query import And, Call, Condition, Not, Or, Variable, variables
 from tidings.operators.calling import Answer
 from tidings.operators.joining import Unasked
-from tidings.operators.naive import Binding, Unknown, has_calls
+from tidings.operators.naive import Binding, Unknown, check_inputs, has_calls
 from tidings.operators.program import conjuncts
 from tidings.operators.trial import Trial
 from tidings.terms import Blank, Iri, Literal, plain
 
 MAX_BINDINGS = 1000
 _MAX_VALUES, _MAX_TEXT = 5, 60
+# Where no single part settles it.
+_OTHERWISE = {
+    True: "what holds is enough",
+    False: "what was answered does not go together",
+    None: "nothing hangs on it",
+}
 
 
 def call_tree(
@@ -39,7 +46,7 @@ def call_tree(
     `spared` says why nothing was asked at all, if nothing was.
     """
     root, _ = _Looker(trial, attributes, solution).look(condition, bindings)
-    return _with_reasons(replace(root, held=held), condition, spared)
+    return _with_reasons(replace(root, held=held), condition, spared or _OTHERWISE[held])
 
 
 class _Judged(NamedTuple):
@@ -57,19 +64,14 @@ class _Looker:
         """A part under the bindings of those before it, and the bindings for those after it."""
         if not has_calls(condition) and not variables(condition):
             return look(condition, self.attributes), bindings
-        if isinstance(condition, And):
-            judged = self._judge(condition, bindings)
-            return Part(ALL, judged.held, inner=self._conjunction(condition, bindings)), judged.bindings
-        if not self._is_reached(condition, bindings[0]):
-            fate = "spared" if isinstance(condition, Call) else ""
-            inner = () if fate else self._inner(condition, bindings)
-            return Part(_head(condition), None, inner=inner, fate=fate), bindings
-        judged = self._judge(condition, bindings)
+        # Parts of an OR bind different variables.
+        reached = [binding for binding in bindings if self._is_reached(condition, binding)]
+        judged = self._judge(condition, reached) if reached else _Judged(None, [])
         after = judged.bindings or bindings
         if isinstance(condition, Call):
-            return self._call(condition, bindings, judged), after
-        inner = self._inner(condition, bindings)
-        evidence = "" if inner else self._values(condition, bindings, judged)
+            return self._call(condition, reached, judged), after
+        inner = self._inner(condition, reached or bindings)
+        evidence = "" if inner or not reached else self._values(condition, reached, judged)
         return Part(_head(condition), judged.held, evidence, inner), after
 
     def _conjunction(self, condition: And, bindings: Sequence[Binding]) -> tuple[Part, ...]:
@@ -84,10 +86,14 @@ class _Looker:
             found[place], bindings = self.look(parts[place], bindings)
         return tuple(found[place] for place in range(len(parts)))
 
-    def _turn(self, part: Condition, binding: Binding) -> int:
-        return self.trial.joiner().turn(part, binding) if self._is_reached(part, binding) else 9
+    def _turn(self, part: Condition, binding: Binding) -> tuple[int, bool]:
+        """As the definition has it: a test that can be decided may spare a call."""
+        turn = self.trial.joiner().turn(part, binding) if self._is_reached(part, binding) else 9
+        return turn, has_calls(part)
 
     def _inner(self, condition: Condition, bindings: Sequence[Binding]) -> tuple[Part, ...]:
+        if isinstance(condition, And):
+            return self._conjunction(condition, bindings)
         if isinstance(condition, Or):
             return tuple(self.look(part, bindings)[0] for part in condition.parts)
         if isinstance(condition, Not) and not _is_leaf(condition.part):
@@ -116,6 +122,10 @@ class _Looker:
         return all(solution[name] == value for name, value in binding.items() if name in solution)
 
     def _is_reached(self, condition: Condition, binding: Binding) -> bool:
+        try:
+            check_inputs(condition, frozenset(binding), self.trial.find)
+        except SubscriptionError:
+            return False
         return all(name in binding for name in self._needs(condition))
 
     def _needs(self, condition: Condition) -> frozenset[str]:
@@ -135,6 +145,16 @@ class _Looker:
         if isinstance(condition, Not) and has_calls(condition):
             return self._needs(condition.part)
         return frozenset(variable.name for variable in variables(condition))
+
+    def _binds(self, condition: Condition) -> frozenset[str]:
+        if isinstance(condition, Call):
+            outs = self.trial.find(condition.name).outs_of(condition)
+            return frozenset(o.name for o in outs if isinstance(o, Variable))
+        if isinstance(condition, And | Or):
+            parts = map(self._binds, condition.parts)
+            together = frozenset.union if isinstance(condition, And) else frozenset.intersection
+            return together(*parts)
+        return frozenset()
 
     # -- what was seen
 
@@ -214,7 +234,7 @@ def _with_reasons(part: Part, condition: Condition, reason: str) -> Part:
     if not part.inner:
         if part.fate != "spared" or part.evidence:
             return part
-        return replace(part, evidence=f"spared: {reason or 'nothing hangs on it'}")
+        return replace(part, evidence=f"spared: {reason}")
     if isinstance(condition, Not):
         return replace(part, inner=(_with_reasons(part.inner[0], condition.part, reason),))
     parts = conjuncts(condition) if isinstance(condition, And) else getattr(condition, "parts", ())
@@ -238,8 +258,8 @@ def _settled(part: Part, condition: Condition) -> str:
 
 
 def _head(condition: Condition) -> str:
-    if isinstance(condition, Or) and (has_calls(condition) or variables(condition)):
-        return ANY
+    if isinstance(condition, And | Or):
+        return ALL if isinstance(condition, And) else ANY
     return NOT if isinstance(condition, Not) and not _is_leaf(condition.part) else condition_text(condition)
 
 
