@@ -34,6 +34,7 @@ from tidings.operators.damage import refuse_damage
 from tidings.operators.learning import Diary, Learning, learn
 from tidings.operators.operator import Operator
 from tidings.operators.schedulers import Adaptive, Scheduler
+from tidings.operators.statistics import Statistics, statistics
 from tidings.operators.table import OperatorTable
 from tidings.plan import Planner, make_plan
 from tidings.single import publish_one
@@ -168,6 +169,11 @@ class Engine:
         query = parse(self.text(id), self.prefixes)
         return explain(id, query, event, self.taxonomy, self.networks, self._checker)
 
+    @property
+    def heard(self) -> int:
+        """How many events operators were asked about, here and by those that this engine has learnt from."""
+        return int(self._checker.table.predicates.events)
+
     def learnt(self) -> Learning:
         """What operators have shown since this was last asked: for other engines to `learn`."""
         with self._lock:
@@ -180,6 +186,11 @@ class Engine:
             self._untold = self.learnt()
             learn(self._checker.table.predicates, learning)
             self._diary = Diary(self._checker.table.predicates)
+
+    def stats(self) -> Statistics:
+        """What operators were asked and spared since the engine was made, and what was learnt of them."""
+        with self._lock:
+            return statistics(self._checker.table)
 
     def save(self, folder: str | Path) -> None:
         """Writes subscriptions, index, taxonomy and prefixes to a folder."""

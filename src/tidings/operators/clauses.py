@@ -18,6 +18,7 @@ from tidings.operators.calling import Answer
 from tidings.operators.joining import Unasked
 from tidings.operators.naive import Binding, Unknown, check_inputs, has_calls
 from tidings.operators.program import conjuncts
+from tidings.operators.statistics import duration
 from tidings.operators.trial import Trial
 from tidings.terms import Blank, Iri, Literal, plain
 
@@ -164,7 +165,7 @@ class _Looker:
         if not answers:
             evidence = "spared: what it is asked with is unknown" if unknown else ""
             return Part(text, None, evidence, fate="spared")
-        took = _duration(sum(answer.seconds for answer in answers))
+        took = duration(sum(answer.seconds for answer in answers))
         errors = [answer.outcome.error for answer in answers if answer.outcome.error is not None]
         if judged.held is None and errors:
             error = errors[0].removeprefix(f"{call.name} failed: ")
@@ -265,13 +266,6 @@ def _head(condition: Condition) -> str:
 
 def _is_leaf(condition: Condition) -> bool:
     return not isinstance(condition, And | Or | Not | Call)
-
-
-def _duration(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.0f} µs"
 
 
 def _value(value: object) -> str:

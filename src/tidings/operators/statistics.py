@@ -1,0 +1,181 @@
+"""What an engine's operators did and did not have to do: by predicate, by operator, as a text, a table or a picture.
+
+A predicate is *spared* when an event's subscriptions ask for it and are decided without its answer. Evaluations that
+hang on bindings (`near(?place)`, where a triple binds ?place) have no predicate; they are counted with their operator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.operators.kernels import opening
+from tidings.operators.predicates import Unnumbered
+from tidings.operators.table import OperatorTable
+
+SHOWN = 20
+_LONGEST = 60
+SCHEMA = pa.schema(
+    [
+        ("predicate", pa.string()),
+        ("operator", pa.string()),
+        ("evaluations", pa.int64()),
+        ("hits", pa.int64()),
+        ("spared", pa.int64()),
+        ("failures", pa.int64()),
+        ("selectivity", pa.float64()),
+        ("cost", pa.float64()),
+    ]
+)
+
+
+class Totals(NamedTuple):
+    """Of one operator. `seconds` were spent, `seconds_spared` would have been, each at the cost that was learnt."""
+
+    operator: str
+    predicates: int
+    evaluations: int
+    spared: int
+    failures: int
+    seconds: float
+    seconds_spared: float
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """`str()` is for reading; `table()` has a row for every predicate, costs in seconds."""
+
+    events: int
+    """How many events had subscriptions that operators had to decide."""
+    operators: tuple[Totals, ...]
+    rows: pa.Table
+
+    @property
+    def evaluations(self) -> int:
+        return sum(one.evaluations for one in self.operators)
+
+    @property
+    def spared(self) -> int:
+        return sum(one.spared for one in self.operators)
+
+    def table(self) -> pa.Table:
+        """Predicates by the time they took, the costliest first."""
+        spent = pc.multiply(self.rows["evaluations"], self.rows["cost"])
+        order = np.lexsort((-self.rows["cost"].to_numpy(), -spent.to_numpy()))
+        return self.rows.take(pa.array(order))
+
+    def plot(self, path: str | Path) -> None:
+        """Draws a picture, SVG or PNG by the name of the file; needs `pip install 'tidings[draw]'`."""
+        from tidings.operators.drawing import draw
+
+        draw(self, path)
+
+    def __str__(self) -> str:
+        if not self.rows.num_rows and not self.operators:
+            return "no subscription calls an operator"
+        told = [("predicate", "evaluations", "hits", "spared", "failures", "selectivity", "cost")]
+        for row in self.table().slice(0, SHOWN).to_pylist():
+            text = row["predicate"]
+            text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+            counts = (f"{row[name]:,}" for name in ("evaluations", "hits", "spared", "failures"))
+            told.append((text, *counts, f"{row['selectivity']:.2f}", duration(row["cost"])))  # type: ignore[arg-type]
+        lines = _aligned(told)
+        if self.rows.num_rows > SHOWN:
+            lines.append(f"and {self.rows.num_rows - SHOWN:,} more predicates")
+        summary = [("operator", "predicates", "evaluations", "spared", "failures", "time", "time spared")]
+        for one in sorted(self.operators, key=lambda one: -one.seconds):
+            counts = (f"{n:,}" for n in one[1:5])
+            summary.append((one.operator, *counts, duration(one.seconds), duration(one.seconds_spared)))  # type: ignore[arg-type]
+        return "\n".join([*lines, "", *_aligned(summary), "", self.summary()])
+
+    def summary(self) -> str:
+        """One line: what was evaluated and what was spared."""
+        seconds = sum(one.seconds for one in self.operators)
+        spared = sum(one.seconds_spared for one in self.operators)
+        failures = sum(one.failures for one in self.operators)
+        return (
+            f"{self.evaluations:,} evaluations in {duration(seconds)}, {self.spared:,} spared that would have taken"
+            f" {duration(spared)}" + (f", {failures:,} failed" if failures else "")
+        )
+
+
+def statistics(table: OperatorTable) -> Statistics:
+    """What was counted and learnt so far."""
+    predicates, programs, learnt = table.predicates, table.programs, table.predicates.learnt
+    numbered = np.flatnonzero(programs.pred_eval >= 0)
+    evaluation = programs.pred_eval[numbered]
+    operator = programs.eval_operator[evaluation]
+    p, cost = np.zeros(len(programs.pred_eval)), np.zeros(len(programs.pred_eval))
+    opening.estimates(programs, learnt, predicates.events, p, cost)
+    told, wanted = learnt.told[numbered], learnt.wanted[numbered]
+    # Failures are known by evaluation; of a predicate there are not more than times it was asked for in vain.
+    failures = np.minimum(learnt.failures[evaluation], wanted - told)
+    names = list(predicates.operators.numbers)
+    rows = pa.table(
+        [
+            pa.array([predicates.texts[i] for i in numbered.tolist()], pa.string()),
+            pa.array([names[i] for i in operator.tolist()], pa.string()),
+            *(
+                counts.astype(np.int64)
+                for counts in (told + failures, learnt.held[numbered], wanted - told - failures, failures)
+            ),
+            p[numbered],
+            cost[numbered],
+        ],
+        schema=SCHEMA,
+    )
+    # An evaluation is asked for as often as the one of its predicates that is asked for most, or more often.
+    asked = np.zeros(len(learnt.calls))
+    np.maximum.at(asked, evaluation, wanted)
+    each = np.zeros(len(learnt.calls))
+    each[evaluation] = cost[numbered]
+    count, spared = np.bincount(operator, minlength=len(names)), np.maximum(asked - learnt.calls, 0.0)
+    sums = [
+        np.bincount(programs.eval_operator, weights=of, minlength=len(names))
+        for of in (learnt.calls, spared, learnt.failures, learnt.calls * each, spared * each)
+    ]
+    totals = []
+    for number, name in enumerate(names):
+        calls, left, failed, spent, saved = (float(column[number]) for column in sums)
+        more = predicates.unnumbered.get(name, Unnumbered())
+        totals.append(
+            Totals(
+                name,
+                int(count[number]),
+                int(calls) + more.calls,
+                int(left),
+                int(failed) + more.failures,
+                spent + more.seconds,
+                saved,
+            )
+        )
+    totals += [
+        Totals(name, 0, more.calls, 0, more.failures, more.seconds, 0.0)
+        for name, more in predicates.unnumbered.items()
+        if name not in predicates.operators.numbers
+    ]
+    return Statistics(int(predicates.events), tuple(totals), rows)
+
+
+def duration(seconds: float) -> str:
+    """A time for people: 20 ms."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:,.3g} {unit}" if seconds < 1000 else f"{seconds:,.0f} s"
+    return f"{seconds * 1e6:.3g} µs" if seconds else "0 s"
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    """Columns under each other: texts to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
+        )
+        for row in rows
+    ]
