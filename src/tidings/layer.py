@@ -27,7 +27,7 @@ from tidings.filters.table import FilterTable
 from tidings.language.parameters import substitute
 from tidings.language.printer import term_text, to_text
 from tidings.language.query import Parameter, Query, Via
-from tidings.operators.table import OperatorTable
+from tidings.operators.table import OperatorTable, Texts
 from tidings.patterns.index import PatternIndex
 from tidings.patterns.table import PatternTable
 from tidings.plan import MAX_ALTERNATIVES, Plan
@@ -200,6 +200,7 @@ class Layer:
 
     def add(self, id: str, text: str, plan: Plan, values: Mapping[str, str], valid_until: float) -> None:
         """One subscription: a plan and the N-Triples texts of its parameters."""
+        programs = self._programs(plan, [values])
         self._before_adding()
         number = len(self.ids)
         for way, (number_of, shape) in enumerate(zip(self._shapes(plan), plan.shapes, strict=True)):
@@ -209,10 +210,11 @@ class Layer:
             elif number_of >= 0:
                 self.table.add(number_of, values, number, way)
         self._note([id], [text], valid_until, plan.query.via)
-        self._add_programs(plan, [values])
+        self._add_programs(plan, programs)
 
     def add_table(self, template: Template, plan: Plan) -> None:
         """A subscription for each row of a template."""
+        programs = self._programs(plan, map(template.values, range(len(template))))
         self._before_adding()
         template.first = len(self.ids)
         owners = np.arange(template.first, template.first + len(template))
@@ -223,23 +225,36 @@ class Layer:
             elif number_of >= 0:
                 self.table.add_many(number_of, template.columns, owners, way)
         self._note(template.ids, [None] * len(template), ALWAYS, plan.query.via)
-        self._add_programs(plan, map(template.values, range(len(template))))
+        self._add_programs(plan, programs)
         self._templates.append(template)
 
-    def _add_programs(self, plan: Plan, values: Iterable[Mapping[str, str]]) -> None:
+    def _programs(self, plan: Plan, values: Iterable[Mapping[str, str]]) -> list[list[Texts | None]]:
+        """For subscriptions the texts of each way's program: all first, so that one that is refused leaves nothing."""
+        if not any(plan.programs):
+            return []
+        read = self.operators.read
+        return [
+            [None if program is None else read(program, each) for program in plan.programs] for each in values
+        ]
+
+    def _add_programs(self, plan: Plan, programs: list[list[Texts | None]]) -> None:
         """Adds the programs of the subscriptions that were added last."""
         assert isinstance(self.program_first, array)
         assert isinstance(self.programs, array)
         assert isinstance(self.unasked, array)
-        if not any(plan.programs):
+        if not programs:
             self.program_first.extend([-1] * (len(self.ids) - len(self.program_first)))
             return
-        for each in values:
+        opens = [way.is_open for way in plan.ways]
+        for each in programs:
             number = len(self.program_first)
             self.program_first.append(len(self.programs))
-            for way, program in enumerate(plan.programs):
-                self.programs.append(-1 if program is None else self.operators.add(program, each))
-                if program is not None and plan.ways[way].is_open:
+            for way, (program, texts) in enumerate(zip(plan.programs, each, strict=True)):
+                if program is None or texts is None:
+                    self.programs.append(-1)
+                    continue
+                self.programs.append(self.operators.add(program, texts))
+                if opens[way]:
                     self.unasked.extend((number, way))
 
     def remove(self, id: str) -> bool:

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 
 from tidings.errors import SubscriptionError
 from tidings.filters.shape import FilterShape, compile_filter
-from tidings.language.parameters import lift, parameters, substitute
+from tidings.language.parameters import lift, parameters
 from tidings.language.query import (
     And,
-    Call,
     Comparison,
     Condition,
     Not,
@@ -145,19 +144,7 @@ class Planner:
             if constant[-1] == ">" and constant[0] == '"' and constant not in self._checked:
                 check_constant(constant)
                 self._checked.add(constant)
-        values = {str(i): constant for i, constant in enumerate(constants)}
-        check_calls(plan, values, self._catalogue)
-        return plan, values
-
-
-def check_calls(plan: Plan, values: Mapping[str, str], catalogue: Catalogue) -> None:
-    """Refuses calls whose constants do not fit their operators."""
-    for program in plan.programs:
-        if program is not None:
-            constants = {name: from_ntriples(text) for name, text in values.items()}
-            for leaf in leaves(substitute(Query(program.condition), constants).where):  # type: ignore[arg-type]
-                if isinstance(leaf, Call):
-                    catalogue.find(leaf.name).check(leaf)
+        return plan, {str(i): constant for i, constant in enumerate(constants)}
 
 
 def _check_alone(query: Query) -> None:

@@ -221,7 +221,7 @@ def decide(case: Case, scheduler: Scheduler, every: bool) -> list[Decided]:
     asked: list[Asked] = [Asked(case, n, programs, {}) for n in range(len(case.attributes))]
     for triples, rest in (way for condition in case.conditions for way in split(condition)):
         programs.append(compile_program(rest, frozenset().union(*map(variables, triples)), find))
-        row = table.add(programs[-1], {})
+        row = table.add(programs[-1], table.read(programs[-1], {}))
         for one in asked:
             if bindings := case.bindings(triples, one.n):
                 one.bound[row] = bindings

@@ -16,7 +16,7 @@ import numpy as np
 
 from tidings.arrays.growing import Growing
 from tidings.language.parser import parse
-from tidings.language.query import And, Call, Comparison, Condition, Constant, Variable
+from tidings.language.query import And, Call, Comparison, Condition, Constant, Variable, leaves
 from tidings.operators.kernels.layout import Learnt
 from tidings.operators.operator import Operator
 from tidings.operators.outcome import Outcome
@@ -27,6 +27,8 @@ Find = Callable[[str], Operator]
 BY_PREDICATE = ("hits", "trials", "moment", "wanted", "told", "held")
 BY_EVALUATION = ("seconds", "calls", "failures")
 BY_OPERATOR = ("operator_hits", "operator_trials", "operator_seconds")
+
+_REMEMBERED = 100_000
 
 
 class Question(NamedTuple):
@@ -75,6 +77,7 @@ class Predicates:
         self._questions: dict[int, Question] = {}
         self._checks: dict[int, Check | None] = {}
         self._known: dict[int, Condition] = {}
+        self._fitting: set[str] = set()
         self.events = 0.0
         """How many events have come by: the clock by which what was learnt grows old."""
         self.unnumbered: dict[str, Unnumbered] = {}
@@ -86,6 +89,17 @@ class Predicates:
     @property
     def learnt(self) -> Learnt:
         return Learnt(*(self._learnt[name].all for name in Learnt._fields))
+
+    def fit(self, text: str) -> None:
+        """Refuses a predicate with a constant that does not fit its operator."""
+        if text in self._predicates or text in self._fitting:
+            return
+        for leaf in leaves(_condition(text)):
+            if isinstance(leaf, Call):
+                self._find(leaf.name).check(leaf)
+        if len(self._fitting) >= _REMEMBERED:
+            self._fitting.clear()
+        self._fitting.add(text)
 
     def number(self, text: str, evaluation: str | None) -> int:
         """The number of a predicate; without an evaluation it is a condition that is known at once."""

@@ -26,6 +26,7 @@ from tidings.language.query import (
     Parameter,
     Query,
     Variable,
+    leaves,
     variables,
 )
 from tidings.operators.naive import has_calls
@@ -89,6 +90,8 @@ class Program:
     condition: Condition
     gates: list[Gate] = field(default_factory=list)
     leaves: list[Leaf] = field(default_factory=list)
+    others: list[Text] = field(default_factory=list)
+    """The calls that are no leaves."""
     binds: bool = False
     """Whether it has variables, so that a match has bindings."""
     joins: bool = False
@@ -99,15 +102,17 @@ def compile_program(condition: Condition, outer: frozenset[Variable], find: Find
     """The program of a condition with calls; `outer` are the variables that triples bind."""
     names = frozenset(variables(condition))
     program = Program(condition, binds=bool(names), joins=bool(names & outer))
-    _Compiler(program, find).conjunction(
-        And((condition,)) if not isinstance(condition, And) else condition, outer
-    )
+    compiler = _Compiler(program, find)
+    compiler.conjunction(And((condition,)) if not isinstance(condition, And) else condition, outer)
+    calls = (leaf for leaf in leaves(condition) if isinstance(leaf, Call))
+    program.others.extend(Text(call) for call in calls if call not in compiler.placed)
     return program
 
 
 class _Compiler:
     def __init__(self, program: Program, find: Find) -> None:
         self.program, self.find = program, find
+        self.placed: list[Call] = []
 
     def conjunction(
         self, condition: And, outer: frozenset[Variable], parent: int = -1, negated: bool = False
@@ -189,6 +194,7 @@ class _Compiler:
         return False
 
     def _predicate(self, gate: int, call: Call, checks: Sequence[Condition], negated: bool) -> None:
+        self.placed.append(call)
         operator = self.find(call.name)
         names: dict[Variable, Variable] = {}
         for argument in operator.outs_of(call):

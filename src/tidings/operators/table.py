@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from tidings.arrays.growing import Growing
+from tidings.language.query import Call, Variable, leaves
 from tidings.operators.kernels.layout import CONFIRMED, NEGATED, OR, Programs
 from tidings.operators.predicates import Find, Predicates, renumbered
 from tidings.operators.program import Program
+from tidings.vocabulary import Vocabulary, join_texts, thaw_texts
+
+_REMEMBERED = 100_000
 
 _COLUMNS = {
     "gate_first": np.int32,
@@ -19,7 +23,12 @@ _COLUMNS = {
     "leaf_first": np.int32,
     "leaf_gate": np.int32,
     "leaf_asked": np.int32,
+    "binds": np.bool_,
+    "called": np.int32,
 }
+
+
+Texts = Sequence[tuple[str, str | None]]
 
 
 class OperatorTable:
@@ -31,7 +40,8 @@ class OperatorTable:
         self._columns = {name: Growing(dtype) for name, dtype in _COLUMNS.items()}
         self._columns["gate_first"].append(0)
         self._columns["leaf_first"].append(0)
-        self._binds = Growing(np.bool_)
+        self._calls = Vocabulary()  # what a row calls: names and numbers of arguments
+        self._calls_of: dict[int, tuple[Program, int]] = {}
         self._scratch = [np.empty(0, dtype=np.int32)] * 2
 
     def __len__(self) -> int:
@@ -39,7 +49,7 @@ class OperatorTable:
 
     @property
     def programs(self) -> Programs:
-        columns = {name: column.all for name, column in self._columns.items()}
+        columns = {name: column.all for name, column in self._columns.items() if name in Programs._fields}
         predicates = self.predicates
         return Programs(
             **columns, pred_eval=predicates.pred_eval.all, eval_operator=predicates.eval_operator.all
@@ -64,15 +74,31 @@ class OperatorTable:
     @property
     def binds(self) -> np.ndarray:
         """Of each row whether it has variables."""
-        return self._binds.all
+        return self._columns["binds"].all
 
-    def add(self, program: Program, values: Mapping[str, str]) -> int:
-        """A row; `values` are the N-Triples texts of the program's parameters."""
-        # All texts first: one that cannot be made must leave nothing behind.
+    @property
+    def calls(self) -> list[Call]:
+        """The operators that rows call, each with a variable for every argument."""
+        return read_calls(self._calls.numbers)
+
+    def read(self, program: Program, values: Mapping[str, str]) -> Texts:
+        """The texts of a row's predicates and evaluations; a `SubscriptionError` if a constant does not fit its call.
+
+        `values` are the N-Triples texts of the program's parameters.
+        """
         texts = [
             (leaf.predicate.filled(values), leaf.evaluation.filled(values) if leaf.evaluation else None)
             for leaf in program.leaves
         ]
+        for text, evaluation in texts:
+            if evaluation is not None:
+                self.predicates.fit(text)
+        for call in program.others:
+            self.predicates.fit(call.filled(values))
+        return texts
+
+    def add(self, program: Program, texts: Texts) -> int:
+        """A row of a program and the texts that `read` gave."""
         number = self.predicates.number
         columns = self._columns
         columns["leaf_asked"].extend(
@@ -86,8 +112,24 @@ class OperatorTable:
         columns["gate_parent"].extend([gate.parent for gate in program.gates])
         columns["gate_size"].extend([gate.size for gate in program.gates])
         columns["gate_first"].append(len(columns["gate_kind"]))
-        self._binds.append(program.binds)
+        columns["binds"].append(program.binds)
+        columns["called"].append(self._called(program))
         return len(self) - 1
+
+    def _called(self, program: Program) -> int:
+        """The number of what a program calls, whatever its constants."""
+        known = self._calls_of.get(id(program))
+        if known is None:
+            calls = {
+                f"{leaf.name}/{len(leaf.arguments)}"
+                for leaf in leaves(program.condition)
+                if isinstance(leaf, Call)
+            }
+            if len(self._calls_of) >= _REMEMBERED:
+                self._calls_of.clear()
+            known = program, self._calls.number(" ".join(sorted(calls)))
+            self._calls_of[id(program)] = known  # with the program: its id stays its own
+        return known[1]
 
     def kept(self, rows: np.ndarray) -> OperatorTable:
         """A table of some rows in this order, with the predicates they ask for and what was learnt of them."""
@@ -103,22 +145,43 @@ class OperatorTable:
             "leaf_first": leaf_first,
             "leaf_gate": old["leaf_gate"][leaves],
             "leaf_asked": places << 1 | asked & 1,
+            "binds": old["binds"][rows],
         }
+        called, arrays["called"] = renumbered(old["called"][rows])
+        texts = list(self._calls.numbers)
+        made._calls = Vocabulary(texts[i] for i in called.tolist())
         made._columns = {name: Growing(dtype, arrays[name]) for name, dtype in _COLUMNS.items()}
-        made._binds = Growing(np.bool_, self._binds.all[rows])
         return made
 
     def freeze(self) -> dict[str, np.ndarray]:
         columns = {name: column.all for name, column in self._columns.items()}
-        return {**columns, "binds": self._binds.all, **self.predicates.freeze()}
+        blob, start = join_texts(self._calls.numbers)
+        return {**columns, "calls_blob": blob, "calls_start": start, **self.predicates.freeze()}
 
     @classmethod
     def thaw(cls, arrays: Mapping[str, np.ndarray], find: Find) -> OperatorTable:
         made = cls(find)
         made.predicates = Predicates.thaw(arrays, find)
         made._columns = {name: Growing(dtype, arrays[name]) for name, dtype in _COLUMNS.items()}
-        made._binds = Growing(np.bool_, arrays["binds"])
+        made._calls = Vocabulary(_texts_of_calls(arrays))
         return made
+
+
+def saved_calls(arrays: Mapping[str, np.ndarray]) -> list[Call]:
+    """`OperatorTable.calls` of a table that was frozen."""
+    return read_calls(_texts_of_calls(arrays))
+
+
+def read_calls(texts: Iterable[str]) -> list[Call]:
+    each = sorted({one for text in texts for one in text.split()})
+    return [
+        Call(name, tuple(Variable(str(i)) for i in range(int(count))))
+        for name, _, count in (one.partition("/") for one in each)
+    ]
+
+
+def _texts_of_calls(arrays: Mapping[str, np.ndarray]) -> list[str]:
+    return thaw_texts({"blob": arrays["calls_blob"], "start": arrays["calls_start"]})
 
 
 def _taken(first: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
