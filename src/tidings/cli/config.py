@@ -21,6 +21,7 @@ _TOP: dict[str, type] = {
     "checkpoint": str,
     "prefixes": dict,
     "networks": dict,
+    "operators": list,
     "sources": dict,
     "spark": dict,
 }
@@ -41,6 +42,7 @@ class Config:
     taxonomy: Path | None = None
     prefixes: dict[str, str] = field(default_factory=dict)
     networks: dict[str, Path] = field(default_factory=dict)
+    operators: tuple[str, ...] = ()  # files, or modules
     feeds: tuple[str, ...] = ()
     folders: tuple[Path, ...] = ()
     every: int = 900
@@ -74,6 +76,9 @@ class Config:
             taxonomy=base / content["taxonomy"] if "taxonomy" in content else None,
             prefixes=_texts(path, "prefixes", content.get("prefixes", {})),
             networks={name: base / place for name, place in networks.items()},
+            operators=tuple(
+                str(base / each) if each.endswith(".py") else each for each in content.get("operators", ())
+            ),
             feeds=tuple(sources.get("feeds", ())),
             folders=tuple(base / folder for folder in sources.get("folders", ())),
             **{name: sources[name] for name in ("every",) if name in sources},

@@ -10,7 +10,7 @@ from rich.text import Text
 from tidings.cli import options, terminal
 
 _COLOURS = {"match": "bold green", "no match": "bold yellow", "undecided": "bold yellow", "error": "bold red"}
-_MARKS = {"✓": "green", "✗": "bold red", "·": "dim"}
+_MARKS = {"✓": "green", "✗": "bold red", "·": "dim", "?": "bold yellow"}
 
 
 @click.command()
@@ -21,6 +21,7 @@ _MARKS = {"✓": "green", "✗": "bold red", "·": "dim"}
 @options.taxonomy
 @options.prefix
 @options.networks
+@options.operators
 def explain(
     subscriptions: Path,
     patterns: str | None,
@@ -29,20 +30,30 @@ def explain(
     taxonomy: Path | None,
     prefixes: tuple[str, ...],
     networks: tuple[str, ...],
+    modules: tuple[str, ...],
 ) -> None:
     """Explain why EVENT matches a subscription or does not.
 
     EVENT is a file as for 'tidings match'; of a feed, every item is explained. A clause that holds has ✓ and what
-    its variables were bound to, the first that does not has ✗, and those after it were not reached.
+    its variables were bound to, the first that does not has ✗, and those after it were not reached. A call of an
+    operator says what it answered and how long that took, that it failed (?), or why it was spared.
 
     \b
-    Example:
+    Examples:
       tidings explain -s questions.txt -i goals news.atom
+      tidings explain -s questions.txt --operators operators.py -i mobs events.ndjson
     """
     from tidings.cli import events as event_files
-    from tidings.cli.subscriptions import load, network_options, prefix_options
+    from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
 
-    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns, network_options(networks))
+    engine = load(
+        subscriptions,
+        taxonomy,
+        prefix_options(prefixes),
+        patterns,
+        network_options(networks),
+        operator_options(modules),
+    )
     engine.text(id)  # an unknown id is told before anything is printed
     told = 0
     for path in event_files.files([event]):

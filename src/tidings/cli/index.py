@@ -29,6 +29,7 @@ def index() -> None:
 @options.taxonomy
 @options.prefix
 @options.networks
+@options.operators
 def build(
     root: Path,
     subscriptions: Path,
@@ -36,6 +37,7 @@ def build(
     taxonomy: Path | None,
     prefixes: tuple[str, ...],
     networks: tuple[str, ...],
+    modules: tuple[str, ...],
 ) -> None:
     """Build the index of a file of subscriptions in the folder ROOT.
 
@@ -47,22 +49,31 @@ def build(
       tidings index build data/index -s questions.txt --network exchange=exchange/
     """
     from tidings import versions
-    from tidings.cli.subscriptions import load, network_options, prefix_options
+    from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
 
-    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns, network_options(networks))
+    engine = load(
+        subscriptions,
+        taxonomy,
+        prefix_options(prefixes),
+        patterns,
+        network_options(networks),
+        operator_options(modules),
+    )
     version = versions.publish(root, engine)
     terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")
 
 
 @index.command()
 @ROOT
-def show(root: Path) -> None:
+@options.operators
+def show(root: Path, modules: tuple[str, ...]) -> None:
     """Show the versions in ROOT and what the current one holds."""
     from tidings import versions
     from tidings.arrays import folders
+    from tidings.cli.subscriptions import operator_options
 
     version = versions.current(root)
-    engine = versions.open(root, version)
+    engine = versions.open(root, version, operators=operator_options(modules))
     base = root / f"v{version.base}"
     patterns, facts = folders.load(base / "patterns")
     filters, _ = folders.load(base / "filters")
@@ -94,7 +105,8 @@ def show(root: Path) -> None:
 @ROOT
 @click.argument("id")
 @click.argument("text")
-def add(root: Path, id: str, text: str) -> None:
+@options.operators
+def add(root: Path, id: str, text: str, modules: tuple[str, ...]) -> None:
     """Add the subscription ID with TEXT to ROOT; one with the same ID is replaced.
 
     \b
@@ -102,11 +114,12 @@ def add(root: Path, id: str, text: str) -> None:
       tidings index add data/index goals "WHERE (?item, rss:title, ?t) AND ?t CONTAINS 'goal'"
     """
     from tidings import versions
+    from tidings.cli.subscriptions import operator_options
     from tidings.engine import BroadSubscription
 
     with warnings.catch_warnings(record=True) as remarks:
         warnings.simplefilter("always", BroadSubscription)
-        version = versions.append(root, [versions.Change(id, text)])
+        version = versions.append(root, [versions.Change(id, text)], operators=operator_options(modules))
     for remark in remarks:
         terminal.warn(str(remark.message))
     terminal.out.print(f"{root} is now {version}: {id} added")
@@ -115,13 +128,16 @@ def add(root: Path, id: str, text: str) -> None:
 @index.command()
 @ROOT
 @click.argument("id")
-def remove(root: Path, id: str) -> None:
+@options.operators
+def remove(root: Path, id: str, modules: tuple[str, ...]) -> None:
     """Remove the subscription ID from ROOT."""
     from tidings import versions
+    from tidings.cli.subscriptions import operator_options
 
-    if id not in versions.open(root, versions.current(root)):
+    operators = operator_options(modules)
+    if id not in versions.open(root, versions.current(root), operators=operators):
         raise click.ClickException(f"there is no subscription {id!r} in {root}")
-    version = versions.append(root, [versions.Change(id, None)])
+    version = versions.append(root, [versions.Change(id, None)], operators=operators)
     terminal.out.print(f"{root} is now {version}: {id} removed")
 
 
@@ -129,7 +145,8 @@ def remove(root: Path, id: str) -> None:
 @ROOT
 @click.argument("name")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
-def network(root: Path, name: str, path: Path) -> None:
+@options.operators
+def network(root: Path, name: str, path: Path, modules: tuple[str, ...]) -> None:
     """Add the network at PATH to ROOT under NAME; one with the same NAME is replaced.
 
     PATH is as for 'tidings network'. Questions are placed in it with VIA NAME AT 'node'; those that have a place
@@ -141,24 +158,28 @@ def network(root: Path, name: str, path: Path) -> None:
       tidings index add data/index shoes "WHERE topic = 'sport' VIA exchange AT 'acme shoes'"
     """
     from tidings import versions
+    from tidings.cli.subscriptions import operator_options
     from tidings.network.sources import read_network
 
     added = read_network(path)
-    version = versions.set_network(root, name, added)
+    version = versions.set_network(root, name, added, operators=operator_options(modules))
     terminal.out.print(f"{root} is now {version}: network {name} of {terminal.counted(len(added), 'node')}")
 
 
 @index.command()
 @ROOT
-def compact(root: Path) -> None:
+@options.operators
+def compact(root: Path, modules: tuple[str, ...]) -> None:
     """Fold the changes behind the base of ROOT into a new base.
 
     Every change since the last build makes matching a little slower; after many of them this makes it fast again.
     """
     from tidings import versions
+    from tidings.cli.subscriptions import operator_options
 
-    version = versions.compact(root)
-    engine = versions.open(root, version)
+    operators = operator_options(modules)
+    version = versions.compact(root, operators=operators)
+    engine = versions.open(root, version, operators=operators)
     terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")
 
 

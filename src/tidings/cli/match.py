@@ -10,6 +10,7 @@ import click
 
 from tidings.cli import options, terminal
 from tidings.cli.answers import FORMATS, Answers, open_answers
+from tidings.cli.statistics import check_stats_file, write_stats
 
 if TYPE_CHECKING:
     from tidings.engine import Engine
@@ -25,6 +26,7 @@ AT_ONCE = 1000
 @options.taxonomy
 @options.prefix
 @options.networks
+@options.operators
 @click.option(
     "--all-bindings", is_flag=True, help="A notification for every binding, not only for the first."
 )
@@ -34,6 +36,12 @@ AT_ONCE = 1000
 @click.option(
     "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="For the answers."
 )
+@click.option(
+    "--stats",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="What operators were asked and spared: a picture (.png, .svg), or a table (.txt, .csv, .json).",
+)
 def match(
     subscriptions: Path | None,
     patterns: str | None,
@@ -41,9 +49,11 @@ def match(
     taxonomy: Path | None,
     prefixes: tuple[str, ...],
     networks: tuple[str, ...],
+    modules: tuple[str, ...],
     all_bindings: bool,
     format: str,
     output: Path | None,
+    stats: Path | None,
 ) -> None:
     """Match events against subscriptions.
 
@@ -71,13 +81,16 @@ def match(
       tail -f events.ndjson | tidings match -s questions.txt -
       tidings match --patterns eventbridge rules.json events.ndjson
       tidings match -s questions.txt --network exchange=exchange/ events.ndjson
+      tidings match -s questions.txt --operators operators.py --stats stats.png events.ndjson
 
     What cannot be read, a file, an event or a subscription, is one sentence on standard error, and the rest
     goes on. Exit code: 0 if events met subscriptions, matches or not; 1 if nothing could be read.
     """
     from tidings.cli import events as event_files
-    from tidings.cli.subscriptions import load, network_options, prefix_options
+    from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
 
+    if stats is not None:
+        check_stats_file(stats)
     if patterns and subscriptions is None and events:
         subscriptions, events = Path(events[0]), events[1:] or (event_files.STDIN,)
     if subscriptions is None:
@@ -85,7 +98,14 @@ def match(
     if not events:
         raise click.UsageError("Missing argument 'EVENTS…'.")
     paths = event_files.files(events)
-    engine = load(subscriptions, taxonomy, prefix_options(prefixes), patterns, network_options(networks))
+    engine = load(
+        subscriptions,
+        taxonomy,
+        prefix_options(prefixes),
+        patterns,
+        network_options(networks),
+        operator_options(modules),
+    )
     # Answers in the terminal are progress enough, and a bar between them would be in the way.
     quiet = output is None and terminal.out.is_terminal
     with open_answers(format, output) as answers:
@@ -95,6 +115,11 @@ def match(
         f"{terminal.counted(read, 'event')} against {terminal.counted(len(engine), 'subscription')}: "
         f"{terminal.counted(found, 'notification')}"
     )
+    counted = engine.stats()
+    if counted.events:
+        terminal.note(f"operators: {counted.summary()}")
+    if stats is not None:
+        write_stats(counted, stats)
     if not read:
         raise click.ClickException("no event could be read; give feeds, RDF or NDJSON")
 

@@ -52,3 +52,11 @@ networks = click.option(
     metavar="NAME=PATH",
     help="A network for questions with VIA NAME AT 'node'; its forms: 'tidings network --help'. May be repeated.",
 )
+operators = click.option(
+    "--operators",
+    "modules",
+    multiple=True,
+    metavar="FILE.py",
+    help="Python functions that the questions call, decorated with @tidings.operator: a file, or an installed"
+    " package.module. May be repeated.",
+)

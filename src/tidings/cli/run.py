@@ -53,7 +53,8 @@ def run(config: Path, once: bool, format: str) -> None:
       folders = ["inbox"]
 
     While it runs, 'tidings index add' and 'tidings index remove' change its questions, 'tidings index network' its
-    networks, which CONFIG.toml names by [networks] and NAME = "PATH".
+    networks, which CONFIG.toml names by [networks] and NAME = "PATH". Operators that the questions call are named
+    by operators = ["FILE.py", "package.module"].
     """
     from tidings.cli.config import Config
 
@@ -101,7 +102,7 @@ class _Run:
     def _prepare_index(self) -> None:
         """The first run builds the index; later ones leave it to 'tidings index'."""
         from tidings import versions
-        from tidings.cli.subscriptions import load
+        from tidings.cli.subscriptions import load, operator_options
 
         config = self.config
         if (config.index / "CURRENT").exists():
@@ -111,7 +112,13 @@ class _Run:
                 f"there is no index in {config.index}; name a file of subscriptions in the configuration,"
                 " or build the index with 'tidings index build'"
             )
-        engine = load(config.subscriptions, config.taxonomy, config.prefixes, networks=config.networks)
+        engine = load(
+            config.subscriptions,
+            config.taxonomy,
+            config.prefixes,
+            networks=config.networks,
+            operators=operator_options(config.operators),
+        )
         version = versions.publish(config.index, engine)
         terminal.note(f"{config.index} is now {version}: {len(engine):,} subscriptions")
 

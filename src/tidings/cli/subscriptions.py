@@ -29,6 +29,7 @@ from tidings.errors import SubscriptionError, TidingsError
 
 if TYPE_CHECKING:
     from tidings.engine import Engine
+    from tidings.operators.operator import Operator
     from tidings.taxonomy import Taxonomy
 
 _HEAD = re.compile(r"(\S.*?)\s*:(?:\s+|$)")
@@ -102,6 +103,7 @@ def load(
     prefixes: Mapping[str, str],
     patterns: str | None = None,
     networks: Mapping[str, Path] | None = None,
+    operators: Iterable[Operator] = (),
 ) -> Engine:
     """An engine with the subscriptions of a file, or of an index folder. Refused ones are told on standard error.
 
@@ -116,13 +118,14 @@ def load(
             raise TidingsError(
                 f"{path} is an index, with its own taxonomy, prefixes and networks; leave the options out"
             )
-        return versions.open(path, versions.current(path))
+        return versions.open(path, versions.current(path), operators=operators)
     refused: list[str] = []
     file = SubscriptionFile.read_rules(path, refused) if patterns else SubscriptionFile.read(path)
     engine = Engine(
         taxonomy=_taxonomy(taxonomy),
         prefixes={**file.prefixes, **prefixes},
         networks={name: read_network(place) for name, place in (networks or {}).items()},
+        operators=operators,
     )
     with warnings.catch_warnings(record=True) as remarks:
         warnings.simplefilter("always", BroadSubscription)
@@ -164,6 +167,13 @@ def network_options(options: tuple[str, ...]) -> dict[str, Path]:
             raise TidingsError(f"--network gives {name.strip()!r} twice; give each network its own name")
         networks[name.strip()] = Path(path.strip())
     return networks
+
+
+def operator_options(modules: Iterable[str]) -> list[Operator]:
+    """The operators of files and modules."""
+    from tidings.operators.catalogue import from_module
+
+    return [operator for module in modules for operator in from_module(module)]
 
 
 def _taxonomy(path: Path | None) -> Taxonomy | None:

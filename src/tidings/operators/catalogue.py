@@ -160,7 +160,8 @@ class Catalogue:
         names = self.names()
         if not names:
             return (
-                f"unknown operator {name!r}; no operators are known here, give the engine some in operators="
+                f"unknown operator {name!r}; no operators are known here, give some in operators= of the engine, "
+                "or to a command with --operators"
             )
         known = f"known are {', '.join(islice(names, _NAMED))}"
         if len(names) > _NAMED:
