@@ -7,9 +7,11 @@ import sys
 
 CODE = """
 import pkgutil, sys, tempfile, warnings
+import tidings
 from importlib import import_module
 import pyarrow as pa
-import tidings.arrays, tidings.filters.kernels, tidings.network.kernels, tidings.patterns.kernels
+import tidings.arrays, tidings.filters.kernels, tidings.network.kernels, tidings.operators.kernels
+import tidings.patterns.kernels
 from tidings import Engine, Event, Taxonomy
 from tidings.network import Network
 from tidings.warm import warm
@@ -17,7 +19,10 @@ from tidings.warm import warm
 def compiled():
     return {
         (name, signature)
-        for package in (tidings.arrays, tidings.patterns.kernels, tidings.filters.kernels, tidings.network.kernels)
+        for package in (
+            tidings.arrays, tidings.patterns.kernels, tidings.filters.kernels, tidings.network.kernels,
+            tidings.operators.kernels,
+        )
         for module in pkgutil.iter_modules(package.__path__, package.__name__ + ".")
         for name, loop in vars(import_module(module.name)).items()
         for signature in getattr(loop, "signatures", ())
@@ -74,6 +79,20 @@ list(engine.networks["net"].top("p", {"a": 2, "t": "x"}, 2))
 engine.networks["net"].add_node("q", "a = 1")
 engine.networks["net"].add_edge("q", "p")
 list(engine.networks["net"].evaluate("q", {"a": 2, "t": "x"}))
+
+@tidings.operator
+def count(event, what: str, n: tidings.Out[int]):
+    yield len(what)
+
+engine = Engine(operators=[count])
+for i in range(100):
+    engine.subscribe(str(i), f"WHERE (count('x{i}', ?n) AND NOT count('y{i % 7}', {i % 5}) AND ?n > {i % 3}) OR a = {i}")
+engine.subscribe("both", "WHERE (?x, <urn:p>, ?y) AND count(?y, ?n) AND count(q, ?m) AND ?n != ?m")
+engine.publish(Event(attributes={"a": 5}))
+engine.publish_many([Event.from_rdf("<urn:a> <urn:p> 'abc' .", "turtle"), Event(attributes={"a": 5})])
+with tempfile.TemporaryDirectory() as folder:
+    engine.save(folder)
+    assert Engine.load(folder, operators=[count]).publish(Event(attributes={"a": 5}))
 print(*sorted(str(new) for new in compiled() - before), sep="\\n")
 """
 

@@ -7,6 +7,7 @@ start, because two that compile at once can spoil each other's files.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ from tidings.engine import Engine
 from tidings.event import Event
 from tidings.network.evaluation import ALGORITHMS
 from tidings.network.network import Network
+from tidings.operators.operator import Out, operator
+from tidings.operators.schedulers import Adaptive, Naive, Sequential, SubOrder
 from tidings.terms import RDF
 
 _EVENT = f"""<urn:a> <urn:p> "1" ; <urn:q> "x" ; <urn:r> "x"@en ; <{RDF}_1> <urn:b> ."""
@@ -31,6 +34,26 @@ _FILTERS = (
     "WHERE a = 1 AND b STARTS WITH 'x' AND NOT c > 2004-01-31",
     "WHERE a + 1 > 1 OR b = 'X' IGNORE CASE",
 )
+_CALLS = (
+    "WHERE near('a') AND size(?n) AND ?n > 3",
+    "WHERE near('b') AND size(?n) AND length(?m) AND ?n > ?m",
+    "WHERE near('c') OR (a = 1 AND NOT near('d'))",
+)
+
+
+@operator
+def near(event: Event, place: str) -> bool:
+    return place != "d"
+
+
+@operator
+def size(event: Event, n: Out[int]) -> Iterator[int]:
+    yield 5
+
+
+@operator
+def length(event: Event, m: Out[int]) -> Iterator[int]:
+    yield 4
 
 
 def warm() -> None:
@@ -38,6 +61,7 @@ def warm() -> None:
     _warm_patterns()
     _warm_filters()
     _warm_network()
+    _warm_operators()
 
 
 def _warm_patterns() -> None:
@@ -85,10 +109,19 @@ def _warm_network() -> None:
         list(Network.load(folder).evaluate("a", {"x": 1}))
 
 
+def _warm_operators() -> None:
+    for scheduler in (Adaptive(), Naive(), Sequential(), SubOrder()):
+        engine = Engine(operators=[near, size, length], scheduler=scheduler)
+        for number, text in enumerate(_CALLS):
+            engine.subscribe(str(number), text)
+        engine.publish(Event(attributes={"a": 1}))
+        _reopened(engine)
+
+
 def _reopened(engine: Engine) -> Engine:
     with TemporaryDirectory() as folder:
         engine.save(folder)
-        return Engine.load(folder)
+        return Engine.load(folder, operators=[near, size, length])
 
 
 if __name__ == "__main__":

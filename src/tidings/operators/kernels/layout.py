@@ -50,7 +50,7 @@ GATE = np.dtype(
     ],
     align=True,
 )
-LEAF = np.dtype([("ev", "i4"), ("gate", "i4"), ("asked", "i4"), ("gain", "f4")])
+LEAF = np.dtype([("ev", "i4"), ("gate", "i4"), ("asked", "i4"), ("gain", "f4")], align=True)
 PREDICATE = np.dtype([("p", "f8"), ("cost", "f8"), ("id", "i4"), ("ev", "i4"), ("truth", "u1")], align=True)
 EVALUATION = np.dtype(
     [
