@@ -17,6 +17,7 @@ _MARKS = {"✓": "green", "✗": "bold red", "·": "dim", "?": "bold yellow"}
 @options.subscriptions
 @options.patterns
 @click.option("--id", "-i", required=True, metavar="ID", help="The subscription to explain.")
+@click.option("--event", "wanted", metavar="ID", help="Of several events, only the one with this id.")
 @click.argument("event", metavar="EVENT")
 @options.taxonomy
 @options.prefix
@@ -26,6 +27,7 @@ def explain(
     subscriptions: Path,
     patterns: str | None,
     id: str,
+    wanted: str | None,
     event: str,
     taxonomy: Path | None,
     prefixes: tuple[str, ...],
@@ -41,7 +43,7 @@ def explain(
     \b
     Examples:
       tidings explain -s questions.txt -i goals news.atom
-      tidings explain -s questions.txt --operators operators.py -i mobs events.ndjson
+      tidings explain -s questions.txt --operators operators.py -i mobs --event 7 events.ndjson
     """
     from tidings.cli import events as event_files
     from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
@@ -59,6 +61,8 @@ def explain(
     for path in event_files.files([event]):
         for portion in event_files.read(path):
             for one in portion:
+                if wanted not in (None, one.id):
+                    continue
                 explanation = engine.explain(id, one)
                 if told:
                     terminal.out.print()
@@ -67,7 +71,8 @@ def explain(
                     terminal.out.print(_coloured(line, explanation.verdict))
                 told += 1
     if not told:
-        raise click.ClickException(f"no event could be read from {event}")
+        which = f"event with the id {wanted!r}" if wanted is not None else "event"
+        raise click.ClickException(f"no {which} could be read from {event}")
 
 
 def _coloured(line: str, verdict: str) -> Text:

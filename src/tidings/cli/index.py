@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.table import Table
 
 from tidings.cli import options, terminal
+
+if TYPE_CHECKING:
+    from tidings.engine import Engine
 
 ROOT = click.argument("root", type=click.Path(file_okay=False, path_type=Path))
 
@@ -93,6 +97,7 @@ def show(root: Path, modules: tuple[str, ...]) -> None:
         ("classes", f"{len(engine.taxonomy):,}"),
         ("prefixes", ", ".join(engine.prefixes) or "only the built-in ones"),
         ("networks", ", ".join(f"{name}: {len(n):,} nodes" for name, n in engine.networks.items()) or "none"),
+        ("operators", _operators(engine)),
         ("index of patterns", _size(folders.size(patterns), len(patterns["row_shape"]))),
         ("index of filters", _size(folders.size(filters), len(filters["code_at"]))),
         ("ids and texts", _size(folders.size(texts), in_base["count"])),
@@ -181,6 +186,12 @@ def compact(root: Path, modules: tuple[str, ...]) -> None:
     version = versions.compact(root, operators=operators)
     engine = versions.open(root, version, operators=operators)
     terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")
+
+
+def _operators(engine: Engine) -> str:
+    """Those that are called, and with how many predicates."""
+    called = {one.operator: one.predicates for one in engine.stats().operators}
+    return ", ".join(f"{name}: {terminal.counted(n, 'predicate')}" for name, n in called.items()) or "none"
 
 
 def _size(bytes: int, count: int) -> str:

@@ -173,7 +173,7 @@ def operator_options(modules: Iterable[str]) -> list[Operator]:
     """The operators of files and modules."""
     from tidings.operators.catalogue import from_module
 
-    return [operator for module in modules for operator in from_module(module)]
+    return [operator for module in dict.fromkeys(modules) for operator in from_module(module)]
 
 
 def _taxonomy(path: Path | None) -> Taxonomy | None:

@@ -98,10 +98,15 @@ class Statistics:
         seconds = sum(one.seconds for one in self.operators)
         spared = sum(one.seconds_spared for one in self.operators)
         failures = sum(one.failures for one in self.operators)
-        return (
-            f"{self.evaluations:,} evaluations in {duration(seconds)}, {self.spared:,} spared that would have taken"
-            f" {duration(spared)}" + (f", {failures:,} failed" if failures else "")
+        told = [f"{self.evaluations:,} evaluations in {duration(seconds)}"]
+        if failures:
+            told.append(f"{failures:,} failed")
+        told.append(
+            f"{self.spared:,} spared that would have taken {duration(spared)}"
+            if self.spared
+            else "none spared"
         )
+        return ", ".join(told)
 
 
 def statistics(table: OperatorTable) -> Statistics:
