@@ -3,6 +3,7 @@
     ROOT/CURRENT     the number of the newest base
     ROOT/v3/         a base: the folder of a saved engine
     ROOT/v3.tail     changes since, one JSON object a line, only ever appended to
+    ROOT/learnt/     what streams have learnt of operators (gathered.py), which the next base begins with
 
 A version is a base and a number of bytes of its tail, so it names one state of subscriptions and networks for good:
 who opens it sees the same answers today and after a crash. A base is written aside and renamed, CURRENT is replaced,
@@ -21,13 +22,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tidings import gathered
+from tidings.arrays import folders
 from tidings.engine import Engine, check_id
-from tidings.errors import IndexFileError
+from tidings.errors import IndexFileError, SubscriptionError
+from tidings.language.parser import parse
 from tidings.language.printer import condition_text
-from tidings.language.query import Condition
+from tidings.language.query import Call, Condition, leaves
 from tidings.log import sync
 from tidings.network.faults import NetworkError
 from tidings.network.network import Network
+from tidings.operators.catalogue import Catalogue
+from tidings.operators.operator import Operator
+from tidings.operators.signature import OperatorError
+from tidings.operators.table import saved_calls
 
 ACTIONS = ("add_node", "add_edge", "remove_node", "remove_edge", "set_where")
 
@@ -76,8 +84,13 @@ def publish(root: str | Path, engine: Engine) -> Version:
         return _publish(root, engine)
 
 
-def append(root: str | Path, changes: Iterable[Change | NetworkChange]) -> Version:
-    """Appends changes to the current tail, all or none: each is tried first, on all that came before it."""
+def append(
+    root: str | Path, changes: Iterable[Change | NetworkChange], *, operators: Iterable[Operator] = ()
+) -> Version:
+    """Appends changes to the current tail, all or none: each is tried first, on all that came before it.
+
+    `operators` are those that the changes call, beside those of installed packages.
+    """
     root = Path(root)
     with _lock(root):
         version = current(root)
@@ -86,7 +99,9 @@ def append(root: str | Path, changes: Iterable[Change | NetworkChange]) -> Versi
         networks = _networks(root, version) if named else {}
         # Nothing but what changes are read by: its prefixes and its networks.
         trial = Engine(
-            prefixes=json.loads((_folder(root, version) / "prefixes.json").read_text()), networks=networks
+            prefixes=json.loads((_folder(root, version) / "prefixes.json").read_text()),
+            networks=networks,
+            operators=operators,
         )
         for line in lines:
             _apply(_from_line(line), trial)
@@ -102,21 +117,25 @@ def append(root: str | Path, changes: Iterable[Change | NetworkChange]) -> Versi
         return after
 
 
-def set_network(root: str | Path, name: str, network: Network) -> Version:
+def set_network(
+    root: str | Path, name: str, network: Network, *, operators: Iterable[Operator] = ()
+) -> Version:
     """Publishes a new base in which `network` has this name, instead of any that had it before."""
     root = Path(root)
     with _lock(root):
-        engine = _replay(root, current(root), None)
+        engine = _replay(root, current(root), None, tuple(operators))
         engine.networks[name] = network
         return _publish(root, engine)
 
 
-def compact(root: str | Path) -> Version:
+def compact(root: str | Path, *, operators: Iterable[Operator] = ()) -> Version:
     """Folds the current tail into a new base."""
     root = Path(root)
     with _lock(root):
         version = current(root)
-        return version if not version.offset else _publish(root, _replay(root, version, None))
+        return (
+            version if not version.offset else _publish(root, _replay(root, version, None, tuple(operators)))
+        )
 
 
 def current(root: str | Path) -> Version:
@@ -141,24 +160,63 @@ def drop(root: str | Path, pinned: Iterable[Version] = ()) -> list[int]:
         return gone
 
 
-_opened: dict[Path, tuple[Version, Engine]] = {}
+class _Opened(NamedTuple):
+    version: Version
+    operators: tuple[Operator, ...]
+    engine: Engine
 
 
-def open(root: str | Path, version: Version) -> Engine:
-    """The engine of a version. The last one opened of each root is kept, and a longer tail is replayed on it."""
-    root = Path(root).resolve()
+_opened: dict[Path, _Opened] = {}
+
+
+def open(root: str | Path, version: Version, *, operators: Iterable[Operator] = ()) -> Engine:
+    """The engine of a version, with the operators that its subscriptions call, beside those of installed packages.
+
+    The last one opened of each root is kept, and a longer tail is replayed on it.
+    """
+    root, operators = Path(root).resolve(), tuple(operators)
     kept = _opened.get(root)
-    if kept is None or kept[0] != version:
+    if kept is None or kept.version != version or kept.operators != operators:
         _opened.pop(root, None)  # a replay that fails midway leaves an engine of no version
-        _opened[root] = (version, _replay(root, version, kept))
-    return _opened[root][1]
+        _opened[root] = _Opened(version, operators, _replay(root, version, kept, operators))
+    return _opened[root].engine
 
 
-def _replay(root: Path, version: Version, kept: tuple[Version, Engine] | None) -> Engine:
-    if kept is not None and kept[0].base == version.base and kept[0].offset <= version.offset:
-        start, engine = kept[0].offset, kept[1]
+def check_operators(
+    root: str | Path, version: Version, operators: Iterable[Operator], *, since: Version | None = None
+) -> None:
+    """Refuses operators that do not answer all that the subscriptions of a version call.
+
+    `since` is a version that was not refused: what they have in common is not looked at again.
+    """
+    root, catalogue = Path(root), Catalogue(operators)
+    folder, calls, start = _folder(root, version), list[Call](), 0
+    if since is not None and since.base == version.base and since.offset <= version.offset:
+        start = since.offset
     else:
-        start, engine = 0, Engine.load(_folder(root, version))
+        calls += saved_calls(folders.load(folder / "operators")[0])
+    prefixes = json.loads((folder / "prefixes.json").read_text())
+    for change in _changes(_tail(root, version), start, version):
+        if isinstance(change, Change) and change.text is not None and "(" in change.text:
+            where = parse(change.text, prefixes).where
+            calls += [leaf for leaf in leaves(where) if isinstance(leaf, Call)]
+    for call in calls:
+        try:
+            catalogue.find(call.name).check(call)
+        except SubscriptionError as error:
+            raise OperatorError(f"a subscription in {root} cannot be answered: {error}") from None
+
+
+def _replay(root: Path, version: Version, kept: _Opened | None, operators: tuple[Operator, ...]) -> Engine:
+    if (
+        kept is not None
+        and kept.version.base == version.base
+        and kept.version.offset <= version.offset
+        and kept.operators == operators
+    ):
+        start, engine = kept.version.offset, kept.engine
+    else:
+        start, engine = 0, Engine.load(_folder(root, version), operators=operators)
     for change in _changes(_tail(root, version), start, version):
         _apply(change, engine)
     return engine
@@ -251,7 +309,10 @@ def _publish(root: Path, engine: Engine) -> Version:
     number = max([0, *_bases(root)]) + 1
     aside = root / f"v{number}.writing"
     shutil.rmtree(aside, ignore_errors=True)
+    base = int((root / "CURRENT").read_text()) if (root / "CURRENT").exists() else None
+    taken = gathered.take_in(root, base, engine)
     engine.save(aside)
+    gathered.note(aside, taken)
     for path in [*aside.rglob("*"), aside]:
         sync(path)
     aside.rename(root / f"v{number}")

@@ -27,13 +27,13 @@ def refuse_damage(folder: Path, arrays: Arrays) -> None:
 
 
 def _texts(arrays: Arrays) -> Iterator[tuple[str, bool]]:
-    for name in ("operators", "evaluations", "predicates"):
+    for name in ("operators", "evaluations", "predicates", "calls"):
         blob, start = arrays[f"{name}_blob"], arrays[f"{name}_start"]
         yield f"{name}_start", ascends(start, len(blob))
         yield f"{name}_blob", are_texts(blob, start)
         whole = blob.tobytes()
         pieces = {whole[low:high] for low, high in zip(start[:-1].tolist(), start[1:].tolist(), strict=True)}
-        # Numbers are places in a list of texts, and found again by text.
+        # A number is a place in a list of texts, and found again by the text.
         yield f"{name}_blob", len(pieces) == len(start) - 1 and b"" not in pieces
 
 
@@ -63,6 +63,10 @@ def _programs(arrays: Arrays) -> Iterator[tuple[str, bool]]:
     kind, parent, size = arrays["gate_kind"], arrays["gate_parent"], arrays["gate_size"]
     leaf_gate, asked = arrays["leaf_gate"], arrays["leaf_asked"]
     rows = len(arrays["binds"])
+    yield (
+        "called",
+        len(arrays["called"]) == rows and within(arrays["called"], 0, len(arrays["calls_start"]) - 1),
+    )
     yield "gate_first", len(gate_first) == rows + 1 and ascends(gate_first, len(kind))
     yield "gate_first", bool(np.all(np.diff(gate_first) > 0))
     yield "leaf_first", len(leaf_first) == rows + 1 and ascends(leaf_first, len(leaf_gate))

@@ -216,7 +216,8 @@ def _table(texts: list[str], numbers: np.ndarray, counts: dict[str, np.ndarray])
 
 
 def _difference(now: np.ndarray, before: np.ndarray, at: np.ndarray) -> np.ndarray:
-    return now[at] - _padded(before, len(now))[at]
+    difference: np.ndarray = now[at] - _padded(before, len(now))[at]
+    return difference
 
 
 def _padded(column: np.ndarray, size: int) -> np.ndarray:

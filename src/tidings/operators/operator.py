@@ -175,7 +175,11 @@ class Operator:
         # A decorated function cannot be pickled by its name, which is the operator's now; so the operator is.
         if isinstance(known, Operator) and known.function is self.function:
             return _named, (module, name, settings)
-        return _made, (self.function, settings)
+        # The function as state, which comes after the object: it may refer to the operator, as one that calls itself.
+        return Operator.__new__, (Operator,), (self.function, settings)
+
+    def __setstate__(self, state: tuple[Callable[..., Any], tuple[Any, ...]]) -> None:
+        self.__init__(*_arguments(*state))  # type: ignore[misc]
 
 
 @overload
@@ -233,10 +237,10 @@ def _named(module: str, name: str, settings: tuple[Any, ...]) -> Operator:
     known = _find(module, name)
     if not isinstance(known, Operator):
         raise OperatorError(f"{module}.{name} is no operator here; install the same version of {module}")
-    made = _made(known.function, settings)
+    made = Operator(*_arguments(known.function, settings))
     return known if repr(known) == repr(made) else made
 
 
-def _made(function: Callable[..., Any], settings: tuple[Any, ...]) -> Operator:
-    name, cost, timeout, retries, batch = settings
-    return Operator(name, function, cost, timeout, retries, batch)
+def _arguments(function: Callable[..., Any], settings: tuple[Any, ...]) -> tuple[Any, ...]:
+    name, *others = settings
+    return name, function, *others

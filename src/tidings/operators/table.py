@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from tidings.operators.program import Program
 from tidings.vocabulary import Vocabulary, join_texts, thaw_texts
 
 _REMEMBERED = 100_000
+_CALL = re.compile(r"(\S+)/(\d{1,3})\b")
 
 _COLUMNS = {
     "gate_first": np.int32,
@@ -75,11 +77,6 @@ class OperatorTable:
     def binds(self) -> np.ndarray:
         """Of each row whether it has variables."""
         return self._columns["binds"].all
-
-    @property
-    def calls(self) -> list[Call]:
-        """The operators that rows call, each with a variable for every argument."""
-        return read_calls(self._calls.numbers)
 
     def read(self, program: Program, values: Mapping[str, str]) -> Texts:
         """The texts of a row's predicates and evaluations; a `SubscriptionError` if a constant does not fit its call.
@@ -168,16 +165,9 @@ class OperatorTable:
 
 
 def saved_calls(arrays: Mapping[str, np.ndarray]) -> list[Call]:
-    """`OperatorTable.calls` of a table that was frozen."""
-    return read_calls(_texts_of_calls(arrays))
-
-
-def read_calls(texts: Iterable[str]) -> list[Call]:
-    each = sorted({one for text in texts for one in text.split()})
-    return [
-        Call(name, tuple(Variable(str(i)) for i in range(int(count))))
-        for name, _, count in (one.partition("/") for one in each)
-    ]
+    """The operators that the rows of a frozen table call, each with a variable for every argument."""
+    each = {call for text in _texts_of_calls(arrays) for call in _CALL.findall(text)}
+    return [Call(name, tuple(Variable(str(i)) for i in range(int(count)))) for name, count in sorted(each)]
 
 
 def _texts_of_calls(arrays: Mapping[str, np.ndarray]) -> list[str]:

@@ -20,22 +20,29 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from tidings import versions
+from tidings.engine import Engine
 from tidings.envelope import arrange
 from tidings.errors import IndexFileError
 from tidings.notification import NOTIFICATION_SCHEMA
 from tidings.spark import pins
+from tidings.spark.shipment import Operators, pack, unpack
 
 _PIECE = 8_192  # rows
 
 Index = str | os.PathLike[str] | tuple[str | os.PathLike[str], versions.Version | str]
 
 
-def match(events: DataFrame, index: Index) -> DataFrame:
+def match(events: DataFrame, index: Index, *, operators: Operators = ()) -> DataFrame:
     """The notifications that `events` cause, as subscription, source, event, verdict, bindings, message.
 
     `index` is an index folder, then its current version counts (in a stream: current when a micro-batch begins),
     or (folder, version). Columns of `events` that are missing are taken as null; extra ones are attributes.
     An event that cannot be read gives one row with verdict "error" and disturbs no other.
+
+    `operators` are what subscriptions call, beside those of packages that are installed on all hosts: operators, or
+    modules ("package.module") and files ("path/to/file.py") of them. Each worker learns which to ask first for
+    itself; only a stream (`run`) gathers that for the next version, because a DataFrame may be computed any number of
+    times, or in part, and counts as nothing.
     """
     if isinstance(index, tuple):
         root, version = Path(index[0]).absolute(), str(index[1])
@@ -45,24 +52,33 @@ def match(events: DataFrame, index: Index) -> DataFrame:
         raise IndexFileError(f"there is no index in {root}; build one with 'tidings index build'")
     # A column that cannot be read is told here, not by a task.
     arrange(to_arrow_schema(events.schema, timezone="UTC").empty_table())
-    if not version and not events.isStreaming:
-        version = str(versions.current(root))
+    shipment = pack(operators)
+    now = versions.Version.parse(version) if version else versions.current(root)
+    versions.check_operators(root, now, unpack(shipment))
+    if not events.isStreaming:
+        version = str(now)
     return events.mapInArrow(
-        partial(_handed_over, str(root), version), from_arrow_schema(NOTIFICATION_SCHEMA)
+        partial(_handed_over, str(root), version, shipment), from_arrow_schema(NOTIFICATION_SCHEMA)
     )
 
 
-def _handed_over(root: str, version: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _handed_over(
+    root: str, version: str, shipment: bytes, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """What one task gives to Spark: in pieces that the JVM takes row by row while they are in its cache, which took
     an eighth off the time of a job with a hundred notifications an event."""
-    for found in matched(root, version, batches):
+    for found in matched(opened(root, version, shipment), batches):
         for first in range(0, found.num_rows, _PIECE):
             yield found.slice(first, _PIECE)
 
 
-def matched(root: str, version: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What one task does. `versions.open` keeps the index open between tasks of one worker."""
-    index = versions.open(root, versions.Version.parse(version or _pinned(root)))
+def opened(root: str, version: str, shipment: bytes) -> Engine:
+    """The index for one task. `versions.open` keeps it open between tasks of one worker."""
+    return versions.open(root, versions.Version.parse(version or _pinned(root)), operators=unpack(shipment))
+
+
+def matched(index: Engine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What one task does."""
     for batch in batches:
         if batch.num_rows:
             arranged = arrange(batch)

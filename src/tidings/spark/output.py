@@ -11,7 +11,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -22,17 +22,25 @@ from pyspark.sql import DataFrame
 
 from tidings.log import sync
 from tidings.notification import NOTIFICATION_SCHEMA
-from tidings.spark.matching import matched
+from tidings.operators.learning import Learning, merged
+from tidings.spark.matching import matched, opened
 
-_REPORT = "file string, events long, notifications long, errors long"
+_REPORT = "file string, events long, notifications long, errors long, learnt binary"
 _REPORT_ARROW = pa.schema(
-    [("file", pa.string()), ("events", pa.int64()), ("notifications", pa.int64()), ("errors", pa.int64())]
+    [
+        ("file", pa.string()),
+        ("events", pa.int64()),
+        ("notifications", pa.int64()),
+        ("errors", pa.int64()),
+        ("learnt", pa.binary()),
+    ]
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one micro-batch did. `errors` counts the events that could not be read."""
+    """What one micro-batch did. `errors` counts the events that could not be read; `learnt` is what operators have
+    shown to all workers."""
 
     query: str
     id: int
@@ -41,19 +49,22 @@ class Batch:
     notifications: int
     errors: int
     folder: Path
+    learnt: Learning = field(default_factory=Learning, repr=False)
 
     def table(self) -> pa.Table:
         """Its notifications."""
         return _read(sorted(self.folder.glob("*.parquet")))
 
 
-def write(events: DataFrame, root: Path, version: str, output: Path, query: str, batch: int) -> Batch:
+def write(
+    events: DataFrame, root: Path, version: str, shipment: bytes, output: Path, query: str, batch: int
+) -> Batch:
     """Match `events` with a version of the index and put the notifications in the batch's place."""
     place = output / f"query={query}" / f"batch={batch:09d}"
     aside = output / ".unfinished" / uuid.uuid4().hex
     aside.mkdir(parents=True)
     place.parent.mkdir(exist_ok=True)
-    task = partial(_write_task, str(root), version, str(aside))
+    task = partial(_write_task, str(root), version, shipment, str(aside))
     reports = events.mapInArrow(task, _REPORT).toArrow().to_pylist()
     kept = {report["file"] for report in reports if report["file"]}
     for path in aside.iterdir():
@@ -69,7 +80,8 @@ def write(events: DataFrame, root: Path, version: str, output: Path, query: str,
         aside.rmdir()
     sync(place.parent)
     totals = {name: sum(report[name] for report in reports) for name in ("events", "notifications", "errors")}
-    return Batch(query, batch, version, folder=place, **totals)
+    learnt = merged(Learning.from_bytes(report["learnt"]) for report in reports if report["learnt"])
+    return Batch(query, batch, version, folder=place, learnt=learnt, **totals)
 
 
 def clear_unfinished(output: Path) -> None:
@@ -89,9 +101,10 @@ def _read(files: list[Path]) -> pa.Table:
 
 
 def _write_task(
-    root: str, version: str, aside: str, batches: Iterator[pa.RecordBatch]
+    root: str, version: str, shipment: bytes, aside: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """What one task does: match, write one file if there is anything to write, report it."""
+    """What one task does: match, write one file if there is anything to write, report it and what was learnt."""
+    index = opened(root, version, shipment)
     name = f"{uuid.uuid4().hex}.parquet"
     events = count = errors = 0
 
@@ -102,7 +115,7 @@ def _write_task(
             yield batch
 
     writer: pq.ParquetWriter | None = None
-    for found in matched(root, version, counted()):
+    for found in matched(index, counted()):
         if found.num_rows:
             writer = writer or pq.ParquetWriter(Path(aside) / name, NOTIFICATION_SCHEMA, compression="zstd")
             writer.write_batch(found)
@@ -111,5 +124,12 @@ def _write_task(
     if writer is not None:
         writer.close()
         sync(Path(aside) / name)
-    report = {"file": name if writer else None, "events": events, "notifications": count, "errors": errors}
+    learnt = index.learnt()
+    report = {
+        "file": name if writer else None,
+        "events": events,
+        "notifications": count,
+        "errors": errors,
+        "learnt": learnt.to_bytes() if len(learnt) else None,
+    }
     yield pa.RecordBatch.from_pylist([report], _REPORT_ARROW)

@@ -2,7 +2,8 @@
 
 Before a micro-batch runs its index version is pinned on disk; its output has the place (query id, batch id). A
 batch that is replayed after a crash therefore gives the same answer in the same place. A version published while
-the stream runs is used from the next micro-batch on.
+the stream runs is used from the next micro-batch on. What workers learn of operators is put beside the index, where
+the next base finds it (gathered.py).
 
     checkpoint/spark   what Spark keeps: offsets, commits, the query's id
     checkpoint/pins    the version of each batch
@@ -24,13 +25,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidings import versions
+from tidings import gathered, versions
 from tidings.errors import TidingsError
 from tidings.notification import NOTIFICATION_SCHEMA
 from tidings.spark import output as outputs
 from tidings.spark import pins
 from tidings.spark.lock import StreamLock
 from tidings.spark.output import Batch
+from tidings.spark.shipment import Operators, pack, unpack
 
 Folder = str | os.PathLike[str]
 
@@ -89,6 +91,7 @@ def run(
     output: Folder,
     checkpoint: Folder,
     *,
+    operators: Operators = (),
     sink: Callable[[DataFrame, int], None] | None = None,
     on_batch: Callable[[Batch], None] | None = None,
     interval: str | None = None,
@@ -99,11 +102,14 @@ def run(
 
     Notifications go to Parquet under `output` (read them with `notifications`); then to `sink`, a function as for
     Spark's foreachBatch, which a replay calls again with the same rows and batch id. `on_batch` hears of
-    every batch that is done. Without an `interval` ("5 seconds") a micro-batch begins as soon as there are events.
+    every batch that is done. `operators` are what subscriptions call, beside those of packages that are installed on
+    all hosts: operators, or modules ("package.module") and files ("path/to/file.py") of them. Without an `interval` ("5 seconds") a micro-batch begins as soon as there are events.
     """
     index, output, checkpoint = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
     # Fail here, in the caller's hands, and not in the first micro-batch.
-    versions.current(index)
+    shipment = pack(operators)
+    can_answer = _Check(index, shipment)
+    can_answer(str(versions.current(index)))
     lock = StreamLock(checkpoint, spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -119,8 +125,14 @@ def run(
 
         def process(batch_events: DataFrame, batch: int) -> None:
             with busy:
-                version = pins.pin(checkpoint / "pins", batch, lambda: str(versions.current(index)))
-                done = outputs.write(batch_events, index, version, output, _query_id(checkpoint), batch)
+                # Looked at before it is pinned: a version that is pinned is asked for again by every replay.
+                version = pins.pin(
+                    checkpoint / "pins", batch, lambda: can_answer(str(versions.current(index)))
+                )
+                can_answer(version)
+                query = _query_id(checkpoint)
+                done = outputs.write(batch_events, index, version, shipment, output, query, batch)
+                gathered.gather(index, query, versions.Version.parse(version).base, batch, done.learnt)
                 if sink is not None:
                     sink(_frame(batch_events.sparkSession, done), batch)
                 if on_batch is not None:
@@ -137,6 +149,21 @@ def run(
     except BaseException:
         lock.release()
         raise
+
+
+class _Check:
+    """Refuses a version whose subscriptions call operators that were not given."""
+
+    def __init__(self, index: Path, shipment: bytes) -> None:
+        self._index, self._operators = index, unpack(shipment)
+        self._good: versions.Version | None = None
+
+    def __call__(self, version: str) -> str:
+        asked = versions.Version.parse(version)
+        if asked != self._good:
+            versions.check_operators(self._index, asked, self._operators, since=self._good)
+            self._good = asked
+        return version
 
 
 def _frame(spark: SparkSession, batch: Batch) -> DataFrame:

@@ -1,0 +1,46 @@
+"""Operators on their way to the workers: functions, so they are pickled, by name where a module can be imported.
+
+Every task brings its shipment; a worker opens equal ones once. So its operators, and with them the engine that has
+them, stay the same from task to task, and what they keep (a connection, a loaded model, what was learnt) stays too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import cast
+
+from pyspark import cloudpickle
+
+from tidings.operators.catalogue import Catalogue, from_module
+from tidings.operators.operator import Operator
+from tidings.operators.signature import OperatorError
+
+Operators = Iterable[Operator | str]
+
+
+def pack(operators: Operators) -> bytes:
+    """A shipment of operators, and of all operators of modules ("package.module") or files ("path/to/file.py")."""
+    found = [
+        one for given in operators for one in (from_module(given) if isinstance(given, str) else [given])
+    ]
+    named = {operator.name: operator for operator in Catalogue(found)}
+    try:
+        return cast(bytes, cloudpickle.dumps(tuple(named.values())))
+    except Exception as error:
+        raise OperatorError(
+            f"the operators cannot be sent to the workers ({type(error).__name__}: {error}); "
+            "open connections and files inside them, or put them into a module that workers can import"
+        ) from error
+
+
+@lru_cache(maxsize=8)
+def unpack(shipment: bytes) -> tuple[Operator, ...]:
+    """The operators of a shipment, the same ones for the same shipment."""
+    try:
+        operators: tuple[Operator, ...] = cloudpickle.loads(shipment)
+    except ImportError as error:
+        raise OperatorError(
+            f"a worker cannot import the operators ({error}); install their module on all hosts, or give a file"
+        ) from error
+    return operators
