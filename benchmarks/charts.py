@@ -26,15 +26,25 @@ _STYLE = {
     "BFS": ("#e9a13b", "^", "-"),
     "BFS at 20 µs an expression": ("#e9a13b", "^", "--"),
     "index first": ("#d1495b", "s", "-"),
+    "naive": ("#6b7280", "D", "-"),
+    "cost alone": ("#111827", "x", "--"),
+    "cost / (1 - selectivity)": ("#7b4bb3", "P", "-"),
+    "Sequential": ("#e9a13b", "^", "-"),
+    "Sub-Order": ("#d1495b", "s", "-"),
+    "Adaptive": ("#0b5fa5", "o", "-"),
+    "hindsight": ("#2f9e6e", "v", "--"),
 }
 _PUBLISHED = {"RSS cluster": "#0b5fa5", "G-ToPSS": "#d1495b"}
+_PUBLISHED |= {name: _STYLE[name][0] for name in ("naive", "Sequential", "Sub-Order")}
+_MOST_INSIDE = 6  # a longer legend stands beside the picture
 _OTHERS = (("#7b4bb3", "P", "-"), ("#2f9e6e", "v", "--"), ("#6b7280", "D", "--"))
 
 
 def draw(figure: Figure, path: Path) -> None:
     """Writes the PNG of `figure`."""
     with pyplot.rc_context({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False}):
-        canvas, axes = pyplot.subplots(figsize=(8, 5), dpi=150)
+        crowded = len(figure.series) + len(figure.published_series) > _MOST_INSIDE
+        canvas, axes = pyplot.subplots(figsize=(10.5 if crowded else 8, 5), dpi=150)
         others = iter(_OTHERS)
         for name, values in figure.series.items():
             colour, marker, line = _STYLE.get(name) or next(others)
@@ -62,7 +72,7 @@ def draw(figure: Figure, path: Path) -> None:
         axes.set_ylabel(figure.y_label)
         axes.set_title(figure.title, loc="left", fontsize=12.5, fontweight="bold", pad=14)
         axes.grid(axis="y", alpha=0.25)
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, **({"loc": "upper left", "bbox_to_anchor": (1, 1)} if crowded else {}))
         canvas.text(0.01, 0.01, f"1 = {figure.reference}", fontsize=8.5, color="#4b5563")
         canvas.tight_layout(rect=(0, 0.03, 1, 1))
         canvas.savefig(path)

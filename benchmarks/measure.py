@@ -42,6 +42,7 @@ class Figure:
     published_series: dict[str, list[float | None]] = field(default_factory=dict)
     log_x: bool = False
     log_y: bool = False
+    note: str = ""
     seed: int = 2007
 
 

@@ -34,19 +34,27 @@ EVENTS = 1000
 
 # The chances before they are moved: mean 0.2, standard deviation 0.12. Moved, the mean is 0.16 to 0.22.
 _BETA = (2.0, 8.0)
-# A lognormal whose 95th percentile is 100 times the 5th: 2 x 1.645 standard deviations.
-_COST_SPREAD = np.log(100) / (2 * 1.6449)
+# Unequal costs are lognormal. What "by a factor of 100" means for a lognormal is a matter of reading: these are the
+# standard deviations of the logarithm for each. The first one is meant where nothing else is said; 3.7 is how far from
+# the mean the furthest of 5,000 normal values is.
+FACTOR = "the 95th percentile is 100 times the 5th"
+SPREADS = {
+    FACTOR: np.log(100) / (2 * 1.645),
+    "the dearest is 100 times the cheapest": np.log(100) / (2 * 3.7),
+    "one standard deviation up is 100 times one down": np.log(100) / 2,
+    "one standard deviation is a factor of 100": np.log(100),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """One point of a figure; `zipf` is the exponent, None for uniform weights."""
+    """One point of a figure; `zipf` is the exponent, None for uniform weights, `spread` is that of the costs."""
 
     subscriptions: int = 20_000
     predicates: int = 5_000
     zipf: float | None = 1.0
     longest: int = 5
-    unequal_costs: bool = False
+    spread: float = 0.0
     seed: int = 2007
 
     def scaled(self, scale: float) -> Parameters:
@@ -122,7 +130,7 @@ def make(parameters: Parameters) -> Workload:
     first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     member = _draw(weight / weight.sum(), first, rng)
     chance = _chances(first, member, rng.beta(*_BETA, count))
-    cost = np.exp(rng.normal(0, _COST_SPREAD, count)) if parameters.unequal_costs else np.ones(count)
+    cost = np.exp(rng.normal(0, 1, count) * parameters.spread)
     return Workload(parameters, first, member, chance, cost)
 
 

@@ -26,11 +26,17 @@ FIGURES = (
     ("network-16", "Graph constraints 16"),
     ("network-crossover", "beyond Graph constraints 12, selectivity 1/4"),
     ("network-crossover-half", "beyond Graph constraints 12, selectivity 1/2"),
+    *(
+        (f"operators-{number}-{model}", f"Sub-Order {number}, {model}")
+        for number in range(4, 9)
+        for model in ("independent", "chosen")
+    ),
 )
 BARS = (
     ("bars", "What must hold"),
     ("filter-bars", "What must hold of filters"),
     ("network-bars", "What must hold of networks"),
+    ("operator-bars", "What must hold of operators"),
     ("spark-bars", "What must hold, on Spark"),
 )
 _INTRODUCTION = """# Benchmarks
@@ -46,7 +52,10 @@ the manner of **OPS** that treats every node as a variable; subscriptions tried 
 for each subscription with pyoxigraph. For filters: the **interval** algorithm over posting lists, which for conjunctions
 is the counting of the k-index, and expressions evaluated **one by one**, both compiled. For networks: **Figure 6**
 (general) and **Figure 8** (SCC skipping) of Graph constraints, its baselines **BFS** and **index first**, and **auto**,
-which chooses. `benchmarks/filter_workloads.py`, `conjunctions.py` and `network_workloads.py` draw what they are asked.
+which chooses. For operators, whose figures count evaluations: **naive**, **Sequential** and **Sub-Order** of the paper,
+**Adaptive**, which engines use, **cost alone** and **cost / (1 - selectivity)**, by which databases order the conditions
+of one query, and **hindsight**, which knows the answers and only has to prove them. `benchmarks/filter_workloads.py`,
+`conjunctions.py`, `network_workloads.py` and `operator_workloads.py` draw what they are asked.
 """
 
 
@@ -110,22 +119,32 @@ def _overview(figures: list[tuple[str, str, dict[str, Any]]]) -> str:
 
 
 def _figure(name: str, label: str, found: dict[str, Any], results: Path, page: Path) -> str:
+    title = found["title"].replace("\n", " ")
+    there = found["published_series"].items()
+    series = found["series"] | {f"{contender}, published": values for contender, values in there}
     picture = Path("..") / (results / f"{name}.png").relative_to(page.parent.parent)
     lines = [
-        f"### {label}: {found['title']}",
+        f"### {label}: {title}",
         "",
-        f"![{found['title']}]({picture.as_posix()})",
+        f"![{title}]({picture.as_posix()})",
         "",
-        f"| {found['x_label']} | " + " | ".join(found["series"]) + " |",
-        "|---|" + "---|" * len(found["series"]),
+        f"| {found['x_label']} | " + " | ".join(series) + " |",
+        "|---|" + "---|" * len(series),
     ]
     for i, x in enumerate(found["x"]):
-        lines.append(
-            f"| {x:,} | " + " | ".join(f"{values[i]:,.4g}" for values in found["series"].values()) + " |"
-        )
+        lines.append(f"| {x:,} | " + " | ".join(_value(values[i]) for values in series.values()) + " |")
     if name.startswith("network-crossover"):
         lines += ["", _winners(found)]
+    if found.get("note"):
+        lines += ["", found["note"]]
     return "\n".join([*lines, "", f"1 = {found['reference']}. {_origin(found)}", ""])
+
+
+def _value(value: float | None) -> str:
+    """Four digits, and more only where a number has more before the point."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.4g}"
 
 
 def _winners(found: dict[str, Any]) -> str:
