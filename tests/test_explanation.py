@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+import re
+from collections.abc import Iterator
 from datetime import date
 
 import pytest
 
 from tests.contract.kinds import PATTERNS
-from tidings import Engine, Event, Taxonomy
-from tidings.explanation import Clause
+from tests.operators.cases import Case
+from tidings import Engine, Event, Out, Taxonomy, operator
+from tidings.explanation import Clause, Explanation
+from tidings.network.network import Network
 
 
 def event(text: str, **rest: object) -> Event:
@@ -139,3 +143,159 @@ def test_explanations_agree_with_notifications(seed: int) -> None:
             held = [clause.held for clause in explanation.clauses]
             assert held == sorted(held, key=[True, False, None].index)
             assert held.count(False) == (0 if explanation.verdict == "match" else 1)
+
+
+# -- operators
+
+
+@operator(cost=1e-6)
+def locIn(event: Event, area: str) -> bool:
+    return event.attributes.get("area") == area
+
+
+@operator(cost=20e-3)
+def mobPattern(event: Event, people: Out[int]) -> Iterator[int]:
+    yield from event.attributes["groups"]
+
+
+@operator(cost=10e-3)
+async def near(event: Event, place: str) -> bool:
+    return place.endswith(event.attributes.get("near", "?"))
+
+
+def asked(text: str, **settings: object) -> Engine:
+    engine = Engine(operators=[locIn, mobPattern, near], **settings)  # type: ignore[arg-type]
+    engine.subscribe("s", text)
+    return engine
+
+
+def told(explanation: Explanation) -> list[str]:
+    """The lines of an explanation without the times."""
+    return [re.sub(r", [\d.]+ (s|ms|µs)(?=$| )", "", line) for line in str(explanation).splitlines()]
+
+
+def test_a_match_by_operators_shows_what_they_answered() -> None:
+    engine = asked("{locIn(Bronx), mobPattern(?people), (?people>50)}")
+    found = engine.explain("s", Event(attributes={"area": "Bronx", "groups": [12, 85]}))
+    assert told(found) == [
+        "s: match",
+        "  ✓ locIn('Bronx')   ran: true",
+        "  ✓ mobPattern(?people)   ran: ?people = 85 (1 of 2)",
+        "  ✓ ?people > 50",
+    ]
+    assert found.bindings == {"people": "85"}
+    assert [clause.fate for clause in found.clauses] == ["ran", "ran", ""]
+    found = engine.explain("s", Event(attributes={"area": "Bronx", "groups": [12, 30]}))
+    assert told(found)[2:] == [
+        "  ✓ mobPattern(?people)   ran: ?people = 12, 30",
+        "  ✗ ?people > 50   does not hold for ?people = 12, 30   ←",
+    ]
+    found = engine.explain("s", Event(attributes={"area": "Bronx", "groups": []}))
+    assert told(found)[2:] == ["  ✗ mobPattern(?people)   ran: nothing   ←", "  · ?people > 50"]
+
+
+def test_a_call_is_spared_by_another() -> None:
+    engine = asked("{mobPattern(?people), (?people>50), locIn(Bronx)}")
+    found = engine.explain("s", Event(attributes={"area": "Queens"}))
+    assert told(found) == [
+        "s: no match",
+        "  · mobPattern(?people)   spared: locIn('Bronx') is false",
+        "  · ?people > 50",
+        "  ✗ locIn('Bronx')   ran: false   ←",
+    ]
+
+
+def test_a_call_is_spared_by_what_is_cheaper() -> None:
+    engine = asked("WHERE mobPattern(?people) AND topic = 'x' AND ?people > 50")
+    assert told(engine.explain("s", Event(attributes={"topic": "y"}))) == [
+        "s: no match",
+        "  · mobPattern(?people)   spared: topic = 'x' does not hold",
+        "  ✗ topic = 'x'   topic is 'y'   ←",
+        "  · ?people > 50",
+    ]
+
+
+def test_a_call_is_spared_by_the_other_side_of_an_or() -> None:
+    engine = asked("WHERE topic = 'x' AND (mobPattern(50) OR locIn(Bronx) OR NOT near(Times_Square))")
+    assert told(engine.explain("s", Event(attributes={"topic": "x", "area": "Bronx"}))) == [
+        "s: match",
+        "  ✓ topic = 'x'   topic is 'x'   ←",
+        "  ✓ any of",
+        "    · mobPattern(50)   spared: the OR holds by locIn('Bronx')",
+        "    ✓ locIn('Bronx')   ran: true   ←",
+        "    · not",
+        "      · near('Times_Square')   spared: the OR holds by locIn('Bronx')",
+    ]
+
+
+def test_an_operator_that_fails_leaves_it_undecided() -> None:
+    engine = asked("WHERE locIn(Bronx) AND mobPattern(?people) AND ?people > 50")
+    found = engine.explain("s", Event(attributes={"area": "Bronx"}))
+    assert (found.verdict, found.message) == ("undecided", "mobPattern failed: KeyError: 'groups'")
+    assert told(found)[1:] == [
+        "  ✓ locIn('Bronx')   ran: true",
+        "  ? mobPattern(?people)   failed: KeyError: 'groups'   ←",
+        "  · ?people > 50   unknown",
+    ]
+
+
+def test_triples_bind_what_operators_are_asked_with() -> None:
+    engine = asked("SELECT ?place WHERE (?shop, at, ?place) AND near(?place) AND locIn(Bronx)")
+    shops = ":shop :at 'the Park', 'the Bridge' ."
+    found = engine.explain("s", event(shops, attributes={"area": "Bronx", "near": "Bridge"}))
+    assert (found.verdict, found.bindings) == ("match", {"place": "the Bridge"})
+    assert told(found)[1:] == [
+        "  ✓ (?shop, <urn:tidings:at>, ?place)   ?shop = urn:tidings:shop, ?place = the Bridge",
+        "  ✓ near(?place)   ran: true",
+        "  ✓ locIn('Bronx')   ran: true",
+    ]
+    found = engine.explain("s", event(shops, attributes={"area": "Bronx", "near": "Zoo"}))
+    assert "  ✗ near(?place)   ran 2 times: false   ←" in told(found)
+    found = engine.explain("s", event(":shop :by :road .", attributes={"area": "Bronx"}))
+    assert told(found) == [
+        "s: no match",
+        "  ✗ (?shop, <urn:tidings:at>, ?place)   no such triple",
+        "  · near(?place)   spared: (?shop, <urn:tidings:at>, ?place) is not there",
+        "  · locIn('Bronx')   spared: (?shop, <urn:tidings:at>, ?place) is not there",
+    ]
+
+
+def test_an_event_that_does_not_arrive_asks_no_operator() -> None:
+    network = Network()
+    network.add_node("port")
+    network.add_node("city")
+    engine = asked("WHERE locIn(Bronx) VIA roads AT 'city'", networks={"roads": network})
+    found = engine.explain("s", Event("port", {"area": "Bronx"}))
+    assert told(found) == [
+        "s: no match",
+        "  · locIn('Bronx')   spared: VIA roads AT 'city': no path leads there from port",
+        "  ✗ VIA roads AT 'city'   no path leads there from port",
+    ]
+
+
+def test_explaining_is_not_publishing() -> None:
+    engine = asked("WHERE locIn(Bronx) AND mobPattern(?people)")
+    one = Event(attributes={"area": "Bronx", "groups": [3]})
+    engine.publish(one)
+    before = engine.stats()
+    engine.explain("s", one)
+    after = engine.stats()
+    assert (after.events, after.operators) == (before.events, before.operators)
+    assert after.rows.equals(before.rows)
+
+
+@pytest.mark.filterwarnings("ignore::tidings.engine.BroadSubscription")
+@pytest.mark.parametrize("seed", range(25))
+def test_explanations_by_operators_agree_with_the_definition(seed: int) -> None:
+    rng = random.Random(f"explained {seed}")
+    case = Case(
+        rng, subscriptions=8, events=4, failing=rng.choice([0, 0.1, 0.4]), triples=0.3, mixed=seed % 3 == 0
+    )
+    engine = Engine(operators=case.operators)
+    assert engine.subscribe_many((f"s{i}", text) for i, text in enumerate(case.texts)) == []
+    for n in range(4):
+        for i, text in enumerate(case.texts):
+            found = engine.explain(f"s{i}", case.event(n))
+            assert found.verdict == (case.verdict(i, n) or "no match"), f"{text}\n{found}"
+            for clause in found.clauses:
+                assert clause.evidence.startswith(clause.fate), f"{text}\n{found}"

@@ -209,7 +209,13 @@ class _Asking:
     def _try(self, way: Alternative) -> _Tried:
         """What a way asks of triples and attributes; what its calls ask beside that is shown with them."""
         own = set(leaves(way.calls)) if way.calls is not None else set()
-        tests = [test for test in (*way.pattern.tests, *way.residual) if not own.issuperset(leaves(test))]
+        tests = [
+            test
+            for test in (*way.pattern.tests, *way.residual)
+            if variables(test)
+            or not own.issuperset(leaves(test))
+            or not conditions.holds(test, self.attributes)
+        ]
         shown = [] if self.is_filter else [*way.pattern.edges, *tests]
         return _longest(shown, self.graph, self.taxonomy, self.attributes)
 

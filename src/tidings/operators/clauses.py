@@ -47,7 +47,9 @@ def call_tree(
     `spared` says why nothing was asked at all, if nothing was.
     """
     root, _ = _Looker(trial, attributes, solution).look(condition, bindings)
-    return _with_reasons(replace(root, held=held), condition, spared or _OTHERWISE[held])
+    if root.fate != "spared":
+        root = replace(root, held=held)
+    return _with_reasons(root, condition, spared or _OTHERWISE[held])
 
 
 class _Judged(NamedTuple):
