@@ -49,7 +49,7 @@ class Programs:
             query = parse(layer.text(owner), self._prefixes)
             chosen = alternatives(query)[way]
             assert chosen.calls is not None
-            program = compile_program(chosen.calls, chosen.bound, self.checker.table.find)
+            program = compile_program(chosen.calls, chosen.bound, self.checker.table.find, query.select)
             names = None if query.select is None else tuple(variable.name for variable in query.select)
             self._known[row] = program, names
         return self._known[row]
@@ -104,7 +104,7 @@ class Checks:
 
         `told` says whether a pair has been answered without operators.
         """
-        for decided in self.programs.checker.check(self._cases(events, always, told), every):
+        for decided in self.programs.checker.check(self._cases(events, always, told, every), every):
             yield from self._told(decided, every)
 
     def _cases(
@@ -112,14 +112,15 @@ class Checks:
         events: range,
         always: Callable[[int], Iterable[Candidates]],
         told: Callable[[Layer, int, int], bool],
+        every: bool,
     ) -> Iterator[_Case]:
         for row in events:
             parts = [part for some in self.candidates if (part := _Part.of(some, row)) is not None]
+            parts += [_Part(some, 0, some.owner, some.way) for some in always(row)]
             parts = [
-                part.without(told, row) if part.candidates.layer.several_ways is not None else part
+                part.without(told, row, every) if part.candidates.layer.several_ways is not None else part
                 for part in parts
             ]
-            parts += [_Part(some, 0, some.owner, some.way) for some in always(row)]
             parts = [part for part in parts if len(part.owner)]
             if parts and self.attributes(row) is not None:
                 yield _Case(self, row, parts)
@@ -133,8 +134,10 @@ class Checks:
             if (id(layer), owner) in matched and not every:
                 continue
             matched.add((id(layer), owner))
-            names = case.selected(place) if place in decided.solutions else None
-            for binding in decided.solutions.get(place, _UNBOUND):
+            found = case.bindings(place)
+            found = decided.solutions.get(place, found if every else found[:1])
+            names = case.selected(place) if found is not _UNBOUND and place not in decided.told else None
+            for binding in found:
                 bindings = {n: value_text(v) for n, v in binding.items() if names is None or n in names}
                 yield Told(layer, owner, case.row, "match", bindings, None)
         for place in np.flatnonzero(decided.truth == UNKNOWN).tolist():
@@ -156,10 +159,12 @@ class _Part:
         first, end = np.searchsorted(some.event, [row, row + 1]).tolist()
         return cls(some, first, some.owner[first:end], some.way[first:end]) if end > first else None
 
-    def without(self, told: Callable[[Layer, int, int], bool], row: int) -> _Part:
-        """The part without pairs that have been answered."""
+    def without(self, told: Callable[[Layer, int, int], bool], row: int, every: bool) -> _Part:
+        """The part without pairs that have been answered; those with bindings stay if `every` one is to be told."""
         layer = self.candidates.layer
-        kept = [i for i, owner in enumerate(self.owner.tolist()) if not told(layer, row, owner)]
+        more = layer.operators.binds[self.rows] & every
+        pairs = zip(self.owner.tolist(), more.tolist(), strict=True)
+        kept = [i for i, (owner, stays) in enumerate(pairs) if stays or not told(layer, row, owner)]
         made = _Part(self.candidates, self.first, self.owner[kept], self.way[kept])
         made.places = np.array(kept, dtype=np.int64)
         return made

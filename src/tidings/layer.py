@@ -140,15 +140,20 @@ class Layer:
     def one_answer_each(self) -> bool:
         """Whether no event can give two answers to one subscription: each is one row that is settled at once."""
         arrays = self.settled.arrays
-        return len(arrays["row_owner"]) <= len(self.ids) and not arrays["later"].any()
+        return np.bincount(arrays["row_owner"]).max(initial=0) <= 1 and not arrays["later"].any()
 
     @cached_property
     def several_ways(self) -> np.ndarray | None:
-        """Of each subscription whether an event may satisfy it in two ways, one of them a filter; None if none."""
+        """Of each subscription whether an event may satisfy it in two ways that are settled apart; None if none.
+
+        Patterns alone are settled together; filters, and what operators settle, are not.
+        """
         rows = np.bincount(self.filter_owner, minlength=len(self.ids))
+        rows += np.bincount(self.open_to_all[0], minlength=len(self.ids))
         if self.has_patterns:
             owner = self._index.arrays["row_owner"] if self._index else self.table.row_owner
-            rows += (rows > 0) * np.bincount(np.asarray(owner), minlength=len(self.ids))
+            apart = (rows > 0) | (np.asarray(self.program_first) >= 0)
+            rows += apart * np.bincount(np.asarray(owner), minlength=len(self.ids))
         several = rows > 1
         return several if several.any() else None
 
@@ -413,12 +418,21 @@ class Layer:
         yield "row_owner", bounds.within(self.settled.arrays["row_owner"], 0, count)
         yield "row_way", bounds.within(self.settled.arrays["row_way"], 0, MAX_ALTERNATIVES)
         yield "place", len(self.place) == count and bounds.within(self.place, -1, len(self.places))
-        first, ways = np.asarray(self.program_first), len(self.programs)
-        yield "program_first", len(first) == count and bounds.within(first, -1, ways)
-        yield "programs", bounds.within(np.asarray(self.programs), -1, len(self.operators))
-        yield "unasked", len(self.unasked) % 2 == 0 and bounds.within(np.asarray(self.unasked), 0, count)
+        yield from self._checks_of_programs(count)
         owner = self._filter_arrays["row_owner"]
         yield "row_owner", len(owner) == len(self.reader.index) and bounds.within(owner, 0, count)
+
+    def _checks_of_programs(self, count: int) -> Iterator[tuple[str, bool]]:
+        first, ways = np.asarray(self.program_first), len(self.programs)
+        yield "program_first", len(first) == count and bounds.within(first, -1, ways)
+        starts = np.append(first[first >= 0], ways)
+        yield "program_first", starts[0] == 0 and bool(np.all(np.diff(starts) > 0))
+        yield "programs", bounds.within(np.asarray(self.programs), -1, len(self.operators))
+        yield "unasked", len(self.unasked) % 2 == 0
+        owner, way = np.asarray(self.unasked).reshape(-1, 2).T
+        yield "unasked", bool(np.all((owner >= 0) & (owner < count) & (way >= 0)))
+        end = starts[np.searchsorted(starts, first[owner], side="right").clip(max=len(starts) - 1)]
+        yield "unasked", bool(np.all((first[owner] >= 0) & (first[owner] + way < end)))
 
 
 class Template:

@@ -69,6 +69,8 @@ class Leaf:
     negated: bool
     predicate: Text
     evaluation: Text | None
+    names: tuple[str, ...] = ()
+    """What an answer's values are called, "" for those that nobody is told."""
 
 
 @dataclass(slots=True)
@@ -93,16 +95,24 @@ class Program:
     others: list[Text] = field(default_factory=list)
     """The calls that are no leaves."""
     binds: bool = False
-    """Whether it has variables, so that a match has bindings."""
+    """Whether it has variables, or triples beside it have, so that a match has bindings."""
     joins: bool = False
     """Whether it looks at variables that triples bind."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is an AND of calls that share no variable, so that each binds its own."""
+        return len(self.gates) == 1 and not self.gates[0].confirmed
 
-def compile_program(condition: Condition, outer: frozenset[Variable], find: Find) -> Program:
-    """The program of a condition with calls; `outer` are the variables that triples bind."""
+
+def compile_program(
+    condition: Condition, outer: frozenset[Variable], find: Find, select: Sequence[Variable] | None = None
+) -> Program:
+    """The program of a condition with calls; `outer` are the variables that triples bind, `select` those that are told,
+    None for all."""
     names = frozenset(variables(condition))
-    program = Program(condition, binds=bool(names), joins=bool(names & outer))
-    compiler = _Compiler(program, find)
+    program = Program(condition, binds=bool(names | outer), joins=bool(names & outer))
+    compiler = _Compiler(program, find, select)
     compiler.conjunction(And((condition,)) if not isinstance(condition, And) else condition, outer)
     calls = (leaf for leaf in leaves(condition) if isinstance(leaf, Call))
     program.others.extend(Text(call) for call in calls if call not in compiler.placed)
@@ -110,8 +120,8 @@ def compile_program(condition: Condition, outer: frozenset[Variable], find: Find
 
 
 class _Compiler:
-    def __init__(self, program: Program, find: Find) -> None:
-        self.program, self.find = program, find
+    def __init__(self, program: Program, find: Find, select: Sequence[Variable] | None) -> None:
+        self.program, self.find, self.select = program, find, select
         self.placed: list[Call] = []
 
     def conjunction(
@@ -188,7 +198,11 @@ class _Compiler:
         if not outer & frozenset(variables(part)):
             return True
         if isinstance(part, And):
-            return any(has_calls(other) and self._stands(other, outer) for other in conjuncts(part))
+            calls = [other for other in conjuncts(part) if has_calls(other)]
+            around = [
+                outer.union(*(variables(other) for other in calls if other is not one)) for one in calls
+            ]
+            return any(map(self._stands, calls, around))
         if isinstance(part, Or):
             return all(self._stands(other, outer) for other in part.parts)
         return False
@@ -204,7 +218,12 @@ class _Compiler:
         inputs = iter(operator.inputs_of(call))
         outs = (Variable(str(number)) for number in range(1, len(call.arguments) + 1))
         arguments = tuple(next(outs) if p.is_out else next(inputs) for p in operator.parameters)
-        self._leaf(gate, Leaf(gate, negated, Text(renamed), Text(Call(call.name, arguments))))
+        told = tuple(self._name(out) for out in operator.outs_of(call))
+        self._leaf(gate, Leaf(gate, negated, Text(renamed), Text(Call(call.name, arguments)), told))
+
+    def _name(self, out: object) -> str:
+        told = isinstance(out, Variable) and (self.select is None or out in self.select)
+        return out.name if told and isinstance(out, Variable) else ""
 
     def _open(self, call: Call) -> bool:
         """Whether what is asked is known under a binding only."""
