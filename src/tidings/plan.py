@@ -108,7 +108,7 @@ def make_plan(query: Query, catalogue: Catalogue, literals: Collection[Parameter
         if way.calls is not None:
             catalogue.check_query(way.calls, way.bound)
     programs = (
-        compile_program(way.calls, way.bound, catalogue.find) if way.calls is not None else None
+        compile_program(way.calls, way.bound, catalogue.find, query.select) if way.calls is not None else None
         for way in ways
     )
     shapes = (

@@ -48,12 +48,14 @@ class Case(Protocol):
 
 
 class Decided(NamedTuple):
-    """`truth` of each row; bindings of those that are true and have variables; errors of those that are unknown."""
+    """`truth` of each row; bindings of those that are true and have variables, of some (`told`) those that the
+    subscription selects alone; errors of those that are unknown."""
 
     case: Case
     truth: np.ndarray
     solutions: dict[int, list[Binding]]
     messages: dict[int, str]
+    told: set[int]
 
 
 class Checker:
@@ -111,8 +113,10 @@ class Hearing:
         predicates.events += 1.0
         self.docket = Docket(self.table, rows, self.scheduler.shared)
         self.scheduler.open(self.docket)
-        self._told: list[tuple[int, Outcome]] = []  # evaluations, not yet among `_outcomes`
-        self._outcomes: dict[object, Outcome] = {}
+        self._told: dict[int, Outcome] = {}  # by evaluation
+        self._rows: dict[int, tuple[Any, ...]] = {}  # by predicate the first row that it wants
+        self._outcomes: dict[object, Outcome] = {}  # by question, those told so far among them
+        self._keyed = 0
         self._waiting: dict[tuple[int, int], Question] = {}  # gates of rows, and what they wait for
         known = self.docket.known_at_once()
         if len(known):
@@ -158,7 +162,7 @@ class Hearing:
                 news = True
                 continue
             number = int(ids[asked])
-            self._told.append((number, outcome))
+            self._told[number] = outcome
             truth = UNKNOWN if outcome.error is not None else TRUE if outcome.rows else FALSE
             if truth == TRUE and number in checked:
                 self._tell_apart(asked, outcome)
@@ -175,14 +179,48 @@ class Hearing:
         docket = self.docket
         truth = docket.verdicts
         assert not docket.undecided, "a row has nothing left to evaluate and is not decided"
-        decided = Decided(self.case, truth, {}, {})
+        decided = Decided(self.case, truth, {}, {}, set())
         for row in np.flatnonzero((truth == TRUE) & self.table.binds[docket.rows]).tolist():
+            if not every and (binding := self._own_bindings(row)) is not None:
+                decided.solutions[row] = [binding]
+                decided.told.add(row)
+                continue
             found = self._complete(row, every)
             decided.solutions[row] = [solution.binding for solution in found if solution.doubt is None]
         for row in np.flatnonzero(truth == UNKNOWN).tolist():
-            found = self._complete(row, False)
-            decided.messages[row] = next((s.doubt for s in found if s.doubt), "an operator failed")
+            decided.messages[row] = self._doubt(row)
         return decided
+
+    def _own_bindings(self, row: int) -> Binding | None:
+        """What the calls of a true row have bound, if each binds its own variables and triples bind none."""
+        plain = self.table.plain(int(self.docket.rows[row]))
+        if plain is None or self.case.bindings(row) != ({},):
+            return None
+        bound: dict[str, Any] = {}
+        for predicate, names in plain:
+            if any(names):
+                bound.update(zip(names, self._first_row(int(predicate)), strict=True))
+        bound.pop("", None)
+        return bound
+
+    def _doubt(self, row: int) -> str:
+        """Why a row is unknown."""
+        pred_eval = self.table.predicates.pred_eval.all
+        for predicate, _ in self.table.plain(int(self.docket.rows[row])) or ():
+            outcome = self._told.get(int(pred_eval[predicate]))
+            if outcome is not None and outcome.error is not None:
+                return outcome.error
+        return next((s.doubt for s in self._complete(row, False) if s.doubt), "an operator failed")
+
+    def _first_row(self, predicate: int) -> tuple[Any, ...]:
+        """The first row of an answer that a predicate wants."""
+        if predicate not in self._rows:
+            predicates = self.table.predicates
+            outcome = self._told[int(predicates.pred_eval.all[predicate])]
+            check = predicates.check(predicate)
+            wanted = (row for row in outcome.rows if check is None or self._wants(check, row))
+            self._rows[predicate] = next(wanted)
+        return self._rows[predicate]
 
     def _complete(self, row: int, every: bool) -> list[Solution]:
         """The solutions of a decided row, all or up to the first certain one; what is missing for them is asked."""
@@ -207,22 +245,24 @@ class Hearing:
 
     def _tell_apart(self, ev: int, outcome: Outcome) -> None:
         """Gives each predicate of an evaluation its own truth."""
-        pred, predicates = self.docket.arrays.pred, self.table.predicates
-        for k in self.docket.predicates(ev).tolist():
-            check = predicates.check(int(pred["id"][k]))
-            pred["truth"][k] = TRUE if check is None or self._passes(check, outcome) else FALSE
+        pred, preds = self.docket.arrays.pred, self.docket.predicates(ev)
+        ids = pred["id"][preds]
+        truths = self.table.predicates.truths(ids, outcome.rows)
+        for place in np.flatnonzero(truths == 0).tolist():
+            check = self.table.predicates.check(int(ids[place]))
+            truths[place] = (
+                TRUE if check is None or any(self._wants(check, row) for row in outcome.rows) else FALSE
+            )
+        pred["truth"][preds] = truths
 
-    def _passes(self, check: Check, outcome: Outcome) -> bool:
-        """Whether an outcome has a row that a predicate wants."""
-        for row in outcome.rows:
-            if check.simple is not None:
-                if all(values.compare(row[place], op, constant) for place, op, constant in check.simple):
-                    return True
-                continue
-            joined = join(check.outs, row, {})
-            if joined and all(truth_of(c, joined.binding, self.case.holds) for c in check.conditions):
-                return True
-        return False
+    def _wants(self, check: Check, row: tuple[Any, ...]) -> bool:
+        """Whether a row of an answer is one that a predicate wants."""
+        if check.simple is not None:
+            return all(values.compare(row[place], op, constant) for place, op, constant in check.simple)
+        joined = join(check.outs, row, {})
+        return joined is not None and all(
+            truth_of(condition, joined.binding, self.case.holds) for condition in check.conditions
+        )
 
     def _confirm(self, again: bool = False) -> bool:
         """Confirms the gates that wait for it, as far as the answers go; whether any was decided."""
@@ -270,11 +310,11 @@ class Hearing:
         operator = self.table.find(call.name)
         try:
             question = Question(operator, operator.read_inputs(inputs))
-        except SubscriptionError as error:
-            return Outcome(error=str(error))
-        for number, outcome in self._told:
-            self._outcomes[key_of(self.table.predicates.question(number))] = outcome
-        self._told.clear()
+        except SubscriptionError:
+            return Outcome()  # like a comparison with a value of another type
+        for number in list(self._told)[self._keyed :]:
+            self._outcomes[key_of(self.table.predicates.question(number))] = self._told[number]
+        self._keyed = len(self._told)
         found = self._outcomes.get(key_of(question))
         if found is None:
             raise Unasked(question)

@@ -20,6 +20,7 @@ from tidings.language.query import And, Call, Comparison, Condition, Constant, V
 from tidings.operators.kernels.layout import Learnt
 from tidings.operators.operator import Operator
 from tidings.operators.outcome import Outcome
+from tidings.operators.thresholds import Thresholds
 from tidings.terms import Iri, Literal
 from tidings.vocabulary import Vocabulary, join_texts, thaw_texts
 
@@ -78,6 +79,7 @@ class Predicates:
         self._checks: dict[int, Check | None] = {}
         self._known: dict[int, Condition] = {}
         self._fitting: set[str] = set()
+        self._thresholds = Thresholds()
         self.events = 0.0
         """How many events have come by: the clock by which what was learnt grows old."""
         self.unnumbered: dict[str, Unnumbered] = {}
@@ -155,6 +157,14 @@ class Predicates:
                 None if plain else Check(outs, tuple(conditions), _simple(outs, conditions))
             )
         return self._checks[predicate]
+
+    def truths(self, predicates: np.ndarray, rows: Sequence[tuple[Any, ...]]) -> np.ndarray:
+        """Truths for an answer's rows, as far as they can be told for many at once; 0 for the others."""
+        self._thresholds.grow(len(self))
+        for predicate in self._thresholds.unknown(predicates).tolist():
+            check = self.check(predicate)
+            self._thresholds.note(predicate, check.simple if check is not None else ())
+        return self._thresholds.truths(predicates, rows)
 
     def condition(self, predicate: int) -> Condition:
         """The condition of a predicate that is known at once."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -25,7 +25,9 @@ _COLUMNS = {
     "leaf_first": np.int32,
     "leaf_gate": np.int32,
     "leaf_asked": np.int32,
+    "leaf_names": np.int32,
     "binds": np.bool_,
+    "plain": np.bool_,
     "called": np.int32,
 }
 
@@ -43,7 +45,9 @@ class OperatorTable:
         self._columns["gate_first"].append(0)
         self._columns["leaf_first"].append(0)
         self._calls = Vocabulary()  # what a row calls: names and numbers of arguments
+        self._names = Vocabulary()  # what the values of a leaf's answer are called, end to end
         self._calls_of: dict[int, tuple[Program, int]] = {}
+        self._split: list[list[str]] = []
         self._scratch = [np.empty(0, dtype=np.int32)] * 2
 
     def __len__(self) -> int:
@@ -78,6 +82,20 @@ class OperatorTable:
         """Of each row whether it has variables."""
         return self._columns["binds"].all
 
+    def plain(self, row: int) -> Iterator[tuple[int, list[str]]] | None:
+        """For a row whose calls bind each its own: its predicates, and the names of what they bind. None for others."""
+        if not self._columns["plain"].all[row]:
+            return None
+        first, end = self._columns["leaf_first"].all[row : row + 2].tolist()
+        names = self._name_lists()
+        asked, named = self._columns["leaf_asked"].all, self._columns["leaf_names"].all
+        return ((asked[leaf] >> 1, names[named[leaf]]) for leaf in range(first, end) if not asked[leaf] & 1)
+
+    def _name_lists(self) -> list[list[str]]:
+        if len(self._split) < len(self._names):
+            self._split = [text.split(" ") for text in self._names.numbers]
+        return self._split
+
     def read(self, program: Program, values: Mapping[str, str]) -> Texts:
         """The texts of a row's predicates and evaluations; a `SubscriptionError` if a constant does not fit its call.
 
@@ -109,7 +127,9 @@ class OperatorTable:
         columns["gate_parent"].extend([gate.parent for gate in program.gates])
         columns["gate_size"].extend([gate.size for gate in program.gates])
         columns["gate_first"].append(len(columns["gate_kind"]))
+        columns["leaf_names"].extend([self._names.number(" ".join(leaf.names)) for leaf in program.leaves])
         columns["binds"].append(program.binds)
+        columns["plain"].append(program.is_plain)
         columns["called"].append(self._called(program))
         return len(self) - 1
 
@@ -142,8 +162,11 @@ class OperatorTable:
             "leaf_first": leaf_first,
             "leaf_gate": old["leaf_gate"][leaves],
             "leaf_asked": places << 1 | asked & 1,
+            "leaf_names": old["leaf_names"][leaves],
             "binds": old["binds"][rows],
+            "plain": old["plain"][rows],
         }
+        made._names = self._names
         called, arrays["called"] = renumbered(old["called"][rows])
         texts = list(self._calls.numbers)
         made._calls = Vocabulary(texts[i] for i in called.tolist())
@@ -152,8 +175,10 @@ class OperatorTable:
 
     def freeze(self) -> dict[str, np.ndarray]:
         columns = {name: column.all for name, column in self._columns.items()}
-        blob, start = join_texts(self._calls.numbers)
-        return {**columns, "calls_blob": blob, "calls_start": start, **self.predicates.freeze()}
+        texts: dict[str, np.ndarray] = {}
+        for name, vocabulary in (("calls", self._calls), ("names", self._names)):
+            texts[f"{name}_blob"], texts[f"{name}_start"] = join_texts(vocabulary.numbers)
+        return {**columns, **texts, **self.predicates.freeze()}
 
     @classmethod
     def thaw(cls, arrays: Mapping[str, np.ndarray], find: Find) -> OperatorTable:
@@ -161,6 +186,7 @@ class OperatorTable:
         made.predicates = Predicates.thaw(arrays, find)
         made._columns = {name: Growing(dtype, arrays[name]) for name, dtype in _COLUMNS.items()}
         made._calls = Vocabulary(_texts_of_calls(arrays))
+        made._names = Vocabulary(thaw_texts({"blob": arrays["names_blob"], "start": arrays["names_start"]}))
         return made
 
 

@@ -126,6 +126,7 @@ def open_rows(
         ev = programs.pred_eval[pred]
         if ev < 0:
             d.pred[k].ev = -1
+            d.pred[k].p = d.pred[k].cost = 0.0
             continue
         learnt.wanted[pred] += 1.0
         operator = programs.eval_operator[ev]

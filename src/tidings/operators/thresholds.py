@@ -1,0 +1,94 @@
+"""Predicates that compare one bound number with a constant, told all at once.
+
+`count(?n) AND ?n > 10`, with another number in each of ten thousand subscriptions, is one evaluation and as many
+predicates: a comparison of columns instead of a loop over them. Only where doubles hold both numbers exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tidings.arrays.growing import Growing
+from tidings.operators.kernels.layout import FALSE, TRUE
+from tidings.terms import Iri, Literal
+from tidings.values import NUMBER, constant_view
+
+_MOST_ROWS = 16
+_EXACT = 1 << 53
+_NEW, _OTHER, _ANY, _FIRST = 0, 1, 2, 3
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "=": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+_OPERATORS = list(_COMPARE)
+
+
+class Thresholds:
+    """For each predicate what kind it is, found out when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._kind = Growing(np.int8)
+        self._place = Growing(np.int16)
+        self._bound = Growing(np.float64)
+
+    def grow(self, count: int) -> None:
+        """Makes room for so many predicates."""
+        new = count - len(self._kind)
+        if new > 0:
+            for column in (self._kind, self._place, self._bound):
+                column.extend(np.zeros(new))
+
+    def unknown(self, predicates: np.ndarray) -> np.ndarray:
+        """Those of some predicates of which nothing is noted."""
+        return predicates[self._kind.all[predicates] == _NEW]
+
+    def note(self, predicate: int, tests: Sequence[tuple[int, str, Iri | Literal]] | None) -> None:
+        """Notes what a predicate wants: comparisons of places with constants, none at all, or (None) something else."""
+        self._kind.all[predicate] = _OTHER
+        if tests is not None and not tests:
+            self._kind.all[predicate] = _ANY
+        elif tests is not None and len(tests) == 1:
+            ((place, op, constant),) = tests
+            view = constant_view(constant)
+            if view is not None and view[0] == NUMBER and _is_exact(view[1]):
+                self._kind.all[predicate] = _FIRST + _OPERATORS.index(op)
+                self._place.all[predicate] = place
+                self._bound.all[predicate] = float(view[1])
+
+    def truths(self, predicates: np.ndarray, rows: Sequence[tuple[Any, ...]]) -> np.ndarray:
+        """The truths of predicates for the rows of an answer; 0 where they have to be found one by one."""
+        kind = self._kind.all[predicates]
+        told = np.where(kind == _ANY, TRUE, 0).astype(np.uint8)
+        if len(rows) > _MOST_ROWS:
+            return told
+        place, bound = self._place.all[predicates], self._bound.all[predicates]
+        for at in range(len(rows[0])):
+            column = [row[at] for row in rows]
+            if not all(_is_plain(value) for value in column):
+                continue
+            for number, compare in enumerate(_COMPARE.values()):
+                some = np.flatnonzero((kind == _FIRST + number) & (place == at))
+                if len(some):
+                    held = np.logical_or.reduce([compare(float(value), bound[some]) for value in column])
+                    told[some] = np.where(held, TRUE, FALSE)
+        return told
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value is a number and nothing else, and a double holds it."""
+    return type(value) is float or (type(value) is int and abs(value) <= _EXACT)
+
+
+def _is_exact(number: Fraction) -> bool:
+    try:
+        return Fraction(float(number)) == number
+    except OverflowError:
+        return False
