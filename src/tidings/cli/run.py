@@ -143,6 +143,7 @@ class _Run:
             interval=self.config.interval,
             available_now=once,
             max_events=self.config.max_events,
+            operators=self.config.operators,
         )
         self.stack.callback(stream.stop)
         self._show(WAITING)
