@@ -114,7 +114,8 @@ class _Picture:
         asked = asked.slice(0, MAX_DOTS)
         cost = np.maximum(asked["cost"].to_numpy(), 1e-9)
         selectivity, evaluations = asked["selectivity"].to_numpy(), asked["evaluations"].to_numpy()
-        size = 12 + 320 * evaluations / max(int(evaluations.max(initial=0)), 1)
+        many = min(1.0, 60 / max(len(cost), 1))
+        size = 12 + max(30.0, 320 * many) * evaluations / max(int(evaluations.max(initial=0)), 1)
         colours = [self.colours.get(name, _OTHER) for name in asked["operator"].to_pylist()]
         never = evaluations == 0
         axes.scatter(
@@ -123,7 +124,7 @@ class _Picture:
             s=size,
             c=["none" if unseen else colour for unseen, colour in zip(never, colours, strict=True)],
             edgecolors=[c if unseen else "white" for unseen, c in zip(never, colours, strict=True)],
-            linewidths=0.8,
+            linewidths=max(0.8 * many, 0.3),
             alpha=0.85,
         )
         axes.set_xscale("log")
