@@ -27,14 +27,14 @@ def refuse_damage(folder: Path, arrays: Arrays) -> None:
 
 
 def _texts(arrays: Arrays) -> Iterator[tuple[str, bool]]:
-    for name in ("operators", "evaluations", "predicates", "calls"):
+    for name in ("operators", "evaluations", "predicates", "calls", "names"):
         blob, start = arrays[f"{name}_blob"], arrays[f"{name}_start"]
         yield f"{name}_start", ascends(start, len(blob))
         yield f"{name}_blob", are_texts(blob, start)
         whole = blob.tobytes()
         pieces = {whole[low:high] for low, high in zip(start[:-1].tolist(), start[1:].tolist(), strict=True)}
         # A number is a place in a list of texts, and found again by the text.
-        yield f"{name}_blob", len(pieces) == len(start) - 1 and b"" not in pieces
+        yield f"{name}_blob", len(pieces) == len(start) - 1
 
 
 def _predicates(arrays: Arrays) -> Iterator[tuple[str, bool]]:
@@ -63,10 +63,9 @@ def _programs(arrays: Arrays) -> Iterator[tuple[str, bool]]:
     kind, parent, size = arrays["gate_kind"], arrays["gate_parent"], arrays["gate_size"]
     leaf_gate, asked = arrays["leaf_gate"], arrays["leaf_asked"]
     rows = len(arrays["binds"])
-    yield (
-        "called",
-        len(arrays["called"]) == rows and within(arrays["called"], 0, len(arrays["calls_start"]) - 1),
-    )
+    called = arrays["called"]
+    yield "called", len(called) == rows and within(called, 0, len(arrays["calls_start"]) - 1)
+    yield "plain", len(arrays["plain"]) == rows
     yield "gate_first", len(gate_first) == rows + 1 and ascends(gate_first, len(kind))
     yield "gate_first", bool(np.all(np.diff(gate_first) > 0))
     yield "leaf_first", len(leaf_first) == rows + 1 and ascends(leaf_first, len(leaf_gate))
@@ -78,6 +77,8 @@ def _programs(arrays: Arrays) -> Iterator[tuple[str, bool]]:
     yield "gate_parent", bool(np.all((parent >= -1) & (parent < np.maximum(place, 1))))
     leaf_row = np.repeat(np.arange(rows), np.diff(leaf_first))
     yield "leaf_gate", bool(np.all((leaf_gate >= 0) & (leaf_gate < np.diff(gate_first)[leaf_row])))
+    names = arrays["leaf_names"]
+    yield "leaf_names", len(names) == len(leaf_gate) and within(names, 0, len(arrays["names_start"]) - 1)
     yield "leaf_asked", len(asked) == len(leaf_gate) and within(asked, 0, 2 * len(arrays["pred_eval"]))
     # A gate that counts more children than it has would never be decided, nor one that has none.
     below = parent >= 0
