@@ -87,6 +87,15 @@ def take_in(root: Path, base: int | None, engine: Engine) -> dict[str, bytes]:
     return taken
 
 
+def is_news(root: Path, base: int) -> bool:
+    """Whether streams have learnt anything since a base was written."""
+    taken = root / f"v{base}" / FOLDER
+    return any(
+        not (taken / path.name).exists() or path.read_bytes() != (taken / path.name).read_bytes()
+        for path in (root / FOLDER).glob("*.arrow")
+    )
+
+
 def note(folder: Path, taken: dict[str, bytes]) -> None:
     """Writes into the folder of a base what went into it."""
     (folder / FOLDER).mkdir()

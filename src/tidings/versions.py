@@ -129,13 +129,13 @@ def set_network(
 
 
 def compact(root: str | Path, *, operators: Iterable[Operator] = ()) -> Version:
-    """Folds the current tail into a new base."""
+    """Folds the current tail, and what streams have learnt of operators, into a new base."""
     root = Path(root)
     with _lock(root):
         version = current(root)
-        return (
-            version if not version.offset else _publish(root, _replay(root, version, None, tuple(operators)))
-        )
+        if not version.offset and not gathered.is_news(root, version.base):
+            return version
+        return _publish(root, _replay(root, version, None, tuple(operators)))
 
 
 def current(root: str | Path) -> Version:
@@ -190,21 +190,27 @@ def check_operators(
     `since` is a version that was not refused: what they have in common is not looked at again.
     """
     root, catalogue = Path(root), Catalogue(operators)
-    folder, calls, start = _folder(root, version), list[Call](), 0
-    if since is not None and since.base == version.base and since.offset <= version.offset:
-        start = since.offset
-    else:
-        calls += saved_calls(folders.load(folder / "operators")[0])
-    prefixes = json.loads((folder / "prefixes.json").read_text())
-    for change in _changes(_tail(root, version), start, version):
-        if isinstance(change, Change) and change.text is not None and "(" in change.text:
-            where = parse(change.text, prefixes).where
-            calls += [leaf for leaf in leaves(where) if isinstance(leaf, Call)]
-    for call in calls:
+    for call in calls(root, version, since=since):
         try:
             catalogue.find(call.name).check(call)
         except SubscriptionError as error:
             raise OperatorError(f"a subscription in {root} cannot be answered: {error}") from None
+
+
+def calls(root: str | Path, version: Version, *, since: Version | None = None) -> list[Call]:
+    """The calls of a version's subscriptions: one of each operator in the base, and those of the tail as they are."""
+    root, found, start = Path(root), list[Call](), 0
+    folder = _folder(root, version)
+    if since is not None and since.base == version.base and since.offset <= version.offset:
+        start = since.offset
+    else:
+        found += saved_calls(folders.load(folder / "operators")[0])
+    prefixes = json.loads((folder / "prefixes.json").read_text())
+    for change in _changes(_tail(root, version), start, version):
+        if isinstance(change, Change) and change.text is not None and "(" in change.text:
+            where = parse(change.text, prefixes).where
+            found += [leaf for leaf in leaves(where) if isinstance(leaf, Call)]
+    return found
 
 
 def _replay(root: Path, version: Version, kept: _Opened | None, operators: tuple[Operator, ...]) -> Engine:

@@ -32,15 +32,25 @@ def main() -> None:
 
 
 def _warm(root: str) -> None:
-    """Open the current version of an index and run one event through it, so that kernels are compiled."""
+    """Open the current version of an index and run one event through it, so that kernels are compiled.
+
+    No operator is called: what it opens, threads and connections, would not survive the fork.
+    """
     from tidings import versions
+    from tidings.engine import Engine
     from tidings.event import Event, to_table
 
     if not root:
         return
     probe = to_table([Event(datacontenttype="application/n-triples", data=b"<a:a> <a:b> <a:c> .\n")])
     try:
-        versions.open(root, versions.current(root)).match(probe.to_batches()[0])
+        version = versions.current(root)
+        engine = versions.open(root, version)
+        if versions.calls(root, version):
+            engine = Engine()
+            engine.subscribe("pattern", "WHERE (?x, <a:b>, ?y)")
+            engine.subscribe("filter", "WHERE source = 'a'")
+        engine.match(probe.to_batches()[0])
     except Exception:
         # No index yet, or a broken one: the first task meets the same fault and reports it as its own.
         return
