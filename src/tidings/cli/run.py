@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidings.cli.sources import Sources
     from tidings.cli.streaming import Batches
     from tidings.log import EventLog
+    from tidings.operators.operator import Operator
     from tidings.spark import Batch, Stream
 
 STARTING = "starting Spark"
@@ -75,6 +76,7 @@ class _Run:
         # Where answers go to the terminal, the status must be drawn by the same console, or they would cut it up.
         self.console = terminal.out if terminal.out.is_terminal else terminal.err
         self.status: Live | None = None
+        self.operators: list[Operator] = []
 
     def play(self, once: bool) -> None:
         from tidings.cli.sources import Sources
@@ -105,6 +107,9 @@ class _Run:
         from tidings.cli.subscriptions import load, operator_options
 
         config = self.config
+        self.operators = operator_options(
+            config.operators
+        )  # what is wrong with them is told before Spark starts
         if (config.index / "CURRENT").exists():
             return
         if config.subscriptions is None:
@@ -117,7 +122,7 @@ class _Run:
             config.taxonomy,
             config.prefixes,
             networks=config.networks,
-            operators=operator_options(config.operators),
+            operators=self.operators,
         )
         version = versions.publish(config.index, engine)
         terminal.note(f"{config.index} is now {version}: {len(engine):,} subscriptions")
@@ -143,7 +148,7 @@ class _Run:
             interval=self.config.interval,
             available_now=once,
             max_events=self.config.max_events,
-            operators=self.config.operators,
+            operators=self.operators,
         )
         self.stack.callback(stream.stop)
         self._show(WAITING)
