@@ -29,6 +29,7 @@ from tidings.operators.table import OperatorTable
 
 EVENTS_AT_ONCE = 64
 FRONTIER = 64
+_FEW = 8
 
 
 class Case(Protocol):
@@ -118,9 +119,11 @@ class Hearing:
         self._outcomes: dict[object, Outcome] = {}  # by question, those told so far among them
         self._keyed = 0
         self._waiting: dict[tuple[int, int], Question] = {}  # gates of rows, and what they wait for
+        # Of gates, what is known of them, and the bindings that hang on a question, by its key.
+        self._hanging: dict[tuple[int, int], tuple[int, dict[object, tuple[Question, list[Binding]]]]] = {}
         known = self.docket.known_at_once()
         if len(known):
-            ids = self.docket.arrays.pred["id"][known].tolist()
+            ids = self.docket.arrays.pred_id[known].tolist()
             truths = [TRUE if truth_of(predicates.condition(k), {}, self.case.holds) else FALSE for k in ids]
             self.docket.know(known, np.array(truths))
         self._confirm()
@@ -138,7 +141,7 @@ class Hearing:
             evs = self.scheduler.next(docket, FRONTIER)
         question = self.table.predicates.question
         if len(evs):
-            numbers = docket.arrays.ev["id"][evs].tolist()
+            numbers = docket.arrays.ev_id[evs].tolist()
             asked = [
                 Request(operator, self.event, inputs, (self, ev))
                 for (operator, inputs), ev in zip(map(question, numbers), evs.tolist(), strict=True)
@@ -153,7 +156,7 @@ class Hearing:
         """Takes in what was answered."""
         self.outstanding -= len(answers)
         evs, truths, seconds = [], [], []
-        ids, news = self.docket.arrays.ev["id"], False
+        ids, news = self.docket.arrays.ev_id, False
         checked = self.table.predicates.checked
         for (_, asked), outcome, took in answers:
             if isinstance(asked, Question):
@@ -227,7 +230,7 @@ class Hearing:
         condition = self.case.program(row).condition
         while True:
             found: list[Solution] = []
-            missing: Unasked | None = None
+            missing: dict[object, Question] = {}
             for binding in self.case.bindings(row):
                 try:
                     for solution in self._joiner().solve(condition, binding):
@@ -235,18 +238,19 @@ class Hearing:
                         if not every and solution.doubt is None:
                             return found
                 except Unasked as unasked:
-                    missing = unasked
-            if missing is None:
+                    missing[key_of(unasked.question)] = unasked.question
+            if not missing:
                 return found
-            question = missing.question
-            (answer,) = self.caller.run([Request(question.operator, self.event, question.inputs)])
-            self._outcomes[key_of(question)] = answer.outcome
-            self.table.predicates.count(question, answer.outcome, answer.seconds)
+            needed = list(missing.items()) if every else list(missing.items())[:1]
+            requests = [Request(question.operator, self.event, question.inputs) for _, question in needed]
+            for (key, question), answer in zip(needed, self.caller.run(requests), strict=True):
+                self._outcomes[key] = answer.outcome
+                self.table.predicates.count(question, answer.outcome, answer.seconds)
 
     def _tell_apart(self, ev: int, outcome: Outcome) -> None:
         """Gives each predicate of an evaluation its own truth."""
         pred, preds = self.docket.arrays.pred, self.docket.predicates(ev)
-        ids = pred["id"][preds]
+        ids = self.docket.arrays.pred_id[preds]
         truths = self.table.predicates.truths(ids, outcome.rows)
         for place in np.flatnonzero(truths == 0).tolist():
             check = self.table.predicates.check(int(ids[place]))
@@ -286,21 +290,29 @@ class Hearing:
 
     def _truth(self, row: int, gate: int) -> int | Question:
         """The truth of a gate by the definition, or what it hangs on."""
-        program = self.case.program(row)
-        # What triples bind is known to the root; a gate below it stands for itself.
-        bindings = self.case.bindings(row) if gate == 0 else ({},)
-        best, missing = FALSE, None
+        condition = self.case.program(row).gates[gate].condition
+        best, hanging = self._hanging.pop((row, gate), (FALSE, {}))
+        if not hanging:
+            # What triples bind is known to the root; a gate below it stands for itself.
+            bindings = self.case.bindings(row) if gate == 0 else ({},)
+        else:
+            # Another answer than the one it hangs on may settle a binding: that is looked at while they are few.
+            ready = [key for key in hanging if len(hanging) <= _FEW or self._known(key) is not None]
+            bindings = [binding for key in ready for binding in hanging.pop(key)[1]]
         for binding in bindings:
             try:
-                found = self._joiner().verdict(program.gates[gate].condition, binding)
+                found = self._joiner().verdict(condition, binding)
             except Unasked as unasked:
-                missing = missing or unasked.question
+                hanging.setdefault(key_of(unasked.question), (unasked.question, []))[1].append(binding)
                 continue
             if found.verdict == "match":
                 return TRUE
             if found.verdict == "undecided":
                 best = UNKNOWN
-        return missing or best
+        if not hanging:
+            return best
+        self._hanging[row, gate] = best, hanging
+        return next(iter(hanging.values()))[0]
 
     def _joiner(self) -> Joiner:
         return Joiner(self.table.find, self._answer, self.case.holds)
@@ -312,13 +324,18 @@ class Hearing:
             question = Question(operator, operator.read_inputs(inputs))
         except SubscriptionError:
             return Outcome()  # like a comparison with a value of another type
-        for number in list(self._told)[self._keyed :]:
-            self._outcomes[key_of(self.table.predicates.question(number))] = self._told[number]
-        self._keyed = len(self._told)
-        found = self._outcomes.get(key_of(question))
+        found = self._known(key_of(question))
         if found is None:
             raise Unasked(question)
         return found
+
+    def _known(self, key: object) -> Outcome | None:
+        """The answer to a question, if there is one."""
+        if self._keyed < len(self._told):
+            for number in list(self._told)[self._keyed :]:
+                self._outcomes[key_of(self.table.predicates.question(number))] = self._told[number]
+            self._keyed = len(self._told)
+        return self._outcomes.get(key)
 
 
 def key_of(question: Question) -> object:

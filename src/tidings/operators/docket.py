@@ -61,7 +61,7 @@ class Docket:
     def predicates(self, ev: int) -> np.ndarray:
         """The predicates of an evaluation."""
         d = self.arrays
-        return d.ev_pred[d.ev["first"][ev] : d.ev["first"][ev + 1]]
+        return d.ev_pred[d.ev_first[ev] : d.ev_first[ev + 1]]
 
     def awaiting(self) -> Iterator[tuple[int, int]]:
         """Gates that wait for a confirmation since this was last asked: row, and gate within the row."""
@@ -69,7 +69,7 @@ class Docket:
         waiting = d.awaited[: d.counters[layout.AWAITED]].tolist()
         d.counters[layout.AWAITED] = 0
         for gate in waiting:
-            row = int(d.gate["row"][gate])
+            row = int(np.searchsorted(d.g0, gate, side="right")) - 1
             yield row, gate - int(d.g0[row])
 
     def waits(self, row: int, gate: int) -> bool:
@@ -90,15 +90,17 @@ def _arrays(rows: int, gates: int, leaves: int, preds: int, evs: int) -> layout.
         gate=np.empty(gates, layout.GATE),
         leaf=np.empty(leaves, layout.LEAF),
         pred=np.empty(preds, layout.PREDICATE),
+        pred_id=np.empty(preds, np.int32),
         pred_first=np.empty(preds + 1, np.int32),
         pred_leaf=np.empty(leaves, np.int32),
         ev=np.empty(evs + 1, layout.EVALUATION),
+        ev_id=np.empty(evs, np.int32),
+        ev_first=np.empty(evs + 1, np.int32),
         ev_pred=np.empty(preds, np.int32),
         bucket=np.empty(layout.BUCKETS, np.int32),
         # A gate that has a child less may bring evaluations in again.
         place=np.empty((evs + leaves, 2), np.int32),
         aside=np.empty(evs, np.int32),
         awaited=np.empty(gates + 1, np.int32),
-        row_round=np.empty(rows, np.int32),
         counters=np.empty(layout.COUNTERS, np.int64),
     )

@@ -34,27 +34,33 @@ OPERATOR_MEMORY = 10_000.0
 
 
 @inlined
+def _root(d: Docket, leaf: int) -> int:
+    gate = d.leaf[leaf].gate
+    while d.gate[gate].parent >= 0:
+        gate = d.gate[gate].parent
+    return gate
+
+
+@inlined
 def _overlaps(d: Docket, ev: int) -> bool:
     """Whether a row that needs this evaluation needs another one of this round."""
-    now = d.counters[ROUND]
-    for at in range(d.ev[ev].first, d.ev[ev + 1].first):
+    for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
         pred = d.ev_pred[at]
         for place in range(d.pred_first[pred], d.pred_first[pred + 1]):
             leaf = d.pred_leaf[place]
-            if d.leaf[leaf].ev >= 0 and d.row_round[d.gate[d.leaf[leaf].gate].row] == now:
+            if d.leaf[leaf].ev >= 0 and d.gate[_root(d, leaf)].round == d.counters[ROUND]:
                 return True
     return False
 
 
 @inlined
 def _mark(d: Docket, ev: int) -> None:
-    now = d.counters[ROUND]
-    for at in range(d.ev[ev].first, d.ev[ev + 1].first):
+    for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
         pred = d.ev_pred[at]
         for place in range(d.pred_first[pred], d.pred_first[pred + 1]):
             leaf = d.pred_leaf[place]
             if d.leaf[leaf].ev >= 0:
-                d.row_round[d.gate[d.leaf[leaf].gate].row] = now
+                d.gate[_root(d, leaf)].round = d.counters[ROUND]
 
 
 @inlined
@@ -137,21 +143,21 @@ def choose_next(d: Docket, rows: Array, leaves: Array, past: bool, out: Array) -
 def _settle(d: Docket, ev: int, shared: bool) -> None:
     d.ev[ev].state = DONE
     if shared:
-        for at in range(d.ev[ev].first, d.ev[ev + 1].first):
+        for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
             if d.pred[d.ev_pred[at]].truth:
                 apply_everywhere(d, d.ev_pred[at])
 
 
 @inlined
 def _learn(d: Docket, programs: Programs, learnt: Learnt, now: float, ev: int, seconds: float) -> None:
-    number = d.ev[ev].id
+    number = d.ev_id[ev]
     operator = programs.eval_operator[number]
     if seconds >= 0.0:
         learnt.calls[number] += 1.0
         weight = max(1.0 / learnt.calls[number], COST_WEIGHT)
         learnt.seconds[number] += weight * (seconds - learnt.seconds[number])
         learnt.operator_seconds[operator] += COST_WEIGHT * (seconds - learnt.operator_seconds[operator])
-    for at in range(d.ev[ev].first, d.ev[ev + 1].first):
+    for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
         pred = d.ev_pred[at]
         truth = d.pred[pred].truth
         if truth == UNKNOWN:
@@ -159,7 +165,7 @@ def _learn(d: Docket, programs: Programs, learnt: Learnt, now: float, ev: int, s
             return
         if truth == 0:
             continue
-        known = d.pred[pred].id
+        known = d.pred_id[pred]
         learnt.told[known] += 1.0
         fresh = 2.0 ** ((learnt.moment[known] - now) / HALF_LIFE)
         hit = 1.0 if truth == TRUE else 0.0
@@ -190,7 +196,7 @@ def settle(
     for i in range(len(evs)):
         ev = evs[i]
         if values[i]:
-            for at in range(d.ev[ev].first, d.ev[ev + 1].first):
+            for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
                 d.pred[d.ev_pred[at]].truth = values[i]
         _learn(d, programs, learnt, now, ev, seconds[i])
         _settle(d, ev, shared)
@@ -224,8 +230,8 @@ def replay_best(
             ev = out[i]
             count += 1
             cost += d.ev[ev].cost
-            for at in range(d.ev[ev].first, d.ev[ev + 1].first):
-                d.pred[d.ev_pred[at]].truth = TRUE if truth[d.pred[d.ev_pred[at]].id] else FALSE
+            for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
+                d.pred[d.ev_pred[at]].truth = TRUE if truth[d.pred_id[d.ev_pred[at]]] else FALSE
             if learns:
                 _learn(d, programs, learnt, now, ev, -1.0)
             _settle(d, ev, True)
@@ -242,8 +248,8 @@ def replay_walk(
         ev = out[0]
         count += 1
         cost += d.ev[ev].cost
-        for at in range(d.ev[ev].first, d.ev[ev + 1].first):
-            d.pred[d.ev_pred[at]].truth = TRUE if truth[d.pred[d.ev_pred[at]].id] else FALSE
+        for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
+            d.pred[d.ev_pred[at]].truth = TRUE if truth[d.pred_id[d.ev_pred[at]]] else FALSE
         _settle(d, ev, shared)
     return count, cost
 

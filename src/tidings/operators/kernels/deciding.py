@@ -103,10 +103,13 @@ def _close(d: Docket, gate: int, value: int) -> None:
         for leaf in range(d.gate[gate].low, d.gate[gate].high):
             if d.leaf[leaf].ev >= 0 and _under(d, d.leaf[leaf].gate, gate):
                 _drop(d, leaf)
-        for other in range(gate + 1, d.gate[gate].end):
-            state = d.gate[other].state
-            if (state == 0 or state == AWAITING) and _under(d, other, gate):
-                d.gate[other].state = MOOT
+        if d.gate[gate].nested:
+            other = gate + 1
+            while other < len(d.gate) and d.gate[other].parent >= 0:
+                state = d.gate[other].state
+                if (state == 0 or state == AWAITING) and _under(d, other, gate):
+                    d.gate[other].state = MOOT
+                other += 1
 
 
 @inlined

@@ -4,13 +4,14 @@ Programs, one after another, for all subscriptions of an engine; a docket, which
 that are still undecided. In a docket
 
     row         its gates are gate[g0[r]] .. gate[g0[r+1]], the first of them is the root
-    gate        `low` .. `high` are the leaves and `end` is behind the gates of its row; `left` children have no value
+    gate        `low` .. `high` are the leaves of its row, `left` the children without a value; `nested`: there are others
     leaf        `asked` is predicate << 1 | negated; `ev` is its evaluation while it matters, then -1
     predicate   its leaves are pred_leaf[pred_first[k] ..]; `ev` is -1 where nothing has to be evaluated
-    evaluation  its predicates are ev_pred[ev[e].first ..]; `live` leaves wait for it
+    evaluation  its predicates are ev_pred[ev_first[e] ..]; `live` leaves wait for it
 
-Everything in a docket is numbered from 0; `id` is the number in the engine. What the loops touch together lies
-together: in columns of their own, the fields cost a cache line each, twice the time.
+Everything in a docket is numbered from 0; `pred_id` and `ev_id` are the numbers in the engine. What the loops touch
+together lies together, and no record goes over the end of a cache line: in columns of their own, the fields cost a
+line each, twice the time.
 """
 
 from __future__ import annotations
@@ -36,30 +37,28 @@ FORCED = BUCKETS - 1
 
 GATE = np.dtype(
     [
-        ("weight", "f8"),
-        ("cheapest", "f8"),
+        ("weight", "f4"),
+        ("cheapest", "f4"),
         ("left", "i4"),
         ("low", "i4"),
         ("high", "i4"),
         ("parent", "i4"),
-        ("end", "i4"),
-        ("row", "i4"),
+        ("round", "i4"),  # of a root: in which round an evaluation for its row was last chosen
         ("kind", "u1"),
         ("state", "u1"),
         ("doubt", "u1"),
+        ("nested", "u1"),
     ],
     align=True,
 )
 LEAF = np.dtype([("ev", "i4"), ("gate", "i4"), ("asked", "i4"), ("gain", "f4")], align=True)
-PREDICATE = np.dtype([("p", "f8"), ("cost", "f8"), ("id", "i4"), ("ev", "i4"), ("truth", "u1")], align=True)
+PREDICATE = np.dtype([("p", "f4"), ("cost", "f4"), ("ev", "i4"), ("truth", "u1")], align=True)
 EVALUATION = np.dtype(
     [
         ("gain", "f8"),
-        ("cost", "f8"),
+        ("cost", "f4"),
         ("live", "i4"),
         ("bucket", "i4"),  # -1: in none
-        ("id", "i4"),
-        ("first", "i4"),
         ("forced", "i4"),
         ("state", "u1"),
     ],
@@ -102,13 +101,15 @@ class Docket(NamedTuple):
     gate: Array  # GATE
     leaf: Array  # LEAF
     pred: Array  # PREDICATE
+    pred_id: Array  # int32
     pred_first: Array  # int32
     pred_leaf: Array  # int32
-    ev: Array  # EVALUATION, and one more for its `first` and for leaves without an evaluation
+    ev: Array  # EVALUATION, and one more for leaves without an evaluation
+    ev_id: Array  # int32
+    ev_first: Array  # int32
     ev_pred: Array  # int32
     bucket: Array  # int32, the first place in each, -1: none
     place: Array  # int32 pairs: an evaluation, and the next place in its bucket
     aside: Array  # int32, evaluations put aside while a frontier is chosen
     awaited: Array  # int32, gates that wait for a confirmation
-    row_round: Array  # int32, the round in which an evaluation of the row was last chosen
     counters: Array  # int64

@@ -81,7 +81,6 @@ def open_rows(
         low = programs.leaf_first[row]
         length = programs.leaf_first[row + 1] - low
         d.g0[i + 1] = base + count
-        d.row_round[i] = 0
         for j in range(count):
             gate = base + j
             size, parent = programs.gate_size[first + j], programs.gate_parent[first + j]
@@ -93,8 +92,8 @@ def open_rows(
             d.gate[gate].cheapest = np.inf
             d.gate[gate].low = at
             d.gate[gate].high = at + length
-            d.gate[gate].row = i
-            d.gate[gate].end = base + count
+            d.gate[gate].round = 0
+            d.gate[gate].nested = count > 1
             d.gate[gate].parent = base + parent if parent >= 0 else -1
             d.gate[gate].weight = (
                 d.gate[base + parent].weight / programs.gate_size[first + parent] if parent >= 0 else 1.0
@@ -108,7 +107,7 @@ def open_rows(
             known = pred_local[asked >> 1]
             if known < 0:
                 known = pred_local[asked >> 1] = preds
-                d.pred[preds].id = asked >> 1
+                d.pred_id[preds] = asked >> 1
                 d.pred_first[preds] = 0
                 preds += 1
             d.pred_first[known] += 1
@@ -120,7 +119,7 @@ def open_rows(
     for k in range(preds):
         total += d.pred_first[k]
         d.pred_first[k] = total  # the end; what is put in below makes it the start
-        pred = d.pred[k].id
+        pred = d.pred_id[k]
         pred_local[pred] = -1
         d.pred[k].truth = 0
         ev = programs.pred_eval[pred]
@@ -136,8 +135,8 @@ def open_rows(
         known = ev_local[ev]
         if known < 0:
             known = ev_local[ev] = evs
-            d.ev[evs].id = ev
-            d.ev[evs].first = 0
+            d.ev_id[evs] = ev
+            d.ev_first[evs] = 0
             d.ev[evs].live = 0
             d.ev[evs].state = 0
             d.ev[evs].gain = 0.0
@@ -146,15 +145,15 @@ def open_rows(
             d.ev[evs].cost = cost
             evs += 1
         d.pred[k].ev = known
-        d.ev[known].first += 1
+        d.ev_first[known] += 1
     d.pred_first[preds] = leaves
 
     total = 0
     for e in range(evs):
-        ev_local[d.ev[e].id] = -1
-        total += d.ev[e].first
-        d.ev[e].first = total
-    d.ev[evs].first = total
+        ev_local[d.ev_id[e]] = -1
+        total += d.ev_first[e]
+        d.ev_first[e] = total
+    d.ev_first[evs] = total
     d.ev[evs].bucket = -1  # the evaluation of whatever needs none
     d.ev[evs].cost = 1.0
     d.ev[evs].gain = 0.0
@@ -163,8 +162,8 @@ def open_rows(
     for k in range(preds - 1, -1, -1):
         e = d.pred[k].ev
         if e >= 0:
-            d.ev[e].first -= 1
-            d.ev_pred[d.ev[e].first] = k
+            d.ev_first[e] -= 1
+            d.ev_pred[d.ev_first[e]] = k
 
     for leaf in range(leaves - 1, -1, -1):
         gate, k = d.leaf[leaf].gate, d.leaf[leaf].asked >> 1
