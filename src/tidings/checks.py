@@ -188,6 +188,7 @@ class _Case:
         self.starts = np.cumsum([0, *(len(part.owner) for part in parts)]).tolist()
         self.rows = np.concatenate([part.rows for part in parts]).astype(np.int32)
         self._graph: list[Triple] | None = None
+        self._bindings: dict[int, Sequence[Binding]] = {}
 
     def find(self, place: int) -> tuple[Layer, int, int]:
         """The layer, the subscription and the way of a row."""
@@ -205,8 +206,11 @@ class _Case:
         return self.checks.programs.find(int(self.rows[place]), *self.find(place))[1]
 
     def bindings(self, place: int) -> Sequence[Binding]:
-        part, place = self._part(place)
-        return part.bindings(place)
+        found = self._bindings.get(place)
+        if found is None:
+            part, within = self._part(place)
+            found = self._bindings[place] = part.bindings(within)
+        return found
 
     def holds(self, leaf: Leaf, binding: Binding) -> bool:
         if self._graph is None:

@@ -94,8 +94,9 @@ class Engine:
                 f"subscription {id!r} would match nearly every event", BroadSubscription, stacklevel=2
             )
         with self._lock:
-            self.unsubscribe(id)
-            self._tail.add(id, text, plan, values, until)
+            replaced = self._places([id])
+            self._tail.add(id, text, plan, values, until)  # refused here, it replaces nothing
+            _end(replaced)
 
     def subscribe_many(self, subscriptions: Iterable[tuple[str, str]]) -> list[tuple[str, TidingsError]]:
         """Adds many; returns the rejected ones with their errors."""
@@ -116,9 +117,9 @@ class Engine:
         plan = make_plan(query, self.operators, literals)
         texts = {parameter.name: (column.codes, column.texts) for parameter, column in columns.items()}
         with self._lock:
-            for id in ids if len(self) else ():
-                self.unsubscribe(id)
+            replaced = self._places(ids) if len(self) else []
             self._tail.add_table(Template(query, ids, texts), plan)
+            _end(replaced)
 
     def unsubscribe(self, id: str) -> bool:
         """Removes a standing question; False when there is none with this id."""
@@ -231,6 +232,11 @@ class Engine:
             raise IndexFileError(f"{folder} holds no whole index ({error!r}); build it anew") from None
         return engine
 
+    def _places(self, ids: Sequence[str]) -> list[tuple[Layer, int]]:
+        """Where the subscriptions with these ids are."""
+        layers = (self._tail, self._base)
+        return [(layer, number) for id in ids for layer in layers if (number := layer.find(id)) >= 0]
+
     def _check_place(self, query: Query) -> None:
         """Refuses a place in a network that is not there."""
         via = query.via
@@ -269,6 +275,11 @@ class Engine:
         self._checker.table = table
         self._programs = Programs(self._checker, self.prefixes)
         self._tail = Layer(table)
+
+
+def _end(places: Iterable[tuple[Layer, int]]) -> None:
+    for layer, number in places:
+        layer.live[number] = 0
 
 
 def check_id(id: str) -> None:

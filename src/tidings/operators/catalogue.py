@@ -75,6 +75,8 @@ class Catalogue:
 
     def __init__(self, operators: Iterable[Operator] | Mapping[str, Operator] = ()) -> None:
         self._operators: dict[str, Operator] = {}
+        if isinstance(operators, Operator):
+            raise OperatorError(f"operators is {operators.name} alone; give a list, [{operators.name}]")
         pairs: Iterable[tuple[str | None, Operator]]
         pairs = operators.items() if isinstance(operators, Mapping) else ((None, each) for each in operators)
         for name, operator in pairs:

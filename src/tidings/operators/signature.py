@@ -144,7 +144,7 @@ def _natural(value: object) -> Any:
     if isinstance(value, Literal) and value.datatype is not None and value.datatype != XSD + "string":
         kind, key = next(iter(views(value)), _UNREADABLE)
         if kind == NUMBER:
-            return float(key) if value.datatype in _INEXACT or key.denominator != 1 else int(key)
+            return _float(value) if value.datatype in _INEXACT or key.denominator != 1 else int(key)
         if kind == INSTANT:
             return _date(value) if value.datatype == XSD + "date" else _datetime(value)
         if kind == BOOLEAN:
