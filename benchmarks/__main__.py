@@ -20,11 +20,13 @@ FIGURES = {
     "network-selectivity": "Graph constraints 12, 13, 14",
     "network-size": "Graph constraints 15, 16",
     "network-crossover": "where BFS, the index and SCC skipping win",
+    "operators": "Sub-Order 4 to 8, under two models of events",
 }
 BARS = {
     "bars": "what must hold, in one process",
     "filter-bars": "what must hold of filters",
     "network-bars": "what must hold of networks; Graph constraints, Tables 1 to 3",
+    "operator-bars": "what must hold of operators and their schedulers",
     "spark-bars": "what must hold, on Spark",
 }
 NAMES = (*BARS, *FIGURES, "report")

@@ -14,12 +14,14 @@ import numpy as np
 
 from benchmarks import operator_kernels
 from benchmarks.operator_workloads import Bools, Floats, Ints, Model, Parameters, Workload, make
+from tidings import Engine
 from tidings.operators import chains
 from tidings.operators.docket import Docket
 from tidings.operators.kernels import chains as chain_kernels
 from tidings.operators.kernels import choosing
 from tidings.operators.kernels.layout import TRUE, Learnt
-from tidings.operators.operator import Operator, operator
+from tidings.operators.operator import operator
+from tidings.operators.predicates import BY_EVALUATION, BY_PREDICATE
 from tidings.operators.schedulers import (
     Adaptive,
     CheapestFirst,
@@ -45,6 +47,7 @@ SCHEDULERS: dict[str, type[Scheduler]] = {
 LABELS = (*SCHEDULERS, HINDSIGHT)
 # So many sights that no prior counts.
 _CERTAIN = 1e12
+_TEXTS = ("calls_", "names_", "operators_")
 # A predicate that always holds would have no order by cost / (1 - selectivity).
 _ALMOST_ALWAYS = 1 - 1e-12
 
@@ -88,6 +91,7 @@ class Replay:
                 docket.arrays, docket.programs, docket.learnt, docket.now, truth, limit, learns, out
             )
         else:
+            assert isinstance(scheduler, Naive)
             rows, leaves = docket.row_order, docket.leaf_order
             spent = choosing.replay_walk(
                 docket.arrays, rows, leaves, scheduler.shared, scheduler.past, truth, out
@@ -98,44 +102,39 @@ class Replay:
 
 
 def make_table(workload: Workload, known: Floats | None) -> OperatorTable:
-    """The subscriptions as programs of one AND each; `known` are the selectivities."""
+    """The subscriptions as programs of one AND each; `known` are the selectivities.
+
+    Made of the arrays of a table with one row: all rows are like it but for their predicates.
+    """
     count, size = workload.parameters.predicates, len(workload)
     texts, start = join_texts(f"holds({number})" for number in range(count))
-    name, name_start = join_texts(["holds"])
-    call, call_start = join_texts(["holds/1"])
-    learnt = {field: np.zeros(count) for field in Learnt._fields}
-    learnt |= {field: np.zeros(1) for field in ("operator_hits", "operator_trials")}
-    learnt |= {"operator_seconds": np.ones(1), "seconds": workload.cost, "calls": np.ones(count)}
-    if known is not None:
-        learnt |= {"hits": known * _CERTAIN, "trials": np.full(count, _CERTAIN)}
-    arrays = {
+    engine = Engine(operators=[holds])
+    engine.subscribe("one", "{holds(0), holds(1), holds(2)}")
+    one = engine._checker.table.freeze()
+    arrays = {name: np.repeat(column[:1], size) for name, column in one.items() if len(column) == 1}
+    arrays |= {
+        name: np.repeat(column[:1], len(workload.member)) for name, column in one.items() if "leaf" in name
+    }
+    arrays |= {name: column for name, column in one.items() if name.startswith(_TEXTS) or "operator_" in name}
+    arrays |= {field: np.zeros(count) for field in (*BY_PREDICATE, *BY_EVALUATION)}
+    arrays |= {
         "gate_first": np.arange(size + 1),
-        "gate_kind": np.zeros(size),
-        "gate_parent": np.full(size, -1),
         "gate_size": np.diff(workload.first),
         "leaf_first": workload.first,
-        "leaf_gate": np.zeros(len(workload.member)),
         "leaf_asked": workload.member << 1,
-        "binds": np.zeros(size),
-        "called": np.zeros(size),
         "pred_eval": np.arange(count),
         "eval_operator": np.zeros(count),
         "events": np.zeros(1),
-        "calls_blob": call,
-        "calls_start": call_start,
-        "operators_blob": name,
-        "operators_start": name_start,
         "evaluations_blob": texts,
         "evaluations_start": start,
         "predicates_blob": texts,
         "predicates_start": start,
-        **learnt,
+        "seconds": workload.cost,
+        "calls": np.ones(count),
     }
-    return OperatorTable.thaw(arrays, _find)
-
-
-def _find(name: str) -> Operator:
-    return holds
+    if known is not None:
+        arrays |= {"hits": known * _CERTAIN, "trials": np.full(count, _CERTAIN)}
+    return OperatorTable.thaw(arrays, engine._checker.table.find)
 
 
 def hindsight(workload: Workload, truth: Bools, rows_of: tuple[Ints, Ints]) -> Bools:
