@@ -244,9 +244,9 @@ def _with_reasons(part: Part, condition: Condition, reason: str) -> Part:
     if len(parts) != len(part.inner):  # a tree without calls
         return part
     settles = part.text == ANY
-    for inner, each in zip(part.inner, parts, strict=True):
-        if inner.held is settles:
-            reason = _settled(inner, each)
+    for one, each in zip(part.inner, parts, strict=True):
+        if one.held is settles:
+            reason = _settled(one, each)
             break
     inner = tuple(_with_reasons(one, each, reason) for one, each in zip(part.inner, parts, strict=True))
     return replace(part, inner=inner)

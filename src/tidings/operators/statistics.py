@@ -78,19 +78,23 @@ class Statistics:
     def __str__(self) -> str:
         if not self.rows.num_rows and not self.operators:
             return "no subscription calls an operator"
-        told = [("predicate", "evaluations", "hits", "spared", "failures", "selectivity", "cost")]
+        told: list[tuple[str, ...]] = [
+            ("predicate", "evaluations", "hits", "spared", "failures", "selectivity", "cost")
+        ]
         for row in self.table().slice(0, SHOWN).to_pylist():
             text = row["predicate"]
             text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
             counts = (f"{row[name]:,}" for name in ("evaluations", "hits", "spared", "failures"))
-            told.append((text, *counts, f"{row['selectivity']:.2f}", duration(row["cost"])))  # type: ignore[arg-type]
+            told.append((text, *counts, f"{row['selectivity']:.2f}", duration(row["cost"])))
         lines = _aligned(told)
         if self.rows.num_rows > SHOWN:
             lines.append(f"and {self.rows.num_rows - SHOWN:,} more predicates")
-        summary = [("operator", "predicates", "evaluations", "spared", "failures", "time", "time spared")]
+        summary: list[tuple[str, ...]] = [
+            ("operator", "predicates", "evaluations", "spared", "failures", "time", "time spared")
+        ]
         for one in sorted(self.operators, key=lambda one: -one.seconds):
             counts = (f"{n:,}" for n in one[1:5])
-            summary.append((one.operator, *counts, duration(one.seconds), duration(one.seconds_spared)))  # type: ignore[arg-type]
+            summary.append((one.operator, *counts, duration(one.seconds), duration(one.seconds_spared)))
         return "\n".join([*lines, "", *_aligned(summary), "", self.summary()])
 
     def summary(self) -> str:
