@@ -1,7 +1,7 @@
 """Predicates that compare one bound number with a constant, told all at once.
 
 `count(?n) AND ?n > 10`, with another number in each of ten thousand subscriptions, is one evaluation and as many
-predicates: a comparison of columns instead of a loop over them. Only where doubles hold both numbers exactly.
+predicates: a comparison of columns instead of a loop over them. Only where doubles stand for both numbers exactly.
 """
 
 from __future__ import annotations
@@ -83,12 +83,13 @@ class Thresholds:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value is a number and nothing else, and a double holds it."""
+    """Whether a value is a number and nothing else, and a double stands for it."""
     return type(value) is float or (type(value) is int and abs(value) <= _EXACT)
 
 
 def _is_exact(number: Fraction) -> bool:
+    """Whether a number is what its double is written as, which is what a double counts for (values.py)."""
     try:
-        return Fraction(float(number)) == number
+        return Fraction(repr(float(number))) == number
     except OverflowError:
         return False
