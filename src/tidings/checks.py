@@ -156,6 +156,8 @@ class _Part:
 
     @classmethod
     def of(cls, some: Candidates, row: int) -> _Part | None:
+        if not some.event[0] <= row <= some.event[-1]:
+            return None
         first, end = np.searchsorted(some.event, [row, row + 1]).tolist()
         return cls(some, first, some.owner[first:end], some.way[first:end]) if end > first else None
 

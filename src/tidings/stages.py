@@ -359,12 +359,14 @@ class _Events:
     """Events as operators see them."""
 
     def __init__(self, events: pa.Table, attributes: _Attributes) -> None:
-        self._events, self._attributes = events, attributes
+        self._attributes = attributes
+        self._texts = {name: _column(events, name) for name in _TEXTS}
+        self._data = events["data"] if "data" in events.column_names else None
 
     def __call__(self, row: int) -> Event:
         given = self._attributes(row) or {}
-        envelope = {name: _column(self._events, name)[row].as_py() or "" for name in _TEXTS}
-        data = self._events["data"][row].as_py() if "data" in self._events.column_names else None
+        envelope = {name: column[row].as_py() or "" for name, column in self._texts.items()}
+        data = None if self._data is None else self._data[row].as_py()
         return Event(
             attributes={name: value for name, value in given.items() if name not in ENVELOPE},
             data=data.encode() if isinstance(data, str) else data or b"",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +17,8 @@ import pytest
 
 from tidings import Engine, Event, operator
 from tidings.errors import SubscriptionError
+from tidings.event import to_table
+from tidings.network.network import Network
 from tidings.notification import Notification
 from tidings.operators.operator import OperatorError, Out
 
@@ -221,3 +227,164 @@ def test_an_operator_that_is_asked_about_many_values_takes_time_for_each_only(as
     assert len(found) == 100
     assert len(asked.counts) == 1_501
     assert set(asked.counts.values()) == {1}
+
+
+def _counting(counts: Counter[tuple[str, str]], **settings: Any) -> Any:
+    """An operator that counts how often it is asked about an event."""
+
+    if settings.pop("is_async", False):
+
+        @operator(name="level", **settings)
+        async def level(event: Event, value: Out[int]) -> list[int]:
+            counts["level", event.id] += 1
+            return [int(event.attributes["level"])]
+
+        return level
+    if settings.get("batch"):
+
+        @operator(name="level", **settings)
+        def levels(calls: list[tuple[Event]], value: Out[int]) -> list[list[int]]:
+            counts.update(("level", event.id) for (event,) in calls)
+            return [[int(event.attributes["level"])] for (event,) in calls]
+
+        return levels
+
+    @operator(name="level", **settings)
+    def plain(event: Event, value: Out[int]) -> Iterator[int]:
+        counts["level", event.id] += 1
+        yield int(event.attributes["level"])
+
+    return plain
+
+
+@pytest.mark.parametrize("settings", [{}, {"timeout": 10}, {"is_async": True}, {"batch": True}], ids=str)
+def test_an_evaluation_is_done_once_an_event_for_all_layers_and_ways(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    counts: Counter[tuple[str, str]] = Counter()
+    level = _counting(counts, **settings)
+    engine = Engine(operators=[level])
+    table = pa.table({"id": [f"s{n}" for n in range(1_200)], "n": list(range(1_200))})
+    engine.subscribe_table("WHERE level(?v) AND ?v > $n", table)
+    events = [Event(id=f"e{n}", attributes={"level": n}) for n in range(0, 40, 8)]
+    assert len(engine.publish_many(events)) == 0 + 8 + 16 + 24 + 32
+    for n in range(20):  # in the tail
+        engine.subscribe(f"t{n}", f"WHERE kind = 'a' OR NOT (level(?v) AND ?v > {n}) OR level(8)")
+    counts.clear()
+    told = engine.publish_many(events)
+    assert len({(one["subscription"], one["event"]) for one in told.to_pylist()}) == len(told)
+    assert len(told) == 0 + 8 + 16 + 24 + 32 + 20 + 20 + 4
+    assert set(counts.values()) == {1}
+    engine.save(tmp_path)
+    for one in (engine, Engine.load(tmp_path, operators=[level])):
+        counts.clear()
+        assert sorted(map(str, one.publish_many(events).to_pylist())) == sorted(map(str, told.to_pylist()))
+        assert set(counts.values()) == {1}
+
+
+def test_one_event_a_table_lines_and_a_batch_are_answered_alike(asked: Asked) -> None:
+    engine = asked.engine(
+        "topic = 'x' AND count(?n) AND ?n > 1", "NOT locIn(Bronx)", "count(2) OR locIn(Bronx)"
+    )
+    rows = [
+        {"id": "1", "topic": "x", "counts": [1, 2]},
+        {"id": "2", "topic": "y", "counts": [2], "place": "Bronx"},
+        {"id": "3", "topic": "x"},
+    ]
+    events = [Event(id=row["id"], attributes={k: v for k, v in row.items() if k != "id"}) for row in rows]
+
+    def told(table: pa.Table | pa.RecordBatch) -> list[tuple[Any, ...]]:
+        return sorted(
+            (one["subscription"], one["event"], one["verdict"], *one["bindings"]) for one in table.to_pylist()
+        )
+
+    table = engine.publish_many(events)
+    assert len(table) == 5
+    alone = [one for event in events for one in engine.publish(event)]
+    assert sorted((n.subscription, n.event, n.verdict, *n.bindings.items()) for n in alone) == told(table)
+    lines = "\n".join(json.dumps(row) for row in rows)
+    assert told(engine.publish_lines(lines)) == told(table)
+    (batch,) = to_table(events).to_batches()
+    assert told(engine.match(batch)) == told(table)
+    assert len(engine.publish_many([])) == 0
+    broken = engine.publish_lines(f"{lines}\n{{oops\n[1]")
+    assert told(broken.filter(pa.compute.is_valid(broken["subscription"]))) == told(table)
+    assert [one["verdict"] for one in broken.to_pylist()].count("error") == 2
+
+
+def test_no_operator_is_asked_for_subscriptions_that_are_gone_over_or_not_reached(asked: Asked) -> None:
+    network = Network()
+    network.add_node("in")
+    network.add_node("near")
+    network.add_node("far")
+    network.add_edge("in", "near")
+    network.add_edge("in", "far", "topic = 'far'")
+    engine = Engine(operators=asked.operators, networks={"net": network}, prefixes=PREFIXES)
+    engine.subscribe("far", "WHERE locIn(A) VIA net AT far")
+    engine.subscribe("far too", "WHERE (?i, rss:link, ?l) AND short(?l) VIA net AT far")
+    engine.subscribe("far as well", "WHERE topic = 'near' AND locIn(B) VIA net AT far")
+    engine.subscribe("over", "WHERE locIn(C)", valid_until="2001-01-01")
+    engine.subscribe("gone", "WHERE locIn(D)")
+    engine.unsubscribe("gone")
+    engine.subscribe("replaced", "WHERE locIn(E)")
+    engine.subscribe("replaced", "WHERE topic = 'never' AND locIn(F)")
+    engine.subscribe("near", "WHERE locIn(G) VIA net AT near")
+    event = turtle("<urn:a> rss:link 'x' .", topic="near", place="G")
+    assert [one.subscription for one in engine.publish(replace(event, source="in"))] == ["near"]
+    assert set(asked.counts) == {("locIn", "e", "G")}
+    asked.counts.clear()
+    event = turtle("<urn:a> rss:link 'x' .", topic="far", place="A")
+    assert len(engine.publish(replace(event, source="in"))) == 2
+    assert set(asked.counts.values()) == {1}
+
+
+def test_an_operator_that_interrupts_leaves_an_engine_that_works() -> None:
+    impatient = [KeyboardInterrupt, None]
+
+    @operator
+    def stop(event: Event) -> bool:
+        if (error := impatient.pop(0)) is not None:
+            raise error
+        return True
+
+    @operator
+    async def slow(event: Event) -> bool:
+        return True
+
+    engine = Engine(operators=[stop, slow])
+    engine.subscribe("s", "WHERE stop() AND slow()")
+    with pytest.raises(KeyboardInterrupt):
+        engine.publish(Event(id="1"))
+    assert [(one.event, one.verdict) for one in engine.publish(Event(id="2"))] == [("2", "match")]
+
+
+def test_operators_may_publish_and_subscribe_to_the_engine_that_asks_them() -> None:
+    @operator
+    def again(event: Event) -> bool:
+        engine.subscribe(f"from {event.id}", "WHERE topic = 'x' AND NOT again()")
+        return event.id == "inner" or len(engine.publish(Event(id="inner"))) == 1
+
+    engine = Engine(operators=[again])
+    engine.subscribe("s", "WHERE again()")
+    assert [one.subscription for one in engine.publish(Event(id="outer"))] == ["s"]
+    assert len(engine) == 3
+
+
+def test_threads_take_turns() -> None:
+    counts: Counter[tuple[str, str]] = Counter()
+    engine = Engine(operators=[_counting(counts)])
+    engine.subscribe_many((f"s{n}", f"WHERE level(?v) AND ?v > {n}") for n in range(10))
+    found: dict[str, int] = {}
+
+    def publish(thread: int) -> None:
+        for n in range(10):
+            event = Event(id=f"{thread}/{n}", attributes={"level": n})
+            found[event.id] = len(engine.publish(event))
+
+    threads = [Thread(target=publish, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {f"{thread}/{n}": n for thread in range(4) for n in range(10)}
+    assert set(counts.values()) == {1}
