@@ -189,9 +189,10 @@ def compact(root: Path, modules: tuple[str, ...]) -> None:
 
 
 def _operators(engine: Engine) -> str:
-    """Those that are called, and with how many predicates."""
-    called = {one.operator: one.predicates for one in engine.stats().operators}
-    return ", ".join(f"{name}: {terminal.counted(n, 'predicate')}" for name, n in called.items()) or "none"
+    """Those that are called, and how many predicates they make."""
+    called = engine.stats().operators
+    predicates = terminal.counted(sum(one.predicates for one in called), "predicate")
+    return f"{', '.join(one.operator for one in called)}: {predicates}" if called else "none"
 
 
 def _size(bytes: int, count: int) -> str:
