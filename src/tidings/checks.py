@@ -117,11 +117,7 @@ class Checks:
         for row in events:
             parts = [part for some in self.candidates if (part := _Part.of(some, row)) is not None]
             parts += [_Part(some, 0, some.owner, some.way) for some in always(row)]
-            parts = [
-                part.without(told, row, every) if part.candidates.layer.several_ways is not None else part
-                for part in parts
-            ]
-            parts = [part for part in parts if len(part.owner)]
+            parts = [left for part in parts if len((left := part.without(told, row, every)).owner)]
             if parts and self.attributes(row) is not None:
                 yield _Case(self, row, parts)
 
@@ -163,12 +159,15 @@ class _Part:
 
     def without(self, told: Callable[[Layer, int, int], bool], row: int, every: bool) -> _Part:
         """The part without pairs that have been answered; those with bindings stay if `every` one is to be told."""
-        layer = self.candidates.layer
+        layer, several = self.candidates.layer, self.candidates.layer.several_ways
+        if several is None:
+            return self
         more = layer.operators.binds[self.rows] & every
-        pairs = zip(self.owner.tolist(), more.tolist(), strict=True)
-        kept = [i for i, (owner, stays) in enumerate(pairs) if stays or not told(layer, row, owner)]
+        owners = self.owner.tolist()
+        asked = np.flatnonzero(several[self.owner] & ~more).tolist()
+        kept = np.delete(np.arange(len(owners)), [i for i in asked if told(layer, row, owners[i])])
         made = _Part(self.candidates, self.first, self.owner[kept], self.way[kept])
-        made.places = np.array(kept, dtype=np.int64)
+        made.places = kept
         return made
 
     @property

@@ -169,12 +169,29 @@ def check_constant(text: str) -> None:
 def alternatives(query: Query) -> tuple[Alternative, ...]:
     """The ways to satisfy a query."""
     if not any(isinstance(leaf, TriplePattern) for leaf in leaves(query.where)):
-        return (_alternative(conjuncts(query.where), query) if has_calls(query.where) else _filter(query),)
+        return _without_triples(query)
     return tuple(_alternative(way, query) for way in _alternatives(query.where))
 
 
-def _filter(query: Query) -> Alternative:
-    return Alternative(Pattern((), (), query.select), (query.where,))
+def _without_triples(query: Query) -> tuple[Alternative, ...]:
+    """The parts of an OR that need no operator are a filter of their own: what it finds, no operator is asked about."""
+    where = query.where
+    if not has_calls(where):
+        return (_filter(where, query),)
+    parts = where.parts if isinstance(where, Or) else (where,)
+    cheap = tuple(part for part in parts if not has_calls(part) and not variables(part))
+    if not cheap:
+        return (_alternative(conjuncts(where), query),)
+    rest = tuple(part for part in parts if part not in cheap)
+    asked = Or(rest) if len(rest) > 1 else rest[0]
+    return (
+        _filter(Or(cheap) if len(cheap) > 1 else cheap[0], query),
+        _alternative(conjuncts(asked), query),
+    )
+
+
+def _filter(where: Condition, query: Query) -> Alternative:
+    return Alternative(Pattern((), (), query.select), (where,))
 
 
 def _alternative(parts: Sequence[Condition], query: Query) -> Alternative:

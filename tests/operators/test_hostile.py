@@ -388,3 +388,46 @@ def test_threads_take_turns() -> None:
         thread.join()
     assert found == {f"{thread}/{n}": n for thread in range(4) for n in range(10)}
     assert set(counts.values()) == {1}
+
+
+def test_an_or_of_cheap_conditions_and_calls_has_the_answers_of_both(asked: Asked) -> None:
+    engine = asked.engine(
+        "topic = 'news' OR count(?n) OR MISSING topic", " SELECT ?n WHERE topic = 'x' OR count(?n)"
+    )
+    news = Event(id="1", attributes={"topic": "news", "counts": [1, 2]})
+    assert len(engine.publish(news)) == 2
+    every = engine.publish(news, all_bindings=True)
+    assert sorted(str(one.bindings) for one in every if one.subscription == "s0") == [
+        "{'n': '1'}",
+        "{'n': '2'}",
+        "{}",
+    ]
+    assert [one.bindings for one in engine.publish(Event(id="2"))] == [{}]
+    assert engine.publish(Event(id="3", attributes={"topic": "y"})) == []
+
+
+def test_what_nobody_else_has_decided_is_undecided(asked: Asked) -> None:
+    @operator
+    def down(event: Event) -> bool:
+        raise ValueError("no\nanswer")
+
+    asked.operators.append(down)
+    engine = asked.engine(
+        "down()",
+        "NOT down()",
+        "down() AND locIn(Bronx)",
+        "down() OR locIn(Queens)",
+        "topic = 'x' OR down()",
+        "topic = 'y' AND down()",
+        "(?i, rss:title, ?t) OR down()",
+    )
+    told = engine.publish(turtle("<urn:a> rss:title 'x' .", place="Queens", topic="x"))
+    assert {one.subscription: one.verdict for one in told} == {
+        "s0": "undecided",
+        "s1": "undecided",
+        "s3": "match",
+        "s4": "match",
+        "s6": "match",
+    }
+    assert len(told) == 5
+    assert {one.message for one in told} == {None, "down failed: ValueError: no answer"}
