@@ -138,11 +138,7 @@ class _Compiler:
             own = frozenset(variables(part))
             around = outer.union(*(variables(other) for other in binders if other is not part))
             if isinstance(part, Call) and not self._open(part):
-                checks = [
-                    i
-                    for i, test in enumerate(tests)
-                    if (names := set(variables(test))) and names <= own - outer
-                ]
+                checks = [i for i, test in enumerate(tests) if _is_about(test, own - outer)]
                 taken.update(checks)
                 self._predicate(number, part, [tests[i] for i in checks], False)
                 gate.confirmed |= bool(own & around)
@@ -238,6 +234,14 @@ class _Compiler:
             self.program.gates[gate.parent].size += 1
         self.program.gates.append(gate)
         return len(self.program.gates) - 1
+
+
+def _is_about(test: Condition, own: frozenset[Variable]) -> bool:
+    """Whether every leaf of a test looks at some of these variables, and at no others.
+
+    A leaf on attributes alone may decide the test when the call fails that binds them.
+    """
+    return all(names and own.issuperset(names) for names in map(variables, leaves(test)))
 
 
 def conjuncts(condition: Condition) -> list[Condition]:
