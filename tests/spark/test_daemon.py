@@ -5,6 +5,7 @@ import signal
 import struct
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from tidings.event import to_table
@@ -30,8 +31,11 @@ def test_the_first_thing_it_says_is_its_port(index):
 
 
 def children(pid: int) -> list[int]:
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError):  # a thread that has ended meanwhile
+            found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def workers(spark) -> list[int]:

@@ -16,6 +16,7 @@ from tidings.notification import from_table
 from tidings.operators.catalogue import from_module
 from tidings.operators.signature import Out
 from tidings.spark import match, notifications, run
+from tidings.spark.shipment import pack, unpack
 
 pytestmark = pytest.mark.filterwarnings("ignore::tidings.engine.BroadSubscription")
 CITY = Path(__file__).parents[2] / "examples" / "city"
@@ -209,3 +210,19 @@ def test_a_worker_keeps_its_operators_from_task_to_task(spark, tmp_path):
     found = match(frame, tmp_path / "index", operators=[model]).toArrow().to_pylist()
     assert len(found) == 40
     assert len({dict(row["bindings"])["age"] for row in found}) <= 2  # of two workers
+
+
+def test_an_operator_that_calls_itself_arrives_whole():
+    @operator(cost=1e-3, retries=2)
+    def countdown(event, start: int, left: Out[int]):
+        yield start
+        if start:
+            yield from countdown(event, start - 1)
+
+    shipment = pack([countdown])
+    (arrived,) = unpack(shipment)
+    assert arrived is not countdown
+    assert (repr(arrived), arrived.signature) == (repr(countdown), countdown.signature)
+    assert list(arrived(None, 3)) == [3, 2, 1, 0]
+    assert unpack(bytes(shipment))[0] is arrived
+    assert unpack(pack([even]))[0] is even  # of a module: by its name
