@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections import Counter
@@ -358,16 +359,46 @@ def test_an_operator_that_interrupts_leaves_an_engine_that_works() -> None:
     assert [(one.event, one.verdict) for one in engine.publish(Event(id="2"))] == [("2", "match")]
 
 
-def test_operators_may_publish_and_subscribe_to_the_engine_that_asks_them() -> None:
+def test_an_operator_may_subscribe_but_not_publish_to_the_engine_that_asks_it() -> None:
     @operator
     def again(event: Event) -> bool:
         engine.subscribe(f"from {event.id}", "WHERE topic = 'x' AND NOT again()")
-        return event.id == "inner" or len(engine.publish(Event(id="inner"))) == 1
+        return bool(engine.publish(Event(id="inner")))
 
-    engine = Engine(operators=[again])
+    @operator
+    async def slow(event: Event) -> bool:
+        await asyncio.sleep(0.01)
+        return True
+
+    engine = Engine(operators=[again, slow])
     engine.subscribe("s", "WHERE again()")
-    assert [one.subscription for one in engine.publish(Event(id="outer"))] == ["s"]
-    assert len(engine) == 3
+    engine.subscribe("t", "WHERE slow()")
+    for id in ("1", "2"):
+        told = {one.subscription: one for one in engine.publish(Event(id=id))}
+        assert told["t"].verdict == "match"
+        assert told["s"].verdict == "undecided"
+        assert "give it an engine of its own" in (told["s"].message or "")
+    assert len(engine) == 4
+
+
+def test_operators_that_have_changed_since_an_engine_was_saved_are_told(asked: Asked, tmp_path: Path) -> None:
+    asked.engine("locIn(Bronx) AND count(?n)").save(tmp_path)
+    locIn, count, _ = asked.operators
+
+    def publish(*operators: Any) -> list[Notification]:
+        return Engine.load(tmp_path, operators=operators).publish(
+            Event(attributes={"place": "Bronx", "counts": [1]})
+        )
+
+    assert len(publish(locIn, count)) == 1
+    with pytest.raises(SubscriptionError, match="unknown operator 'locIn'"):
+        publish()
+    wider = operator(name="locIn")(lambda event, place, metres: True)
+    with pytest.raises(SubscriptionError, match="locIn has 2 arguments, not 1; write it as locIn"):
+        publish(wider, count)
+    other = operator(name="count")(lambda event, n: True)
+    with pytest.raises(SubscriptionError, match=r"count bound what is an input of count\(n\) now"):
+        publish(locIn, other)
 
 
 def test_threads_take_turns() -> None:

@@ -25,6 +25,7 @@ from tidings.operators.outcome import Outcome
 from tidings.operators.predicates import Check, Question
 from tidings.operators.program import Program
 from tidings.operators.schedulers import Scheduler
+from tidings.operators.signature import OperatorError
 from tidings.operators.table import OperatorTable
 
 EVENTS_AT_ONCE = 64
@@ -64,10 +65,21 @@ class Checker:
 
     def __init__(self, table: OperatorTable, scheduler: Scheduler, caller: Caller) -> None:
         self.table, self.scheduler, self.caller = table, scheduler, caller
+        self._checking = False
 
     def check(self, cases: Iterable[Case], every: bool = False) -> Iterator[Decided]:
         """Decides cases, in the order in which they are done; `every`: all bindings, not the first."""
-        waiting = iter(cases)
+        if self._checking:  # it would take the answers that the other check waits for
+            raise OperatorError(
+                "an operator cannot publish to the engine that asks it; give it an engine of its own"
+            )
+        self._checking = True
+        try:
+            yield from self._check(iter(cases), every)
+        finally:
+            self._checking = False
+
+    def _check(self, waiting: Iterator[Case], every: bool) -> Iterator[Decided]:
         at_once = EVENTS_AT_ONCE if self.table.is_concurrent else 1
         active: set[Hearing] = set()
         while True:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidings.arrays.growing import Growing
+from tidings.errors import SubscriptionError
 from tidings.language.parser import parse
 from tidings.language.query import And, Call, Comparison, Condition, Constant, Variable, leaves
 from tidings.operators.kernels.layout import Learnt
@@ -141,6 +142,12 @@ class Predicates:
             call = _condition(self.evaluation_texts[evaluation])
             assert isinstance(call, Call)
             operator = self._find(call.name)
+            operator.check(call)
+            if any(map(_is_variable, operator.inputs_of(call))):
+                raise SubscriptionError(
+                    f"{call.name} bound what is an input of {operator.signature} now; subscribe anew, "
+                    "or give the operator that was there"
+                )
             found = Question(operator, operator.read_inputs(operator.inputs_of(call)))
             self._questions[evaluation] = found
         return found
