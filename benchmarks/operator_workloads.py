@@ -32,8 +32,9 @@ SHORTEST = 3
 MATCHING = 0.002
 EVENTS = 1000
 
-# The chances before they are moved: mean 0.2, standard deviation 0.12. Moved, the mean is 0.16 to 0.22.
-_BETA = (2.0, 8.0)
+# The chances before they are moved: mean 0.2, standard deviation 0.12; far apart, it is 0.25. Moved, the mean is 0.16
+# to 0.22 for those of the figures.
+AROUND, FAR_APART = (2.0, 8.0), (0.3, 1.2)
 # Unequal costs are lognormal. What "by a factor of 100" means for a lognormal is a matter of reading: these are the
 # standard deviations of the logarithm for each. The first one is meant where nothing else is said; 3.7 is how far from
 # the mean the furthest of 5,000 normal values is.
@@ -48,13 +49,15 @@ SPREADS = {
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """One point of a figure; `zipf` is the exponent, None for uniform weights, `spread` is that of the costs."""
+    """One point of a figure; `zipf` is the exponent, None for uniform weights, `spread` is that of the costs,
+    `chances` are the parameters of the Beta distribution."""
 
     subscriptions: int = 20_000
     predicates: int = 5_000
     zipf: float | None = 1.0
     longest: int = 5
     spread: float = 0.0
+    chances: tuple[float, float] = AROUND
     seed: int = 2007
 
     def scaled(self, scale: float) -> Parameters:
@@ -129,7 +132,7 @@ def make(parameters: Parameters) -> Workload:
     lengths = rng.integers(SHORTEST, parameters.longest + 1, parameters.subscriptions)
     first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     member = _draw(weight / weight.sum(), first, rng)
-    chance = _chances(first, member, rng.beta(*_BETA, count))
+    chance = _chances(first, member, rng.beta(*parameters.chances, count))
     cost = np.exp(rng.normal(0, 1, count) * parameters.spread)
     return Workload(parameters, first, member, chance, cost)
 
