@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from threading import RLock
 
 import pyarrow as pa
 
@@ -27,6 +26,7 @@ from tidings.language.query import Query
 from tidings.layer import ALWAYS, Layer, Template
 from tidings.network.network import Network
 from tidings.notification import Notification, from_table
+from tidings.operators.background import Turn
 from tidings.operators.calling import Caller
 from tidings.operators.catalogue import Catalogue
 from tidings.operators.checking import Checker
@@ -69,7 +69,7 @@ class Engine:
         self.networks = dict(networks or {})
         self.operators = Catalogue(operators)
         self._planner = Planner(self.prefixes, self.operators)
-        self._lock = RLock()  # one caller at a time: a layer must not change while it is matched
+        self._lock = Turn()  # one caller at a time: a layer must not change while it is matched
         self._checker = Checker(OperatorTable(self.operators.find), scheduler or Adaptive(), Caller())
         self._programs = Programs(self._checker, self.prefixes)
         self._base = Layer(self._checker.table)

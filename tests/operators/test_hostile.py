@@ -381,6 +381,22 @@ def test_an_operator_may_subscribe_but_not_publish_to_the_engine_that_asks_it() 
     assert len(engine) == 4
 
 
+@pytest.mark.parametrize("settings", [{"is_async": True}, {"timeout": 30}], ids=str)
+def test_an_operator_in_the_background_does_not_wait_for_its_own_engine(settings: dict[str, Any]) -> None:
+    async def later(event: Event) -> bool:
+        return bool(engine.publish(Event(id="inner")))
+
+    def now(event: Event) -> bool:
+        return bool(engine.publish(Event(id="inner")))
+
+    again = operator(name="again", timeout=settings.get("timeout"))(later if "is_async" in settings else now)
+    engine = Engine(operators=[again])
+    engine.subscribe("s", "WHERE again()")
+    (told,) = engine.publish(Event(id="outer"))
+    assert told.verdict == "undecided"
+    assert "give it an engine of its own" in (told.message or "")
+
+
 def test_operators_that_have_changed_since_an_engine_was_saved_are_told(asked: Asked, tmp_path: Path) -> None:
     asked.engine("locIn(Bronx) AND count(?n)").save(tmp_path)
     locIn, count, _ = asked.operators

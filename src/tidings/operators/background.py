@@ -15,8 +15,11 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from tidings.operators.signature import OperatorError
+
 T = TypeVar("T")
 MAX_LEFT_BEHIND = 100
+_here = threading.local()
 _PATIENCE = 2.0  # seconds that a loop gets to cancel what still runs
 
 
@@ -26,6 +29,25 @@ class Late(Exception):
 
 class StillRunning(Exception):
     """Too many calls that were left behind have not come back."""
+
+
+class Turn:
+    """A lock that a thread can take twice, and that threads of operators do not wait for.
+
+    Its holder may be waiting for that very operator.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=not getattr(_here, "is_background", False)):
+            raise OperatorError(
+                "an operator cannot use the engine that asks it; give it an engine of its own"
+            )
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 class Background:
@@ -102,6 +124,7 @@ class _Loop:
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    _here.is_background = True
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
@@ -143,6 +166,7 @@ class _Worker:
 
 
 def _work(calls: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]] | None]) -> None:
+    _here.is_background = True
     while (call := calls.get()) is not None:
         function, reply = call
         try:
