@@ -55,7 +55,7 @@ class Docket:
         choosing.know(self.arrays, preds)
 
     def settle(self, evs: np.ndarray, values: np.ndarray, seconds: np.ndarray) -> None:
-        """Takes in answers: a truth for all predicates of an evaluation, or 0 if `tell` has told them apart."""
+        """Takes in answers: a truth for all predicates of an evaluation, or 0 if each has its own already."""
         choosing.settle(self.arrays, self.programs, self.learnt, self.now, evs, values, seconds, self.shared)
 
     def predicates(self, ev: int) -> np.ndarray:
@@ -100,7 +100,7 @@ def _arrays(rows: int, gates: int, leaves: int, preds: int, evs: int) -> layout.
         bucket=np.empty(layout.BUCKETS, np.int32),
         # A gate that has a child less may bring evaluations in again.
         place=np.empty((evs + leaves, 2), np.int32),
-        aside=np.empty(evs, np.int32),
+        aside=np.empty(evs + leaves, np.int32),
         awaited=np.empty(gates + 1, np.int32),
         counters=np.empty(layout.COUNTERS, np.int64),
     )
