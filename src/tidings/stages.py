@@ -59,6 +59,7 @@ def publish(events: pa.Table, layers: Sequence[Layer], means: Means, all_binding
     sources = _column(events, "source")
     routes = Routes(means.networks, lambda row: sources[row].as_py(), attributes)
     told: dict[int, set[tuple[int, int]]] = {}
+    in_doubt: list[tuple[Layer, list[tuple[int, int]], pa.Table]] = []
     pieces = [NOTIFICATION_SCHEMA.empty_table()]
     with_patterns = [layer for layer in layers if layer.has_patterns]
     checks = Checks(means.programs, means.taxonomy, _Events(events, attributes), attributes)
@@ -70,11 +71,18 @@ def publish(events: pa.Table, layers: Sequence[Layer], means: Means, all_binding
                 matches = layer.index(means.taxonomy).match(batch, every=all_bindings)
                 residuals = _Residuals(batch, layer, means, attributes)
                 kept = _settle(matches, batch, layer, events, residuals, routes, checks, all_bindings)
-                pieces.append(_notifications(matches, kept, batch, layer, events))
                 if layer.several_ways is not None:
                     owner = layer.settled.arrays["row_owner"][matches.row[kept]]
-                    rows = matches.event[kept] + batch.first_row
-                    told.setdefault(id(layer), set()).update(zip(rows.tolist(), owner.tolist(), strict=True))
+                    # What ran out of steps may match in another way, and is told if it does not.
+                    late = matches.undecided[kept] & layer.several_ways[owner]
+                    pairs = list(
+                        zip((matches.event[kept] + batch.first_row).tolist(), owner.tolist(), strict=True)
+                    )
+                    told.setdefault(id(layer), set()).update(pairs[i] for i in np.flatnonzero(~late).tolist())
+                    doubtful = _notifications(matches, kept[late], batch, layer, events)
+                    in_doubt.append((layer, [pairs[i] for i in np.flatnonzero(late).tolist()], doubtful))
+                    kept = kept[~late]
+                pieces.append(_notifications(matches, kept, batch, layer, events))
     for layer in layers:
         if layer.has_filters:
             pieces += _filtered(events, layer, attributes, routes, told.setdefault(id(layer), set()), checks)
@@ -87,13 +95,20 @@ def publish(events: pa.Table, layers: Sequence[Layer], means: Means, all_binding
                     keep = _kept(layer, events, row, 1, np.full(len(owner), row), owner, routes)
                     yield Candidates(layer, owner[:0], owner[keep], way[keep])
 
-        found = checks.decide(
-            range(events.num_rows),
-            always,
-            lambda layer, row, owner: (row, owner) in told.get(id(layer), ()),
-            all_bindings,
+        found = list(
+            checks.decide(
+                range(events.num_rows),
+                always,
+                lambda layer, row, owner: (row, owner) in told.get(id(layer), ()),
+                all_bindings,
+            )
         )
         pieces.append(notifications(found, events))
+        if in_doubt:
+            for one in found:
+                told.setdefault(id(one.layer), set()).add((one.event, one.owner))
+    for layer, pairs, doubtful in in_doubt:
+        pieces.append(doubtful.filter(pa.array([pair not in told[id(layer)] for pair in pairs], pa.bool_())))
     if attributes.errors:
         pieces.append(_failures(events, attributes.errors))
     return pa.concat_tables(pieces)

@@ -478,3 +478,16 @@ def test_what_nobody_else_has_decided_is_undecided(asked: Asked) -> None:
     }
     assert len(told) == 5
     assert {one.message for one in told} == {None, "down failed: ValueError: no answer"}
+
+
+def test_a_pattern_that_runs_out_of_steps_hides_no_other_way(asked: Asked) -> None:
+    many = turtle(
+        f"<urn:a> rss:link {', '.join(repr(str(n)) for n in range(60))} .", topic="x", place="Bronx"
+    )
+    endless = "((?a, ?p, ?b) AND (?c, ?q, ?d) AND (?e, ?r, ?f) AND (?g, ?s, ?h)"
+    endless += " AND ?b = ?d AND ?d = ?f AND ?f = ?h AND ?h = 'none')"
+    others = ("topic = 'x'", "locIn(Bronx)", "topic = 'y'", "locIn(Queens)")
+    engine = asked.engine(endless, *(f"{endless} OR {other}" for other in others))
+    found = [(one.subscription, one.verdict) for one in engine.publish(many)]
+    verdicts = ["undecided", "match", "match", "undecided", "undecided"]
+    assert sorted(found) == [(f"s{n}", verdict) for n, verdict in enumerate(verdicts)]
