@@ -37,7 +37,7 @@ Array = TypeVar("Array", float, np.ndarray)
 class Learning:
     """Counts by text, a row each, of a stretch of `events`."""
 
-    rows: pa.Table = field(default_factory=SCHEMA.empty_table)
+    rows: pa.Table = field(default_factory=lambda: pa.Table.from_batches([], schema=SCHEMA))
     events: float = 0.0
 
     def __len__(self) -> int:
@@ -78,7 +78,9 @@ class Learning:
             ) from None
 
     def _aged(self, events: float) -> Learning:
-        return Learning(_scaled(self.rows, _AGEING, freshness(events)), self.events) if events else self
+        if not events or not len(self):
+            return self
+        return Learning(_scaled(self.rows, _AGEING, freshness(events)), self.events)
 
 
 def merged(learnt: Iterable[Learning]) -> Learning:
@@ -104,10 +106,17 @@ class Diary:
 
     def take(self) -> Learning:
         """What was learnt since this was last asked."""
+        found = self._news()
+        self._note()
+        return found
+
+    def _news(self) -> Learning:
         predicates, now, before = self._predicates, self._predicates.learnt, self._before
         events = predicates.events
         asked = np.flatnonzero(now.wanted != _padded(before.wanted, len(now.wanted)))
         called = np.flatnonzero(now.calls != _padded(before.calls, len(now.calls)))
+        if not len(asked) and not len(called):
+            return Learning(events=events - self._events)
         of_predicates = {
             name: _difference(getattr(now, name), getattr(before, name), asked)
             for name in ("wanted", "told", "held")
@@ -120,15 +129,11 @@ class Diary:
         failures = _difference(now.failures, before.failures, called)
         # A running mean has no sum; where it stands now is the best guess for what came since.
         of_evaluations = {"calls": calls, "seconds": calls * now.seconds[called], "failures": failures}
-        found = _summed(
-            [
-                _table(predicates.texts, asked, of_predicates),
-                _table(predicates.evaluation_texts, called, of_evaluations),
-            ],
-            events - self._events,
-        )
-        self._note()
-        return found
+        tables = [
+            _table(predicates.texts, asked, of_predicates),
+            _table(predicates.evaluation_texts, called, of_evaluations),
+        ]
+        return _summed(tables, events - self._events)
 
     def _note(self) -> None:
         self._before = Learnt(*(column.copy() for column in self._predicates.learnt))
@@ -184,7 +189,7 @@ def _learn_operators(predicates: Predicates, texts: list[str], counts: dict[str,
 
 def freshness(events: Array) -> Array:
     """What a sight counts after so many events."""
-    return 2.0 ** (-events / HALF_LIFE)  # type: ignore[no-any-return]
+    return 2.0 ** (-events / HALF_LIFE)
 
 
 def _known(texts: list[str], numbers: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
