@@ -100,11 +100,12 @@ class SubOrder(LikeliestFirst):
     shared = True
 
     def __init__(self) -> None:
+        self._table: OperatorTable | None = None
         self._rank = np.zeros(0, dtype=np.int64)
 
     def rows(self, docket: Docket) -> np.ndarray:
-        if len(self._rank) < len(docket.table):
-            self._rank = _ranks(docket.table)
+        if docket.table is not self._table or len(self._rank) < len(docket.table):
+            self._table, self._rank = docket.table, _ranks(docket.table)
         return np.argsort(self._rank[docket.rows], kind="stable").astype(np.int32)
 
 
