@@ -51,7 +51,7 @@ from tidings.operators.kernels.layout import FALSE, TRUE
 from tidings.operators.schedulers import Adaptive
 
 # Unequal costs, the frontier and readings of "factor 100": fewer events, ratios move little.
-FEW = 10
+FEW = 6
 LEARNING, AFTER = 200, 50
 ASYNC_EVENTS, ASYNC_SECONDS = 1000, 10e-3
 _ORDERING = """
@@ -180,10 +180,8 @@ def learning(scale: float) -> Iterator[Bar]:
     matter little; there is one workload more, where they are far apart."""
     points = {
         "20K of 40K, uniform": FIGURES[4][2],
-        "20K of 40K, Zipf 1": FIGURES[5][2],
         "20K of 5K, uniform": FIGURES[8][0],
-        "20K of 5K, Zipf 1.2": FIGURES[8][3],
-        "20K of 5K, up to 11": FIGURES[7][-1],
+        "20K of 5K, Zipf 1, up to 11 long": FIGURES[7][-1],
         "20K of 5K, uniform, far apart": replace(FIGURES[8][0], chances=FAR_APART),
     }
     for words, point in points.items():
