@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from tests.filters import cases as filter_cases
+from tests.operators.cases import PLACES, Case
 from tests.patterns import cases
 from tidings.event import Event
 from tidings.language.printer import to_text
 from tidings.language.query import Query
+from tidings.operators.operator import Operator
 from tidings.taxonomy import Taxonomy
 from tidings.terms import ntriples
 
@@ -30,6 +32,7 @@ class Kind:
     taxonomy: Callable[[random.Random], Taxonomy]
     template: str
     row: Callable[[random.Random], dict[str, object]]
+    operators: tuple[Operator, ...] = ()
 
     def __str__(self) -> str:
         return self.name
@@ -106,4 +109,34 @@ FILTERS = Kind(
     "WHERE i > $low AND (s = $word OR t STARTS WITH $beginning OR s CONTAINS $word OR i + j > $low)",
     _filter_row,
 )
-KINDS = [PATTERNS, FILTERS]
+
+
+def _operator_case(rng: random.Random) -> Case:
+    return Case(rng, subscriptions=1, events=1, depth=1, triples=0.2)
+
+
+def _operator_text(rng: random.Random) -> str:
+    return _operator_case(rng).texts[0]
+
+
+def _operator_event(rng: random.Random) -> Event:
+    """An event whose number, which is all that operators look at, is like no other's."""
+    event = _operator_case(rng).event(0)
+    number = rng.getrandbits(64)
+    return replace(event, id=f"e{number:x}", attributes={**event.attributes, "n": number})
+
+
+def _operator_row(rng: random.Random) -> dict[str, object]:
+    return {"low": rng.randint(0, 3), "place": rng.choice(PLACES), "most": rng.choice([0, 1, 2.5, 4])}
+
+
+OPERATORS = Kind(
+    "operators",
+    _operator_text,
+    _operator_event,
+    lambda rng: Taxonomy(),
+    "SELECT ?n WHERE a >= $low AND (size($place, ?n) AND ?n <= $most OR NOT near($place) AND people(?n))",
+    _operator_row,
+    tuple(Case(random.Random(7), mixed=True).operators.values()),
+)
+KINDS = [PATTERNS, FILTERS, OPERATORS]
