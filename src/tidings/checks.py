@@ -119,7 +119,7 @@ class Checks:
             parts += [_Part(some, 0, some.owner, some.way) for some in always(row)]
             parts = [left for part in parts if len((left := part.without(told, row, every)).owner)]
             if parts and self.attributes(row) is not None:
-                yield _Case(self, row, parts)
+                yield _Case(self, row, parts, every)
 
     def _told(self, decided: Decided, every: bool) -> Iterator[Told]:
         case = decided.case
@@ -183,13 +183,26 @@ class _Part:
 class _Case:
     """One event and all that it may match."""
 
-    def __init__(self, checks: Checks, row: int, parts: list[_Part]) -> None:
+    def __init__(self, checks: Checks, row: int, parts: list[_Part], every: bool) -> None:
         self.checks, self.row, self.parts = checks, row, parts
         self.event = checks.event(row)
         self.starts = np.cumsum([0, *(len(part.owner) for part in parts)]).tolist()
         self.rows = np.concatenate([part.rows for part in parts]).astype(np.int32)
+        self.twins: list[list[int]] = [] if every else self._twins()
         self._graph: list[Triple] | None = None
         self._bindings: dict[int, Sequence[Binding]] = {}
+
+    def _twins(self) -> list[list[int]]:
+        """The rows of subscriptions that have several here."""
+        rows: dict[tuple[int, int], list[int]] = {}
+        for part, start in zip(self.parts, self.starts, strict=False):
+            several = part.candidates.layer.several_ways
+            if several is not None:
+                for place in np.flatnonzero(several[part.owner]).tolist():
+                    rows.setdefault((id(part.candidates.layer), int(part.owner[place])), []).append(
+                        start + place
+                    )
+        return [some for some in rows.values() if len(some) > 1]
 
     def find(self, place: int) -> tuple[Layer, int, int]:
         """The layer, the subscription and the way of a row."""

@@ -38,6 +38,7 @@ _CALLS = (
     "WHERE near('a') AND size(?n) AND ?n > 3",
     "WHERE near('b') AND size(?n) AND length(?m) AND ?n > ?m",
     "WHERE near('c') OR (a = 1 AND NOT near('d'))",
+    "WHERE ((?x, <urn:p>, ?y) AND near('a')) OR ((?x, <urn:q>, ?y) AND near('c'))",
 )
 
 
@@ -115,6 +116,7 @@ def _warm_operators() -> None:
         for number, text in enumerate(_CALLS):
             engine.subscribe(str(number), text)
         engine.publish(Event(attributes={"a": 1}))
+        engine.publish(Event.from_rdf(_EVENT, "turtle"))
         _reopened(engine)
 
 

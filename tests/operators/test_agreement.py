@@ -200,6 +200,8 @@ class Asked:
     def event(self) -> Event:
         return self.case.event(self.n)
 
+    twins = ()
+
     @property
     def rows(self) -> np.ndarray:
         return np.array(list(self.bound), dtype=np.int32)

@@ -147,6 +147,7 @@ class Case:
     event: Event
     programs: list[Program]
     bound: list[Binding] = field(default_factory=lambda: [{}])
+    twins: list[list[int]] = field(default_factory=list)
 
     @property
     def rows(self) -> np.ndarray:
@@ -281,3 +282,27 @@ def test_no_cases_and_cases_without_rows(counted: Counted) -> None:
     (decided,) = stage.check(events(1))
     assert decided.truth.tolist() == []
     assert not counted.asked
+
+
+def test_twins_are_asked_until_one_is_true() -> None:
+    asked: list[str] = []
+
+    @operator(cost=1e-3)
+    def first(event: Event) -> bool:
+        asked.append("first")
+        return True
+
+    @operator(cost=1.0)
+    def second(event: Event) -> bool:
+        asked.append("second")
+        return True
+
+    engine = Engine(operators=[first, second])
+    engine.subscribe("s", "WHERE ((?i, rss:title, ?t) AND first()) OR ((?i, rss:link, ?t) AND second())")
+    event = Event.from_rdf(
+        "<urn:i> <http://purl.org/rss/1.0/title> 'a'; <http://purl.org/rss/1.0/link> 'b' .", "turtle"
+    )
+    assert [(one.verdict, one.bindings["t"]) for one in engine.publish(event)] == [("match", "a")]
+    assert asked == ["first"]
+    assert len(engine.publish(event, all_bindings=True)) == 2
+    assert asked == ["first", "first", "second"]

@@ -39,6 +39,10 @@ class Case(Protocol):
     event: Event
     rows: np.ndarray
 
+    @property
+    def twins(self) -> Sequence[Sequence[int]]:
+        """Rows of which no more is asked as soon as one of them is true."""
+
     def holds(self, leaf: Leaf, binding: Binding) -> bool:
         """Decides conditions without calls."""
 
@@ -138,6 +142,7 @@ class Hearing:
             ids = self.docket.arrays.pred_id[known].tolist()
             truths = [TRUE if truth_of(predicates.condition(k), {}, self.case.holds) else FALSE for k in ids]
             self.docket.know(known, np.array(truths))
+        self._twins = list(case.twins)
         self._confirm()
 
     def requests(self) -> list[Request]:
@@ -145,12 +150,14 @@ class Hearing:
         docket = self.docket
         if not docket.undecided:
             return []
-        evs = self.scheduler.next(docket, FRONTIER)
+        # An answer for one twin may spare what is asked for another.
+        limit = 1 if self._twins else FRONTIER
+        evs = self.scheduler.next(docket, limit)
         # A scheduler that goes along an order has passed by what a confirmation made matter.
         while not len(evs) and (self._confirm(again=True) or self._confirmed):
             self._confirmed = False
             docket.rewind()
-            evs = self.scheduler.next(docket, FRONTIER)
+            evs = self.scheduler.next(docket, limit)
         question = self.table.predicates.question
         if len(evs):
             numbers = docket.arrays.ev_id[evs].tolist()
@@ -298,7 +305,17 @@ class Hearing:
                 self.docket.confirm(row, gate, truth)
                 progress = self._confirmed = True
             places = list(self.docket.awaiting())
+        if self._twins:
+            self._dismiss()
         return progress
+
+    def _dismiss(self) -> None:
+        """Drops the twins of rows that are true."""
+        truth = self.docket.verdicts
+        for rows in [rows for rows in self._twins if TRUE in truth[rows]]:
+            self._twins.remove(rows)
+            for row in rows:
+                self.docket.dismiss(row)
 
     def _truth(self, row: int, gate: int) -> int | Question:
         """The truth of a gate by the definition, or what it hangs on."""

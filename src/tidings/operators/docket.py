@@ -76,6 +76,10 @@ class Docket:
         """Whether a gate still waits."""
         return bool(self.arrays.gate["state"][self.arrays.g0[row] + gate] == layout.AWAITING)
 
+    def dismiss(self, row: int) -> None:
+        """Leaves a row without an answer, unless it has one."""
+        deciding.dismiss(self.arrays, int(self.arrays.g0[row]))
+
     def rewind(self) -> None:
         """Goes along the order from its start again: a confirmation may have made a leaf matter that was passed by."""
         self.arrays.counters[layout.AT_ROW] = self.arrays.counters[layout.AT_LEAF] = 0

@@ -72,6 +72,7 @@ class _Case:
         bindings: Sequence[Sequence[Binding]],
     ) -> None:
         self.event, self.rows = trial.event, rows
+        self.twins: Sequence[Sequence[int]] = ()
         self._trial, self._programs, self._bindings = trial, programs, bindings
 
     def holds(self, leaf: Leaf, binding: Binding) -> bool:

@@ -203,3 +203,11 @@ def confirm(d: Docket, gate: int, value: int) -> None:
         d.counters[UNDECIDED] -= 1
     else:
         _rise(d, parent, _turned(value, d.gate[gate].kind & NEGATED))
+
+
+@compiled
+def dismiss(d: Docket, root: int) -> None:
+    """Leaves a row, whose root this is, without an answer."""
+    if d.gate[root].state == 0 or d.gate[root].state == AWAITING:
+        _close(d, root, MOOT)
+        d.counters[UNDECIDED] -= 1
