@@ -127,5 +127,5 @@ def _limits(plan: _Plan, point: Parameters) -> Iterator[str]:
     if published and min(published) < fewest:
         yield (
             f"The published {min(published):,} are fewer than the {fewest:,} with which hindsight proves that nothing "
-            "matches when no predicate holds: subscriptions shared more there."
+            "matches when no predicate holds, which suggests that subscriptions shared more there."
         )
