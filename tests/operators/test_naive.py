@@ -23,6 +23,7 @@ from tidings.operators.operator import Out, operator
 from tidings.operators.outcome import Outcome
 from tidings.terms import Iri, Literal
 
+DATABASES, WORLDS, EXAMPLES = 3, 40, 50
 # What the toy operators say: a list of values or of rows, True, False, or an error's text.
 Says = Mapping[str, Any]
 
@@ -258,7 +259,7 @@ def test_a_join_that_would_never_end_is_in_doubt() -> None:
     assert verdict("mobPattern(?x) AND policeCarCount(?y) AND ?x + ?y > 280", says) == "match"
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(DATABASES))
 def test_the_definition_agrees_with_a_database(seed: int) -> None:
     rng = random.Random(seed)
     connection = duckdb.connect()
@@ -300,7 +301,7 @@ def _truth_sql(condition: Condition, case: Case, n: int) -> str:
     return word.join(f"({_truth_sql(part, case, n)})" for part in condition.parts)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(WORLDS))
 def test_what_is_certain_holds_whatever_the_failed_would_have_said(seed: int) -> None:
     known = Case(random.Random(seed), failing=0.25)
     for world in range(4):
@@ -321,7 +322,7 @@ def _assert_stands(known: Case, other: Case, i: int, n: int) -> None:
         assert not then, known.conditions[i]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(cases.CASES)
 def test_the_order_of_parts_changes_no_verdict(case: Case) -> None:
     events = range(len(case.attributes))
