@@ -148,9 +148,10 @@ class Engine:
     def publish_many(self, events: pa.Table | Sequence[Event], *, all_bindings: bool = False) -> pa.Table:
         """The notifications of many events, as a table."""
         table = events if isinstance(events, pa.Table) else to_table(events)
-        means = Means(self.taxonomy, self._above, self.prefixes, self.networks, self._programs)
         with self._lock:
-            return publish(table, self._layers(), means, all_bindings)
+            layers = self._layers()  # first: folding them makes other programs
+            means = Means(self.taxonomy, self._above, self.prefixes, self.networks, self._programs)
+            return publish(table, layers, means, all_bindings)
 
     def publish_lines(self, data: bytes | str) -> pa.Table:
         """The notifications of JSON lines, each an event whose members are its attributes, as a table."""

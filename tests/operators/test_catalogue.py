@@ -238,7 +238,7 @@ def test_conditions_that_can_be_decided(condition: Condition) -> None:
     KNOWN.check_query(condition)
 
 
-LOOSE = r"\?x is an input of distanceFrom; bind it in a triple, or give a constant"
+LOOSE = r"\?x is an input of distanceFrom; bind it in a triple or another call, or give a constant"
 ELSEWHERE = r"\?x is an input of distanceFrom, but is bound only in another part of an OR or under NOT"
 CIRCLE = r"\?x is an input of distanceFrom, but what would bind it waits for that itself; bind it in a triple"
 

@@ -130,6 +130,13 @@ def test_operators_of_every_kind_in_one_condition(counted: Counted) -> None:
     assert set(counted.asked.values()) == {1}, "an evaluation is done once an event"
 
 
+def test_a_batch_holds_several_events(counted: Counted) -> None:
+    engine = counted.engine("bulk(2)", "bulk(3)")
+    assert len(told(engine, events(EVENTS))) == len(range(0, EVENTS, 2)) + len(range(0, EVENTS, 3))
+    assert len(counted.batches) < EVENTS / 20
+    assert set(counted.asked.values()) == {1}
+
+
 def test_an_interrupted_check_leaves_an_engine_as_it_was(counted: Counted) -> None:
     engine = counted.engine("divides(2)", "slow(3) AND divides(2)", "bulk(5)")
     counted.interrupts.set()

@@ -269,13 +269,14 @@ def answered(answer: Any, *hints: Any) -> Outcome:
     return Outcome.of(operator(scope["asked"]), answer)
 
 
-@pytest.mark.parametrize(("answer", "expected"), [(True, TRUE), (False, FALSE), (None, FALSE)])
+@pytest.mark.parametrize(("answer", "expected"), [(True, TRUE), (False, FALSE)])
 def test_answers_without_bindings(answer: object, expected: Outcome) -> None:
     assert answered(answer) == expected
     assert answered(numpy.bool_(True)) == TRUE
     assert answered(numpy.bool_(False)) == FALSE
     assert answered(False, int) == FALSE
     assert answered(None, int, str) == FALSE
+    assert answered(None).error == "asked returned None; return True or False"
 
 
 @pytest.mark.parametrize(
@@ -412,3 +413,10 @@ def test_an_operator_of_no_module_travels_by_value() -> None:
     assert again.signature == above.signature
     assert (again.timeout, again.retries) == (2, 1)
     assert again(EVENT, 15) == [5]
+
+
+def test_the_event_comes_first() -> None:
+    with pytest.raises(OperatorError, match=r"the first parameter of counted is n.*the event comes first"):
+
+        @operator
+        def counted(n: Out[int]) -> None: ...

@@ -18,7 +18,7 @@ def check_stats_file(path: Path) -> None:
     """Refuses a name before any work is done."""
     if path.suffix.lower() not in PICTURES + TABLES:
         raise click.BadParameter(
-            f"{str(path)!r} says not what to write; name a file {', '.join(PICTURES + TABLES)}",
+            f"{str(path)!r} does not say what to write; name a file {', '.join(PICTURES + TABLES)}",
             param_hint="'--stats'",
         )
 

@@ -107,7 +107,7 @@ class Catalogue:
         call, variable, is_circular = missing
         what, advice = (
             f"?{variable.name} is an input of {call.name}",
-            "bind it in a triple, or give a constant",
+            "bind it in a triple or another call, or give a constant",
         )
         if is_circular:
             what += ", but what would bind it waits for that itself"

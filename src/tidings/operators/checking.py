@@ -86,27 +86,30 @@ class Checker:
     def _check(self, waiting: Iterator[Case], every: bool) -> Iterator[Decided]:
         at_once = EVENTS_AT_ONCE if self.table.is_concurrent else 1
         active: set[Hearing] = set()
+        asked: list[Request] = []  # of several events together: a batch may hold them all
         while True:
             while len(active) < at_once and (case := next(waiting, None)) is not None:
                 hearing = Hearing(self, case)
-                if self._goes_on(hearing):
+                if self._goes_on(hearing, asked):
                     active.add(hearing)
                 else:
                     yield hearing.decided(every)
             if not active:
                 return
+            self.caller.submit(asked)
+            asked.clear()
             arrived: dict[Hearing, list[Answer]] = {}
             for answer in self.caller.collect():
                 arrived.setdefault(answer.token[0], []).append(answer)
             for hearing, some in arrived.items():
                 if hearing in active:  # and not left over from a check that was interrupted
                     hearing.take(some)
-                    if not self._goes_on(hearing):
+                    if not self._goes_on(hearing, asked):
                         active.discard(hearing)
                         yield hearing.decided(every)
 
-    def _goes_on(self, hearing: Hearing) -> bool:
-        """Asks what a hearing needs next; False when it needs nothing."""
+    def _goes_on(self, hearing: Hearing, asked: list[Request]) -> bool:
+        """Asks what a hearing needs next, or puts it with what is to be asked; False when it needs nothing."""
         while not hearing.outstanding:
             requests = hearing.requests()
             if not requests:
@@ -114,7 +117,7 @@ class Checker:
             if all(request.operator.is_plain for request in requests):
                 hearing.take(self.caller.run(requests))
             else:
-                self.caller.submit(requests)
+                asked += requests
         return True
 
 

@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
     @classmethod
     def of(cls, operator: Operator, answer: Any) -> Outcome:
         """The outcome that a function's answer stands for; a generator is run to its end here, and may raise."""
-        if answer is False or answer is None:
+        if answer is False or (answer is None and operator.outs):
             return FALSE
         if answer is True and not operator.outs:
             return TRUE

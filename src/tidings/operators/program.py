@@ -174,7 +174,7 @@ class _Compiler:
         if isinstance(part, Call):
             if self._open(part):
                 return False
-            self._predicate(gate, part, [], negated)
+            self._predicate(gate, part, [], negated, told=False)
             return not depends
         self._leaf(gate, Leaf(gate, negated, Text(part), None))
         return True
@@ -203,7 +203,10 @@ class _Compiler:
             return all(self._stands(other, outer) for other in part.parts)
         return False
 
-    def _predicate(self, gate: int, call: Call, checks: Sequence[Condition], negated: bool) -> None:
+    def _predicate(
+        self, gate: int, call: Call, checks: Sequence[Condition], negated: bool, told: bool = True
+    ) -> None:
+        """Adds a call as a leaf; `told`: what it binds is told, which nothing under a NOT is."""
         self.placed.append(call)
         operator = self.find(call.name)
         names: dict[Variable, Variable] = {}
@@ -214,8 +217,8 @@ class _Compiler:
         inputs = iter(operator.inputs_of(call))
         outs = (Variable(str(number)) for number in range(1, len(call.arguments) + 1))
         arguments = tuple(next(outs) if p.is_out else next(inputs) for p in operator.parameters)
-        told = tuple(self._name(out) for out in operator.outs_of(call))
-        self._leaf(gate, Leaf(gate, negated, Text(renamed), Text(Call(call.name, arguments)), told))
+        names_told = tuple(self._name(out) for out in operator.outs_of(call)) if told else ()
+        self._leaf(gate, Leaf(gate, negated, Text(renamed), Text(Call(call.name, arguments)), names_told))
 
     def _name(self, out: object) -> str:
         told = isinstance(out, Variable) and (self.select is None or out in self.select)

@@ -97,6 +97,10 @@ def read_signature(function: Callable[..., Any], name: str) -> tuple[Parameter, 
     if not found:
         raise OperatorError(f"{name} has no parameters; its first is the event, as in def {name}(event)")
     scope = _scope(function)
+    if _is_out(found[0].annotation):
+        raise OperatorError(
+            f"the first parameter of {name} is {found[0]}; the event comes first, as in def {name}(event, ...)"
+        )
     return tuple(_parameter(parameter, name, scope) for parameter in found[1:])
 
 
@@ -105,6 +109,10 @@ def _scope(function: Callable[..., Any]) -> dict[str, Any]:
     plainest = inspect.unwrap(function)
     plainest = getattr(plainest, "__func__", getattr(plainest, "func", plainest))
     return {"Out": Out, **getattr(plainest, "__globals__", {})}
+
+
+def _is_out(hint: object) -> bool:
+    return hint is Out or typing.get_origin(hint) is Out or (isinstance(hint, str) and hint.startswith("Out"))
 
 
 def _parameter(parameter: inspect.Parameter, name: str, scope: dict[str, Any]) -> Parameter:
@@ -119,7 +127,7 @@ def _parameter(parameter: inspect.Parameter, name: str, scope: dict[str, Any]) -
                 f"the type {hint!r} of {name}'s {parameter.name} cannot be read ({error}); "
                 "use names that the module knows"
             ) from None
-    is_out = hint is Out or typing.get_origin(hint) is Out
+    is_out = _is_out(hint)
     if is_out:
         hint = typing.get_args(hint)[0] if typing.get_args(hint) else Any
     return Parameter(parameter.name, is_out, _types(hint, f"{name}'s {parameter.name}"))
