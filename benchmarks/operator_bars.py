@@ -209,7 +209,7 @@ def _learnt(what: str, learner: Replay, knower: Replay, model: Model, first: int
         f"{what}, after {LEARNING} events",
         "within 5 % of known selectivities",
         f"{after / known_after - 1:+.1%} ({before / known - 1:+.1%} in the first {AFTER // 10} events)",
-        after <= 1.05 * known_after,
+        bool(after <= 1.05 * known_after),
     )
 
 
@@ -231,7 +231,7 @@ def overhead(scale: float) -> Iterator[Bar]:
                     f"scheduling, {len(workload):,} subscriptions, {words}, {model}, {touched}",
                     f"under {most * 1e3:.0f} ms an event",
                     f"{taken * 1e3:.3g} ms (opening {opening:.2g}, choosing {choosing:.2g}, settling {settling:.2g})",
-                    taken < most,
+                    bool(taken < most),
                 )
 
 
