@@ -6,6 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled
+from tidings.operators.kernels.choosing import best, finish, learn, walk
+from tidings.operators.kernels.layout import FALSE, TRUE, UNDECIDED
 
 
 @compiled
@@ -127,3 +129,37 @@ def bound(first, member, truth, cost, rounds, paid, load, slack, needed):
         if needed[pred]:
             total += cost[pred]
     return total
+
+
+@compiled
+def replay_best(d, programs, learnt, now, truth, limit, learns, out):
+    """Decides a docket by what is worth most when all truths are given; the number of evaluations and their cost."""
+    count, cost = 0, 0.0
+    while d.counters[UNDECIDED] > 0:
+        chosen = best(d, limit, out)
+        if chosen == 0:
+            break
+        for i in range(chosen):
+            ev = out[i]
+            count += 1
+            cost += d.ev[ev].cost
+            for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
+                d.pred[d.ev_pred[at]].truth = TRUE if truth[d.pred_id[d.ev_pred[at]]] else FALSE
+            if learns:
+                learn(d, programs, learnt, now, ev, -1.0)
+            finish(d, ev, True)
+    return count, cost
+
+
+@compiled
+def replay_walk(d, rows, leaves, shared, past, truth, out):
+    """Decides a docket along an order when all truths are given; the number of evaluations and their cost."""
+    count, cost = 0, 0.0
+    while walk(d, rows, leaves, past, out):
+        ev = out[0]
+        count += 1
+        cost += d.ev[ev].cost
+        for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
+            d.pred[d.ev_pred[at]].truth = TRUE if truth[d.pred_id[d.ev_pred[at]]] else FALSE
+        finish(d, ev, shared)
+    return count, cost

@@ -18,7 +18,6 @@ from tidings import Engine
 from tidings.operators import chains
 from tidings.operators.docket import Docket
 from tidings.operators.kernels import chains as chain_kernels
-from tidings.operators.kernels import choosing
 from tidings.operators.kernels.layout import TRUE, Learnt
 from tidings.operators.operator import operator
 from tidings.operators.predicates import BY_EVALUATION, BY_PREDICATE
@@ -87,13 +86,13 @@ class Replay:
         scheduler.open(docket)
         out = np.empty(limit, dtype=np.int32)
         if isinstance(scheduler, Adaptive):
-            spent = choosing.replay_best(
+            spent = operator_kernels.replay_best(
                 docket.arrays, docket.programs, docket.learnt, docket.now, truth, limit, learns, out
             )
         else:
             assert isinstance(scheduler, Naive)
             rows, leaves = docket.row_order, docket.leaf_order
-            spent = choosing.replay_walk(
+            spent = operator_kernels.replay_walk(
                 docket.arrays, rows, leaves, scheduler.shared, scheduler.past, truth, out
             )
         assert ((docket.verdicts == TRUE) == self.workload.matches(truth)).all(), "a wrong answer"

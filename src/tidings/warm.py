@@ -1,6 +1,6 @@
 """Compiles every loop once and keeps the machine code on disk: `python -m tidings.warm`.
 
-Without it the first event waits for the compiler, a minute or so. It has to run in one process before several
+Without it the first event waits for the compiler, two or three minutes. It has to run in one process before several
 start, because two that compile at once can spoil each other's files.
 """
 
@@ -127,5 +127,5 @@ def _reopened(engine: Engine) -> Engine:
 
 
 if __name__ == "__main__":
-    print("compiling the matching loops, once; this takes a minute or so", file=sys.stderr)
+    print("compiling the matching loops, once; this takes two or three minutes", file=sys.stderr)
     warm()

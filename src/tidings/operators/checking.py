@@ -29,7 +29,7 @@ from tidings.operators.signature import OperatorError
 from tidings.operators.table import OperatorTable
 
 EVENTS_AT_ONCE = 64
-FRONTIER = 64
+FRONTIER = 128
 _FEW = 8
 
 

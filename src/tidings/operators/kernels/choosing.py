@@ -10,15 +10,13 @@ from tidings.operators.kernels.layout import (
     AT_LEAF,
     AT_ROW,
     CHOSEN,
+    CLAIMS,
     DONE,
-    FALSE,
     FINENESS,
     FORCED,
     HAS_BEGUN,
-    ROUND,
     TOP,
     TRUE,
-    UNDECIDED,
     UNKNOWN,
     Docket,
     Learnt,
@@ -42,25 +40,23 @@ def _root(d: Docket, leaf: int) -> int:
 
 
 @inlined
-def _overlaps(d: Docket, ev: int) -> bool:
-    """Whether a row that needs this evaluation needs another one of this round."""
-    for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
-        pred = d.ev_pred[at]
-        for place in range(d.pred_first[pred], d.pred_first[pred + 1]):
-            leaf = d.pred_leaf[place]
-            if d.leaf[leaf].ev >= 0 and d.gate[_root(d, leaf)].round == d.counters[ROUND]:
-                return True
-    return False
+def _claims(d: Docket, ev: int, since: int) -> bool:
+    """Claims the rows that need an evaluation for it; False if another has claimed one of them `since` then.
 
-
-@inlined
-def _mark(d: Docket, ev: int) -> None:
+    What was claimed by then stays so: to look first and claim then would go twice through memory.
+    """
+    d.counters[CLAIMS] += 1
+    own = d.counters[CLAIMS]
     for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
         pred = d.ev_pred[at]
         for place in range(d.pred_first[pred], d.pred_first[pred + 1]):
             leaf = d.pred_leaf[place]
             if d.leaf[leaf].ev >= 0:
-                d.gate[_root(d, leaf)].round = d.counters[ROUND]
+                root = _root(d, leaf)
+                if since < d.gate[root].claim < own:
+                    return False
+                d.gate[root].claim = own
+    return True
 
 
 @inlined
@@ -68,7 +64,7 @@ def best(d: Docket, limit: int, out: Array) -> int:
     """Up to `limit` evaluations with the most gain for their cost, no two for the same row."""
     count = aside = 0
     least = 0
-    d.counters[ROUND] += 1
+    since = d.counters[CLAIMS]
     while count < limit and (d.counters[TOP] >= least or d.bucket[FORCED] >= 0):
         top = d.counters[TOP] if d.bucket[FORCED] < 0 else FORCED
         place = d.bucket[top]
@@ -83,13 +79,11 @@ def best(d: Docket, limit: int, out: Array) -> int:
         if bucket < top:  # gains fall without a word; whatever rises is put in anew at once
             push(d, place, ev)
             continue
-        if limit > 1:
-            if count and bucket < FORCED and _overlaps(d, ev):
-                least = max(least, bucket - SLACK)
-                d.aside[aside] = place
-                aside += 1
-                continue
-            _mark(d, ev)
+        if limit > 1 and not _claims(d, ev, since) and bucket < FORCED:
+            least = max(least, bucket - SLACK)
+            d.aside[aside] = place
+            aside += 1
+            continue
         d.ev[ev].state = CHOSEN
         d.ev[ev].bucket = -1
         out[count] = ev
@@ -140,7 +134,7 @@ def choose_next(d: Docket, rows: Array, leaves: Array, past: bool, out: Array) -
 
 
 @inlined
-def _settle(d: Docket, ev: int, shared: bool) -> None:
+def finish(d: Docket, ev: int, shared: bool) -> None:
     d.ev[ev].state = DONE
     if shared:
         for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
@@ -149,7 +143,7 @@ def _settle(d: Docket, ev: int, shared: bool) -> None:
 
 
 @inlined
-def _learn(d: Docket, programs: Programs, learnt: Learnt, now: float, ev: int, seconds: float) -> None:
+def learn(d: Docket, programs: Programs, learnt: Learnt, now: float, ev: int, seconds: float) -> None:
     number = d.ev_id[ev]
     operator = programs.eval_operator[number]
     if seconds >= 0.0:
@@ -198,8 +192,8 @@ def settle(
         if values[i]:
             for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
                 d.pred[d.ev_pred[at]].truth = values[i]
-        _learn(d, programs, learnt, now, ev, seconds[i])
-        _settle(d, ev, shared)
+        learn(d, programs, learnt, now, ev, seconds[i])
+        finish(d, ev, shared)
 
 
 @compiled
@@ -207,51 +201,6 @@ def know(d: Docket, preds: Array) -> None:
     """Takes in predicates that needed no evaluation; their truths are in `pred_truth`."""
     for pred in preds:
         apply_everywhere(d, pred)
-
-
-@compiled
-def replay_best(
-    d: Docket,
-    programs: Programs,
-    learnt: Learnt,
-    now: float,
-    truth: Array,
-    limit: int,
-    learns: bool,
-    out: Array,
-) -> tuple[int, float]:
-    """Decides a docket by the heap when all truths are given; the number of evaluations and their cost."""
-    count, cost = 0, 0.0
-    while d.counters[UNDECIDED] > 0:
-        chosen = best(d, limit, out)
-        if chosen == 0:
-            break
-        for i in range(chosen):
-            ev = out[i]
-            count += 1
-            cost += d.ev[ev].cost
-            for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
-                d.pred[d.ev_pred[at]].truth = TRUE if truth[d.pred_id[d.ev_pred[at]]] else FALSE
-            if learns:
-                _learn(d, programs, learnt, now, ev, -1.0)
-            _settle(d, ev, True)
-    return count, cost
-
-
-@compiled
-def replay_walk(
-    d: Docket, rows: Array, leaves: Array, shared: bool, past: bool, truth: Array, out: Array
-) -> tuple[int, float]:
-    """Decides a docket along an order when all truths are given; the number of evaluations and their cost."""
-    count, cost = 0, 0.0
-    while walk(d, rows, leaves, past, out):
-        ev = out[0]
-        count += 1
-        cost += d.ev[ev].cost
-        for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
-            d.pred[d.ev_pred[at]].truth = TRUE if truth[d.pred_id[d.ev_pred[at]]] else FALSE
-        _settle(d, ev, shared)
-    return count, cost
 
 
 @compiled

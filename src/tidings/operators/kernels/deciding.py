@@ -32,6 +32,7 @@ from tidings.operators.kernels.layout import (
 )
 
 LEAST_CHANCE = 1e-9
+SAME = 1.0 + 1e-6
 MOST_REPRICED = 64  # a gate of thousands would be gone through for every child
 
 
@@ -55,6 +56,14 @@ def is_forced(d: Docket, gate: int) -> bool:
 def price(d: Docket, leaf: int, chance: float) -> float:
     """What it costs to decide a gate by a leaf, on average."""
     return d.pred[d.leaf[leaf].asked >> 1].cost / max(chance, LEAST_CHANCE)
+
+
+@inlined
+def _price(d: Docket, leaf: int) -> float:
+    """The price of a leaf while its gate had another child."""
+    asked = d.leaf[leaf].asked
+    p = d.pred[asked >> 1].p
+    return price(d, leaf, p if (asked & 1) ^ (d.gate[d.leaf[leaf].gate].kind & OR) else 1.0 - p)
 
 
 @inlined
@@ -113,22 +122,25 @@ def _close(d: Docket, gate: int, value: int) -> None:
 
 
 @inlined
-def _reprice(d: Docket, gate: int) -> None:
-    """A gate has a child less: what is left is worth more."""
+def _reprice(d: Docket, gate: int, leaf: int) -> None:
+    """A gate has a child less, a leaf (or -1): if that was its cheapest, or one is left, what is left is worth more."""
     left = d.gate[gate].left
     if left > MOST_REPRICED:
         return
+    if left > 1 and (leaf < 0 or _price(d, leaf) > d.gate[gate].cheapest * SAME):
+        return
     low, high, cheapest = d.gate[gate].low, d.gate[gate].high, np.inf
-    for leaf in range(low, high):
-        if d.leaf[leaf].ev >= 0 and d.leaf[leaf].gate == gate and d.pred[d.leaf[leaf].asked >> 1].ev >= 0:
-            cheapest = min(cheapest, price(d, leaf, chance(d, leaf)))
+    for other in range(low, high):
+        if d.leaf[other].ev >= 0 and d.leaf[other].gate == gate and d.pred[d.leaf[other].asked >> 1].ev >= 0:
+            cheapest = min(cheapest, price(d, other, chance(d, other)))
+    d.gate[gate].cheapest = cheapest
     worth = d.gate[gate].weight * cheapest / left
-    for leaf in range(low, high):
-        ev = d.leaf[leaf].ev
-        if ev >= 0 and d.leaf[leaf].gate == gate and d.pred[d.leaf[leaf].asked >> 1].ev >= 0:
-            d.ev[ev].gain -= d.leaf[leaf].gain
-            d.leaf[leaf].gain = chance(d, leaf) * worth
-            d.ev[ev].gain += d.leaf[leaf].gain
+    for other in range(low, high):
+        ev = d.leaf[other].ev
+        if ev >= 0 and d.leaf[other].gate == gate and d.pred[d.leaf[other].asked >> 1].ev >= 0:
+            d.ev[ev].gain -= d.leaf[other].gain
+            d.leaf[other].gain = chance(d, other) * worth
+            d.ev[ev].gain += d.leaf[other].gain
             if is_forced(d, gate):
                 d.ev[ev].forced += 1
             # Where it was, it is overlooked.
@@ -147,8 +159,8 @@ def _turned(value: int, negated: int) -> int:
 
 
 @inlined
-def _rise(d: Docket, gate: int, value: int) -> None:
-    """A child of an undecided gate has got a value; what this decides is handed on upwards."""
+def _rise(d: Docket, gate: int, value: int, leaf: int) -> None:
+    """A child of an undecided gate, a leaf or (-1) a gate, has got a value; what this decides is handed on upwards."""
     while True:
         kind = d.gate[gate].kind
         decisive = TRUE if kind & OR else FALSE
@@ -159,7 +171,7 @@ def _rise(d: Docket, gate: int, value: int) -> None:
             if value == UNKNOWN:
                 d.gate[gate].doubt = 1
             if d.gate[gate].left > 0:
-                _reprice(d, gate)
+                _reprice(d, gate, leaf)
                 return
             if kind & CONFIRMED:
                 d.gate[gate].state = AWAITING
@@ -172,14 +184,14 @@ def _rise(d: Docket, gate: int, value: int) -> None:
             d.counters[UNDECIDED] -= 1
             return
         value = _turned(decided, kind & NEGATED)
-        gate = d.gate[gate].parent
+        gate, leaf = d.gate[gate].parent, -1
 
 
 @inlined
 def apply(d: Docket, leaf: int, truth: int) -> None:
     """Gives a leaf that matters the truth of its predicate."""
     _drop(d, leaf)
-    _rise(d, d.leaf[leaf].gate, _turned(truth, d.leaf[leaf].asked & 1))
+    _rise(d, d.leaf[leaf].gate, _turned(truth, d.leaf[leaf].asked & 1), leaf)
 
 
 @inlined
@@ -202,7 +214,7 @@ def confirm(d: Docket, gate: int, value: int) -> None:
     if parent < 0:
         d.counters[UNDECIDED] -= 1
     else:
-        _rise(d, parent, _turned(value, d.gate[gate].kind & NEGATED))
+        _rise(d, parent, _turned(value, d.gate[gate].kind & NEGATED), -1)
 
 
 @compiled

@@ -29,7 +29,7 @@ TRUE, FALSE, UNKNOWN, AWAITING, MOOT = 1, 2, 3, 4, 5
 # States of evaluations; 0 is to do.
 CHOSEN, DONE = 1, 2
 # What is counted in a docket.
-TOP, PLACES, AWAITED, UNDECIDED, ROUND, AT_ROW, AT_LEAF, HAS_BEGUN, COUNTERS = range(9)
+TOP, PLACES, AWAITED, UNDECIDED, CLAIMS, AT_ROW, AT_LEAF, HAS_BEGUN, COUNTERS = range(9)
 # Evaluations queue in buckets by gain for their cost: 32 for each doubling, which are the exponent and five bits of
 # the number itself, from 2**-40 on. The last one is for those that must be evaluated in any case.
 FINENESS, BUCKET_SHIFT, FIRST_BUCKET, BUCKETS = 32, 47, (1023 - 40) * 32, 32 * 104
@@ -43,7 +43,7 @@ GATE = np.dtype(
         ("low", "i4"),
         ("high", "i4"),
         ("parent", "i4"),
-        ("round", "i4"),  # of a root: in which round an evaluation for its row was last chosen
+        ("claim", "i4"),  # of a root: the last time that an evaluation was looked at for its row
         ("kind", "u1"),
         ("state", "u1"),
         ("doubt", "u1"),

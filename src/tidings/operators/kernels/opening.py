@@ -92,7 +92,7 @@ def open_rows(
             d.gate[gate].cheapest = np.inf
             d.gate[gate].low = at
             d.gate[gate].high = at + length
-            d.gate[gate].round = 0
+            d.gate[gate].claim = 0
             d.gate[gate].nested = count > 1
             d.gate[gate].parent = base + parent if parent >= 0 else -1
             d.gate[gate].weight = (
