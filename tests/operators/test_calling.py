@@ -515,3 +515,20 @@ def test_a_forked_process_has_threads_of_its_own(caller: Caller) -> None:
     assert outcomes(caller, later, (4,)) == [TRUE]
     release.set()
     assert [answer.outcome for answer in caller.collect()] == [TRUE]
+
+
+def test_batches_that_wait_are_put_together() -> None:
+    sizes: list[int] = []
+
+    @operator(batch=True)
+    def bulk(calls: Any, n: int) -> list[bool]:
+        sizes.append(len(calls))
+        return [n > 1 for _, n in calls]
+
+    caller = Caller()
+    for n in range(4):
+        caller.submit([Request(bulk, Event(), (n,), n)])
+    found = {answer.token: answer.outcome for answer in caller.collect()}
+    assert found == {0: FALSE, 1: FALSE, 2: TRUE, 3: TRUE}
+    assert sizes == [4]
+    caller.close()

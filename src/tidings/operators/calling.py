@@ -119,9 +119,20 @@ class _Flight:
         together: list[_Work] = []
         for work in _works(requests):
             self.outstanding += len(work.requests)
-            (together if work.operator.is_async else self._waiting).append(work)
+            if work.operator.is_async:
+                together.append(work)
+            elif not (work.operator.batch and self._joins(work)):
+                self._waiting.append(work)
         if together:
             self._background.launch(_start, together, self._finished)
+
+    def _joins(self, work: _Work) -> bool:
+        """Puts a batch to one of the same operator that waits, if there is room."""
+        for other in self._waiting:
+            if other.operator is work.operator and len(other.requests) + len(work.requests) <= MAX_BATCH:
+                other.requests.extend(work.requests)
+                return True
+        return False
 
     def collect(self) -> list[Answer]:
         answers: list[Answer] = []
