@@ -442,27 +442,31 @@ def test_several_threads_at_once(caller: Caller) -> None:
         assert [answer.outcome for answer in answers] == expected
 
 
-def names() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("tidings-operator")]
+def new_threads(before: set[threading.Thread]) -> list[str]:
+    """The names of callers' threads that have come since; an engine of another test may have some still."""
+    new = set(threading.enumerate()) - before
+    return [thread.name for thread in new if thread.name.startswith("tidings-operator")]
 
 
-def eventually_none() -> bool:
+def eventually_none(before: set[threading.Thread]) -> bool:
     end = time.perf_counter() + 5
-    while names() and time.perf_counter() < end:
+    while new_threads(before) and time.perf_counter() < end:
         time.sleep(0.01)
-    return not names()
+    return not new_threads(before)
 
 
 def test_threads_end_with_the_caller() -> None:
     limited = Operator("limited", double.function, timeout=20)
+    gc.collect()
     for forget in (Caller.close, lambda _: None):
+        before = set(threading.enumerate())
         caller = Caller()
         caller.run([Request(later, EVENT, (1,)), Request(limited, EVENT, (1,))])
-        assert sorted(set(names())) == ["tidings-operator", "tidings-operators"]
+        assert sorted(set(new_threads(before))) == ["tidings-operator", "tidings-operators"]
         forget(caller)
         del caller
         gc.collect()
-        assert eventually_none()
+        assert eventually_none(before)
 
 
 def test_a_closed_caller_answers_for_what_was_under_way_and_starts_anew() -> None:
