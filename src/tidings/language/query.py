@@ -174,13 +174,24 @@ class Via:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinedTable:
+    """`JOIN table USING (column, …)`, or `JOIN table ON a.x = b.y AND …`."""
+
+    name: str
+    using: tuple[str, ...] = ()
+    on: tuple[tuple[Attribute, Attribute], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
-    """`SELECT select FROM stream WHERE where VIA via`; select is None for `*`, stream is None for every event."""
+    """`SELECT select FROM stream JOIN joined … WHERE where VIA via`; select is None for `*`, stream is None for every
+    event. With `joined` the stream is a table, and so are they."""
 
     where: Condition
     select: tuple[Variable, ...] | None = None
     stream: str | None = None
     via: Via | None = None
+    joined: tuple[JoinedTable, ...] = ()
 
 
 def leaves(condition: Condition) -> Iterator[Leaf]:
