@@ -1,0 +1,1 @@
+"""The loops of joins: arrays in, arrays out."""

@@ -1,0 +1,92 @@
+"""The stabbing-set index: rectangles in clusters whose first ranges share a point. Select-joins, 3.1.1.
+
+Greedy stabbing gives the fewest clusters. Ranges that leave afterwards may make fewer possible; `fewest` is what
+their witnesses still prove, so whoever keeps `len(clusters) <= 2 * fewest(live)` is within twice the optimum.
+The members of a cluster are next to each other, by rising `c_low`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tidings.joins.kernels.clusters import (
+    CLUSTER,
+    NODE,
+    RECTANGLE,
+    bound_nodes,
+    list_members,
+    place_boundaries,
+    stab,
+)
+
+POINTS_A_LEAF = (
+    32  # ends of ranges in one leaf of a tree: more take less room, and looking through them longer
+)
+
+
+class ClusterTrees(NamedTuple):
+    """Arrays that the loops in `kernels` walk."""
+
+    rectangles: np.ndarray
+    clusters: np.ndarray
+    boundaries: np.ndarray
+    nodes: np.ndarray
+    by_low: np.ndarray
+    by_high: np.ndarray
+
+
+def cluster(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The fewest clusters of ranges: the cluster of each range, the anchors in rising order, and the witnesses."""
+    of = np.empty(len(low), dtype=np.int32)
+    anchor = np.empty(len(low), dtype=np.int64)
+    witness = np.empty(len(low), dtype=np.int64)
+    count = stab(np.argsort(high, kind="stable"), low, high, of, anchor, witness)
+    return of, anchor[:count].copy(), witness[:count].copy()
+
+
+def grow(rectangles: np.ndarray) -> tuple[ClusterTrees, np.ndarray]:
+    """Trees over rectangles, and where each of their members stood among those given. No range is empty."""
+    of, anchors, witnesses = cluster(
+        np.ascontiguousarray(rectangles["c_low"]), np.ascontiguousarray(rectangles["c_high"])
+    )
+    order = np.lexsort((rectangles["c_low"], of))
+    rectangles, of = rectangles[order], of[order]
+    clusters = np.zeros(len(anchors), dtype=CLUSTER)
+    starts = np.searchsorted(of, np.arange(len(anchors) + 1))
+    clusters["anchor"], clusters["first"], clusters["count"] = anchors, starts[:-1], np.diff(starts)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    clusters["witness"] = place[witnesses]
+    if len(anchors):
+        clusters["min_low"] = rectangles["c_low"][starts[:-1]]
+        clusters["max_high"] = np.maximum.reduceat(rectangles["c_high"], starts[:-1])
+    # Leaves as many as have their share of points; a power of two, because nodes find their parents by halving.
+    wanted = np.maximum(1, 2 * clusters["count"] // POINTS_A_LEAF)
+    clusters["leaves"] = 1 << np.floor(np.log2(wanted)).astype(np.int64)
+    clusters["boundary"] = np.cumsum(clusters["leaves"] - 1) - (clusters["leaves"] - 1)
+    clusters["node"] = 3 * (np.cumsum(clusters["leaves"]) - clusters["leaves"])
+    boundaries = np.empty(int((clusters["leaves"] - 1).sum()), dtype=np.int64)
+    points, point_of = np.concatenate([rectangles["a_low"], rectangles["a_high"]]), np.concatenate([of, of])
+    sorting = np.lexsort((points, point_of))
+    place_boundaries(points[sorting], clusters, 2 * starts, boundaries)
+
+    nodes = np.zeros(3 * int(clusters["leaves"].sum()), dtype=NODE)
+    cursor, nothing = np.zeros(len(nodes), dtype=np.int64), np.empty(0, dtype=np.int32)
+    rising = np.arange(len(order))
+    list_members(rising, rectangles, of, clusters, boundaries, cursor, nothing, True)
+    nodes["count"], nodes["first"] = cursor, np.cumsum(cursor) - cursor
+    by_low, by_high = (np.empty(int(cursor.sum()), dtype=np.int32) for _ in range(2))
+    cursor[:] = nodes["first"]
+    list_members(rising, rectangles, of, clusters, boundaries, cursor, by_low, False)
+    cursor[:] = nodes["first"]
+    falling = np.argsort(rectangles["c_high"], kind="stable")[::-1].copy()
+    list_members(falling, rectangles, of, clusters, boundaries, cursor, by_high, False)
+    bound_nodes(nodes, by_low, by_high, rectangles)
+    return ClusterTrees(rectangles, clusters, boundaries, nodes, by_low, by_high), order
+
+
+def fewest(trees: ClusterTrees, live: np.ndarray) -> int:
+    """So many clusters at least are needed for the members that are live."""
+    return int(np.count_nonzero(live[trees.clusters["witness"]]))
