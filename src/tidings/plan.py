@@ -103,6 +103,11 @@ class Plan:
 
 def make_plan(query: Query, catalogue: Catalogue, literals: Collection[Parameter] = ()) -> Plan:
     """The plan of a query; `literals` are the parameters that will be literals, not IRIs."""
+    if query.joined:
+        raise SubscriptionError(
+            f"the subscription joins {query.stream!r} with {query.joined[0].name!r}, which are no tables here; "
+            "declare them, as in Engine(tables=[Table(...), ...])"
+        )
     ways = alternatives(query)
     for way in ways:
         if way.calls is not None:

@@ -48,6 +48,12 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "LBRACE": ("'{'", ""),
     "RBRACE": ("'}'", ""),
     "STAR": ("*", ""),
+    "TABLE": ("the name of a table", ""),
+    "COLUMN": ("a column such as symbol", ""),
+    "USING": ("USING (column, ...)", "USING"),
+    "ON": ("ON a.x = b.y", "ON"),
+    "EQUALITY": ("equal columns such as a.x = b.y", ""),
+    "TABLES": ("", "JOIN INNER"),
     "MORE": ("", "SUCHTHAT IGNORE VIA"),  # right too, but not the first thing to think of
     "PLACE": ("", "VIA"),
     "$END": ("the end of the text", ""),
@@ -158,7 +164,7 @@ def _broken_triple(text: str, offset: int) -> int | None:
     if (
         opening < 0
         or ")" in text[opening:offset]
-        or re.search(r"(?i)\bIN\s*$", text[max(0, opening - 20) : opening])
+        or re.search(r"(?i)\b(?:IN|USING)\s*$", text[max(0, opening - 20) : opening])
     ):
         return None
     if re.search(r"\w$", text[:opening][-1:]):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-from tidings.language.calls import Calls
 from tidings.language.faults import Misread, error_at, shown
 from tidings.language.operands import BONDS, MAX_NESTING, NAMES, name_of, too_deep
 from tidings.language.predicates import LONE, TESTS
@@ -18,6 +17,7 @@ from tidings.language.query import (
     Attribute,
     Condition,
     Exists,
+    JoinedTable,
     Missing,
     Not,
     Or,
@@ -27,6 +27,7 @@ from tidings.language.query import (
     Via,
 )
 from tidings.language.scanner import END
+from tidings.language.tables import Tables
 from tidings.language.tokens import TERM
 from tidings.terms import Literal
 
@@ -36,12 +37,13 @@ _ABOUT_A_NAME = TESTS | {"NOT", "IS", "COMPARE", *BONDS}
 _TRIPLE = re.compile(rf"\(({TERM}),({TERM}),({TERM})\)")
 
 
-class Reading(Calls):
+class Reading(Tables):
     """Reads the whole text; `query()` is what it says."""
 
     def query(self) -> Query:
         select: tuple[Variable, ...] | None = None
         stream: str | None = None
+        joined: tuple[JoinedTable, ...] = ()
         via: Via | None = None
         where: Condition = LONE
         self._check_size()
@@ -52,9 +54,9 @@ class Reading(Calls):
                 opening = ["VARIABLE", "COMMA", *opening]
                 select = self._selected()
         if self._takes("FROM"):
-            stream = self._name()
-            opening = ["LBRACE", "WHERE", "PLACE"]
-        if self.kinds[self.at] != "VIA":
+            stream, joined = self._tables()
+            opening = ["LBRACE", "WHERE", *(["JOIN", END] if joined else ["TABLES"]), "PLACE"]
+        if self.kinds[self.at] != "VIA" and not (joined and self.kinds[self.at] == END):
             named = self._takes("WHERE")
             braced = self._takes("LBRACE")
             if not (named or braced):
@@ -68,7 +70,7 @@ class Reading(Calls):
             via = self._via()
         if self.kinds[self.at] != END:
             self._fail(END, *(["MORE"] if via is None else []))
-        return Query(where, select, stream, via)
+        return Query(where, select, stream, via, joined)
 
     def _selected(self) -> tuple[Variable, ...]:
         found: dict[Variable, None] = {}

@@ -53,7 +53,7 @@ def lift(query: Query) -> tuple[Query, tuple[Iri | Literal, ...]]:
         constants.append(term)
         return _numbered(len(constants) - 1)
 
-    lifted = Query(_rebuilt(query.where, number), query.select, query.stream, query.via)
+    lifted = Query(_rebuilt(query.where, number), query.select, query.stream, query.via, query.joined)
     return lifted, tuple(constants)
 
 
@@ -65,7 +65,7 @@ def substitute(query: Query, values: Mapping[str, Iri | Literal]) -> Query:
 
     where = _rebuilt(query.where, fill)
     _check_places(where)
-    return Query(where, query.select, query.stream, query.via)
+    return Query(where, query.select, query.stream, query.via, query.joined)
 
 
 def parameters(query: Query) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from tidings.language.query import (
     Exists,
     Folded,
     IsA,
+    JoinedTable,
     Not,
     OneOf,
     Operand,
@@ -52,11 +53,18 @@ def to_text(query: Query) -> str:
         clauses.append("SELECT " + ", ".join(f"?{variable.name}" for variable in query.select))
     if query.stream is not None:
         clauses.append(f"FROM {_name(query.stream)}")
+    clauses += [f"JOIN {_name(table.name)} {_join_text(table)}" for table in query.joined]
     if query.where != And(()):
         clauses.append(f"WHERE {condition_text(query.where)}")
     if query.via is not None:
         clauses.append(f"VIA {_name(query.via.network)} AT {_quoted(query.via.node)}")
     return " ".join(clauses)
+
+
+def _join_text(table: JoinedTable) -> str:
+    if table.on:
+        return "ON " + " AND ".join(f"{term_text(left)} = {term_text(right)}" for left, right in table.on)
+    return f"USING ({', '.join(_name(column, dotted=False) for column in table.using)})"
 
 
 def condition_text(condition: Condition) -> str:
@@ -125,8 +133,8 @@ def _inner(condition: Condition) -> str:
     return f"({text})" if isinstance(condition, And | Or) else text
 
 
-def _name(name: str) -> str:
-    if _NAME.fullmatch(name) and name.upper() not in _RESERVED:
+def _name(name: str, dotted: bool = True) -> str:
+    if _NAME.fullmatch(name) and name.upper() not in _RESERVED and (dotted or "." not in name):
         return name
     return "`" + name.replace("`", "``") + "`"
 

@@ -3,7 +3,7 @@
 Places are not kept: only an error needs one, and finds it by scanning again. What follows the first thing that is
 no token is one token more (REST), so that scanning is linear in any text.
 
-Where the context decides, words are joined to what they decide about: `IN (` opens a list, never a triple, and
+Where the context decides, words are joined to what they decide about: `IN (` and `USING (` open a list, never a triple, and
 `?x ISA Sport-Team` ends with a class. An IRI never stands right behind an operand, where `<` compares.
 """
 
@@ -36,7 +36,7 @@ from tidings.language.tokens import (
 
 END = "$END"
 # The kinds that hold conditions together, whatever their spelling.
-JOINTS = frozenset({"WHERE", "AND", "OR", "NOT", "IN_LIST"})
+JOINTS = frozenset({"WHERE", "AND", "OR", "NOT", "IN_LIST", "USING_LIST"})
 _REMEMBERED = 200_000
 _SYMBOLS = {
     "(": "LPAR",
@@ -53,6 +53,7 @@ _SYMBOLS = {
 # looks behind keeps `a-a-a-…` from being tried as the start of `a-a-a-…:x` at each of its letters.
 _SPELLED = (
     ("IN_LIST", r"[iI][nN]\s*+\("),
+    ("USING_LIST", r"[uU][sS][iI][nN][gG]\s*+\("),
     ("", rf"{NAME}(?![:+.(-])|[,)=]|\d++(?![\w.:%-])"),
     # where a sign is no operator
     ("", rf"[+-](?:(?<=[(,=<>].)|(?<=[(,=<>]\s.))(?:{UNSIGNED}|{QUANTITY})"),

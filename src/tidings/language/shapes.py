@@ -46,11 +46,11 @@ _REMEMBERED_SHAPES = 100_000
 _REMEMBERED_FILTERS = 10_000  # arbitrary expressions are as large as their texts, and seldom come twice
 _REMEMBERED_TOKENS = 1_000_000
 
-# The terms of a triple keep their opening "(" or ",", so that `(ISA x,` is never taken for `ISA x`. An expression
-# after MATCHES belongs to the shape: it is compiled when the shape is parsed. So does a node after AT. A network after
-# CIDR is a constant that must be one.
+# The terms of a triple keep their opening "(" or ",", so that `(ISA x,` is never taken for `ISA x`; the columns
+# after USING are no triple. An expression after MATCHES belongs to the shape: it is compiled when the shape is parsed.
+# So does a node after AT. A network after CIDR is a constant that must be one.
 # The look ahead and behind spares most positions the trial of every kind of constant: twice as fast.
-_TRIPLE = rf"(\({TERM})(,{TERM})(,{TERM})\)"
+_TRIPLE = rf"(\((?<!(?i:USING)\()(?<!(?i:USING)\s\(){TERM})(,{TERM})(,{TERM})\)"
 _CONSTANT = (
     rf"(?i:MATCHES|AT|CIDR)\s*+{STRING}|(?i:AT)\s++{NUMBER}|{STRING}|{ABSOLUTE}|{IRI}"
     rf"|(?i:ISA)\b\s*+(?:[<>]?=\s*+)?{CLASS}(?![\w:])|{PNAME}"
