@@ -19,7 +19,7 @@ from tidings.event import Event
 from tidings.language.parser import parse
 from tidings.language.query import Leaf
 from tidings.layer import Layer
-from tidings.notification import NOTIFICATION_SCHEMA
+from tidings.notification import NOTIFICATION_SCHEMA, to_table
 from tidings.operators.checking import Checker, Decided
 from tidings.operators.kernels.layout import TRUE, UNKNOWN
 from tidings.operators.naive import Binding
@@ -264,4 +264,4 @@ def notifications(told: Iterable[Told], events: pa.Table) -> pa.Table:
         ),
         "message": pa.array([one.message for one in rows], pa.string()),
     }
-    return pa.table(columns, schema=NOTIFICATION_SCHEMA)
+    return to_table(columns)

@@ -1,12 +1,18 @@
-"""What a subscriber gets: which event answered which subscription, and what its variables were bound to."""
+"""What a subscriber gets: which event answered which subscription, and what its variables were bound to.
+
+To a subscription over tables it says which rows were gained and lost, as the `sequence`-th of its `part`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
+CHANGES = pa.list_(pa.struct([("table", pa.string()), ("change", pa.string()), ("row", pa.string())]))
 NOTIFICATION_SCHEMA = pa.schema(
     [
         ("subscription", pa.string()),
@@ -14,14 +20,29 @@ NOTIFICATION_SCHEMA = pa.schema(
         ("event", pa.string()),
         ("verdict", pa.string()),
         ("bindings", pa.map_(pa.string(), pa.string())),
+        ("part", pa.string()),
+        ("sequence", pa.int64()),
+        ("changes", CHANGES),
         ("message", pa.string()),
     ]
 )
 
 
 @dataclass(frozen=True, slots=True)
+class RowChange:
+    """A row of a table, gained if `change` is "+" and lost if it is "-"."""
+
+    table: str
+    change: str
+    row: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Notification:
-    """`verdict` is "match", "undecided" (the step budget ran out) or "error" (the event is unreadable)."""
+    """`verdict` is "match", "undecided" (the step budget ran out), "error" (the event is unreadable) or "snapshot".
+
+    A snapshot has all rows of a part of a subscription over tables; `sequence` is that of the last change in it.
+    """
 
     subscription: str | None
     source: str
@@ -29,8 +50,21 @@ class Notification:
     verdict: str
     bindings: dict[str, str]
     message: str | None = None
+    part: str | None = None
+    sequence: int | None = None
+    changes: tuple[RowChange, ...] = ()
+
+
+def to_table(columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Table:
+    """Notifications of these columns; the others are null."""
+    count = len(next(iter(columns.values())))
+    filled = {field.name: pa.nulls(count, field.type) for field in NOTIFICATION_SCHEMA}
+    return pa.table({**filled, **columns}, schema=NOTIFICATION_SCHEMA)
 
 
 def from_table(table: pa.Table) -> Iterator[Notification]:
     for row in table.to_pylist():
-        yield Notification(**{**row, "bindings": dict(row["bindings"] or ())})
+        changes = tuple(
+            RowChange(one["table"], one["change"], json.loads(one["row"])) for one in row["changes"] or ()
+        )
+        yield Notification(**{**row, "bindings": dict(row["bindings"] or ()), "changes": changes})

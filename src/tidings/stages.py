@@ -26,7 +26,7 @@ from tidings.filters.documents import CONTENT, ENVELOPE, JSON, read_events
 from tidings.language.parser import parse
 from tidings.layer import Layer
 from tidings.network.network import Network
-from tidings.notification import NOTIFICATION_SCHEMA
+from tidings.notification import NOTIFICATION_SCHEMA, to_table
 from tidings.patterns import graphs, naive
 from tidings.patterns.graphs import GraphBatch
 from tidings.patterns.index import Matches
@@ -193,9 +193,8 @@ def _plain_notifications(events: pa.Table, layer: Layer, row: np.ndarray, owner:
         "event": _taken(events, "id", rows),
         "verdict": pa.repeat("match", count),
         "bindings": pa.MapArray.from_arrays(pa.array(np.zeros(count + 1, dtype=np.int32)), *nothing),
-        "message": pa.nulls(count, pa.string()),
     }
-    return pa.table(columns, schema=NOTIFICATION_SCHEMA)
+    return to_table(columns)
 
 
 def _put_off(
@@ -445,7 +444,7 @@ def _notifications(
         "bindings": bindings,
         "message": messages,
     }
-    return pa.table(columns, schema=NOTIFICATION_SCHEMA)
+    return to_table(columns)
 
 
 def _bindings(matches: Matches, kept: np.ndarray, batch: GraphBatch, layer: Layer) -> pa.Array:
@@ -487,7 +486,6 @@ def _failures(events: pa.Table, errors: Mapping[int, str]) -> pa.Table:
         "source": _taken(events, "source", rows),
         "event": _taken(events, "id", rows),
         "verdict": pa.array(["error"] * count),
-        "bindings": pa.nulls(count, NOTIFICATION_SCHEMA.field("bindings").type),
         "message": pa.array([errors[row] for row in sorted(errors)], pa.string()),
     }
-    return pa.table(columns, schema=NOTIFICATION_SCHEMA)
+    return to_table(columns)

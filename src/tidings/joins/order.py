@@ -22,6 +22,14 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DAY = date(1970, 1, 1).toordinal()
 _MICROSECOND = timedelta(microseconds=1)
 
+TYPE_OF = {
+    int: "integer",
+    float: "number",
+    str: "text",
+    bool: "boolean",
+    date: "date",
+    datetime: "timestamp",
+}
 ARROW = {
     "integer": pa.int64(),
     "number": pa.float64(),

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from tidings.errors import SubscriptionError
-from tidings.joins.order import HIGHEST, LOWEST, key_of
+from tidings.joins.order import HIGHEST, LOWEST, TYPE_OF, key_of
 from tidings.joins.table import Table
 from tidings.language.faults import did_you_mean
 from tidings.language.query import (
@@ -75,11 +75,13 @@ def is_empty(found: Range) -> bool:
     return found.low > found.high
 
 
-def admits(found: Range, kind: str, value: Any) -> bool:
-    """Whether a value of a row, in a column of this type, is in the range; NULL never is."""
+def admits(found: Range, value: Any) -> bool:
+    """Whether a value of a row is in the range; NULL never is."""
     if value is None:
         return False
-    return _admits_text(found, value) if kind == "text" else _admits_key(found, key_of(kind, value))
+    if isinstance(value, str):
+        return _admits_text(found, value)
+    return _admits_key(found, key_of(TYPE_OF[type(value)], value))
 
 
 def read(query: Query, tables: Mapping[str, Table]) -> tuple[Shape, tuple[Range, ...]]:

@@ -88,11 +88,6 @@ class Table:
                 )
         return values
 
-    def read_key(self, row: Mapping[str, Any]) -> Row:
-        """The values of the key columns alone, of a row that may have no others."""
-        values = self.read({name: row.get(name) for name in self.key})
-        return self.key_of(values)
-
     def key_of(self, values: Row) -> Row:
         """What a row is known by: its key, or all of it where the table has none."""
         return tuple(values[place] for place in self.key_places) if self.key else values

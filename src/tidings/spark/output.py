@@ -96,7 +96,8 @@ def notifications(output: str | os.PathLike[str]) -> pa.Table:
 
 def _read(files: list[Path]) -> pa.Table:
     return pa.concat_tables(
-        [NOTIFICATION_SCHEMA.empty_table(), *(pq.ParquetFile(path).read() for path in files)]
+        [NOTIFICATION_SCHEMA.empty_table(), *(pq.ParquetFile(path).read() for path in files)],
+        promote_options="default",  # what was written before there were tables has fewer columns
     )
 
 
