@@ -2,6 +2,7 @@
 
 Trees are flat (no conjunction in a conjunction), triples never stand under NOT, and every variable of a query with
 triples or calls stands in one of them outside of NOT. Neither triples, calls nor variables stand in ANY … SATISFIES.
+Tables are joined in any of them: which conditions a join takes is not the language's matter.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tidings.language.query import (
     Exists,
     Folded,
     IsA,
+    JoinedTable,
     Missing,
     Not,
     OneOf,
@@ -182,6 +184,39 @@ def bound_in(condition: Condition) -> set[str]:
     return {variable.name for variable in variables_of(condition)} if binds else set()
 
 
+table_names = st.sampled_from(
+    [
+        "stocks",
+        "reviews",
+        "join",
+        "inner",
+        "on",
+        "using",
+        "where",
+        "a b",
+        "AS",
+        "left",
+        "true",
+        "market.daily",
+    ]
+)
+columns = st.one_of(
+    st.sampled_from(["symbol", "x", "a.b", "using", "and", "`", "a, b", "ü"]), any_text.filter(bool)
+)
+
+
+@st.composite
+def joins(draw: st.DrawFn, first: str) -> tuple[JoinedTable, ...]:
+    """Tables that can be joined to the first one."""
+    names = draw(st.lists(table_names.filter(lambda name: name != first), max_size=3, unique=True))
+    using = st.lists(columns, min_size=1, max_size=3, unique=True).map(tuple)
+    pairs = st.lists(st.tuples(attributes, attributes), min_size=1, max_size=3).map(tuple)
+    return tuple(
+        JoinedTable(name, using=draw(using)) if draw(st.booleans()) else JoinedTable(name, on=draw(pairs))
+        for name in names
+    )
+
+
 @st.composite
 def queries(draw: st.DrawFn, *, templates: bool = False) -> Query:
     where = draw(conditions(templates=templates))
@@ -199,11 +234,12 @@ def queries(draw: st.DrawFn, *, templates: bool = False) -> Query:
         if names
         else None
     )
-    stream = draw(st.none() | st.sampled_from(["Publications", "where", "my stream"]))
+    stream = draw(st.none() | st.sampled_from(["Publications", "where", "my stream", "join"]))
+    joined = draw(joins(stream)) if stream is not None else ()
     via = draw(
         st.none()
         | st.builds(Via, st.sampled_from(["exchange", "via", "my network"]), st.one_of(texts, any_text))
     )
-    if via is not None and draw(st.booleans()):
+    if (via is not None or joined) and draw(st.booleans()):
         where, select = And(()), None
-    return Query(where, tuple(map(Variable, select)) if select else None, stream, via)
+    return Query(where, tuple(map(Variable, select)) if select else None, stream, via, joined)

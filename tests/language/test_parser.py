@@ -21,6 +21,7 @@ from tidings.language.query import (
     Call,
     Comparison,
     IsA,
+    JoinedTable,
     Parameter,
     Query,
     TriplePattern,
@@ -43,7 +44,7 @@ def test_what_is_printed_parses_to_the_same_query(query: Query) -> None:
 
 PIECES = (
     "SELECT FROM WHERE AND OR NOT SUCHTHAT BETWEEN IN LIKE CONTAINS MATCHES ISA EXISTS PREFIX FILTER REGEX ?x ?y a topic "
-    "STARTS ENDS WITH ILIKE IGNORE CASE CIDR MISSING IS NULL ANY SATISFIES VIA AT + - * / "
+    "STARTS ENDS WITH ILIKE IGNORE CASE CIDR MISSING IS NULL ANY SATISFIES VIA AT INNER JOIN USING ON USING( a.x + - * / "
     "'t' \"t\"@en 5 2.5 2004-01-31 true <urn:a> dc:title :x $p `q` ( ) { } , . ; = != < <= > >= && || ! * (?x,p,?y) (a,b,1) f(?x) g() f( 5km 5x"
 ).split()
 
@@ -123,6 +124,12 @@ MEGABYTE = 999_900
         "WHERE f(" + " " * MEGABYTE,
         "WHERE " + "f (" * (MEGABYTE // 3),
         "WHERE a = " + "5" * MEGABYTE + "parsec",
+        "FROM a" + " JOIN b USING (x)" * 50_000,
+        "FROM a JOIN b USING (" + "x," * (MEGABYTE // 2),
+        "FROM a JOIN b USING (" * 40_000,
+        "FROM a JOIN b ON " + "(" * MEGABYTE,
+        "FROM a JOIN b ON " + "a.x = b.x AND " * 60_000,
+        "FROM a JOIN b USING" + " " * MEGABYTE + "x",
     ],
     ids=lambda text: text[:20] + "..." + text[-10:],
 )
@@ -289,6 +296,66 @@ def test_words_before_a_parenthesis_call_nothing() -> None:
 def test_many_calls_with_as_many_arguments_as_there_may_be() -> None:
     call = f"f({', '.join(['?x'] * 100)})"
     assert len(parse(f"WHERE {' AND '.join([call] * 1_000)}").where.parts) == 1_000  # type: ignore[union-attr]
+
+
+STOCKS = "SELECT * FROM stocks JOIN reviews USING (symbol)"
+
+
+def test_tables_are_joined_by_columns() -> None:
+    text = "FROM a JOIN b USING (x, y) INNER JOIN c ON a.z = c.w AND b.q = c.r WHERE a.x > 5"
+    assert parse(text) == Query(
+        Comparison(Attribute("a.x"), ">", FIVE),
+        stream="a",
+        joined=(
+            JoinedTable("b", using=("x", "y")),
+            JoinedTable(
+                "c",
+                on=((Attribute("a.z"), Attribute("c.w")), (Attribute("b.q"), Attribute("c.r"))),
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "from stocks join reviews using(symbol)",
+        "FROM stocks INNER JOIN reviews\nUSING\t( `symbol` )",
+        "SELECT * FROM `stocks` Join `reviews` Using (symbol)",
+    ],
+)
+def test_a_join_can_be_spelled_otherwise_and_needs_no_condition(spelled: str) -> None:
+    assert parse(spelled) == parse(STOCKS)
+    for where in (" WHERE per > 5", " {per > 5}", " where (per > 5)"):
+        assert parse(spelled + where) == parse(STOCKS + " WHERE per > 5")
+
+
+def test_parentheses_behind_on_change_nothing() -> None:
+    plain = parse("FROM a JOIN b ON a.x = b.y AND a.z = b.z WHERE a.x > 5")
+    for on in ("(a.x = b.y AND a.z = b.z)", "(a.x = b.y) AND (a.z = b.z)", "((a.x=b.y)AND a.z=b.z)"):
+        assert parse(f"FROM a JOIN b ON {on} WHERE a.x > 5") == plain
+        assert parse(f"FROM a JOIN b ON{on.replace('a.x', ' a.x', 1)} WHERE a.x > 5") == plain
+
+
+def test_words_of_joins_are_names_everywhere_else() -> None:
+    for word in ("inner", "join", "on", "USING"):
+        quoted = f"`{word}`"
+        for text in (
+            "WHERE {} = 5 AND {} IN (1, 2) AND a < {} AND {} BETWEEN 1 AND 2 AND MISSING {}",
+            "FROM {} WHERE a = 5 VIA {} AT 'x'",
+            "FROM {} JOIN a USING ({}) JOIN b ON {} = b.x AND b.y = {}",
+            "FROM a JOIN {} USING (x) WHERE {} = 5",
+            "FROM a JOIN {} ON a.x = b.y",
+            "WHERE ANY {} IN {} SATISFIES ({} = 5)",
+        ):
+            assert parse(text.replace("{}", word)) == parse(text.replace("{}", quoted))
+    for word in ("inner", "join", "on"):
+        assert parse(f"WHERE {word}(x)").where == Call(word, (Literal("x"),))
+
+
+def test_eight_tables_are_joined() -> None:
+    query = parse("FROM t0 " + " ".join(f"JOIN t{i} USING (x)" for i in range(1, 8)))
+    assert [table.name for table in query.joined] == [f"t{i}" for i in range(1, 8)]
 
 
 def test_half_a_surrogate_pair_is_refused() -> None:

@@ -79,6 +79,17 @@ def test_lift_and_substitute_undo_each_other(query: Query) -> None:
         ("{f(a, b, c), g(?x, 5m, dc:a), (?x>5)}", "{f(d, e, f), g(?x, -5, <urn:a>), (?x>6)}"),
         ("WHERE (?x, p, ?y) AND f(?x, 'a', 5)", "WHERE (?x, q, ?y) AND f(?x, b c, 6)"),
         ("WHERE `any`(?x, a)", "WHERE `any`(?x, b)"),
+        ("FROM a JOIN b USING (x) WHERE a.y > 5", "FROM a JOIN b USING(x) WHERE a.y > -2.5"),
+        ("FROM a JOIN b USING (x, y, z) WHERE a.y > 5", "FROM a JOIN b using ( x,y,z ) WHERE a.y > 6"),
+        (
+            "FROM a JOIN b USING (x, y, z) WHERE b.x = 'who?'",
+            "FROM a JOIN b USING (x, y, z) WHERE b.x = 'what {?}'",
+        ),
+        (
+            "FROM a JOIN b ON a.x = b.y AND a.z = b.z WHERE a.y BETWEEN 1 AND 2 AND b.y IN ('a', 'b')",
+            "FROM a JOIN b ON a.x = b.y AND a.z = b.z WHERE a.y BETWEEN 3 AND 4 AND b.y IN ('c', 'd')",
+        ),
+        ("FROM on JOIN using ON on.x = join WHERE on = 5", "FROM on JOIN using ON on.x = join WHERE on = 6"),
         ("WHERE a > 5km AND b IN (1g, -2kg) AND c = -3h", "WHERE a > 5.5 AND b IN (-1, 2m) AND c = 3"),
     ],
 )
@@ -113,6 +124,10 @@ def test_one_shape_is_one_query(one: str, other: str) -> None:
         ("WHERE f(a)", "WHERE g(a)"),
         ("WHERE f(?x, a)", "WHERE f(?y, a)"),
         ("WHERE f(?x, a)", "WHERE f(a, ?x)"),
+        ("FROM a JOIN b USING (x) WHERE a.y > 5", "FROM a JOIN b USING (z) WHERE a.y > 5"),
+        ("FROM a JOIN b USING (x) WHERE a.y > 5", "FROM a JOIN c USING (x) WHERE a.y > 5"),
+        ("FROM a JOIN b ON x = y WHERE a.y > 5", "FROM a JOIN b ON y = x WHERE a.y > 5"),
+        ("FROM a JOIN b USING (x, y, z)", "FROM a JOIN b USING (x, z, y)"),
     ],
 )
 def test_what_changes_the_meaning_is_part_of_the_shape(one: str, other: str) -> None:
@@ -133,6 +148,8 @@ def test_what_changes_the_meaning_is_part_of_the_shape(one: str, other: str) -> 
         ("WHERE (a<b)OR(c>5)", "WHERE (a<b)OR(c>6)"),
         ("WHERE `a f(x) b` = 5", "WHERE `a f(y) b` = 5"),
         ("WHERE a BETWEEN -5m AND 5", "WHERE a BETWEEN -5km AND 5"),
+        ("FROM a JOIN And USING (and) WHERE x = 5", "FROM a JOIN and USING (And) WHERE x = 5"),
+        ("FROM a JOIN b USING (true) WHERE x = true", "FROM a JOIN b USING (false) WHERE x = false"),
         ("WHERE regex(?x, a, b) AND ?x = 5", "WHERE regex(?x, 'a', b) AND ?x = 5"),
     ],
 )
@@ -178,6 +195,7 @@ def test_parameters_of_the_text_stay_parameters() -> None:
         "WHERE a = $low AND b = 'costs $5'",
         "WHERE f($p, 'a')",
         "WHERE f(?x, $p, 'a')",
+        "FROM a JOIN b USING (x, y, z) WHERE a.p BETWEEN $low AND $high AND b.q IN ($low, 5)",
     ):
         assert shapes.read(text) == (parse(text), ())
     assert shapes.read("WHERE b = 'costs $5'")[1] == ('"costs $5"',)
@@ -206,6 +224,27 @@ def test_prefixes_are_those_of_the_shapes() -> None:
 def test_constants_are_refused_where_the_language_refuses_them(text: str, value: Iri | Literal) -> None:
     with pytest.raises(SubscriptionError):
         substitute(parse(text), {"v": value})
+
+
+def test_a_template_of_a_join_keeps_its_tables() -> None:
+    template = parse("FROM a JOIN b USING (x) WHERE a.y BETWEEN $low AND $high AND b.z = $0 AND a.w = 5")
+    assert parameters(template) == ("low", "high", "0")
+    given = {"low": Literal("a"), "high": Literal("b"), "0": Literal("c")}
+    assert substitute(template, given) == parse(
+        "FROM a JOIN b USING (x) WHERE a.y BETWEEN 'a' AND 'b' AND b.z = 'c' AND a.w = 5"
+    )
+    assert parameters(parse("FROM a JOIN b ON a.x = b.y")) == ()
+
+
+@pytest.mark.parametrize(
+    "tables", ["USING (symbol)", "USING (symbol, market, day)", "ON stocks.symbol = reviews.s"]
+)
+def test_ten_thousand_texts_of_a_join_are_one_query(tables: str) -> None:
+    shapes = Shapes()
+    text = f"SELECT * FROM stocks JOIN reviews {tables} WHERE stocks.per BETWEEN %d AND %d AND reviews.rating >= %d"
+    read_ones = [shapes.read(text % (i % 100, 100 + i % 77, i % 9)) for i in range(10_000)]
+    assert len({id(query) for query, _ in read_ones}) == 1
+    assert len({constants for _, constants in read_ones}) > 9_000
 
 
 def test_a_known_shape_is_read_faster_than_it_is_parsed() -> None:

@@ -105,7 +105,7 @@ class Tables(Calls):
 
     def _refuse_columns(self) -> NoReturn:
         """The error for USING without its parenthesis."""
-        if self.kinds[self.at] not in NAMES:
+        if self.kinds[self.at] not in NAMES - WORDS:
             self._fail("LPAR")
         token = self.tokens[self.at]
         self._refuse(self.at, f"found {shown(token)}", f"the columns stand in parentheses: USING ({token})")
@@ -155,7 +155,7 @@ class Tables(Calls):
             self._refuse(self.at, what, f"{_INNER_ONLY}, with conditions behind WHERE; leave it out")
         if self.kinds[self.at] in ("INNER", "JOIN") and "MORE" in acceptable:
             self._refuse(
-                self.at, f"found {shown(word)} behind the conditions", "tables are joined before WHERE"
+                self.at, f"found {shown(word)} behind the conditions", "FROM and JOIN stand before WHERE"
             )
         if self.kinds[self.at] == "USING_LIST" and "CONDITION" in acceptable:
             advice = "it stands behind JOIN and a table; an operator of this name is written `using`(...)"

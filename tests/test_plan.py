@@ -1,0 +1,19 @@
+"""What no plan is made of."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidings.errors import SubscriptionError
+from tidings.language.parser import parse
+from tidings.operators.catalogue import Catalogue
+from tidings.plan import Planner, make_plan
+
+JOIN = "FROM stocks JOIN reviews USING (symbol) WHERE stocks.per > 5"
+
+
+def test_a_join_needs_tables() -> None:
+    with pytest.raises(SubscriptionError, match="joins 'stocks' with 'reviews', which are no tables here"):
+        make_plan(parse(JOIN), Catalogue())
+    with pytest.raises(SubscriptionError, match="Engine.tables="):
+        Planner(None, Catalogue()).read(JOIN)
