@@ -106,6 +106,77 @@ class Event:
             attributes=attributes,
         )
 
+    @classmethod
+    def insert(
+        cls,
+        table: str,
+        row: Mapping[str, Any],
+        *,
+        source: str = "",
+        sequence: int | None = None,
+        **envelope: Any,
+    ) -> Event:
+        """A row that comes into a table. `sequence` numbers the changes of a source upwards; one whose number is
+        not above the last is known to come again, or late."""
+        return cls._change("insert", table, {"row": row}, source, sequence, envelope)
+
+    @classmethod
+    def update(
+        cls,
+        table: str,
+        row: Mapping[str, Any],
+        before: Mapping[str, Any] | None = None,
+        *,
+        source: str = "",
+        sequence: int | None = None,
+        **envelope: Any,
+    ) -> Event:
+        """A row that takes the place of another: of `before`, or of the one with the same key."""
+        rows = {"row": row} if before is None else {"row": row, "before": before}
+        return cls._change("update", table, rows, source, sequence, envelope)
+
+    @classmethod
+    def delete(
+        cls,
+        table: str,
+        row: Mapping[str, Any],
+        *,
+        source: str = "",
+        sequence: int | None = None,
+        **envelope: Any,
+    ) -> Event:
+        """A row that leaves a table; its key is enough where the table has one."""
+        return cls._change("delete", table, {"row": row}, source, sequence, envelope)
+
+    @classmethod
+    def snapshot(cls, subscription: str, *, source: str = "", **envelope: Any) -> Event:
+        """A request: the rows that a join subscription has now."""
+        if not isinstance(subscription, str) or not subscription:
+            raise EventError(f"a snapshot is of a subscription; give its id as a text, not {subscription!r}")
+        return cls(source, {"subscription": subscription}, type="tidings.snapshot", **envelope)
+
+    @classmethod
+    def _change(
+        cls,
+        word: str,
+        table: str,
+        rows: Mapping[str, Mapping[str, Any]],
+        source: str,
+        sequence: int | None,
+        envelope: Mapping[str, Any],
+    ) -> Event:
+        if not isinstance(table, str) or not table:
+            raise EventError(f"the {word} is of a table; give its name as a text, not {table!r}")
+        for row in rows.values():
+            if not isinstance(row, Mapping):
+                raise EventError(f"a row is a dict from columns to values, not {type(row).__name__}")
+        attributes: dict[str, Any] = {"table": table, **{name: dict(row) for name, row in rows.items()}}
+        if sequence is not None:
+            if not isinstance(sequence, int) or isinstance(sequence, bool):
+                raise EventError(f"a sequence is an integer, not {sequence!r}")
+            attributes["sequence"] = sequence
+        return cls(source, attributes, type=f"tidings.{word}", **envelope)
+
     def graph(self) -> bytes:
         """The event's graph as canonical N-Triples; empty when it has none."""
         from tidings.rdf import canonical, is_rdf

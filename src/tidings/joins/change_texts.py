@@ -1,0 +1,295 @@
+"""JSON texts that tell of changes: ours, the short form, Debezium's.
+
+A compiled loop finds the few members that say whether a text is a change, of what and by whom; it makes no object of
+Python. The rows in it are read afterwards, those of one table together. Every other text is left alone.
+
+    {"type": "tidings.insert", "table": "stocks", "row": {...}, "before": {...}, "sequence": 7}
+    {"insert": "stocks", "row": {...}}        {"op": "insert", "table": "stocks", "row": {...}}
+    {"op": "u", "before": {...}, "after": {...}, "source": {"table": "stocks", "lsn": 7}}, or that as a "payload"
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as types
+
+from tidings.arrays.json import DICT, NUMBER, TEXT, TRUE, PathTable, read_objects
+from tidings.joins.sequences import NONE
+
+INSERT, UPDATE, DELETE, TRUNCATE = range(4)
+NO_CHANGE, SNAPSHOT, UNKNOWN, IGNORED = -1, -2, -3, -4
+OURS, BARE, WRAPPED = range(3)  # where the row is: in `row`, `after` or `payload.after`
+
+_WORDS = {"insert": INSERT, "update": UPDATE, "delete": DELETE, "truncate": TRUNCATE}
+OPERATIONS = {
+    **_WORDS,
+    **{f"tidings.{word}": op for word, op in _WORDS.items()},
+    "tidings.snapshot": SNAPSHOT,
+}
+DEBEZIUM = {"c": INSERT, "r": INSERT, "u": UPDATE, "d": DELETE, "t": TRUNCATE, "m": IGNORED}
+_OUR_NAMES = ("type", "op", "table", "sequence", "subscription", "row", "before", *_WORDS)
+_THEIR_NAMES = (
+    "op",
+    *(
+        "source." + name
+        for name in ("table", "collection", "name", "lsn", "file", "pos", "scn", "ts_ms", "snapshot")
+    ),
+)
+_NAMES = tuple(
+    dict.fromkeys([*_OUR_NAMES, *_THEIR_NAMES, *("payload." + n for n in _THEIR_NAMES), "schema", "payload"])
+)
+
+
+@cache
+def _paths() -> PathTable:
+    return PathTable.build(_NAMES)
+
+
+@dataclass(slots=True)
+class Told:
+    """What texts say of changes, for each: `op`, or why it is none; `form`, and in `group` what its schema is;
+    its table by name; its sequence, NONE where there is none; the source that it names itself."""
+
+    op: np.ndarray
+    form: np.ndarray
+    group: np.ndarray
+    table: pa.Array
+    word: pa.Array
+    sequence: np.ndarray
+    ties: np.ndarray
+    source: pa.Array
+    subscription: pa.Array
+    errors: dict[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def nothing(cls, count: int) -> Told:
+        """No change anywhere."""
+        none = pa.nulls(count, pa.string())
+        return cls(
+            op=np.full(count, NO_CHANGE, dtype=np.int8),
+            form=np.full(count, OURS, dtype=np.int8),
+            group=np.zeros(count, dtype=np.int32),
+            table=none,
+            word=none,
+            sequence=np.full(count, NONE, dtype=np.int64),
+            ties=np.zeros(count, dtype=np.bool_),
+            source=none,
+            subscription=none,
+        )
+
+    def refuse_sequence(self, row: int, given: object) -> None:
+        shown = "no number" if given is None else repr(given)[:40]
+        self.errors[row] = (
+            f"the change's sequence is {shown}; give an integer of at most 18 digits, or leave it out"
+        )
+
+
+class Members:
+    """The members of JSON texts that `_NAMES` names, each as a column."""
+
+    def __init__(self, texts: pa.Array) -> None:
+        self.start, self.stop, blob = spans(texts)
+        found = read_objects(blob, self.start, self.stop, _paths())
+        self.count = len(self.start)
+        self.errors = found.errors
+        self.found = found
+        self._event = np.repeat(np.arange(self.count), np.diff(found.first))
+        self._kinds: dict[str, np.ndarray] = {}
+        self._present = set(np.unique(found.path).tolist())
+
+    def places(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """The texts that have the member, and where in `found` its first occurrence is."""
+        number = _NAMES.index(name)
+        if number not in self._present:
+            return _EMPTY, _EMPTY
+        mine = np.flatnonzero(self.found.path == number)
+        event, first = np.unique(self._event[mine], return_index=True)
+        return event, mine[first]
+
+    def kind(self, name: str) -> np.ndarray:
+        """What the member is in each text; -1 where it is not."""
+        if name not in self._kinds:
+            kinds = np.full(self.count, -1, dtype=np.int8)
+            event, place = self.places(name)
+            kinds[event] = self.found.kind[place]
+            self._kinds[name] = kinds
+        return self._kinds[name]
+
+    def has(self, name: str) -> np.ndarray:
+        return self.kind(name) >= 0
+
+    def text(self, name: str, kinds: tuple[int, ...] = (TEXT,)) -> pa.Array:
+        """The member's texts, null where it is none."""
+        event, place = self.places(name)
+        keep = np.isin(self.found.kind[place], kinds)
+        event, place = event[keep], place[keep]
+        if not len(event):
+            return pa.nulls(self.count, pa.string())
+        low, size = self.found.low[place], self.found.high[place] - self.found.low[place]
+        lengths = np.zeros(self.count + 1, dtype=np.int32)
+        lengths[event + 1] = size
+        offsets = np.cumsum(lengths, dtype=np.int32)
+        where = np.repeat(low - offsets[event], size) + np.arange(int(offsets[-1]))
+        valid = np.zeros(self.count, dtype=np.bool_)
+        valid[event] = True
+        bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
+        data = pa.py_buffer(np.ascontiguousarray(self.found.blob[where]))
+        return pa.Array.from_buffers(pa.string(), self.count, [bitmap, pa.py_buffer(offsets), data])
+
+    def integer(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """The member as an integer, and whether it is one that 63 bits hold; a text of digits is one too."""
+        texts = self.text(name, (TEXT, NUMBER))
+        fits = pc.fill_null(pc.match_substring_regex(texts, r"^-?[0-9]{1,18}$"), False)
+        values = pc.fill_null(pc.if_else(fits, texts, None).cast(pa.int64()), 0)
+        return values.to_numpy(zero_copy_only=False), fits.to_numpy(zero_copy_only=False)
+
+
+_EMPTY = np.zeros(0, dtype=np.int64)
+
+
+def spans(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where each text lies in the bytes of its column; one that is null is empty."""
+    wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
+    _, offsets, data = array.buffers()
+    if offsets is None:
+        return np.zeros(len(array), np.int64), np.zeros(len(array), np.int64), np.zeros(0, np.uint8)
+    where = np.frombuffer(offsets, np.int64 if wide else np.int32)
+    where = where[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    blob = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    start, stop = where[:-1], where[1:]
+    if array.null_count:
+        stop = np.where(array.is_valid().to_numpy(zero_copy_only=False), stop, start)
+    return start, stop, blob
+
+
+def codes_of(words: pa.Array, meaning: dict[str, int], default: int) -> np.ndarray:
+    """What each word means; -1 where there is none, `default` where it is unknown."""
+    encoded = words.dictionary_encode()
+    meanings = np.array(
+        [meaning.get(word, default) for word in encoded.dictionary.to_pylist()] + [-1], dtype=np.int64
+    )
+    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+    return meanings[codes]
+
+
+def listen(texts: pa.Array, kind: pa.Array | None, tables: frozenset[str]) -> Told:
+    """What each text says; `kind` is the events' own type, where they have one."""
+    members = Members(texts)
+    word = members.text("type")
+    if kind is not None:
+        word = pc.if_else(pc.equal(pc.fill_null(kind, ""), ""), word, kind)
+    told = Told.nothing(members.count)
+    told.table, told.word, told.subscription = members.text("table"), word, members.text("subscription")
+    ours = pc.fill_null(pc.starts_with(word, "tidings."), False).to_numpy(zero_copy_only=False)
+    if ours.any():
+        told.op[ours] = codes_of(word.filter(pa.array(ours)), OPERATIONS, UNKNOWN)
+    told.errors = {row: sentence for row, sentence in members.errors.items() if ours[row]}
+    free = pc.equal(pc.fill_null(word, ""), "").to_numpy(zero_copy_only=False)
+    _short(members, told, free, tables)
+    _by_operation(members, told, free & (told.op == NO_CHANGE))
+    _sequence(members, told)
+    for form, prefix in ((BARE, ""), (WRAPPED, "payload.")):
+        _debezium(members, told, form, prefix)
+    return told
+
+
+def _short(members: Members, told: Told, free: np.ndarray, tables: frozenset[str]) -> None:
+    """{"insert": "stocks", "row": {...}}"""
+    for name, op in _WORDS.items():
+        event, _ = members.places(name)
+        if not len(event):
+            continue
+        named = members.text(name)
+        known = codes_of(named, dict.fromkeys(tables, 1), 0) == 1
+        mine = free & (members.kind(name) == TEXT) & (known | members.has("row") | members.has("before"))
+        told.op[mine] = op
+        told.table = pc.if_else(pa.array(mine), named, told.table)
+
+
+def _by_operation(members: Members, told: Told, free: np.ndarray) -> None:
+    """{"op": "insert", "table": "stocks", "row": {...}}"""
+    mine = free & (members.kind("op") == TEXT) & (members.kind("table") == TEXT)
+    mine &= members.has("row") | members.has("before")
+    if mine.any():
+        words = members.text("op")
+        told.op[mine] = codes_of(words.filter(pa.array(mine)), {**DEBEZIUM, **OPERATIONS}, UNKNOWN)
+        told.word = pc.if_else(pa.array(mine), words, told.word)
+
+
+def _sequence(members: Members, told: Told) -> None:
+    given = (told.op >= 0) & (members.kind("sequence") > 0)  # null is none
+    if not given.any():
+        return
+    values, fits = members.integer("sequence")
+    fits &= members.kind("sequence") == NUMBER
+    told.sequence[given & fits] = values[given & fits]
+    written = members.text("sequence", (TEXT, NUMBER))
+    for row in np.flatnonzero(given & ~fits).tolist():
+        told.refuse_sequence(row, written[row].as_py())
+
+
+def _debezium(members: Members, told: Told, form: int, prefix: str) -> None:
+    mine = (told.op == NO_CHANGE) & (members.kind(prefix + "op") == TEXT)
+    named = members.text(prefix + "source.table")
+    named = pc.coalesce(named, members.text(prefix + "source.collection"))
+    mine &= named.is_valid().to_numpy(zero_copy_only=False)
+    if not mine.any():
+        return
+    flags = pa.array(mine)
+    words = members.text(prefix + "op")
+    told.op[mine] = codes_of(words.filter(flags), DEBEZIUM, UNKNOWN)
+    told.form[mine] = form
+    told.word = pc.if_else(flags, words, told.word)
+    told.table = pc.if_else(flags, named, told.table)
+    told.source = pc.if_else(flags, members.text(prefix + "source.name"), told.source)
+    told.ties |= mine
+    _positions(members, told, mine, prefix + "source.")
+    if form == WRAPPED:
+        _schemas(members, told, mine)
+
+
+def _positions(members: Members, told: Told, mine: np.ndarray, prefix: str) -> None:
+    """Where in the database's log a change stands, by what the connector tells; rows of its first copy stand
+    nowhere."""
+    snapshot = members.text(prefix + "snapshot")
+    copied = pc.fill_null(pc.not_equal(snapshot, "false"), False).to_numpy(zero_copy_only=False)
+    open_ = mine & ~copied & (members.kind(prefix + "snapshot") != TRUE)
+    position, in_file = members.integer(prefix + "pos")
+    file = pc.extract_regex(members.text(prefix + "file"), r"\.(?P<number>[0-9]{1,9})$").field(0)
+    in_file &= file.is_valid().to_numpy(zero_copy_only=False)
+    number = pc.fill_null(pc.if_else(pa.array(in_file), file, None).cast(pa.int64()), 0)
+    by_file = (number.to_numpy(zero_copy_only=False) << 32) + position, in_file & (position < 2**32)
+    for values, fits in (
+        members.integer(prefix + "lsn"),
+        by_file,
+        members.integer(prefix + "scn"),
+        members.integer(prefix + "ts_ms"),
+    ):
+        now = open_ & fits
+        told.sequence[now] = values[now]
+        open_ &= ~fits
+
+
+def _schemas(members: Members, told: Told, mine: np.ndarray) -> None:
+    """Numbers the schemas that come with messages, equal ones alike; group -1 has to be looked at one by one."""
+    told.group[mine] = -1
+    numbers: dict[bytes, int] = {b"": 0}
+    found, blob = members.found, members.found.blob
+    payload = dict(zip(*(a.tolist() for a in members.places("payload")), strict=True))
+    schema = dict(zip(*(a.tolist() for a in members.places("schema")), strict=True))
+    for row in np.flatnonzero(mine).tolist():
+        at, of = payload.get(row), schema.get(row)
+        if of is None or found.kind[of] != DICT:
+            told.group[row] = 0
+            continue
+        if at is None:
+            continue
+        low, end = int(found.low[of]), int(found.low[at])
+        if found.high[of] > low and found.high[at] > end:  # not where Python has read it: it keeps no places
+            text = blob[low : end if end > low else members.stop[row]].tobytes()
+            told.group[row] = numbers.setdefault(text, len(numbers))

@@ -1,0 +1,258 @@
+"""Changes of tables, in columns: which event inserts, updates or deletes which row of which table.
+
+`read_changes` finds them in a batch of events and keeps their order; `changes_of` takes rows that are in columns
+already. What is wrong with an event is told under its place in the batch and disturbs nothing else: rows are read by
+Arrow many at a time, and where some are unsure, in halves, down to one by one as `Table.read` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as types
+
+from tidings.errors import EventError
+from tidings.joins.change_texts import (
+    DEBEZIUM,
+    DELETE,
+    INSERT,
+    NO_CHANGE,
+    OPERATIONS,
+    SNAPSHOT,
+    TRUNCATE,
+    UNKNOWN,
+    UPDATE,
+    Told,
+    codes_of,
+    listen,
+)
+from tidings.joins.images import Images
+from tidings.joins.reading import Reading
+from tidings.joins.row_sources import ColumnRows, TextRows, whole
+from tidings.joins.sequences import NONE
+from tidings.joins.table import Table
+
+__all__ = ["DELETE", "INSERT", "TRUNCATE", "UPDATE", "Changes", "changes_of", "read_changes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """One entry for each change, in the order of the events.
+
+    `new` and `old` are rows of `images[table]`, -1 for none: an insert has a new one, a delete an old one, an update
+    a new one and, where it was given, the old. A truncate has neither: all rows of the table are deleted.
+    """
+
+    event: np.ndarray  # int64: the row in the batch of events
+    table: np.ndarray  # int16: the place in the list of tables
+    op: np.ndarray  # int8: INSERT, UPDATE, DELETE, TRUNCATE
+    new: np.ndarray  # int32
+    old: np.ndarray  # int32
+    source: pa.Array  # string: whose sequence it is
+    sequence: np.ndarray  # int64, sequences.NONE where there is none
+    ties: np.ndarray  # bool: the same sequence may come again
+    images: list[Images]
+    errors: dict[int, str] = field(default_factory=dict)  # event row -> what is wrong with it
+    snapshots: list[tuple[int, str]] = field(default_factory=list)  # event row, subscription
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+    @staticmethod
+    def concat(parts: Sequence[Changes]) -> Changes:
+        """The changes of several batches over the same tables, one behind the other; events count on."""
+        if len(parts) == 1:
+            return parts[0]
+        places = range(len(parts[0].images))
+        before = [np.cumsum([0, *(len(part.images[place]) for part in parts)]) for place in places]
+        last = [
+            int(max([-1, *part.event[-1:].tolist(), *part.errors, *(row for row, _ in part.snapshots)]))
+            for part in parts
+        ]
+        start = np.cumsum([0, *(count + 1 for count in last)])
+        images = [
+            Images(
+                [
+                    pa.concat_arrays(column)
+                    for column in zip(*(part.images[place].columns for part in parts), strict=True)
+                ],
+                pa.concat_arrays([part.images[place].texts for part in parts]),
+                np.concatenate([part.images[place].partial for part in parts]),
+            )
+            for place in places
+        ]
+
+        def moved(number: int, rows: np.ndarray) -> np.ndarray:
+            shift = np.array([counts[number] for counts in before], dtype=np.int32)
+            return np.where(rows < 0, -1, rows + shift[parts[number].table]).astype(np.int32)
+
+        def joined(name: str) -> np.ndarray:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        return Changes(
+            event=np.concatenate([part.event + at for part, at in zip(parts, start, strict=False)]),
+            table=joined("table"),
+            op=joined("op"),
+            new=np.concatenate([moved(i, part.new) for i, part in enumerate(parts)]),
+            old=np.concatenate([moved(i, part.old) for i, part in enumerate(parts)]),
+            source=pa.concat_arrays([part.source for part in parts]),
+            sequence=joined("sequence"),
+            ties=joined("ties"),
+            images=images,
+            errors={
+                int(row + at): error
+                for part, at in zip(parts, start, strict=False)
+                for row, error in part.errors.items()
+            },
+            snapshots=[
+                (int(row + at), id)
+                for part, at in zip(parts, start, strict=False)
+                for row, id in part.snapshots
+            ],
+        )
+
+
+def changes_of(
+    tables: Sequence[Table],
+    table: str | Table,
+    rows: pa.Table | pa.RecordBatch,
+    op: int = INSERT,
+    before: pa.Table | pa.RecordBatch | None = None,
+    *,
+    source: str = "",
+    sequence: np.ndarray | None = None,
+) -> Changes:
+    """The same change to each row of `rows`, whose columns are the table's; `before` has the rows as they were.
+
+    Each row counts as an event. A column of a wrong type is told for each of its rows.
+    """
+    count = rows.num_rows
+    name = table if isinstance(table, str) else table.name
+    if op not in (INSERT, UPDATE, DELETE):
+        raise EventError(f"the change of rows is {op!r}; give INSERT, UPDATE or DELETE")
+    if before is not None and before.num_rows != count:
+        raise EventError(f"{count} rows and {before.num_rows} before them; give one for each")
+    reading = Reading(count, tables)
+    told = Told.nothing(count)
+    told.op[:], told.table = op, pa.array([name]).take(pa.array(np.zeros(count, dtype=np.int64)))
+    told.sequence[:] = NONE if sequence is None else sequence
+    given = pa.array([source]).take(pa.array(np.zeros(count, dtype=np.int64)))
+    reading.take(told, given, ColumnRows(_struct(rows), None if before is None else _struct(before)))
+    return _changes(reading)
+
+
+def read_changes(events: pa.Table, tables: Sequence[Table]) -> Changes:
+    """The changes among events: in columns `table`, `op` or `type`, `row`, `before`, `sequence`; in the JSON of the
+    column `attributes`; or in that of `data`."""
+    count = events.num_rows
+    reading = Reading(count, tables)
+    source, kind = _texts(events, "source"), _texts(events, "type")
+    if "table" in events.column_names:
+        told = _told_in_columns(events, kind)
+        rows = ColumnRows(
+            *(whole(events[name]) if name in events.column_names else None for name in ("row", "before"))
+        )
+        reading.take(told, source, rows)
+    names = frozenset(table.name for table in tables)
+    for texts, type_ in ((_json_texts(events), kind), (_json_data(events), None)):
+        if texts is not None and (reading.op == NO_CHANGE).any():
+            if not reading.nothing_yet:
+                texts = pc.if_else(pa.array(reading.op == NO_CHANGE), texts, None)
+            told = listen(texts, type_, names)
+            reading.take(told, source, TextRows(texts))
+    return _changes(reading)
+
+
+def _changes(reading: Reading) -> Changes:
+    reading.settle()
+    event = np.flatnonzero(reading.op >= 0)
+    return Changes(
+        event=event,
+        table=reading.table[event],
+        op=reading.op[event],
+        new=reading.new[event],
+        old=reading.old[event],
+        source=reading.source.take(pa.array(event)),
+        sequence=reading.sequence[event],
+        ties=reading.ties[event],
+        images=[gathering.images() for gathering in reading.gatherings],
+        errors=dict(sorted(reading.errors.items())),
+        snapshots=reading.snapshots,
+    )
+
+
+def _struct(rows: pa.Table | pa.RecordBatch) -> pa.StructArray:
+    columns = [column if isinstance(column, pa.Array) else whole(column) for column in rows.columns]
+    return pa.StructArray.from_arrays(columns, rows.schema.names)
+
+
+def _told_in_columns(events: pa.Table, kind: pa.Array) -> Told:
+    """What the columns `table`, `op` or `type`, `sequence` and `subscription` tell."""
+    told = Told.nothing(events.num_rows)
+    told.table = _texts(events, "table")
+    told.word = pc.coalesce(_texts(events, "op"), kind)
+    told.subscription = _texts(events, "subscription")
+    op = codes_of(told.word, {**DEBEZIUM, **OPERATIONS}, UNKNOWN)
+    has_row = np.zeros(events.num_rows, dtype=np.bool_)
+    for name in {"row", "before"} & set(events.column_names):
+        has_row |= whole(events[name]).is_valid().to_numpy(zero_copy_only=False)
+    named = told.table.is_valid().to_numpy(zero_copy_only=False)
+    asks = (op == SNAPSHOT) & told.subscription.is_valid().to_numpy(zero_copy_only=False)
+    mine = (named & ((op >= 0) | ((op == UNKNOWN) & has_row))) | asks
+    told.op[mine] = op[mine]
+    if "sequence" in events.column_names:
+        _take_sequence(whole(events["sequence"]), told)
+    return told
+
+
+def _take_sequence(given: pa.Array, told: Told) -> None:
+    counted = (told.op >= 0) & given.is_valid().to_numpy(zero_copy_only=False)
+    if not counted.any():
+        return
+    try:
+        if not types.is_integer(given.type):
+            raise ValueError
+        told.sequence[counted] = given.cast(pa.int64()).filter(pa.array(counted)).to_numpy()
+    except ValueError:
+        for row in np.flatnonzero(counted).tolist():
+            told.refuse_sequence(row, given[row].as_py())
+
+
+def _texts(events: pa.Table, name: str) -> pa.Array:
+    """A column of texts; nulls where there is none, or it is empty."""
+    if name not in events.column_names:
+        return pa.nulls(events.num_rows, pa.string())
+    column = whole(events[name])
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if types.is_large_string(column.type) or types.is_string_view(column.type):
+        column = column.cast(pa.string())
+    if not types.is_string(column.type):
+        return pa.nulls(events.num_rows, pa.string())
+    return pc.if_else(pc.equal(column, ""), None, column)
+
+
+def _json_texts(events: pa.Table) -> pa.Array | None:
+    """The attributes, where they are texts."""
+    if "attributes" not in events.column_names:
+        return None
+    column = whole(events["attributes"])
+    if types.is_string_view(column.type):
+        column = column.cast(pa.string())
+    return column if types.is_string(column.type) or types.is_large_string(column.type) else None
+
+
+def _json_data(events: pa.Table) -> pa.Array | None:
+    """The contents that may be Debezium's messages; null where they cannot be."""
+    if "data" not in events.column_names:
+        return None
+    data, media_type = whole(events["data"]), pc.fill_null(_texts(events, "datacontenttype"), "json")
+    if not (types.is_binary(data.type) or types.is_large_binary(data.type)) or data.null_count == len(data):
+        return None
+    may_be = pc.and_(pc.match_substring(data, b'"op"'), pc.match_substring(media_type, "json"))
+    may_be = pc.and_(may_be, pc.invert(pc.match_substring(media_type, "ld+json")))
+    return pc.if_else(may_be, data, None) if pc.any(may_be).as_py() else None

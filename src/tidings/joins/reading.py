@@ -1,0 +1,222 @@
+"""Reading changes: what a batch of events tells of tables becomes an operation and rows, event by event.
+
+Rows of one table that are given in one form are read together, in halves where some are unsure, and down to one by
+one, so that what is wrong with an event is told under its place and disturbs no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.errors import EventError
+from tidings.joins.change_texts import (
+    DELETE,
+    IGNORED,
+    INSERT,
+    NO_CHANGE,
+    SNAPSHOT,
+    TRUNCATE,
+    UNKNOWN,
+    UPDATE,
+    Told,
+    codes_of,
+)
+from tidings.joins.images import Gathering, Unsure, typed
+from tidings.joins.row_sources import RowSource
+from tidings.joins.sequences import NONE
+from tidings.joins.table import Table
+from tidings.language.faults import did_you_mean
+
+_PIECE = 32_768  # rows that are read together at first
+_FEW = 8  # rows that are read one by one
+_FAILED = (pa.ArrowException, ValueError, TypeError, OverflowError)
+
+
+class Reading:
+    """The changes of a batch as they are found, for each event."""
+
+    def __init__(self, count: int, tables: Sequence[Table]) -> None:
+        self.tables = list(tables)
+        self.places = {table.name: place for place, table in enumerate(tables)}
+        self.op = np.full(count, NO_CHANGE, dtype=np.int8)
+        self.table = np.full(count, -1, dtype=np.int16)
+        self.new = np.full(count, -1, dtype=np.int32)
+        self.old = np.full(count, -1, dtype=np.int32)
+        self.sequence = np.full(count, NONE, dtype=np.int64)
+        self.ties = np.zeros(count, dtype=np.bool_)
+        self.source = pa.nulls(count, pa.string())
+        self.errors: dict[int, str] = {}
+        self.snapshots: list[tuple[int, str]] = []
+        self.gatherings = [Gathering(table) for table in tables]
+        self.singles: list[
+            tuple[np.ndarray, int, int, int]
+        ] = []  # new or old, event, table, row among singles
+
+    @property
+    def nothing_yet(self) -> bool:
+        return bool((self.op == NO_CHANGE).all())
+
+    def take(self, told: Told, source: pa.Array, rows: RowSource) -> None:
+        """Takes in what was told of events that were no changes so far, and reads their rows."""
+        found = (told.op != NO_CHANGE) & (self.op == NO_CHANGE)
+        for row, sentence in told.errors.items():
+            if self.op[row] == NO_CHANGE:
+                self._refuse(row, sentence)
+        if not found.any():
+            return
+        self.op[found] = told.op[found]
+        self.sequence[found] = told.sequence[found]
+        self.ties[found] = told.ties[found]
+        self._take_snapshots(told, found)
+        for row in np.flatnonzero(found & (told.op == UNKNOWN)).tolist():
+            self._refuse(
+                row,
+                f"the change is {_shown(told.word[row].as_py())}; give insert, update, delete or truncate",
+            )
+        wanted = found & (told.op >= 0)
+        self._place_tables(told, wanted)
+        self._name_sources(told, wanted, source)
+        wanted &= (self.table >= 0) & (self.op >= 0)
+        keys = np.stack([told.form, told.group, self.table]).astype(np.int64)[
+            :, wanted & (self.op != TRUNCATE)
+        ]
+        events = np.flatnonzero(wanted & (self.op != TRUNCATE))
+        kinds, group = np.unique(keys, axis=1, return_inverse=True)
+        for number, (form, group_of, table) in enumerate(kinds.T.tolist()):
+            self._read(events[group.reshape(-1) == number], table, rows, form, group_of)
+
+    def settle(self) -> None:
+        """Numbers the rows that came one by one behind all others."""
+        for rows, event, table, number in self.singles:
+            rows[event] = self.gatherings[table].count + number
+
+    def _refuse(self, row: int, sentence: str) -> None:
+        self.op[row] = IGNORED
+        self.errors[row] = sentence
+
+    def _take_snapshots(self, told: Told, found: np.ndarray) -> None:
+        for row in np.flatnonzero(found & (told.op == SNAPSHOT)).tolist():
+            id = told.subscription[row].as_py()
+            if id:
+                self.snapshots.append((row, id))
+            else:
+                self._refuse(
+                    row, "a request for a snapshot has no 'subscription'; give the subscription's id"
+                )
+
+    def _place_tables(self, told: Told, wanted: np.ndarray) -> None:
+        codes = codes_of(told.table, self.places, -2)
+        self.table[wanted] = np.maximum(codes, -1)[wanted]
+        for row in np.flatnonzero(wanted & (codes < 0)).tolist():
+            name = told.table[row].as_py()
+            if name is None:
+                sentence = "the change names no table; give its name as 'table'"
+            else:
+                known = ", ".join(self.places) or "none"
+                advice = did_you_mean(name, self.places, f"the tables are: {known}")
+                sentence = f"there is no table {_shown(name)}; {advice}"
+            self._refuse(row, sentence)
+
+    def _name_sources(self, told: Told, wanted: np.ndarray, source: pa.Array) -> None:
+        """Whose sequence it is: the event's source; in a database, whose tables travel apart, a table's."""
+        name = pc.fill_null(source, "")
+        if told.source.null_count < len(told.source) or told.ties.any():
+            server = pc.if_else(pc.equal(name, ""), pc.fill_null(told.source, ""), name)
+            apart = pc.binary_join_element_wise(server, pc.fill_null(told.table, ""), ":")
+            name = pc.if_else(pa.array(told.ties), apart, name)
+        self.source = name if wanted.all() else pc.if_else(pa.array(wanted), name, self.source)
+
+    def _read(self, events: np.ndarray, table: int, rows: RowSource, form: int, group: int) -> None:
+        """Reads the rows of changes of one table, many at once as long as all are sure."""
+        ahead = [events[at : at + _PIECE] for at in range(0, len(events), _PIECE)][::-1]
+        while ahead:
+            piece = ahead.pop()
+            if len(piece) <= _FEW or group < 0:
+                for event in piece.tolist():
+                    self._read_one(event, table, rows, form)
+                continue
+            try:
+                self._read_many(piece, table, rows, form)
+            except _FAILED:
+                ahead += [piece[len(piece) // 2 :], piece[: len(piece) // 2]]
+
+    def _read_many(self, events: np.ndarray, table: int, rows: RowSource, form: int) -> None:
+        given, before = rows.many(events, self.tables[table], form)
+        op = self.op[events]
+        has_row, has_before = _present(given, len(events)), _present(before, len(events))
+        deleted, updated = op == DELETE, op == UPDATE
+        needs_before = updated if not self.tables[table].key else np.zeros(len(events), dtype=np.bool_)
+        if (
+            (~deleted & ~has_row).any()
+            or (deleted & ~has_row & ~has_before).any()
+            or (needs_before & ~has_before).any()
+        ):
+            raise Unsure
+        parts = [
+            (self.new, given, ~deleted),
+            (self.old, before, updated & has_before),
+            (self.old, given, deleted & has_row),
+            (self.old, before, deleted & ~has_row),
+        ]
+        ready = [
+            (target, mine, self._columns(image, mine, table)) for target, image, mine in parts if mine.any()
+        ]
+        for target, mine, columns in ready:
+            first = self.gatherings[table].add(columns)
+            target[events[mine]] = np.arange(first, first + len(columns[0]), dtype=np.int32)
+
+    def _columns(self, image: pa.StructArray, mine: np.ndarray, table: int) -> list[pa.Array]:
+        picked = image if mine.all() else image.filter(pa.array(mine))
+        names = [picked.type.field(place).name for place in range(picked.type.num_fields)]
+        return typed(self.tables[table], dict(zip(names, picked.flatten(), strict=True)), len(picked))
+
+    def _read_one(self, event: int, place: int, rows: RowSource, form: int) -> None:
+        table, op = self.tables[place], int(self.op[event])
+        try:
+            given, before = rows.one(event, table, form)
+            if op == DELETE:
+                given, before = None, before if given is None else given
+            if op == INSERT:
+                before = None
+            if op == DELETE and before is None:
+                raise EventError(f"a delete of table '{table.name}' has no row; give the row, or its key")
+            if op != DELETE and given is None:
+                raise EventError(
+                    f"a change of table '{table.name}' has no row; give it as an object of its columns"
+                )
+            if op == UPDATE and before is None and not table.key:
+                raise EventError(
+                    f"an update of table '{table.name}', which has no key, needs the row as it was; give it as 'before'"
+                )
+            read = [
+                (target, table.read(_mapping(table, image)))
+                for target, image in ((self.new, given), (self.old, before))
+                if image is not None
+            ]
+        except EventError as error:
+            self._refuse(event, str(error))
+            return
+        for target, row in read:
+            self.singles.append((target, event, place, self.gatherings[place].add_row(row)))
+
+
+def _mapping(table: Table, image: object) -> dict[str, object]:
+    if not isinstance(image, dict):
+        raise EventError(
+            f"the row of table '{table.name}' is {_shown(image)}; give an object such as {{\"{table.names[0]}\": ...}}"
+        )
+    return image
+
+
+def _shown(value: object) -> str:
+    return repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "..."
+
+
+def _present(image: pa.Array | None, count: int) -> np.ndarray:
+    if image is None:
+        return np.zeros(count, dtype=np.bool_)
+    return image.is_valid().to_numpy(zero_copy_only=False)
