@@ -1,0 +1,42 @@
+"""Messages for dissemination: the nine schemes of Select-joins, Table 1, behind one contract.
+
+server = Server([Table(...), Table(...)])
+server.subscribe(binary(Side("r", (1,), 0), Side("s", (0,), 1)), [(a_low, a_high), (c_low, c_high)])
+for message in DEFAULT(server).messages(Change("r", new=row)):
+    accepts(message, server.subscription(7))
+"""
+
+from tidings.joins.schemes.filters import Subscription, accepts, audience
+from tidings.joins.schemes.message import Bounds, Image, Message, Selection, Skyline
+from tidings.joins.schemes.scheme import Scheme
+from tidings.joins.schemes.semijoins import EnumSJ, RefSJClu, RefSJCluPlus, RefSJSub, RefSJTup
+from tidings.joins.schemes.server import Change, Server
+from tidings.joins.schemes.signature import Semijoin, Side, Signature, binary, signature_of
+from tidings.joins.schemes.strawmen import EnumJ, RefJ, RefJPlus, RelSel
+
+DEFAULT = RefSJCluPlus
+SCHEMES: dict[str, type[Scheme]] = {
+    scheme.name: scheme
+    for scheme in (EnumJ, RelSel, RefJ, RefJPlus, EnumSJ, RefSJSub, RefSJTup, RefSJClu, RefSJCluPlus)
+}
+
+__all__ = [
+    "DEFAULT",
+    "SCHEMES",
+    "Bounds",
+    "Change",
+    "Image",
+    "Message",
+    "Scheme",
+    "Selection",
+    "Semijoin",
+    "Server",
+    "Side",
+    "Signature",
+    "Skyline",
+    "Subscription",
+    "accepts",
+    "audience",
+    "binary",
+    "signature_of",
+]

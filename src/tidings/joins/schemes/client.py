@@ -1,0 +1,78 @@
+"""The subscriber's side of the schemes: contents rebuilt from the messages that its filter lets through.
+
+Of semijoin and selection messages it keeps each table's rows and joins them when asked; of join messages the joined
+rows themselves. Semijoins carry all selections, so nothing is selected again. Select-joins, 3.1 and 4.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from tidings.joins.schemes.filters import Subscription, accepts
+from tidings.joins.schemes.message import GAINED, Message
+from tidings.joins.schemes.signature import Signature
+from tidings.joins.table import Row
+
+Joined = tuple[Row, ...]
+
+
+class Client:
+    def __init__(self, subscription: Subscription) -> None:
+        self.subscription = subscription
+        self.rows: dict[str, Counter[Row]] = {table: Counter() for table in subscription.signature.tables}
+        self._joined: Counter[Joined] | None = None
+
+    def receive(self, message: Message) -> bool:
+        """Applies a message if it is for this subscription; whether it was."""
+        if not accepts(message, self.subscription):
+            return False
+        if isinstance(message.form, Signature):
+            self._joined = Counter() if self._joined is None else self._joined
+            _count(self._joined, tuple(image.row for image in message.rows), message.sign)
+        else:
+            (image,) = message.rows
+            _count(self.rows[image.table], image.row, message.sign)
+        return True
+
+    def result(self) -> Counter[Joined]:
+        """The joined rows, with their numbers of copies."""
+        return joined(self.subscription.signature, self.rows) if self._joined is None else self._joined
+
+
+def joined(signature: Signature, rows: dict[str, Counter[Row]]) -> Counter[Joined]:
+    """The join of bags of rows, one table after another."""
+    reached = [0]
+    found: Counter[Joined] = Counter({(row,): count for row, count in rows[signature.tables[0]].items()})
+    while len(reached) < len(signature.tables):
+        edges = [edge for edge in signature.edges if (edge.left in reached) != (edge.right in reached)]
+        place = edges[0].right if edges[0].left in reached else edges[0].left
+        # Where the columns are: (part that is there, its column, column of the table that comes).
+        equal = [
+            (reached.index(there), column, own)
+            for edge in edges
+            for there, here, theirs, ours in (
+                (edge.left, edge.right, edge.left_columns, edge.right_columns),
+                (edge.right, edge.left, edge.right_columns, edge.left_columns),
+            )
+            if here == place and there in reached
+            for column, own in zip(theirs, ours, strict=True)
+        ]
+        partners: defaultdict[Row, list[tuple[Row, int]]] = defaultdict(list)
+        for row, count in rows[signature.tables[place]].items():
+            value = tuple(row[own] for _, _, own in equal)
+            if None not in value:
+                partners[value].append((row, count))
+        longer: Counter[Joined] = Counter()
+        for parts, count in found.items():
+            for row, copies in partners[tuple(parts[part][column] for part, column, _ in equal)]:
+                longer[(*parts, row)] = count * copies
+        reached.append(place)
+        found = longer
+    order = [reached.index(place) for place in range(len(reached))]
+    return Counter({tuple(parts[place] for place in order): count for parts, count in found.items()})
+
+
+def _count(bag: Counter[Row], row: Row, sign: str) -> None:
+    bag[row] += 1 if sign == GAINED else -1
+    if not bag[row]:
+        del bag[row]

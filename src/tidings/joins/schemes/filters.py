@@ -1,0 +1,104 @@
+"""The stateless filter: whether a message is for a subscription, by what stands in the message and nothing else.
+
+`accepts` is the definition, for one subscription; `audience` is the same for all subscriptions of a server at once.
+Select-joins, 2.3 and 3.2, with the bounds of an exposed row taken as exclusive.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tidings.joins.schemes.message import Bounds, Image, Longs, Message, Selection, Skyline
+from tidings.joins.schemes.pair_index import Flags
+from tidings.joins.schemes.signature import Semijoin, Signature
+
+if TYPE_CHECKING:
+    from tidings.joins.schemes.server import Population, Server
+
+
+class Subscription(NamedTuple):
+    """What a filter needs to know: ranges (low, high) for each table of the signature, and the semijoins chosen."""
+
+    number: int
+    signature: Signature
+    ranges: tuple[tuple[int, int], ...]
+    semijoins: tuple[Semijoin, ...]
+
+    def holds(self, image: Image) -> bool:
+        """Whether the range on the row's table holds it."""
+        place = self.signature.tables.index(image.table)
+        low, high = self.ranges[place]
+        return low <= position(image, self.signature.selections[place]) <= high
+
+
+def position(image: Image, selection: int | None) -> int:
+    """Where a row stands on the attribute that ranges look at; 0 if they look at none."""
+    return 0 if selection is None else image.keys[selection]
+
+
+def accepts(message: Message, subscription: Subscription) -> bool:
+    if message.targets is not None:
+        return subscription.number in message.targets
+    if isinstance(message.form, Selection):
+        return message.form.table in subscription.signature.tables and subscription.holds(message.rows[0])
+    if isinstance(message.form, Signature):
+        return message.form == subscription.signature and all(map(subscription.holds, message.rows))
+    if message.form not in subscription.semijoins or not subscription.holds(message.rows[0]):
+        return False
+    low, high = subscription.ranges[subscription.signature.tables.index(message.form.filtering.table)]
+    if isinstance(message.description, Skyline):
+        # A point may have X > Y; only ranges that hold something are meant.
+        return low <= high and any(low <= x and y <= high for x, y in message.description.points.tolist())
+    assert message.description is not None
+    at, below, above = message.description
+    return low <= at <= high and (below is None or below < low) and (above is None or high < above)
+
+
+def audience(message: Message, server: Server) -> Longs:
+    """The numbers of the subscriptions that accept a message, rising."""
+    if message.targets is not None:
+        found = [message.targets]
+    else:
+        found = [people.numbers[_accepting(message, people)] for people in server.populations]
+    numbers: Longs = np.sort(np.concatenate([*found, np.empty(0, dtype=np.int64)]))
+    return numbers[~np.isin(numbers, list(server.left))] if server.left else numbers
+
+
+def _accepting(message: Message, people: Population) -> Flags:
+    nobody = np.zeros(len(people.numbers), dtype=np.bool_)
+    tables = people.signature.tables
+    if isinstance(message.form, Selection):
+        return _holding(message.rows[0], people) if message.form.table in tables else nobody
+    if isinstance(message.form, Signature):
+        if message.form != people.signature:
+            return nobody
+        everybody = ~nobody
+        for image in message.rows:
+            everybody &= _holding(image, people)
+        return everybody
+    if message.form not in people.semijoins:
+        return nobody
+    place = tables.index(message.form.filtering.table)
+    low, high = people.low[place], people.high[place]
+    return _holding(message.rows[0], people) & _described(message.description, low, high)
+
+
+def _described(description: Skyline | Bounds | None, low: Longs, high: Longs) -> Flags:
+    if isinstance(description, Skyline):
+        x, y = description.points[:, :1], description.points[:, 1:]
+        covered: Flags = ((low <= x) & (y <= high)).any(axis=0) & (low <= high)
+        return covered
+    assert description is not None
+    at, below, above = description
+    found = (low <= at) & (at <= high)
+    if below is not None:
+        found &= below < low
+    return found & (high < above) if above is not None else found
+
+
+def _holding(image: Image, people: Population) -> Flags:
+    place = people.signature.tables.index(image.table)
+    at = position(image, people.signature.selections[place])
+    return (people.low[place] <= at) & (at <= people.high[place])

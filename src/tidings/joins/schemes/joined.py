@@ -1,0 +1,71 @@
+"""Joined rows: all that one row of a signature's table is joined with, no selections applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidings.joins.schemes.message import Image
+from tidings.joins.schemes.server import Server
+from tidings.joins.schemes.signature import Edge, Side, Signature
+from tidings.joins.schemes.sizes import size_of_all
+
+JoinedRow = tuple[Image, ...]
+
+
+def joined_with(server: Server, signature: Signature, image: Image) -> Iterator[JoinedRow]:
+    """The joined rows that hold this row, each with its parts in the order of the signature's tables."""
+    start = signature.tables.index(image.table)
+    yield from _extended(server, signature, {start: image})
+
+
+def joined_size(signature: Signature, rows: JoinedRow) -> int:
+    """Bytes of a joined row: columns that are equated stand in it once."""
+    size = sum(image.size for image in rows)
+    reached = {0}
+    for edge in _from(0, signature):
+        # An edge between tables that are both there repeats columns that were taken away already.
+        if edge.right not in reached:
+            reached.add(edge.right)
+            size -= size_of_all(rows[edge.right].row[column] for column in edge.right_columns)
+    return size
+
+
+def _from(start: int, signature: Signature) -> list[Edge]:
+    """The edges in an order in which each leads on from tables that were reached, written in that direction."""
+    reached, left, found = {start}, list(signature.edges), []
+    while left:
+        for edge in left:
+            if edge.left in reached or edge.right in reached:
+                left.remove(edge)
+                towards = (
+                    edge
+                    if edge.left in reached
+                    else Edge(edge.right, edge.left, edge.right_columns, edge.left_columns)
+                )
+                reached.add(towards.right)
+                found.append(towards)
+                break
+    return found
+
+
+def _extended(server: Server, signature: Signature, parts: dict[int, Image]) -> Iterator[JoinedRow]:
+    if len(parts) == len(signature.tables):
+        yield tuple(parts[place] for place in range(len(parts)))
+        return
+    start = next(iter(parts))
+    edge = next(edge for edge in _from(start, signature) if edge.left in parts and edge.right not in parts)
+    side = Side(signature.tables[edge.right], edge.right_columns, signature.selections[edge.right])
+    for image in list(server.rows(side).joining(parts[edge.left], edge.left_columns).images):
+        if all(_equated(other, parts, edge.right, image) for other in signature.edges):
+            yield from _extended(server, signature, parts | {edge.right: image})
+
+
+def _equated(edge: Edge, parts: dict[int, Image], place: int, image: Image) -> bool:
+    """Whether a row fits an edge between its place and a part that is there."""
+    for here, there, own, other in (
+        (edge.left, edge.right, edge.left_columns, edge.right_columns),
+        (edge.right, edge.left, edge.right_columns, edge.left_columns),
+    ):
+        if here == place and there in parts:
+            return [image.row[c] for c in own] == [parts[there].row[c] for c in other]
+    return True

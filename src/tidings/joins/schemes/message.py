@@ -1,0 +1,90 @@
+"""Messages: what a server injects into a content-driven network for one change. Select-joins, 2.3 and 3.2.
+
+A message carries rows gained (+) or lost (-) and whatever a stateless filter needs to tell whose they are: the
+subscriptions themselves where it is sent to each alone, else a description of them. Numbers in a description are
+order keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.joins.schemes.signature import Semijoin, Signature
+from tidings.joins.schemes.sizes import NUMBER, POINT
+from tidings.joins.table import Row
+
+Longs = npt.NDArray[np.int64]
+
+GAINED, LOST = "+", "-"
+
+
+class Image(NamedTuple):
+    """A row of a table, its values as order keys, and its size in bytes."""
+
+    table: str
+    row: Row
+    keys: tuple[int, ...]
+    size: int
+
+
+class Selection(NamedTuple):
+    """The form of a message with a row that nothing was asked of but the ranges on its own table."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Skyline:
+    """A descriptive skyline, Theorem 2: a point (X, Y) covers every range with low <= X and Y <= high.
+
+    Of the subscriptions whose range on the base table holds the row, those covered by some point are affected, the
+    others are not. X may exceed Y: such a point stands for a run of joining rows (Ref-SJ-Clu+).
+    """
+
+    points: Longs
+    """One row for each point: X, Y."""
+
+    @property
+    def size(self) -> int:
+        return POINT * len(self.points)
+
+
+class Bounds(NamedTuple):
+    """Beside an exposed row: where the changed row lies, and the nearest rows on both sides, themselves outside.
+
+    A subscription misses the exposed row iff its range on the changed table holds `at` and neither neighbour. None: no
+    row on that side.
+    """
+
+    at: int
+    below: int | None
+    above: int | None
+
+    @property
+    def size(self) -> int:
+        return 3 * NUMBER
+
+
+Form = Selection | Signature | Semijoin
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Message:
+    form: Form
+    rows: tuple[Image, ...]
+    """One row; of a join one for each table, in the order of the signature."""
+    sign: str
+    size: int
+    """Bytes of one copy."""
+    targets: Longs | None = None
+    """The subscriptions, each of which is sent a copy; None: the network finds them by their filters."""
+    description: Skyline | Bounds | None = None
+
+    @property
+    def bytes(self) -> int:
+        """What leaves the server: one copy for the network, or one for each target."""
+        return self.size if self.targets is None else self.size * len(self.targets)

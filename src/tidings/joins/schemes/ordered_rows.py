@@ -1,0 +1,96 @@
+"""Rows of a table by (join value, selection attribute): the B-trees of Select-joins, 3.1, as sorted arrays.
+
+All rows of one join value are a shelf, sorted by the order key of the selection attribute. Rows whose join value has
+a NULL join nothing and are on no shelf. Equal rows each have a place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from tidings.joins.schemes.message import Image, Longs
+from tidings.joins.schemes.signature import Side
+
+
+class Shelf:
+    """The rows of one join value, by rising order key."""
+
+    __slots__ = ("_keys", "images")
+
+    def __init__(self) -> None:
+        self._keys = np.empty(4, dtype=np.int64)
+        self.images: list[Image] = []
+
+    @property
+    def keys(self) -> Longs:
+        return self._keys[: len(self.images)]
+
+    def put(self, key: int, image: Image) -> None:
+        count = len(self.images)
+        if count == len(self._keys):
+            self._keys = np.concatenate([self._keys, np.empty_like(self._keys)])
+        place = int(self.keys.searchsorted(key, "right"))
+        self._keys[place + 1 : count + 1] = self._keys[place:count].copy()
+        self._keys[place] = key
+        self.images.insert(place, image)
+
+    def take(self, key: int, image: Image) -> bool:
+        """Takes one such row away; False if there is none."""
+        count = len(self.images)
+        first, last = (int(self.keys.searchsorted(key, side)) for side in ("left", "right"))
+        for place in range(first, last):
+            if self.images[place].row == image.row:
+                self._keys[place : count - 1] = self._keys[place + 1 : count].copy()
+                del self.images[place]
+                return True
+        return False
+
+    def around(self, key: int) -> tuple[int | None, int | None]:
+        """a- and a+: the nearest keys at or below, and at or above."""
+        keys = self.keys
+        after, before = int(keys.searchsorted(key)), int(keys.searchsorted(key, "right")) - 1
+        return (
+            int(keys[before]) if before >= 0 else None,
+            int(keys[after]) if after < len(keys) else None,
+        )
+
+
+EMPTY = Shelf()
+
+
+class OrderedRows:
+    """The rows of one side of a join."""
+
+    def __init__(self, side: Side) -> None:
+        self.side = side
+        self._shelves: dict[Hashable, Shelf] = {}
+
+    def at(self, image: Image) -> int:
+        """The order key by which a row is sorted; where ranges look at no column, all rows are at 0."""
+        return 0 if self.side.selection is None else image.keys[self.side.selection]
+
+    def put(self, image: Image) -> None:
+        if (value := self.value(image, self.side.join)) is not None:
+            self._shelves.setdefault(value, Shelf()).put(self.at(image), image)
+
+    def take(self, image: Image) -> bool:
+        value = self.value(image, self.side.join)
+        shelf = self._shelves.get(value)
+        if shelf is None or not shelf.take(self.at(image), image):
+            return value is None
+        if not shelf.images:
+            del self._shelves[value]
+        return True
+
+    def joining(self, image: Image, columns: tuple[int, ...]) -> Shelf:
+        """The rows that join a row of the other side, whose join columns are given."""
+        value = self.value(image, columns)
+        return EMPTY if value is None else self._shelves.get(value, EMPTY)
+
+    @staticmethod
+    def value(image: Image, columns: tuple[int, ...]) -> Hashable | None:
+        """The join value of a row: None if a part of it is NULL."""
+        values = tuple(image.row[column] for column in columns)
+        return None if None in values else values

@@ -1,0 +1,150 @@
+"""The semijoin schemes: Enum-SJ, and Ref-SJ with its four skylines. Select-joins, 3 and 4.
+
+A subscription is decomposed into semijoins, one for each of its tables. A row that comes to R goes to the R^S-
+semijoins that it affects, and exposes joining rows of S to those S^R-semijoins that had no other row of R to join
+them with. All semijoins of one form are a group and are looked at together, whatever joins they come from.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from tidings.joins.schemes import skylines
+from tidings.joins.schemes.message import Bounds, Image, Longs, Message, Skyline
+from tidings.joins.schemes.ordered_rows import Shelf
+from tidings.joins.schemes.pairs import Pairs
+from tidings.joins.schemes.scheme import Scheme
+from tidings.joins.schemes.server import Step
+from tidings.joins.schemes.signature import Semijoin
+
+
+class Semijoins(Scheme):
+    """What all of them do: the row itself to those it affects, joining rows to those they are exposed to."""
+
+    def step(self, step: Step) -> list[Message]:
+        found: list[Message] = []
+        for form, pairs in self.server.groups.items():
+            base, filtering = self.server.rows(form.base), self.server.rows(form.filtering)
+            if form.base.table == step.image.table:
+                joining = filtering.joining(step.image, form.base.join)
+                if joining.images:
+                    found.extend(self.affected(form, pairs, step, base.at(step.image), joining))
+            elif form.filtering.table == step.image.table:
+                joining = base.joining(step.image, form.filtering.join)
+                if joining.images:
+                    at = filtering.at(step.image)
+                    near = filtering.joining(step.image, form.filtering.join).around(at)
+                    found.extend(self.exposed(form, pairs, step, joining, Bounds(at, *near)))
+        return found
+
+    @abstractmethod
+    def affected(
+        self, form: Semijoin, pairs: Pairs, step: Step, at: int, joining: Shelf
+    ) -> Iterator[Message]:
+        """The row of R, to the R^S-semijoins that it affects; rows of S that join it are `joining`. 3.1.1, 3.2.1."""
+
+    @abstractmethod
+    def exposed(
+        self, form: Semijoin, pairs: Pairs, step: Step, joining: Shelf, bounds: Bounds
+    ) -> Iterator[Message]:
+        """Rows of R, to the R^S-semijoins that a row of S exposes them to; they are among `joining`. 3.1.2, 3.2.2."""
+
+
+class EnumSJ(Semijoins):
+    """The subscriptions are found, and each is sent its rows."""
+
+    name: ClassVar[str] = "Enum-SJ"
+
+    def affected(
+        self, form: Semijoin, pairs: Pairs, step: Step, at: int, joining: Shelf
+    ) -> Iterator[Message]:
+        found = pairs.affected(at, distinct(joining.keys))
+        if len(found):
+            yield Message(form, (step.image,), step.sign, step.image.size, pairs.owners(found))
+
+    def exposed(
+        self, form: Semijoin, pairs: Pairs, step: Step, joining: Shelf, bounds: Bounds
+    ) -> Iterator[Message]:
+        found = pairs.exposed(bounds)
+        owners, ranges = pairs.owners(found), pairs.base(found)
+        for image, targets in each_row(joining, owners, *ranges):
+            yield Message(form, (image,), step.sign, image.size, targets)
+
+
+class RefSJ(Semijoins):
+    """The subscriptions are described: one message for the row itself, one for each row exposed to anybody."""
+
+    @abstractmethod
+    def skyline(self, pairs: Pairs, at: int, values: Longs) -> Longs:
+        """Points that describe the affected pairs."""
+
+    def affected(
+        self, form: Semijoin, pairs: Pairs, step: Step, at: int, joining: Shelf
+    ) -> Iterator[Message]:
+        described = Skyline(self.skyline(pairs, at, distinct(joining.keys)))
+        if len(described.points):
+            size = step.image.size + described.size
+            yield Message(form, (step.image,), step.sign, size, description=described)
+
+    def exposed(
+        self, form: Semijoin, pairs: Pairs, step: Step, joining: Shelf, bounds: Bounds
+    ) -> Iterator[Message]:
+        found = pairs.exposed(bounds)
+        if len(found):
+            for place in np.flatnonzero(pairs.held(found, joining.keys)).tolist():
+                image = joining.images[place]
+                yield Message(form, (image,), step.sign, image.size + bounds.size, description=bounds)
+
+
+class RefSJSub(RefSJ):
+    name: ClassVar[str] = "Ref-SJ-Sub"
+
+    def skyline(self, pairs: Pairs, at: int, values: Longs) -> Longs:
+        return skylines.minimum_area(pairs, at, values)
+
+
+class RefSJTup(RefSJ):
+    name: ClassVar[str] = "Ref-SJ-Tup"
+
+    def skyline(self, pairs: Pairs, at: int, values: Longs) -> Longs:
+        return skylines.joining_tuples(pairs, at, values)
+
+
+class RefSJClu(RefSJ):
+    name: ClassVar[str] = "Ref-SJ-Clu"
+
+    def skyline(self, pairs: Pairs, at: int, values: Longs) -> Longs:
+        return skylines.clusters(pairs, at, values)
+
+
+class RefSJCluPlus(RefSJ):
+    name: ClassVar[str] = "Ref-SJ-Clu+"
+
+    def skyline(self, pairs: Pairs, at: int, values: Longs) -> Longs:
+        return skylines.improved_clusters(pairs, at, values)
+
+
+def distinct(keys: Longs) -> Longs:
+    """Rising keys, each once."""
+    changes = np.empty(len(keys), dtype=np.bool_)
+    changes[:1] = True
+    np.not_equal(keys[1:], keys[:-1], out=changes[1:])
+    return keys[changes]
+
+
+def each_row(shelf: Shelf, owners: Longs, low: Longs, high: Longs) -> Iterator[tuple[Image, Longs]]:
+    """The rows of a shelf that the range of some owner holds, each with those owners."""
+    keys = shelf.keys
+    first, last = keys.searchsorted(low), keys.searchsorted(high, "right")
+    counts = last - first
+    places = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    order = np.argsort(places, kind="stable")
+    repeated, places = np.repeat(owners, counts)[order], places[order]
+    starts = np.flatnonzero(np.diff(places, prepend=-1))
+    ends = np.append(starts[1:], len(places))
+    for begin, end in zip(starts.tolist(), ends[: len(starts)].tolist(), strict=True):
+        yield shelf.images[places[begin]], repeated[begin:end]

@@ -1,0 +1,171 @@
+"""The server of the schemes: rows of tables, subscriptions in groups of one semijoin form, changes in steps.
+
+A change is one or two steps, each a row that comes or goes: an update is the insert of the new row, then the delete of
+the old one. A step is seen while the row is *not* there, before it comes or after it has gone; so the delete of a row
+affects whom its insert would, and every scheme is written once for both. Select-joins, 3 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tidings.errors import EventError, SubscriptionError
+from tidings.joins.order import key_of
+from tidings.joins.schemes.filters import Subscription
+from tidings.joins.schemes.message import GAINED, LOST, Image, Longs
+from tidings.joins.schemes.ordered_rows import OrderedRows
+from tidings.joins.schemes.pairs import Pairs
+from tidings.joins.schemes.signature import Semijoin, Side, Signature
+from tidings.joins.schemes.sizes import size_of_all
+from tidings.joins.table import Row, Table
+
+
+class Change(NamedTuple):
+    """An insert has a new row, a delete an old one, an update both; rows as `Table.read` gives them."""
+
+    table: str
+    new: Row | None = None
+    old: Row | None = None
+
+
+class Step(NamedTuple):
+    image: Image
+    sign: str
+
+
+class Population(NamedTuple):
+    """Subscriptions of one signature, by rising number, with their ranges on each of its tables."""
+
+    signature: Signature
+    semijoins: tuple[Semijoin, ...]
+    numbers: Longs
+    low: tuple[Longs, ...]
+    high: tuple[Longs, ...]
+
+
+class Server:
+    def __init__(self, tables: Iterable[Table]) -> None:
+        self.tables = {table.name: table for table in tables}
+        self.populations: list[Population] = []
+        self.groups: dict[Semijoin, Pairs] = {}
+        self.left: set[int] = set()
+        self._images: dict[str, dict[Row, list[Image]]] = {name: {} for name in self.tables}
+        self._orders: dict[Side, OrderedRows] = {}
+        self._count = 0
+
+    def subscribe(
+        self,
+        signature: Signature,
+        ranges: Sequence[tuple[Longs, Longs]],
+        semijoins: Sequence[Semijoin] | None = None,
+    ) -> range:
+        """Subscriptions of one signature: `ranges` has low and high ends, in order keys, for each of its tables.
+
+        `semijoins` is the decomposition, one for each table (`decomposition.py` finds the cheapest); tables that have
+        one neighbour only, as in every binary join, leave no choice. Returns the numbers of the subscriptions.
+        """
+        chosen = tuple(semijoins) if semijoins is not None else _only_choice(signature)
+        for table in signature.tables:
+            if table not in self.tables:
+                raise SubscriptionError(
+                    f"there is no table '{table}'; the tables are {', '.join(self.tables)}"
+                )
+        bounds = [tuple(np.asarray(end, dtype=np.int64) for end in ends) for ends in ranges]
+        numbers = np.arange(self._count, self._count + len(bounds[0][0]), dtype=np.int64)
+        self._count += len(numbers)
+        low, high = (tuple(ends[place] for ends in bounds) for place in (0, 1))
+        self.populations.append(Population(signature, chosen, numbers, low, high))
+        for form in chosen:
+            base, filtering = (signature.tables.index(side.table) for side in form)
+            group = self.groups.setdefault(form, Pairs())
+            group.add(numbers, (low[base], high[base]), (low[filtering], high[filtering]))
+        for edge in signature.edges:
+            for place, join in ((edge.left, edge.left_columns), (edge.right, edge.right_columns)):
+                self.rows(Side(signature.tables[place], join, signature.selections[place]))
+        return range(self._count - len(numbers), self._count)
+
+    def unsubscribe(self, number: int) -> None:
+        if not 0 <= number < self._count or number in self.left:
+            raise SubscriptionError(f"there is no subscription {number}; numbers come from subscribe")
+        self.left.add(number)
+        for group in self.groups.values():
+            group.remove(number)
+
+    def subscription(self, number: int) -> Subscription:
+        """What the subscriber, or a node of the network on its behalf, knows: enough for every filter."""
+        for population in self.populations:
+            place = number - int(population.numbers[0]) if len(population.numbers) else -1
+            if 0 <= place < len(population.numbers):
+                ends = zip(population.low, population.high, strict=True)
+                ranges = tuple((int(low[place]), int(high[place])) for low, high in ends)
+                return Subscription(number, population.signature, ranges, population.semijoins)
+        raise SubscriptionError(f"there is no subscription {number}; numbers come from subscribe")
+
+    def steps(self, change: Change) -> Iterator[Step]:
+        """Applies the change; each step is given out while its row is not there."""
+        if change.table not in self.tables:
+            raise EventError(f"there is no table '{change.table}'; the tables are {', '.join(self.tables)}")
+        if change.old is not None and change.old not in self._images[change.table]:
+            text = self.tables[change.table].text(change.old)
+            raise EventError(f"table '{change.table}' has no row {text}; delete or update one that is there")
+        if change.new is not None:
+            image = self.image(change.table, change.new)
+            yield Step(image, GAINED)
+            self._put(image)
+        if change.old is not None:
+            yield Step(self._take(change.table, change.old), LOST)
+
+    def load(self, table: str, rows: Iterable[Row]) -> None:
+        """Rows that are there before anybody is told anything."""
+        for row in rows:
+            self._put(self.image(table, row))
+
+    def rows(self, side: Side) -> OrderedRows:
+        """The rows of a side of a join; kept in order from the first time it is asked for."""
+        if side not in self._orders:
+            order = self._orders[side] = OrderedRows(side)
+            for images in self._images[side.table].values():
+                for image in images:
+                    order.put(image)
+        return self._orders[side]
+
+    def image(self, table: str, row: Row) -> Image:
+        types = self.tables[table].types
+        keys = tuple(key_of(kind, value) for kind, value in zip(types, row, strict=True))
+        return Image(table, row, keys, size_of_all(row))
+
+    def contents(self) -> Mapping[str, list[Row]]:
+        """The rows of every table, copies and all."""
+        return {
+            table: [image.row for images in rows.values() for image in images]
+            for table, rows in self._images.items()
+        }
+
+    def _put(self, image: Image) -> None:
+        self._images[image.table].setdefault(image.row, []).append(image)
+        for side, order in self._orders.items():
+            if side.table == image.table:
+                order.put(image)
+
+    def _take(self, table: str, row: Row) -> Image:
+        copies = self._images[table][row]
+        image = copies.pop()
+        if not copies:
+            del self._images[table][row]
+        for side, order in self._orders.items():
+            if side.table == table:
+                order.take(image)
+        return image
+
+
+def _only_choice(signature: Signature) -> tuple[Semijoin, ...]:
+    choices = [tuple(signature.semijoins(table)) for table in signature.tables]
+    for table, found in zip(signature.tables, choices, strict=True):
+        if len(found) != 1:
+            raise SubscriptionError(
+                f"table '{table}' of {signature} has {len(found)} neighbours; give the semijoin chosen for each table"
+            )
+    return tuple(found[0] for found in choices)

@@ -1,0 +1,87 @@
+"""Signatures and semijoins: what is joined with what, whatever the ranges. Select-joins, 2.2 and 4.
+
+A join signature is a connected graph whose nodes are tables and whose edges equate columns. A semijoin R^S lets those
+rows of its base table R through that join a row of its filtering table S. Ranges look at one column of each table,
+the same for all subscriptions of a signature (Appendix C says how to choose it); the rest of a condition is left to
+the subscriber.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from tidings.joins.shape import Shape
+
+
+class Side(NamedTuple):
+    """A table in a join: the columns that are equated, and the column that ranges look at (None: they look at none)."""
+
+    table: str
+    join: tuple[int, ...]
+    selection: int | None
+
+
+class Semijoin(NamedTuple):
+    """The form R^S: rows of `base` that join some row of `filtering`, both within the subscription's ranges."""
+
+    base: Side
+    filtering: Side
+
+    @property
+    def mirrored(self) -> Semijoin:
+        return Semijoin(self.filtering, self.base)
+
+    def __str__(self) -> str:
+        return f"{self.base.table}^{self.filtering.table}"
+
+
+class Edge(NamedTuple):
+    """Two tables, by their places in the signature, and the columns of each that are equated."""
+
+    left: int
+    right: int
+    left_columns: tuple[int, ...]
+    right_columns: tuple[int, ...]
+
+
+class Signature(NamedTuple):
+    tables: tuple[str, ...]
+    edges: tuple[Edge, ...]
+    selections: tuple[int | None, ...]
+
+    def semijoins(self, table: str) -> Iterator[Semijoin]:
+        """The choices for a base table: one for each neighbour in the join graph."""
+        place = self.tables.index(table)
+        for edge in self.edges:
+            if place in (edge.left, edge.right):
+                ends = [(edge.left, edge.left_columns), (edge.right, edge.right_columns)]
+                left, right = (Side(self.tables[at], columns, self.selections[at]) for at, columns in ends)
+                yield Semijoin(left, right) if place == edge.left else Semijoin(right, left)
+
+    def __str__(self) -> str:
+        return " ⋈ ".join(self.tables)
+
+
+def binary(left: Side, right: Side) -> Signature:
+    """The signature of Example 2: R(A, B) ⋈ S(B, C)."""
+    edge = Edge(0, 1, left.join, right.join)
+    return Signature((left.table, right.table), (edge,), (left.selection, right.selection))
+
+
+def signature_of(shape: Shape, choose: Callable[[int, tuple[int, ...]], int | None]) -> Signature:
+    """The signature of a subscription's shape. Several equated columns are one composite (Appendix C); `choose` takes
+    a slot and the columns that are selected on there, and says which of them the ranges look at."""
+    edges = []
+    for left in range(len(shape.tables)):
+        for right in range(left + 1, len(shape.tables)):
+            places = [dict(variable) for variable in shape.variables]
+            shared = [place for place in places if left in place and right in place]
+            if shared:
+                columns = (tuple(place[end] for place in shared) for end in (left, right))
+                edges.append(Edge(left, right, *columns))
+    selected = [
+        tuple(column for at, column in shape.selections if at == slot) for slot in range(len(shape.tables))
+    ]
+    chosen = tuple(choose(slot, columns) if columns else None for slot, columns in enumerate(selected))
+    return Signature(shape.tables, tuple(edges), chosen)

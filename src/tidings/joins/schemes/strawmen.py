@@ -1,0 +1,114 @@
+"""The straightforward schemes: Enum-J, Rel-Sel, Ref-J and Ref-J+. Select-joins, 2.3; of many tables, Appendix F."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from tidings.joins.schemes.filters import position
+from tidings.joins.schemes.joined import JoinedRow, joined_size, joined_with
+from tidings.joins.schemes.message import Image, Longs, Message, Selection
+from tidings.joins.schemes.scheme import Scheme
+from tidings.joins.schemes.semijoins import distinct, each_row
+from tidings.joins.schemes.server import Population, Server, Step
+from tidings.joins.schemes.signature import Semijoin, Signature
+
+
+class RelSel(Scheme):
+    """Every row goes to those whose range holds it, whether it joins or not; the client joins what it has."""
+
+    name: ClassVar[str] = "Rel-Sel"
+
+    def step(self, step: Step) -> list[Message]:
+        return [Message(Selection(step.image.table), (step.image,), step.sign, step.image.size)]
+
+
+class EnumJ(Scheme):
+    """The joined rows that a subscription gains or loses, sent to it alone."""
+
+    name: ClassVar[str] = "Enum-J"
+
+    def step(self, step: Step) -> list[Message]:
+        found = []
+        for people in self.server.populations:
+            if step.image.table in people.signature.tables:
+                for rows, targets in interested(self.server, people, step.image):
+                    size = joined_size(people.signature, rows)
+                    found.append(Message(people.signature, rows, step.sign, size, targets))
+        return found
+
+
+class RefJ(Scheme):
+    """The joined rows, each once for all subscriptions of one signature, whether anybody wants them or not."""
+
+    name: ClassVar[str] = "Ref-J"
+
+    def step(self, step: Step) -> list[Message]:
+        signatures = dict.fromkeys(people.signature for people in self.server.populations)
+        return [
+            Message(signature, rows, step.sign, joined_size(signature, rows))
+            for signature in signatures
+            if step.image.table in signature.tables
+            for rows in self.joined(signature, step.image)
+        ]
+
+    def joined(self, signature: Signature, image: Image) -> Iterator[JoinedRow]:
+        return joined_with(self.server, signature, image)
+
+
+class RefJPlus(RefJ):
+    """The joined rows that somebody wants."""
+
+    name: ClassVar[str] = "Ref-J+"
+
+    def joined(self, signature: Signature, image: Image) -> Iterator[JoinedRow]:
+        if len(signature.tables) == 2:
+            return self._wanted(next(signature.semijoins(image.table)), signature, image)
+        alike = [people for people in self.server.populations if people.signature == signature]
+        return (rows for rows in super().joined(signature, image) if any(map(len, _wanting(alike, rows))))
+
+    def _wanted(self, form: Semijoin, signature: Signature, image: Image) -> Iterator[JoinedRow]:
+        joining = self.server.rows(form.filtering).joining(image, form.base.join)
+        at = self.server.rows(form.base).at(image)
+        points = np.column_stack([joining.keys, joining.keys])
+        for place in np.flatnonzero(self.server.groups[form].reaching(at, points)).tolist():
+            yield _in_order(signature, image, joining.images[place])
+
+
+def interested(server: Server, people: Population, image: Image) -> Iterator[tuple[JoinedRow, Longs]]:
+    """The joined rows of a row that somebody of a population wants, and who does."""
+    signature = people.signature
+    if len(signature.tables) == 2:
+        form = next(signature.semijoins(image.table))
+        pairs, joining = server.groups[form], server.rows(form.filtering).joining(image, form.base.join)
+        found = pairs.affected(server.rows(form.base).at(image), distinct(joining.keys))
+        owners = pairs.owners(found)
+        own = (owners >= people.numbers[0]) & (
+            owners <= people.numbers[-1]
+        )  # a group may hold other populations
+        low, high = pairs.filtering(found[own])
+        for other, targets in each_row(joining, owners[own], low, high):
+            yield _in_order(signature, image, other), targets
+        return
+    for rows in joined_with(server, signature, image):
+        (targets,) = _wanting([people], rows)
+        targets = targets[~np.isin(targets, list(server.left))] if server.left else targets
+        if len(targets):
+            yield rows, targets
+
+
+def _wanting(populations: list[Population], rows: JoinedRow) -> Iterator[Longs]:
+    for people in populations:
+        wanted = np.ones(len(people.numbers), dtype=np.bool_)
+        for low, high, image, selection in zip(
+            people.low, people.high, rows, people.signature.selections, strict=True
+        ):
+            at = position(image, selection)
+            wanted &= (low <= at) & (at <= high)
+        yield people.numbers[wanted]
+
+
+def _in_order(signature: Signature, image: Image, other: Image) -> JoinedRow:
+    return (image, other) if image.table == signature.tables[0] else (other, image)
