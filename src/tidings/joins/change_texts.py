@@ -126,7 +126,7 @@ class Members:
     def text(self, name: str, kinds: tuple[int, ...] = (TEXT,)) -> pa.Array:
         """The member's texts, null where it is none."""
         event, place = self.places(name)
-        keep = np.isin(self.found.kind[place], kinds)
+        keep = np.isin(self.found.kind[place], kinds) if len(event) else _EMPTY
         event, place = event[keep], place[keep]
         if not len(event):
             return pa.nulls(self.count, pa.string())
@@ -170,6 +170,8 @@ def spans(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def codes_of(words: pa.Array, meaning: dict[str, int], default: int) -> np.ndarray:
     """What each word means; -1 where there is none, `default` where it is unknown."""
     encoded = words.dictionary_encode()
+    if words.null_count == len(words):
+        return np.full(len(words), -1, dtype=np.int64)
     meanings = np.array(
         [meaning.get(word, default) for word in encoded.dictionary.to_pylist()] + [-1], dtype=np.int64
     )
@@ -235,6 +237,8 @@ def _sequence(members: Members, told: Told) -> None:
 
 def _debezium(members: Members, told: Told, form: int, prefix: str) -> None:
     mine = (told.op == NO_CHANGE) & (members.kind(prefix + "op") == TEXT)
+    if not mine.any():
+        return
     named = members.text(prefix + "source.table")
     named = pc.coalesce(named, members.text(prefix + "source.collection"))
     mine &= named.is_valid().to_numpy(zero_copy_only=False)

@@ -81,13 +81,17 @@ class Reading:
         self._place_tables(told, wanted)
         self._name_sources(told, wanted, source)
         wanted &= (self.table >= 0) & (self.op >= 0)
-        keys = np.stack([told.form, told.group, self.table]).astype(np.int64)[
-            :, wanted & (self.op != TRUNCATE)
-        ]
         events = np.flatnonzero(wanted & (self.op != TRUNCATE))
-        kinds, group = np.unique(keys, axis=1, return_inverse=True)
-        for number, (form, group_of, table) in enumerate(kinds.T.tolist()):
-            self._read(events[group.reshape(-1) == number], table, rows, form, group_of)
+        keys = (
+            (told.group[events].astype(np.int64) << 24)
+            + (told.form[events].astype(np.int64) << 16)
+            + self.table[events]
+        )
+        for key in np.unique(keys).tolist():
+            mine = events[keys == key]
+            self._read(
+                mine, int(self.table[mine[0]]), rows, int(told.form[mine[0]]), int(told.group[mine[0]])
+            )
 
     def settle(self) -> None:
         """Numbers the rows that came one by one behind all others."""
