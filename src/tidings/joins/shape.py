@@ -192,10 +192,14 @@ def _named(path: str, joined: Sequence[Table], shared: Mapping[str, set[Place]])
     if found:
         options = " or ".join(f"{joined[slot].name}.{path}" for slot in owners)
         raise SubscriptionError(f"'{path}' is a column of several tables; write {options}")
-    known = [f"{table.name}.{name}" for table in joined for name in table.names]
-    otherwise = f"the columns are {', '.join(known)}"
-    near = known if "." in path else [name for table in joined for name in table.names]
-    raise SubscriptionError(f"there is no column '{path}'; {did_you_mean(path, near, otherwise)}")
+    for slot, table in enumerate(joined):
+        if path.startswith(f"{table.name}."):
+            return [_place(path, joined, slot)]  # which says that the table has no such column
+    known = [name for table in joined for name in table.names]
+    otherwise = (
+        f"the columns are {', '.join(f'{table.name}.{name}' for table in joined for name in table.names)}"
+    )
+    raise SubscriptionError(f"there is no column '{path}'; {did_you_mean(path, known, otherwise)}")
 
 
 def _one(path: str, joined: Sequence[Table], shared: Mapping[str, set[Place]]) -> Place:

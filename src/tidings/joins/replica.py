@@ -1,0 +1,130 @@
+"""A copy of a join's rows on the side of its subscriber, kept by notifications alone.
+
+A part (there is one, or in a cluster many) begins with its snapshot; from there on every sequence number counts
+once. What came before is ignored, what comes again too, and a gap makes the copy `missing` until a snapshot at least
+as new as all that was heard of. While nothing is missing, the joined rows are the query's result.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidings.errors import EventError
+from tidings.joins import naive
+from tidings.joins.shape import read
+from tidings.joins.table import Row, Table
+from tidings.language.parser import parse
+from tidings.language.query import Query
+from tidings.notification import Notification
+
+
+@dataclass(slots=True)
+class _Part:
+    rows: naive.Form = field(default_factory=Counter)
+    sequence: int = 0
+    heard: int = 0
+    """The highest sequence number that came along, taken or not."""
+    missing: str | None = "no snapshot yet"
+
+
+class Replica:
+    """The rows of one join subscription; give `apply` all its notifications, the snapshot among them.
+
+    >>> from tidings.joins import Table
+    >>> stocks = Table("stocks", {"symbol": "text", "per": "number"}, key=["symbol"])
+    >>> Replica("SELECT * FROM stocks WHERE per > 50", [stocks]).missing
+    'no snapshot yet'
+    """
+
+    def __init__(self, query: str | Query, tables: Iterable[Table]) -> None:
+        self._tables = {table.name: table for table in tables}
+        self._shape, self._ranges = read(parse(query) if isinstance(query, str) else query, self._tables)
+        self._parts: dict[str, _Part] = {}
+
+    @property
+    def missing(self) -> str | None:
+        """Why the copy is not complete, so that it needs a snapshot; None if it is."""
+        if not self._parts:
+            return "no snapshot yet"
+        for name, part in self._parts.items():
+            if part.missing:
+                return f"{part.missing} (part {name})" if len(self._parts) > 1 else part.missing
+        return None
+
+    def apply(self, notification: Notification) -> bool:
+        """Whether the notification was taken; it is not if it came again, or before a snapshot that is needed."""
+        if notification.part is None or notification.sequence is None:
+            return False
+        part = self._part(notification.part)
+        number = notification.sequence
+        part.heard = max(part.heard, number)
+        if notification.verdict == "snapshot":
+            return self._start(part, notification)
+        if part.missing or number <= part.sequence:
+            return False
+        if number > part.sequence + 1:
+            part.missing = f"a gap: expected {part.sequence + 1}, got {number}"
+            return False
+        return self._change(part, notification)
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """The rows of a table that take part in the result, each as often as it is there."""
+        return [self._named(table, row) for row in self._held()[table].elements()]
+
+    def result(self) -> list[dict[str, dict[str, Any]]]:
+        """The joined rows: for each the rows of its tables, by their names."""
+        joined = naive.result(self._shape, self._ranges, self._held())
+        return [
+            {name: self._named(name, row) for name, row in zip(self._shape.tables, rows, strict=True)}
+            for rows in joined.elements()
+        ]
+
+    def _part(self, name: str) -> _Part:
+        if name not in self._parts:
+            # All parts are needed, also those that nothing was heard of. Another number of them is another stream.
+            total = int(name.partition("/")[2])
+            self._parts = {f"{bucket}/{total}": _Part() for bucket in range(total)}
+        return self._parts[name]
+
+    def _start(self, part: _Part, snapshot: Notification) -> bool:
+        number = snapshot.sequence or 0
+        if not part.missing and number <= part.sequence:
+            return False
+        if number < part.heard:
+            part.missing = f"a snapshot of {number} came, but {part.heard} was heard of"
+            return False
+        part.rows, part.sequence, part.missing = Counter(), number, None
+        return self._change(part, snapshot)
+
+    def _change(self, part: _Part, notification: Notification) -> bool:
+        gained: naive.Form = Counter()
+        lost: naive.Form = Counter()
+        try:
+            for one in notification.changes:
+                (gained if one.change == "+" else lost)[one.table, self._tables[one.table].read(one.row)] += 1
+        except (EventError, KeyError) as error:
+            part.missing = f"{notification.sequence} cannot be read: {error}"
+            return False
+        if any(part.rows[row] + gained[row] < copies for row, copies in lost.items()):
+            part.missing = f"{notification.sequence} takes away a row that is not here"
+            return False
+        part.rows.update(gained)
+        part.rows.subtract(lost)
+        for row in lost:
+            if not part.rows[row]:
+                del part.rows[row]
+        part.sequence = notification.sequence or 0
+        return True
+
+    def _held(self) -> Mapping[str, Counter[Row]]:
+        held: dict[str, Counter[Row]] = {name: Counter() for name in self._shape.tables}
+        for part in self._parts.values():
+            for (name, row), copies in part.rows.items():
+                held[name][row] += copies
+        return held
+
+    def _named(self, table: str, row: Row) -> dict[str, Any]:
+        return dict(zip(self._tables[table].names, row, strict=True))
