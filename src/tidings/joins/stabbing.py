@@ -14,7 +14,6 @@ import numpy as np
 from tidings.joins.kernels.clusters import (
     CLUSTER,
     NODE,
-    RECTANGLE,
     bound_nodes,
     list_members,
     place_boundaries,

@@ -1,0 +1,236 @@
+"""The index of join subscriptions, immutable: for a row that changes, those that it may affect. Select-joins, 3.1, C.
+
+Subscriptions of one shape are rectangles, once for each of their tables: by the range of the table that changes and
+by that of a table that it joins with. Where a table has several selections the narrowest one is chosen, the others
+are looked at afterwards (Appendix C leaves the choice open).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidings.joins.kernels.clusters import CLUSTER, NODE, RECTANGLE
+from tidings.joins.kernels.layout import NONE, SIDE, SLOT, STEP, IndexArrays
+from tidings.joins.order import HIGHEST, LOWEST
+from tidings.joins.plan import Step, plan
+from tidings.joins.rows import OrderSpec, Rows
+from tidings.joins.shape import Shape
+from tidings.joins.stabbing import ClusterTrees, grow
+from tidings.joins.subscriptions import ENDED, Subscriptions
+
+FEW = 64  # members of a side that are looked through one by one
+_SAMPLE = 256
+
+
+@dataclass(frozen=True)
+class JoinIndex:
+    """`arrays` of all shapes together. Of the rows they need `orders`, in the numbering of the arrays, and cells of the
+    columns `looked_at`, as (table, column)."""
+
+    arrays: dict[str, np.ndarray]
+    orders: list[OrderSpec]
+    looked_at: list[tuple[int, int]]
+    numbers: np.ndarray
+
+    @classmethod
+    def build(cls, subscriptions: Subscriptions, numbers: np.ndarray, *, few: int = FEW) -> JoinIndex:
+        """Of some subscriptions, those that are live. A shape with few is not worth a tree."""
+        numbers = numbers[subscriptions.until.all[numbers] != ENDED]
+        shapes = subscriptions.shape_of.all[numbers]
+        order = np.argsort(shapes, kind="stable")
+        under_way = _Building(subscriptions, few)
+        bounds = np.flatnonzero(np.diff(shapes[order])) + 1
+        for some in np.split(numbers[order], bounds):
+            if len(some):
+                under_way.add(subscriptions.shapes[subscriptions.shape_of.all[some[0]]], some)
+        return cls(under_way.arrays(), list(under_way.orders), sorted(under_way.looked_at), numbers)
+
+    @property
+    def largest(self) -> int:
+        """The most members that one change can affect through one side."""
+        sides = self.arrays["sides"]
+        clusters = np.add.reduceat(
+            np.append(self.arrays["clusters"]["count"], 0), np.append(sides["cluster"], 0)
+        )[: len(sides)]
+        return int((sides["loose_count"] + np.where(sides["clusters"] > 0, clusters, 0)).max(initial=0))
+
+    def for_rows(self, rows: Rows) -> IndexArrays:
+        """The arrays for the loops, with the orders that rows have."""
+        for table, column in self.looked_at:
+            rows.look_at(table, {column})
+        order_of = np.array([rows.order(spec) for spec in self.orders], dtype=np.int32)
+        return IndexArrays(**self.arrays, order_of=order_of)
+
+
+class _Building:
+    def __init__(self, subscriptions: Subscriptions, few: int) -> None:
+        self.subscriptions, self.few = subscriptions, few
+        self.orders: dict[OrderSpec, int] = {}
+        self.looked_at: set[tuple[int, int]] = set()
+        self.slots: list[tuple[int, ...]] = []
+        self.selections: list[int] = []
+        self.steps: list[tuple[int, ...]] = []
+        self.columns: list[int] = []
+        self.equals: list[tuple[int, int, int]] = []
+        self.sides: list[dict[str, int]] = []
+        self.trees: list[ClusterTrees] = []
+        self.owner: list[np.ndarray] = []
+        self.plain: list[np.ndarray] = []
+        self.sizes = dict.fromkeys(("members", "clusters", "boundaries", "nodes", "listed"), 0)
+
+    def add(self, shape: Shape, numbers: np.ndarray) -> None:
+        tables = [self.subscriptions.places[name] for name in shape.tables]
+        bounds = self.subscriptions.bounds_of(numbers, len(shape.selections))
+        full = ~(bounds["low"] > bounds["high"]).any(axis=1)  # an empty range is never told of anything
+        numbers, bounds = numbers[full], bounds[full]
+        if not len(numbers):
+            return
+        for slot, column in (*shape.selections, *(place for places in shape.variables for place in places)):
+            self.looked_at.add((tables[slot], column))
+        breadth = [_breadth(bounds[:, s]) for s in range(len(shape.selections))]
+        primary = [_narrowest(shape, slot, breadth) for slot in range(len(tables))]
+        first_slot, first_step = len(self.slots), len(self.steps)
+        types = self.subscriptions.selection_types(shape)
+        base = len(self.selections)
+        self.selections += [column for _, column in shape.selections]
+        for slot, table in enumerate(tables):
+            own = [s for s, (at, _) in enumerate(shape.selections) if at == slot]
+            chosen = primary[slot]
+            column, is_text = (
+                (NONE, 0) if chosen == NONE else (shape.selections[chosen][1], types[chosen] == "text")
+            )
+            self.slots.append(
+                (table, base, base + own[0] if own else base, len(own), NONE if chosen == NONE else base + chosen,
+                 column, is_text)
+            )  # fmt: skip
+        plans = [plan(shape, slot) for slot in range(len(tables))]
+        for steps in plans:
+            for step in steps:
+                self._add_step(step, tables[step.slot], self.slots[first_slot + step.slot][5])
+        is_plain = bounds["plain"].all(axis=1)
+        is_simple = len(tables) <= 2 and len(shape.selections) == len({slot for slot, _ in shape.selections})
+        for slot, steps in enumerate(plans):
+            near = [at for at, step in enumerate(steps) if at and step.parent == 0]
+            chosen = min(near, key=lambda at: _breadth_of(primary[steps[at].slot], breadth), default=NONE)
+            own_order = NONE
+            if shape.one_key and len(tables) > 1:
+                key = tuple(column for places in shape.variables for at, column in places if at == slot)
+                own_order = self._order((tables[slot], key, self.slots[first_slot + slot][5]))
+            side = {
+                "table": tables[slot],
+                "slot": first_slot,
+                "arity": len(tables),
+                "own": slot,
+                "step": first_step + slot * len(tables),
+                "steps": first_step,
+                "filter": chosen,
+                "own_order": own_order,
+                "one_key": shape.one_key,
+                "simple": shape.one_key and is_simple,
+                "acyclic": not any(step.equals for steps in plans for step in steps),
+            }
+            c = NONE if chosen == NONE else primary[steps[chosen].slot]
+            self._add_members(side, numbers, is_plain, _rectangles(bounds, c, primary[slot]))
+
+    def _order(self, spec: OrderSpec) -> int:
+        return self.orders.setdefault(spec, len(self.orders))
+
+    def _add_step(self, step: Step, table: int, column: int) -> None:
+        order = self._order((table, step.key, column)) if step.key else NONE
+        self.steps.append(
+            (step.slot, step.parent, order, len(self.columns), len(step.from_columns), len(self.equals),
+             len(step.equals))
+        )  # fmt: skip
+        self.columns += step.from_columns
+        self.equals += step.equals
+
+    def _add_members(
+        self, side: dict[str, int], numbers: np.ndarray, plain: np.ndarray, rectangles: np.ndarray
+    ) -> None:
+        sizes = self.sizes
+        side |= {"cluster": sizes["clusters"], "clusters": 0, "loose": sizes["members"], "loose_count": 0}
+        if len(numbers) < self.few:
+            side["loose_count"], order = len(numbers), np.arange(len(numbers))
+            nothing = np.empty(0, dtype=np.int32)
+            trees = ClusterTrees(
+                rectangles, np.empty(0, CLUSTER), np.empty(0, np.int64), np.empty(0, NODE), nothing, nothing
+            )
+        else:
+            trees, order = grow(rectangles)
+            side["clusters"] = len(trees.clusters)
+            trees.clusters["first"] += sizes["members"]
+            trees.clusters["witness"] += sizes["members"]
+            trees.clusters["boundary"] += sizes["boundaries"]
+            trees.clusters["node"] += sizes["nodes"]
+            trees.nodes["first"] += sizes["listed"]
+            np.add(trees.by_low, sizes["members"], out=trees.by_low, casting="unsafe")
+            np.add(trees.by_high, sizes["members"], out=trees.by_high, casting="unsafe")
+        self.sides.append(side)
+        self.trees.append(trees)
+        self.owner.append(numbers[order].astype(np.int32))
+        self.plain.append(plain[order])
+        for name, more in zip(sizes, (len(numbers), *map(len, trees[1:5])), strict=True):
+            sizes[name] += more
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        sides = np.zeros(len(self.sides), dtype=SIDE)
+        for at, side in enumerate(self.sides):
+            for name, value in side.items():
+                sides[at][name] = value
+        sides = sides[np.argsort(sides["table"], kind="stable")]
+        tables = np.arange(len(self.subscriptions.tables) + 1)
+        together = {
+            name: _joined((getattr(trees, name) for trees in self.trees), kind)
+            for name, kind in (
+                ("rectangles", RECTANGLE),
+                ("clusters", CLUSTER),
+                ("boundaries", np.dtype(np.int64)),
+                ("nodes", NODE),
+                ("by_low", np.dtype(np.int32)),
+                ("by_high", np.dtype(np.int32)),
+            )
+        }
+        return {
+            **together,
+            "owner": _joined(self.owner, np.dtype(np.int32)),
+            "plain": _joined(self.plain, np.dtype(np.bool_)),
+            "slots": np.array(self.slots, dtype=SLOT),
+            "selections": np.array(self.selections, dtype=np.int32),
+            "steps": np.array(self.steps, dtype=STEP),
+            "columns": np.array(self.columns, dtype=np.int32),
+            "equals": np.array(self.equals, dtype=np.int32).reshape(-1),
+            "sides": sides,
+            "table_first": np.searchsorted(sides["table"], tables).astype(np.int32),
+        }
+
+
+def _joined(parts: Iterator[np.ndarray] | Sequence[np.ndarray], kind: np.dtype) -> np.ndarray:
+    return np.concatenate([np.empty(0, dtype=kind), *parts])
+
+
+def _rectangles(bounds: np.ndarray, c: int, a: int) -> np.ndarray:
+    """The ranges of two selections; one that is NONE holds everything."""
+    found = np.empty(len(bounds), dtype=RECTANGLE)
+    for axis, selection in (("c", c), ("a", a)):
+        found[f"{axis}_low"] = LOWEST if selection == NONE else bounds["low"][:, selection]
+        found[f"{axis}_high"] = HIGHEST if selection == NONE else bounds["high"][:, selection]
+    return found
+
+
+def _breadth(bounds: np.ndarray) -> float:
+    """Which part of the ranges holds the middle of another: how little a selection on this column says."""
+    some = bounds[:: max(1, len(bounds) // _SAMPLE)]
+    middle = some["low"] // 2 + some["high"] // 2
+    return float(((some["low"] <= middle[:, None]) & (middle[:, None] <= some["high"])).mean())
+
+
+def _breadth_of(selection: int, breadth: Sequence[float]) -> float:
+    return 1.0 if selection == NONE else breadth[selection]
+
+
+def _narrowest(shape: Shape, slot: int, breadth: Sequence[float]) -> int:
+    own = [s for s, (at, _) in enumerate(shape.selections) if at == slot]
+    return min(own, key=lambda s: breadth[s], default=NONE)

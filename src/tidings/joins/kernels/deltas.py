@@ -1,0 +1,260 @@
+"""What each subscription gains and loses by a change. Select-joins, 3.1, for any number of tables.
+
+A row that comes is looked at before it is put in, one that goes after it was taken out: so both are the same question,
+who would be affected by this row among the others, and differ in the sign of the answer. Its cost is what is told,
+and a few nodes of a tree for each cluster, where every table is joined on the same columns and has one range.
+"""
+
+from __future__ import annotations
+
+from tidings.arrays.compiled import compiled, inlined
+from tidings.joins.kernels.clusters import HIGHEST, collect
+from tidings.joins.kernels.layout import NONE, NULL
+from tidings.joins.kernels.rows import (
+    find_bucket,
+    find_key,
+    first_from,
+    has_room,
+    put_into_all,
+    selected,
+    take_out,
+    value_in,
+)
+from tidings.joins.kernels.search import enter, exists, next_row
+
+# Why a run stops before its end.
+DONE, ROWS_ARE_FULL, DELTAS_ARE_FULL = 0, 1, 2
+_FULL = -1
+_LONG = 8  # values for each anchor, from which on anchors are looked up instead of met on the way
+
+
+@compiled
+def apply(start, row, sign, event, time, rows, base, middle, fresh, subs, search, deltas, written):
+    """Applies row changes from `start` on. Where it stops is written[0]; how many deltas there are, written[1]."""
+    count = written[1]
+    for i in range(start, len(row)):
+        written[0] = i
+        if sign[i] > 0:
+            if not has_room(rows, row[i]):
+                return ROWS_ARE_FULL
+        else:
+            take_out(rows, row[i])
+        at = _affected(row[i], sign[i], event[i], time[i], rows, base, subs, search, deltas, count)
+        if at != _FULL:
+            at = _affected(row[i], sign[i], event[i], time[i], rows, middle, subs, search, deltas, at)
+        if at != _FULL:
+            at = _affected(row[i], sign[i], event[i], time[i], rows, fresh, subs, search, deltas, at)
+        if at == _FULL:
+            return DELTAS_ARE_FULL
+        for d in range(count, at):
+            number = deltas[d]["number"]
+            if subs.told[number] != event[i]:
+                subs.told[number] = event[i]
+                subs.sequence[number] += 1
+            deltas[d]["sequence"] = subs.sequence[number]
+        count = at
+        written[1] = count
+        if sign[i] > 0:
+            put_into_all(rows, row[i])
+    written[0] = len(row)
+    return DONE
+
+
+@compiled
+def _affected(row, sign, event, time, rows, index, subs, search, deltas, at):
+    """Writes the deltas of one row for all subscriptions of an index, from `at` on; where they end, or _FULL."""
+    table = rows.row_table[row]
+    for s in range(index.table_first[table], index.table_first[table + 1]):
+        side = index.sides[s]
+        found, before, after, has_after = _candidates(row, rows, index, side, search)
+        for f in range(found):
+            member = search.found[f]
+            number = index.owner[member]
+            if subs.until[number] < time:
+                continue
+            first_bound = subs.bound_first[number]
+            if side["one_key"]:
+                rectangle = index.rectangles[member]
+                exact = side["simple"] and index.plain[member]
+                alone = rectangle["a_low"] > before and (not has_after or rectangle["a_high"] < after)
+                at = _one_key(
+                    row, sign, event, number, exact, alone, rows, index, side, subs, first_bound, search, deltas, at
+                )  # fmt: skip
+            else:
+                at = _tree(row, sign, event, number, rows, index, side, subs, first_bound, search, deltas, at)
+            if at == _FULL:
+                return _FULL
+    return at
+
+
+@inlined
+def _candidates(row, rows, index, side, search):
+    """Members whose ranges hold the row and some row that it joins with, in search.found; and between which values
+    the row comes among those of its own table with its key."""
+    a = value_in(rows, index.slots[side["slot"] + side["own"]], row)
+    before, after, has_after = NULL, 0, False
+    bucket = -1
+    if side["filter"] != NONE:
+        step = index.steps[side["step"] + side["filter"]]
+        key = find_key(rows, row, index.columns, step["first"], step["count"])
+        bucket = find_bucket(rows, index.order_of[step["order"]], key) if key >= 0 else -1
+        if bucket < 0 or rows.buckets[bucket]["count"] == 0:
+            return 0, before, after, has_after
+    found = 0
+    for m in range(side["loose"], side["loose"] + side["loose_count"]):
+        rectangle = index.rectangles[m]
+        if a < rectangle["a_low"] or a > rectangle["a_high"]:
+            continue
+        if bucket >= 0:
+            place = first_from(rows, bucket, rectangle["c_low"])
+            stop = rows.buckets[bucket]["first"] + rows.buckets[bucket]["count"]
+            if place == stop or rows.entries[place]["value"] > rectangle["c_high"]:
+                continue
+        search.found[found] = m
+        found += 1
+    if side["clusters"]:
+        if bucket < 0:  # no other table: all ranges of c hold 0
+            for k in range(side["cluster"], side["cluster"] + side["clusters"]):
+                found = collect(index, k, 0, 0, False, a, found, search.found)
+        else:
+            first = rows.buckets[bucket]["first"]
+            stop = first + rows.buckets[bucket]["count"]
+            place, is_long = first, stop - first > _LONG * side["clusters"]
+            for k in range(side["cluster"], side["cluster"] + side["clusters"]):
+                anchor = index.clusters[k]["anchor"]
+                if is_long:
+                    place = first_from(rows, bucket, anchor)
+                while place < stop and rows.entries[place]["value"] < anchor:
+                    place += 1
+                has_high = place < stop
+                high = rows.entries[place]["value"] if has_high else 0
+                low = NULL
+                if has_high and high == anchor:
+                    low = anchor
+                elif place > first:
+                    low = rows.entries[place - 1]["value"]
+                if index.clusters[k]["min_low"] <= low or (
+                    has_high and index.clusters[k]["max_high"] >= high
+                ):
+                    found = collect(index, k, low, high, has_high, a, found, search.found)
+    if found and side["own_order"] != NONE:
+        order = index.order_of[side["own_order"]]
+        step = rows.orders[order]
+        key = find_key(rows, row, rows.key_columns, step["first"], step["count"])
+        own = find_bucket(rows, order, key) if key >= 0 else -1
+        if own >= 0:
+            place = first_from(rows, own, a)
+            first = rows.buckets[own]["first"]
+            if place < first + rows.buckets[own]["count"]:
+                after, has_after = rows.entries[place]["value"], True
+            if place > first:
+                before = rows.entries[place - 1]["value"]
+    return found, before, after, has_after
+
+
+@inlined
+def _write(deltas, at, event, number, row, sign):
+    if at == _FULL or at == len(deltas):
+        return _FULL
+    deltas[at]["event"] = event
+    deltas[at]["number"] = number
+    deltas[at]["row"] = row
+    deltas[at]["sign"] = sign
+    return at + 1
+
+
+@inlined
+def _one_key(
+    row, sign, event, number, exact, alone, rows, index, side, subs, first_bound, search, deltas, at
+):
+    """All tables are joined on the same columns: the row brings all rows of the others with it, if none of its own
+    table has held them there before."""
+    if not exact:
+        slot = index.slots[side["slot"] + side["own"]]
+        if not selected(rows, subs, index, slot, first_bound, row):
+            return at
+        if not exists(rows, subs, index, side, side["step"], first_bound, row, search):
+            return at
+        alone = side["arity"] > 1 and _is_alone(row, rows, index, side, slot, subs, first_bound)
+    at = _write(deltas, at, event, number, row, sign)
+    if alone:
+        search.chosen[0] = row
+        for depth in range(1, side["arity"]):
+            step = index.steps[side["step"] + depth]
+            slot = index.slots[side["slot"] + step["slot"]]
+            enter(rows, subs, index, step, slot, first_bound, row, search, depth)
+            while True:
+                other = next_row(rows, subs, index, step, slot, first_bound, search, depth)
+                if other < 0:
+                    break
+                at = _write(deltas, at, event, number, other, sign)
+    return at
+
+
+@inlined
+def _is_alone(row, rows, index, side, slot, subs, first_bound):
+    """Whether no other row of its table has the row's key and passes the selections."""
+    number = index.order_of[side["own_order"]]
+    order = rows.orders[number]
+    key = find_key(rows, row, rows.key_columns, order["first"], order["count"])
+    bucket = find_bucket(rows, number, key) if key >= 0 else -1
+    if bucket < 0:
+        return True
+    place = rows.buckets[bucket]["first"]
+    stop, high = place + rows.buckets[bucket]["count"], HIGHEST
+    if slot["primary"] != NONE:
+        bound = subs.bounds[first_bound + slot["primary"] - slot["base"]]
+        place, high = first_from(rows, bucket, bound["low"]), bound["high"]
+    while place < stop and rows.entries[place]["value"] <= high:
+        if selected(rows, subs, index, slot, first_bound, rows.entries[place]["row"]):
+            return False
+        place += 1
+    return True
+
+
+@compiled
+def _tree(row, sign, event, number, rows, index, side, subs, first_bound, search, deltas, at):
+    """Tables joined on different columns: rows that are reached from the row and took part in nothing without it."""
+    slot = index.slots[side["slot"] + side["own"]]
+    if not selected(rows, subs, index, slot, first_bound, row):
+        return at
+    if not exists(rows, subs, index, side, side["step"], first_bound, row, search):
+        return at
+    at = _write(deltas, at, event, number, row, sign)
+    arity, end = side["arity"], 1
+    search.clock[0] += 1
+    search.queue[0] = row
+    search.begin[0] = 0
+    search.begin[1] = 1
+    for depth in range(1, arity):
+        step = index.steps[side["step"] + depth]
+        slot = index.slots[side["slot"] + step["slot"]]
+        steps = side["steps"] + step["slot"] * arity
+        parent = step["parent"]
+        for q in range(search.begin[parent], search.begin[parent + 1]):
+            enter(rows, subs, index, step, slot, first_bound, search.queue[q], search, arity)
+            while search.cursor[arity] < search.stop[arity]:
+                entry = rows.entries[search.cursor[arity]]
+                search.cursor[arity] += 1
+                other = entry["row"]
+                if entry["value"] > search.high[arity]:
+                    break
+                if search.seen[other] == search.clock[0]:
+                    continue
+                search.seen[other] = search.clock[0]
+                if not selected(rows, subs, index, slot, first_bound, other):
+                    continue
+                search.forced[step["slot"]] = other
+                takes_part = exists(rows, subs, index, side, side["step"], first_bound, row, search)
+                search.forced[step["slot"]] = -1
+                if not takes_part:
+                    continue
+                is_new = not exists(rows, subs, index, side, steps, first_bound, other, search)
+                if is_new:
+                    at = _write(deltas, at, event, number, other, sign)
+                # What hangs on a row of a tree that took part before did so too.
+                if is_new or not side["acyclic"]:
+                    search.queue[end] = other
+                    end += 1
+        search.begin[depth + 1] = end
+    return at

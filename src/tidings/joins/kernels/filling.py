@@ -1,0 +1,53 @@
+"""Room for rows: buckets packed, hash tables filled anew, texts gathered."""
+
+from __future__ import annotations
+
+from tidings.arrays.compiled import compiled
+from tidings.joins.kernels.rows import hash_of_bucket, mixed
+
+
+@compiled
+def pack(buckets, count, entries, out):
+    """Copies the entries of all buckets, each with room to grow by half; how many places that takes."""
+    at = 0
+    for b in range(count):
+        first, held = buckets[b]["first"], buckets[b]["count"]
+        for i in range(held):
+            out[at + i]["value"] = entries[first + i]["value"]
+            out[at + i]["row"] = entries[first + i]["row"]
+        buckets[b]["first"] = at
+        buckets[b]["room"] = held + held // 2 + 4
+        at += buckets[b]["room"]
+    return at
+
+
+@compiled
+def rehash_buckets(buckets, count, directory):
+    mask = len(directory) - 1
+    for b in range(count):
+        place = hash_of_bucket(buckets[b]["order"], buckets[b]["key"]) & mask
+        while directory[place]:
+            place = (place + 1) & mask
+        directory[place] = b + 1
+
+
+@compiled
+def rehash_keys(key_first, key_values, count, slots):
+    mask = len(slots) - 1
+    for key in range(count):
+        h = key_first[key + 1] - key_first[key]
+        for i in range(key_first[key], key_first[key + 1]):
+            h = mixed(h, key_values[i])
+        place = h & mask
+        while slots[place]:
+            place = (place + 1) & mask
+        slots[place] = key + 1
+
+
+@compiled
+def gather(data, first, rows, where, out):
+    """Copies the texts of rows, one after another."""
+    for i in range(len(rows)):
+        start = first[rows[i]] - where[i]
+        for j in range(where[i], where[i + 1]):
+            out[j] = data[start + j]

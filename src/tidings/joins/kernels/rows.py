@@ -1,0 +1,266 @@
+"""Rows in their orders: put in, taken out, looked up by key, by value, and by what a selection lets through."""
+
+from __future__ import annotations
+
+from tidings.arrays.compiled import compiled, inlined
+from tidings.joins.kernels.layout import BUCKETS, ENTRIES, KEY_VALUES, KEYS, NONE, NULL
+
+_MIX = 0x9E3779B97F4A7C15 - (1 << 64)  # as a signed number
+_FIRST_ROOM = 4
+
+
+@inlined
+def mixed(h, value):
+    h = (h ^ value) * _MIX
+    return h ^ ((h >> 29) & 0x7FFFFFFFF)
+
+
+@inlined
+def hash_of_bucket(order, key):
+    return mixed(mixed(order, key), 0)
+
+
+@inlined
+def find_key(rows, row, columns, first, count):
+    """The number of the key that a row has in some columns; -1 if one is NULL, or no row has had it yet."""
+    at, h = rows.row_cell[row], count
+    for i in range(first, first + count):
+        cell = rows.cells[at + columns[i]]
+        if cell == NULL:
+            return -1
+        h = mixed(h, cell)
+    mask = len(rows.slots) - 1
+    place = h & mask
+    while rows.slots[place]:
+        key = rows.slots[place] - 1
+        start = rows.key_first[key]
+        if rows.key_first[key + 1] - start == count:
+            same = True
+            for i in range(count):
+                if rows.key_values[start + i] != rows.cells[at + columns[first + i]]:
+                    same = False
+                    break
+            if same:
+                return key
+        place = (place + 1) & mask
+    return -1
+
+
+@inlined
+def _number_key(rows, row, columns, first, count):
+    """Like `find_key`, but a key that is new gets a number."""
+    key = find_key(rows, row, columns, first, count)
+    if key >= 0:
+        return key
+    at, h = rows.row_cell[row], count
+    for i in range(first, first + count):
+        cell = rows.cells[at + columns[i]]
+        if cell == NULL:
+            return -1
+        h = mixed(h, cell)
+    mask = len(rows.slots) - 1
+    place = h & mask
+    while rows.slots[place]:
+        place = (place + 1) & mask
+    key, start = rows.used[KEYS], rows.used[KEY_VALUES]
+    for i in range(count):
+        rows.key_values[start + i] = rows.cells[at + columns[first + i]]
+    rows.key_first[key + 1] = start + count
+    rows.slots[place] = key + 1
+    rows.used[KEYS] += 1
+    rows.used[KEY_VALUES] += count
+    return key
+
+
+@inlined
+def find_bucket(rows, order, key):
+    """The bucket of one order's rows with a key, or -1."""
+    mask = len(rows.directory) - 1
+    place = hash_of_bucket(order, key) & mask
+    while rows.directory[place]:
+        bucket = rows.directory[place] - 1
+        if rows.buckets[bucket]["key"] == key and rows.buckets[bucket]["order"] == order:
+            return bucket
+        place = (place + 1) & mask
+    return -1
+
+
+@inlined
+def _make_bucket(rows, order, key):
+    mask = len(rows.directory) - 1
+    place = hash_of_bucket(order, key) & mask
+    while rows.directory[place]:
+        place = (place + 1) & mask
+    bucket = rows.used[BUCKETS]
+    rows.directory[place] = bucket + 1
+    rows.used[BUCKETS] += 1
+    rows.buckets[bucket]["order"] = order
+    rows.buckets[bucket]["key"] = key
+    rows.buckets[bucket]["count"] = 0
+    rows.buckets[bucket]["room"] = 0
+    return bucket
+
+
+@inlined
+def value_in(rows, order, row):
+    """What a row is sorted by in an order."""
+    column = order["column"]
+    if column == NONE:
+        return 0
+    cell = rows.cells[rows.row_cell[row] + column]
+    if order["is_text"] and cell != NULL:
+        return rows.text_key[cell]
+    return cell
+
+
+@inlined
+def first_from(rows, bucket, value):
+    """The place of the first entry of a bucket that is not below a value."""
+    low = rows.buckets[bucket]["first"]
+    high = low + rows.buckets[bucket]["count"]
+    while low < high:
+        middle = (low + high) >> 1
+        if rows.entries[middle]["value"] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def has_room(rows, row):
+    """Whether a row can be put in without growing anything."""
+    table = rows.row_table[row]
+    first, last = rows.table_first[table], rows.table_first[table + 1]
+    needed, values = 0, 0
+    for i in range(first, last):
+        number = rows.order_numbers[i]
+        order = rows.orders[number]
+        values += order["count"]
+        key = find_key(rows, row, rows.key_columns, order["first"], order["count"])
+        bucket = find_bucket(rows, number, key) if key >= 0 else -1
+        if bucket < 0:
+            needed += _FIRST_ROOM
+        elif rows.buckets[bucket]["count"] == rows.buckets[bucket]["room"]:
+            needed += 2 * rows.buckets[bucket]["room"]
+    orders = last - first
+    return (
+        rows.used[ENTRIES] + needed <= len(rows.entries)
+        and rows.used[BUCKETS] + orders <= len(rows.buckets)
+        and rows.used[KEYS] + orders < len(rows.key_first)
+        and rows.used[KEY_VALUES] + values <= len(rows.key_values)
+    )
+
+
+@compiled
+def put_in(rows, row, number):
+    """Puts a row into one order; there is room."""
+    order = rows.orders[number]
+    key = _number_key(rows, row, rows.key_columns, order["first"], order["count"])
+    if key < 0:
+        return
+    at = find_bucket(rows, number, key)
+    if at < 0:
+        at = _make_bucket(rows, number, key)
+    count = rows.buckets[at]["count"]
+    if count == rows.buckets[at]["room"]:
+        room = 2 * count if count else _FIRST_ROOM
+        old, new = rows.buckets[at]["first"], rows.used[ENTRIES]
+        for i in range(count):
+            rows.entries[new + i]["value"] = rows.entries[old + i]["value"]
+            rows.entries[new + i]["row"] = rows.entries[old + i]["row"]
+        rows.buckets[at]["first"] = new
+        rows.buckets[at]["room"] = room
+        rows.used[ENTRIES] += room
+    value = value_in(rows, order, row)
+    place = first_from(rows, at, value)
+    i = rows.buckets[at]["first"] + count
+    while i > place:
+        rows.entries[i]["value"] = rows.entries[i - 1]["value"]
+        rows.entries[i]["row"] = rows.entries[i - 1]["row"]
+        i -= 1
+    rows.entries[place]["value"] = value
+    rows.entries[place]["row"] = row
+    rows.buckets[at]["count"] = count + 1
+
+
+@compiled
+def put_into_all(rows, row):
+    table = rows.row_table[row]
+    for i in range(rows.table_first[table], rows.table_first[table + 1]):
+        put_in(rows, row, rows.order_numbers[i])
+
+
+@compiled
+def take_out(rows, row):
+    """Takes a row out of all orders; nothing happens where it is not in."""
+    table = rows.row_table[row]
+    for i in range(rows.table_first[table], rows.table_first[table + 1]):
+        number = rows.order_numbers[i]
+        order = rows.orders[number]
+        key = find_key(rows, row, rows.key_columns, order["first"], order["count"])
+        at = find_bucket(rows, number, key) if key >= 0 else -1
+        if at < 0:
+            continue
+        value, stop = value_in(rows, order, row), rows.buckets[at]["first"] + rows.buckets[at]["count"]
+        place = first_from(rows, at, value)
+        while place < stop and rows.entries[place]["row"] != row:
+            place = place + 1 if rows.entries[place]["value"] == value else stop
+        if place >= stop:
+            continue
+        for j in range(place, stop - 1):
+            rows.entries[j]["value"] = rows.entries[j + 1]["value"]
+            rows.entries[j]["row"] = rows.entries[j + 1]["row"]
+        rows.buckets[at]["count"] -= 1
+
+
+@inlined
+def _compare_texts(rows, one, other):
+    """Below, at or above zero, as one text is below, equal to or above another."""
+    if one == other:
+        return 0
+    a, b = rows.text_first[one], rows.text_first[other]
+    while a < rows.text_first[one + 1] and b < rows.text_first[other + 1]:
+        if rows.text_bytes[a] != rows.text_bytes[b]:
+            return -1 if rows.text_bytes[a] < rows.text_bytes[b] else 1
+        a += 1
+        b += 1
+    return 1 if a < rows.text_first[one + 1] else -1
+
+
+@compiled
+def admits(rows, bound, options, cell):
+    """Whether a selection lets a cell through."""
+    if cell == NULL:
+        return False
+    if bound["count"]:
+        low, high = bound["first"], bound["first"] + bound["count"]
+        while low < high:
+            middle = (low + high) >> 1
+            if options[middle] < cell:
+                low = middle + 1
+            else:
+                high = middle
+        return low < bound["first"] + bound["count"] and options[low] == cell
+    if bound["plain"]:
+        return bound["low"] <= cell <= bound["high"]
+    if bound["low_text"] != NONE:
+        order = _compare_texts(rows, cell, bound["low_text"])
+        if order < 0 or (order == 0 and bound["low_open"]):
+            return False
+    if bound["high_text"] != NONE:
+        order = _compare_texts(rows, cell, bound["high_text"])
+        if order > 0 or (order == 0 and bound["high_open"]):
+            return False
+    return True
+
+
+@inlined
+def selected(rows, subs, index, slot, first_bound, row):
+    """Whether all selections of a slot let a row through."""
+    cell = rows.row_cell[row]
+    for s in range(slot["first"], slot["first"] + slot["count"]):
+        bound = subs.bounds[first_bound + s - slot["base"]]
+        if not admits(rows, bound, subs.options, rows.cells[cell + index.selections[s]]):
+            return False
+    return True

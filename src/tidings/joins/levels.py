@@ -1,0 +1,76 @@
+"""Indexes of join subscriptions in three levels, so that one more costs little, however many there are.
+
+New ones are looked through one by one; when there are too many of them they go to a middle index, and when that is too
+large, to the base. So there are at most three times the fewest clusters, and twice that when members have ended: an
+index whose witnesses are half gone is built anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from tidings.joins.index import JoinIndex
+from tidings.joins.kernels.layout import IndexArrays
+from tidings.joins.rows import Rows
+from tidings.joins.subscriptions import ENDED, Subscriptions
+
+FRESH = 1024  # so many are looked through one by one
+MIDDLE_AT_LEAST, MIDDLE_SHARE = 8_192, 1 / 24
+_LOOK_AGAIN = 1_024  # ended subscriptions, before it is asked whether an index is worth building anew
+
+
+class Levels:
+    """`added` and `ended` say what has changed; `indexes` covers all of it."""
+
+    def __init__(self, subscriptions: Subscriptions) -> None:
+        self.subscriptions = subscriptions
+        self.base = self.middle = self.fresh = JoinIndex.build(subscriptions, np.empty(0, dtype=np.int64))
+        self._pending: list[int] = []
+        self._ended = 0
+
+    def added(self, numbers: Iterable[int]) -> None:
+        self._pending.extend(numbers)
+
+    def ended(self) -> None:
+        self._ended += 1
+
+    def indexes(self, rows: Rows) -> tuple[IndexArrays, IndexArrays, IndexArrays]:
+        if self._pending:
+            self._place()
+        if self._ended >= _LOOK_AGAIN:
+            self._ended = 0
+            self.base, self.middle = self._renewed(self.base), self._renewed(self.middle)
+        return self.base.for_rows(rows), self.middle.for_rows(rows), self.fresh.for_rows(rows)
+
+    @property
+    def largest(self) -> int:
+        """The most members that one side of any index has."""
+        return max(self.base.largest, self.middle.largest, self.fresh.largest)
+
+    def _place(self) -> None:
+        """Finds a level for the pending ones: the lowest with room for them."""
+        numbers = np.concatenate([self.fresh.numbers, np.array(self._pending, dtype=np.int64)])
+        self._pending.clear()
+        if len(numbers) <= FRESH:
+            self.fresh = JoinIndex.build(self.subscriptions, numbers, few=len(numbers) + 1)
+            return
+        numbers = np.concatenate([self.middle.numbers, numbers])
+        nothing = np.empty(0, dtype=np.int64)
+        self.fresh = JoinIndex.build(self.subscriptions, nothing)
+        if len(numbers) <= max(MIDDLE_AT_LEAST, MIDDLE_SHARE * len(self.base.numbers)):
+            self.middle = JoinIndex.build(self.subscriptions, numbers)
+            return
+        numbers, self.middle = np.concatenate([self.base.numbers, numbers]), self.fresh
+        # Freed first: two indexes of a million take more room than one.
+        self.base = self.fresh
+        self.base = JoinIndex.build(self.subscriptions, numbers)
+
+    def _renewed(self, index: JoinIndex) -> JoinIndex:
+        live = self.subscriptions.until.all != ENDED
+        witnesses = live[index.arrays["owner"][index.arrays["clusters"]["witness"]]]
+        few_are_left = 2 * np.count_nonzero(live[index.numbers]) < len(index.numbers)
+        if few_are_left or 2 * np.count_nonzero(witnesses) < len(witnesses):
+            return JoinIndex.build(self.subscriptions, index.numbers)
+        return index

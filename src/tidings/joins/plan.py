@@ -1,0 +1,59 @@
+"""How the tables of a shape are searched: from any of them to all others, by the columns that they share.
+
+A step goes to one more table, from the table before it that shares most with it. What it shares with others too is
+compared when a row is chosen; only joins that make a cycle need that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tidings.joins.shape import Shape
+
+
+class Step(NamedTuple):
+    slot: int
+    parent: int  # the step that it goes on from
+    key: tuple[int, ...]  # columns of its own table
+    from_columns: tuple[int, ...]  # columns of the parent's table with the same values
+    equals: tuple[tuple[int, int, int], ...]  # (step, its column, own column)
+
+
+def plan(shape: Shape, start: int) -> list[Step]:
+    """The steps from a slot, itself the first, to all others."""
+    held = [dict[int, int]() for _ in shape.tables]  # of each slot: variable -> column
+    for variable, places in enumerate(shape.variables):
+        for slot, column in places:
+            held[slot][variable] = column
+    steps = [Step(start, 0, (), (), ())]
+    while len(steps) < len(shape.tables):
+        done = [step.slot for step in steps]
+        shared, parent, slot = max(
+            (len(held[slot].keys() & held[before].keys()), -at, -slot)
+            for at, before in enumerate(done)
+            for slot in range(len(shape.tables))
+            if slot not in done
+        )
+        assert shared
+        slot, parent = -slot, -parent
+        variables = sorted(held[slot].keys() & held[done[parent]].keys())
+        equals = tuple(
+            (at, held[done[at]][variable], held[slot][variable])
+            for variable in sorted(held[slot].keys() - set(variables))
+            if (at := _first_with(variable, done, held)) is not None
+        )
+        steps.append(
+            Step(
+                slot,
+                parent,
+                tuple(held[slot][variable] for variable in variables),
+                tuple(held[done[parent]][variable] for variable in variables),
+                equals,
+            )
+        )
+    return steps
+
+
+def _first_with(variable: int, slots: Sequence[int], held: Sequence[dict[int, int]]) -> int | None:
+    return next((at for at, slot in enumerate(slots) if variable in held[slot]), None)

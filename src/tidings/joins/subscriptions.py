@@ -1,0 +1,120 @@
+"""Join subscriptions by number: which shape they have, what their ranges are, and how far each has been told.
+
+A number is given once and never again, so that what is kept by number outlives every index. Nothing of a
+subscription changes but when it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.arrays.growing import Growing
+from tidings.joins.kernels.layout import BOUND, NONE, SubscriptionArrays
+from tidings.joins.shape import Range, Shape
+from tidings.joins.table import Table
+from tidings.joins.texts import Texts
+
+ALWAYS = np.inf
+ENDED = -np.inf
+
+
+class Subscriptions:
+    """Grows by `add` and `add_many`; `end` marks one as gone."""
+
+    def __init__(self, tables: Sequence[Table], texts: Texts) -> None:
+        self.tables, self.texts = tables, texts
+        self.places = {table.name: number for number, table in enumerate(tables)}
+        self.shapes: list[Shape] = []
+        self._shape_numbers: dict[Shape, int] = {}
+        self.ids: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self.shape_of, self.bound_first = Growing(np.int32), Growing(np.int64)
+        self.bounds, self.options = Growing(BOUND), Growing(np.int64)
+        self.until, self.sequence, self.told = Growing(np.float64), Growing(np.int64), Growing(np.int64)
+        self._id_column: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def find(self, id: str) -> int:
+        """The number of the live subscription with this id, or -1."""
+        number = self._numbers.get(id, -1)
+        return number if number >= 0 and self.until.all[number] != ENDED else -1
+
+    def add(self, id: str, shape: Shape, ranges: Sequence[Range], until: float = ALWAYS) -> int:
+        types = self.selection_types(shape)
+        records = [self._record(found, kind) for found, kind in zip(ranges, types, strict=True)]
+        bounds = np.array(records, dtype=BOUND).reshape(1, len(records))
+        return int(self.add_many([id], shape, bounds, np.array([until]))[0])
+
+    def add_many(self, ids: Sequence[str], shape: Shape, bounds: np.ndarray, until: np.ndarray) -> np.ndarray:
+        """Subscriptions of one shape, with a row of `bounds` for each; those with the same ids end."""
+        first, count = len(self.ids), len(ids)
+        for id in ids:
+            if (before := self.find(id)) >= 0:
+                self.end(before)
+        numbers = np.arange(first, first + count)
+        self.ids.extend(ids)
+        self._numbers.update(zip(ids, numbers.tolist(), strict=True))
+        self._id_column = None
+        self.shape_of.extend(np.full(count, self.number_shape(shape), dtype=np.int32))
+        self.bound_first.extend(len(self.bounds) + bounds.shape[1] * np.arange(count))
+        self.bounds.extend(bounds.reshape(-1))
+        self.until.extend(until)
+        self.sequence.extend(np.zeros(count, dtype=np.int64))
+        self.told.extend(np.full(count, -1, dtype=np.int64))
+        return numbers
+
+    def end(self, number: int) -> None:
+        self.until.all[number] = ENDED
+
+    def number_shape(self, shape: Shape) -> int:
+        number = self._shape_numbers.setdefault(shape, len(self.shapes))
+        if number == len(self.shapes):
+            self.shapes.append(shape)
+        return number
+
+    def selection_types(self, shape: Shape) -> list[str]:
+        return [
+            self.tables[self.places[shape.tables[slot]]].types[column] for slot, column in shape.selections
+        ]
+
+    def bounds_of(self, numbers: np.ndarray, width: int) -> np.ndarray:
+        """The bounds of subscriptions of one shape: a row for each, a column for each selection."""
+        return self.bounds.all[self.bound_first.all[numbers][:, None] + np.arange(width)]
+
+    @property
+    def id_column(self) -> pa.Array:
+        if self._id_column is None:
+            self._id_column = pa.array(self.ids, pa.string())
+        return self._id_column
+
+    def arrays(self) -> SubscriptionArrays:
+        return SubscriptionArrays(
+            self.bound_first.all,
+            self.bounds.all,
+            self.options.all,
+            self.until.all,
+            self.sequence.all,
+            self.told.all,
+        )
+
+    def _record(self, found: Range, kind: str) -> tuple[int | bool, ...]:
+        """A range as the loops read it; options and texts by number."""
+        options: Sequence[int] = found.options  # type: ignore[assignment]
+        low_text, high_text = NONE, NONE
+        if kind == "text":
+            options = sorted(self.texts.number([str(option) for option in found.options]))
+            low_text, high_text = (
+                NONE if text is None else self.texts.number([text])[0]
+                for text in (found.low_text, found.high_text)
+            )
+        first = len(self.options)
+        self.options.extend(np.array(options, dtype=np.int64))
+        is_plain = kind != "text" and not options
+        return (
+            found.low, found.high, first, len(options), low_text, high_text, found.low_open, found.high_open, is_plain
+        )  # fmt: skip

@@ -1,0 +1,77 @@
+"""What the correlator tells each subscription is what the definition says it gained and lost."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from itertools import islice
+
+import pytest
+
+from tests.joins.cases import Changes, some_inserts, some_query, some_tables
+from tidings.errors import EventError
+from tidings.event import Event, to_table
+from tidings.joins.changes import read_changes
+from tidings.joins.correlator import Correlator
+from tidings.joins.deltas import Deltas
+from tidings.joins.naive import Naive
+from tidings.joins.shape import read
+from tidings.joins.subscriptions import Subscriptions
+from tidings.joins.texts import Texts
+
+
+def _event(change) -> Event:
+    if change.op == "insert":
+        return Event.insert(change.table, change.row)
+    if change.op == "delete":
+        return Event.delete(change.table, change.row)
+    return Event.update(change.table, change.row, before=change.before)
+
+
+def _said(deltas: Deltas, tables) -> list[dict[str, tuple[Counter, Counter]]]:
+    """What was told, by event and id, as the definition says it."""
+    read = {table.name: table.read for table in tables}
+    found: dict[int, dict[str, tuple[Counter, Counter]]] = {}
+    for one in deltas.table_of_deltas().to_pylist():
+        both = found.setdefault(one["event"], {}).setdefault(one["subscription"], (Counter(), Counter()))
+        both[one["change"] == "-"][one["table"], read[one["table"]](json.loads(one["row"]))] += 1
+    return found
+
+
+@pytest.mark.parametrize("few", [64, 1])
+@pytest.mark.parametrize("seed", range(40))
+def test_as_the_definition_says(seed: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidings.joins.levels.FRESH", 0 if few == 1 else 1024)
+    monkeypatch.setattr("tidings.joins.index.JoinIndex.build.__func__.__kwdefaults__", {"few": few})
+    rng = random.Random(seed)
+    tables = some_tables(rng)
+    definition = Naive(tables)
+    subscriptions = Subscriptions(tables, Texts())
+    correlator = Correlator(tables, subscriptions)
+    for number in range(12):
+        query = some_query(rng, tables).query
+        definition.subscribe(str(number), query)
+        subscriptions_number = subscriptions.add(str(number), *read(query, definition.tables))
+        correlator.levels.added([subscriptions_number])
+    told = Counter()
+    changes = [*some_inserts(rng, tables), *islice(Changes(rng, tables, definition.rows), 40)]
+    for size in iter(lambda: rng.choice((1, 1, 3, 10)), None):
+        batch, changes = changes[:size], changes[size:]
+        if not batch:
+            break
+        deltas = correlator.apply(read_changes(to_table([_event(change) for change in batch]), tables))
+        said = _said(deltas, tables)
+        for place, change in enumerate(batch):
+            try:
+                expected = definition.apply(*change)
+            except EventError:
+                expected = {}
+                assert place in deltas.errors, change
+            else:
+                assert place not in deltas.errors, deltas.errors
+            assert said.get(place, {}) == expected, (place, change)
+            told.update(expected.keys())
+    counted = {id: int(subscriptions.sequence.all[subscriptions.find(id)]) for id in told}
+    assert counted == dict(told)
+    assert sum(told.values()) > 5
