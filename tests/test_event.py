@@ -139,3 +139,34 @@ def test_what_is_no_event_is_refused_with_a_sentence(wrong: dict[str, Any]) -> N
     with pytest.raises(EventError) as caught:
         Event(**wrong)
     assert "\n" not in str(caught.value)
+
+
+def test_changes_of_tables_are_events() -> None:
+    event = Event.insert("stocks", {"symbol": "A"}, source="exchange", sequence=7, id="x")
+    assert (event.type, event.source, event.id) == ("tidings.insert", "exchange", "x")
+    assert event.attributes == {"table": "stocks", "row": {"symbol": "A"}, "sequence": 7}
+    update = Event.update("stocks", MappingProxyType({"symbol": "A"}), {"symbol": "B"})
+    assert update.type == "tidings.update"
+    assert update.attributes == {"table": "stocks", "row": {"symbol": "A"}, "before": {"symbol": "B"}}
+    assert "before" not in Event.update("stocks", {"symbol": "A"}).attributes
+    assert Event.delete("stocks", {"symbol": "A"}).type == "tidings.delete"
+    request = Event.snapshot("s1", source="client")
+    assert (request.type, request.source) == ("tidings.snapshot", "client")
+    assert request.attributes == {"subscription": "s1"}
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Event.insert("", {}), "give its name as a text, not ''"),
+        (lambda: Event.delete(None, {}), "give its name as a text, not None"),  # type: ignore[arg-type]
+        (lambda: Event.insert("stocks", [1]), "a row is a dict from columns to values, not list"),  # type: ignore[arg-type]
+        (lambda: Event.update("stocks", {}, 5), "a row is a dict from columns to values, not int"),  # type: ignore[arg-type]
+        (lambda: Event.insert("stocks", {}, sequence=True), "a sequence is an integer, not True"),
+        (lambda: Event.insert("stocks", {}, sequence="7"), "a sequence is an integer, not '7'"),  # type: ignore[arg-type]
+        (lambda: Event.snapshot(""), "give its id as a text, not ''"),
+    ],
+)
+def test_a_change_of_a_table_is_checked(make: Any, words: str) -> None:
+    with pytest.raises(EventError, match=words):
+        make()

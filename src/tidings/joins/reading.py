@@ -62,10 +62,10 @@ class Reading:
 
     def take(self, told: Told, source: pa.Array, rows: RowSource) -> None:
         """Takes in what was told of events that were no changes so far, and reads their rows."""
-        found = (told.op != NO_CHANGE) & (self.op == NO_CHANGE)
         for row, sentence in told.errors.items():
             if self.op[row] == NO_CHANGE:
                 self._refuse(row, sentence)
+        found = (told.op != NO_CHANGE) & (self.op == NO_CHANGE)
         if not found.any():
             return
         self.op[found] = told.op[found]
