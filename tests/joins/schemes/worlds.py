@@ -16,10 +16,12 @@ BINARY = binary(Side("r", (1,), 0), Side("s", (0,), 1))
 VALUES = 12
 
 
-def ranges(rng: np.random.Generator, count: int, empty: bool = True) -> tuple[np.ndarray, np.ndarray]:
+def ranges(
+    rng: np.random.Generator, count: int, empty: bool = True, width: int = VALUES // 2
+) -> tuple[np.ndarray, np.ndarray]:
     """Ranges over the values; a few are points, a few are empty."""
-    low = rng.integers(-1, VALUES, count)
-    return low, low + rng.integers(-1 if empty else 0, VALUES // 2, count)
+    low = rng.integers(-1, VALUES, count) * (VALUES // 2) // width
+    return low, low + rng.integers(-1 if empty else 0, width, count)
 
 
 def binary_server(seed: int, subscriptions: int) -> Server:

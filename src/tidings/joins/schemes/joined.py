@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from tidings.joins.schemes.message import Image
 from tidings.joins.schemes.server import Server
@@ -21,15 +22,22 @@ def joined_with(server: Server, signature: Signature, image: Image) -> Iterator[
 def joined_size(signature: Signature, rows: JoinedRow) -> int:
     """Bytes of a joined row: columns that are equated stand in it once."""
     size = sum(image.size for image in rows)
-    reached = {0}
-    for edge in _from(0, signature):
-        # An edge between tables that are both there repeats columns that were taken away already.
-        if edge.right not in reached:
-            reached.add(edge.right)
-            size -= size_of_all(rows[edge.right].row[column] for column in edge.right_columns)
+    for place, columns in _repeated(signature):
+        row = rows[place].row
+        size -= size_of_all([row[column] for column in columns])
     return size
 
 
+@lru_cache(maxsize=1024)
+def _repeated(signature: Signature) -> list[tuple[int, tuple[int, ...]]]:
+    """For each table but the first the columns that tables before it have as well."""
+    found: dict[int, set[int]] = {}
+    for edge in _from(0, signature):
+        found.setdefault(edge.right, set()).update(edge.right_columns)
+    return [(place, tuple(columns)) for place, columns in found.items()]
+
+
+@lru_cache(maxsize=1024)
 def _from(start: int, signature: Signature) -> list[Edge]:
     """The edges in an order in which each leads on from tables that were reached, written in that direction."""
     reached, left, found = {start}, list(signature.edges), []

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.joins.schemes.signature import Semijoin, Signature
-from tidings.joins.schemes.sizes import NUMBER, POINT
+from tidings.joins.schemes.sizes import BOUNDS, skyline_size
 from tidings.joins.table import Row
 
 Longs = npt.NDArray[np.int64]
@@ -50,7 +50,7 @@ class Skyline:
 
     @property
     def size(self) -> int:
-        return POINT * len(self.points)
+        return skyline_size(self.points)
 
 
 class Bounds(NamedTuple):
@@ -66,7 +66,7 @@ class Bounds(NamedTuple):
 
     @property
     def size(self) -> int:
-        return 3 * NUMBER
+        return BOUNDS
 
 
 Form = Selection | Signature | Semijoin

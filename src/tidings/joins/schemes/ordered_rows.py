@@ -67,6 +67,11 @@ class OrderedRows:
         self.side = side
         self._shelves: dict[Hashable, Shelf] = {}
 
+    @property
+    def rows_a_value(self) -> float:
+        """How many rows have one join value, on average over the values that some row has."""
+        return sum(len(shelf.images) for shelf in self._shelves.values()) / max(1, len(self._shelves))
+
     def at(self, image: Image) -> int:
         """The order key by which a row is sorted; where ranges look at no column, all rows are at 0."""
         return 0 if self.side.selection is None else image.keys[self.side.selection]

@@ -51,7 +51,7 @@ class Pairs:
     def anchors(self) -> Longs:
         """Points, rising, that stab every filtering range: the anchors of the clusters of Select-joins, 3.1.1."""
         index = self._ready()
-        if self._indexed == len(self._owner):
+        if not self._has_tail:
             return index.anchors
         low, high = self._tail(self._filtering)
         return np.union1d(index.anchors, cluster(low, high)[1])
@@ -59,6 +59,8 @@ class Pairs:
     def affected(self, at: int, values: Longs) -> Longs:
         """Pairs whose base range holds `at` and whose filtering range holds some of the rising `values`."""
         found = self._ready().affected(at, values)
+        if not self._has_tail:
+            return self._living(found)
         low, high = self._tail(self._filtering)
         holds = values.searchsorted(low) < values.searchsorted(high, "right")
         return self._living(found, holds & self._tail_holds(at))
@@ -66,18 +68,24 @@ class Pairs:
     def inside(self, at: int, below: Longs, above: Longs) -> Flags:
         """For each gap (below, above) whether some pair that holds `at` has its filtering range strictly inside."""
         found = self._ready().inside(at, below, above)
+        if not self._has_tail:
+            return found
         low, high = (end[self._tail_holds(at)] for end in self._tail(self._filtering))
-        return found | ((low > below[:, None]) & (high < above[:, None])).any(axis=1) if len(low) else found
+        return found | ((low > below[:, None]) & (high < above[:, None])).any(axis=1)
 
     def reaching(self, at: int, points: Longs) -> Flags:
         """For each point (X, Y) of a skyline whether it covers some pair that holds `at`."""
         found = self._ready().reaching(at, points)
+        if not self._has_tail:
+            return found
         low, high = (end[self._tail_holds(at)] for end in self._tail(self._filtering))
-        return found | ((low <= points[:, :1]) & (points[:, 1:] <= high)).any(axis=1) if len(low) else found
+        return found | ((low <= points[:, :1]) & (points[:, 1:] <= high)).any(axis=1)
 
     def exposed(self, bounds: Bounds) -> Longs:
         """Pairs whose filtering range holds a row at `bounds.at` and neither of its neighbours."""
         found = self._ready().exposed(bounds)
+        if not self._has_tail:
+            return self._living(found)
         low, high = self._tail(self._filtering)
         missed = (low <= bounds.at) & (bounds.at <= high)
         if bounds.below is not None:
@@ -103,10 +111,14 @@ class Pairs:
         """Their ranges on the filtering table: low ends, high ends."""
         return self._filtering[0].all[pairs], self._filtering[1].all[pairs]
 
-    def _living(self, found: Longs, tail: Flags) -> Longs:
-        if len(tail):
+    def _living(self, found: Longs, tail: Flags | None = None) -> Longs:
+        if tail is not None:
             found = np.concatenate([found, self._indexed + np.flatnonzero(tail)])
         return found[self._alive.all[found]]
+
+    @property
+    def _has_tail(self) -> bool:
+        return self._indexed < len(self._owner)
 
     def _tail(self, ends: tuple[Growing, Growing]) -> tuple[Longs, Longs]:
         return ends[0].all[self._indexed :], ends[1].all[self._indexed :]

@@ -26,7 +26,13 @@ class Semijoins(Scheme):
     """What all of them do: the row itself to those it affects, joining rows to those they are exposed to."""
 
     def step(self, step: Step) -> list[Message]:
-        found: list[Message] = []
+        # Subscriptions to one table alone have nothing to be filtered by.
+        alone = dict.fromkeys(people.signature for people in self.server.populations)
+        found = [
+            Message(signature, (step.image,), step.sign, step.image.size)
+            for signature in alone
+            if signature.tables == (step.image.table,)
+        ]
         for form, pairs in self.server.groups.items():
             base, filtering = self.server.rows(form.base), self.server.rows(form.filtering)
             if form.base.table == step.image.table:

@@ -162,6 +162,8 @@ class Server:
 
 
 def _only_choice(signature: Signature) -> tuple[Semijoin, ...]:
+    if len(signature.tables) == 1:
+        return ()
     choices = [tuple(signature.semijoins(table)) for table in signature.tables]
     for table, found in zip(signature.tables, choices, strict=True):
         if len(found) != 1:

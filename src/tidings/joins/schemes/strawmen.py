@@ -55,7 +55,11 @@ class RefJ(Scheme):
         ]
 
     def joined(self, signature: Signature, image: Image) -> Iterator[JoinedRow]:
-        return joined_with(self.server, signature, image)
+        if len(signature.tables) != 2:
+            return joined_with(self.server, signature, image)
+        form = next(signature.semijoins(image.table))
+        joining = self.server.rows(form.filtering).joining(image, form.base.join)
+        return (_in_order(signature, image, other) for other in joining.images)
 
 
 class RefJPlus(RefJ):
