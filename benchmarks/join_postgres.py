@@ -103,18 +103,23 @@ class PostgresTable(Baseline):
 
     name = "PostgreSQL, subscriptions in a table"
 
-    # below and above: the nearest values among other rows with the join value, as in Select-joins, 3.1.2.
+    # below and above: the nearest values among other rows with the join value, as in Select-joins, 3.1.2. Looking up
+    # the segment that all joining rows lie on takes 0.4 times as long as looking up each of them.
     _HALF = """
         SELECT max({value}) INTO below FROM {table} WHERE b = b_ AND {value} <= v_;
         SELECT min({value}) INTO above FROM {table} WHERE b = b_ AND {value} >= v_;
-        RETURN QUERY WITH pairs AS MATERIALIZED (
-            SELECT sub, o.row AS met,
+        SELECT min({other_value}), max({other_value}) INTO low, high FROM {other} WHERE b = b_;
+        RETURN QUERY WITH affected AS MATERIALIZED (
+            SELECT sub, {other_value}_low, {other_value}_high,
                    {value}_low > coalesce(below, -1) AND {value}_high < coalesce(above, 1 << 30) AS fresh
-            FROM {other} o JOIN subs ON area @> box(point({x}, {y}), point({x}, {y}))
-            WHERE o.b = b_
+            FROM subs WHERE area && {segment} AND EXISTS (
+                SELECT 1 FROM {other} o WHERE o.b = b_ AND o.{other_value} BETWEEN {other_value}_low AND {other_value}_high
+            )
         )
-        SELECT q, p.sub, sign, {place}, row_ FROM (SELECT DISTINCT sub FROM pairs) p
-        UNION ALL SELECT q, p.sub, sign, 1 - {place}, p.met FROM pairs p WHERE p.fresh;
+        SELECT q, p.sub, sign, {place}, row_ FROM affected p
+        UNION ALL SELECT q, p.sub, sign, 1 - {place}, o.row FROM affected p
+            JOIN {other} o ON o.b = b_ AND o.{other_value} BETWEEN {other_value}_low AND {other_value}_high
+            WHERE p.fresh;
     """
 
     def __init__(self, workload: Workload, folder: Path):
@@ -188,14 +193,19 @@ class PostgresTable(Baseline):
             END IF;"""
 
     def _function(self, side: Side) -> str:
-        x, y = ("v_", "o.c") if side.place == 0 else ("o.a", "v_")
+        ends = ("point(v_, low), point(v_, high)", "point(low, v_), point(high, v_)")
         body = self._HALF.format(
-            table=side.table, value=side.value, other=side.other, place=side.place, x=x, y=y
+            table=side.table,
+            value=side.value,
+            other=side.other,
+            other_value=side.other_value,
+            place=side.place,
+            segment=f"box({ends[side.place]})",
         )
         return f"""CREATE FUNCTION {side.table}_half(q int, sign int, row_ int)
             RETURNS TABLE (event int, sub int, change int, place int, met int) LANGUAGE plpgsql AS $$
             #variable_conflict use_column
-            DECLARE b_ int; v_ int; below int; above int;
+            DECLARE b_ int; v_ int; below int; above int; low int; high int;
             BEGIN
                 SELECT b, {side.value} INTO b_, v_ FROM {side.table}_images i WHERE i.row = row_;
                 {body}
