@@ -33,7 +33,7 @@ Index = str | os.PathLike[str] | tuple[str | os.PathLike[str], versions.Version 
 
 
 def match(events: DataFrame, index: Index, *, operators: Operators = ()) -> DataFrame:
-    """The notifications that `events` cause, as subscription, source, event, verdict, bindings, message.
+    """The notifications that `events` cause, as NOTIFICATION_SCHEMA has them.
 
     `index` is an index folder, then its current version counts (in a stream: current when a micro-batch begins),
     or (folder, version). Columns of `events` that are missing are taken as null; extra ones are attributes.
