@@ -126,8 +126,10 @@ class Members:
     def text(self, name: str, kinds: tuple[int, ...] = (TEXT,)) -> pa.Array:
         """The member's texts, null where it is none."""
         event, place = self.places(name)
-        keep = np.isin(self.found.kind[place], kinds) if len(event) else _EMPTY
-        event, place = event[keep], place[keep]
+        if len(event):
+            kind = self.found.kind[place]
+            keep = kind == TEXT if kinds == (TEXT,) else np.isin(kind, kinds)
+            event, place = event[keep], place[keep]
         if not len(event):
             return pa.nulls(self.count, pa.string())
         low, size = self.found.low[place], self.found.high[place] - self.found.low[place]

@@ -2,7 +2,7 @@
 
 `read_changes` finds them in a batch of events and keeps their order; `changes_of` takes rows that are in columns
 already. What is wrong with an event is told under its place in the batch and disturbs nothing else: rows are read by
-Arrow many at a time, and where some are unsure, in halves, down to one by one as `Table.read` says.
+Arrow many at a time, and where some are unsure, one by one as `Table.read` says.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import pyarrow.json as pj
 import pyarrow.types as types
 
 from tidings.errors import EventError
-from tidings.joins.change_texts import BARE, OURS, WRAPPED, Members
+from tidings.joins.change_texts import BARE, OURS, WRAPPED, Members, spans
 from tidings.joins.debezium import Hint, decoded, hints_of, json_types, row_of
 from tidings.joins.images import Unsure
 from tidings.joins.order import ARROW
@@ -102,9 +102,8 @@ def _json_type(kind: str) -> pa.DataType:
 
 def _read_json(texts: pa.Array, schema: pa.Schema, unexpected: str) -> dict[str, pa.Array]:
     """The members that the schema names, of texts that are JSON objects."""
-    if texts.offset:
-        texts = texts.take(pa.array(np.arange(len(texts))))
-    _, _, data = texts.buffers()
+    start, stop, _ = spans(texts)
+    data = texts.buffers()[2].slice(int(start[0]), int(stop[-1] - start[0]))  # a slice shares all bytes
     read = pj.read_json(
         pa.BufferReader(data),
         pj.ReadOptions(use_threads=False, block_size=data.size + 1),
