@@ -8,10 +8,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
+from tidings.errors import EventError
+from tidings.joins.naive import Naive
 from tidings.joins.table import Row, Table, plain
 from tidings.language.query import (
     And,
@@ -263,25 +266,25 @@ def some_inserts(rng: random.Random, tables: Sequence[Table]) -> list[Change]:
 
 
 class Changes:
-    """An endless sequence of changes that mostly fit the rows of `rows`, the bags of rows that are there now."""
+    """An endless sequence of changes, most of which can be applied, of tables that have `rows` to begin with."""
 
-    def __init__(
-        self,
-        rng: random.Random,
-        tables: Sequence[Table],
-        rows: Mapping[str, Counter[Row]],
-    ) -> None:
-        self._rng, self._tables, self._rows = rng, tables, rows
+    def __init__(self, rng: random.Random, tables: Sequence[Table], rows: Mapping[str, Counter[Row]]) -> None:
+        self._rng, self._tables = rng, tables
+        self._there = Naive(tables)
+        self._there.rows = {name: there.copy() for name, there in rows.items()}
         self._size = 8 if len(tables) < 5 else 5
 
     def __iter__(self) -> Iterator[Change]:
         while True:
-            yield self._next()
+            change = self._next()
+            with suppress(EventError):
+                self._there.apply(*change)
+            yield change
 
     def _next(self) -> Change:
         rng = self._rng
         table = rng.choice(self._tables)
-        there = self._rows[table.name]
+        there = self._there.rows[table.name]
         if rng.random() < 0.05:
             return self._wrong(table)
         # Tables hover about their size, so that deletes are as frequent as inserts.

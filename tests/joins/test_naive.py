@@ -177,3 +177,14 @@ def test_an_update_may_change_the_key():
     naive.apply("insert", "stocks", {"symbol": "A", "per": 5})
     with pytest.raises(EventError, match="already"):
         naive.apply("update", "stocks", {"symbol": "B", "per": 50}, {"symbol": "A"})
+
+
+def test_a_truncate_takes_all_rows():
+    naive = Naive([STOCKS, REVIEWS])
+    naive.subscribe("s", parse("SELECT * FROM stocks JOIN reviews USING (symbol)"))
+    for change in (("stocks", {"symbol": "A"}), ("reviews", {"symbol": "A"}), ("reviews", {"symbol": "A"})):
+        naive.apply("insert", *change)
+    lost = Counter({("stocks", ("A", None)): 1, ("reviews", ("A", None)): 2})
+    assert naive.apply("truncate", "reviews", {}) == {"s": (Counter(), lost)}
+    assert not naive.rows["reviews"]
+    assert naive.apply("truncate", "reviews", {}) == {}

@@ -42,9 +42,7 @@ def result(shape: Shape, ranges: Sequence[Range], rows: Rows) -> Counter[Joined]
     joined: Counter[Joined] = Counter({(): 1})
     for slot in range(len(shape.tables)):
         # The first place of a variable speaks for all before this slot: they are equal already.
-        pairs = [
-            (places[0], column) for places in shape.variables for at, column in places[1:] if at == slot
-        ]
+        pairs = [(places[0], column) for places in shape.variables for at, column in places[1:] if at == slot]
         partners: dict[Row, list[Joined]] = {}
         for start in joined:
             partners.setdefault(tuple(start[at][column] for (at, column), _ in pairs), []).append(start)
@@ -112,7 +110,7 @@ class Naive:
     ) -> dict[str, tuple[Form, Form]]:
         """What each affected subscription gained and lost by an "insert", "update" or "delete" of a row.
 
-        An EventError says what is wrong with a change; then nothing has changed.
+        A "truncate" deletes all rows of the table, whatever `row` is. An EventError says what is wrong with a change; then nothing has changed.
         """
         self.rows[table] = self._changed(op, self.tables[table], row, before)
         found = {}
@@ -127,13 +125,13 @@ class Naive:
     def _changed(
         self, op: str, table: Table, row: Mapping[str, Any], before: Mapping[str, Any] | None
     ) -> Counter[Row]:
-        rows = self.rows[table.name].copy()
-        if op != "insert":
+        rows: Counter[Row] = Counter() if op == "truncate" else self.rows[table.name].copy()
+        if op in ("update", "delete"):
             if op == "update" and before is None and not table.key:
                 raise EventError(f"table '{table.name}' has no key; an update needs the row before it too")
             old = _there(table, rows, row if before is None else before)
             rows -= Counter([old])
-        if op != "delete":
+        if op in ("insert", "update"):
             new = table.read(row)
             if table.key and any(table.key_of(other) == table.key_of(new) for other in rows):
                 raise EventError(f"table '{table.name}' has a row with the key {table.key_of(new)} already")
