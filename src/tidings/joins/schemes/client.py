@@ -1,12 +1,14 @@
 """The subscriber's side of the schemes: contents rebuilt from the messages that its filter lets through.
 
 Of semijoin and selection messages it keeps each table's rows and joins them when asked; of join messages the joined
-rows themselves. Semijoins carry all selections, so nothing is selected again. Select-joins, 3.1 and 4.
+rows themselves. Nothing is selected again, except by conditions that the scheme did not look at (`attributes.py`).
+Select-joins, 3.1, 4 and Appendix C.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 
 from tidings.joins.schemes.filters import Subscription, accepts
 from tidings.joins.schemes.message import GAINED, Message
@@ -17,14 +19,18 @@ Joined = tuple[Row, ...]
 
 
 class Client:
-    def __init__(self, subscription: Subscription) -> None:
+    def __init__(self, subscription: Subscription, admits: Callable[[str, Row], bool] | None = None) -> None:
+        """`admits` says of a table's row whether it fulfils the conditions that are left to the subscriber."""
         self.subscription = subscription
+        self._admits = admits
         self.rows: dict[str, Counter[Row]] = {table: Counter() for table in subscription.signature.tables}
         self._joined: Counter[Joined] | None = None
 
     def receive(self, message: Message) -> bool:
         """Applies a message if it is for this subscription; whether it was."""
         if not accepts(message, self.subscription):
+            return False
+        if self._admits and not all(self._admits(image.table, image.row) for image in message.rows):
             return False
         if isinstance(message.form, Signature):
             self._joined = Counter() if self._joined is None else self._joined

@@ -31,3 +31,8 @@ def size_of_all(values: Iterable[Any]) -> int:
 def skyline_size(points: npt.NDArray[np.int64]) -> int:
     plain = bool((points[:, 0] == points[:, 1]).all())
     return NUMBER * len(points) if plain else 2 * NUMBER * len(points)
+
+
+def points_size(points: npt.NDArray[np.int64]) -> int:
+    """Points of many attributes, a number for each coordinate."""
+    return NUMBER * points.size

@@ -1,0 +1,106 @@
+"""The one selection attribute of a table by which schemes work, of several that its subscriptions look at.
+
+Select-joins, Appendix C, proposes to work by one attribute and let subscribers apply the rest, and leaves the choice open. Here
+the attribute is chosen whose ranges hold the fewest rows: of a sample of rows and a sample of ranges, the share of
+pairs in which the range holds the row is what a message's audience is in proportion to, and whatever the other
+attributes would have kept away is sent in vain. It is measured, because what makes a condition selective is how its
+ranges lie among the rows, not how long they are. An IN counts with all that is between its ends, because that is how it
+is filtered. Texts are no candidates: their order keys are cut, so neighbours could not be told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.joins.order import key_of
+from tidings.joins.ranges import Range, admits
+from tidings.joins.schemes.message import Longs
+from tidings.joins.schemes.signature import Signature, signature_of
+from tidings.joins.shape import Shape
+from tidings.joins.table import Row, Table
+
+SAMPLE = 1_000  # rows, and ranges: of a million pairs a share is known to a tenth of a percent
+
+
+def held_share(keys: Longs, low: Longs, high: Longs) -> float:
+    """Of all pairs of a row and a range the share in which the range holds the row's key."""
+    rising = np.sort(keys)
+    held = rising.searchsorted(high, "right") - rising.searchsorted(low)
+    return float(np.maximum(held, 0).sum() / max(1, len(keys) * len(low)))
+
+
+def choose(
+    table: Table,
+    columns: Sequence[int],
+    rows: Sequence[Row],
+    ranges: Mapping[int, npt.NDArray[np.int64]],
+    rng: np.random.Generator,
+) -> int | None:
+    """The column whose ranges hold the fewest rows; None if there are only texts. `ranges` has low and high ends of each
+    column's ranges, a line for each."""
+    candidates = [column for column in columns if table.types[column] != "text"]
+    drawn = [rows[place] for place in rng.permutation(len(rows))[:SAMPLE]]
+    shares = {}
+    for column in candidates:
+        keys = np.array([key_of(table.types[column], row[column]) for row in drawn], dtype=np.int64)
+        some = ranges[column][rng.permutation(len(ranges[column]))[:SAMPLE]]
+        shares[column] = held_share(keys, some[:, 0], some[:, 1])
+    return min(candidates, key=lambda column: (shares[column], column), default=None)
+
+
+class Relaxed(NamedTuple):
+    """Subscriptions of one shape as schemes take them, and what is left to the subscribers."""
+
+    signature: Signature
+    ranges: list[tuple[Longs, Longs]]
+    left: list[Callable[[str, Row], bool]]
+    """For each subscription whether a row is in all its ranges, of which the scheme looks at one a table."""
+
+
+def relax(
+    shape: Shape,
+    subscriptions: Sequence[Sequence[Range]],
+    tables: Mapping[str, Table],
+    rows: Mapping[str, Sequence[Row]],
+    rng: np.random.Generator,
+) -> Relaxed:
+    """Chooses an attribute for each table; `rows` are those that are there, or some like those that will come."""
+    ends = np.array(
+        [[(found.low, found.high) for found in ranges] for ranges in subscriptions], dtype=np.int64
+    )
+    ends = ends.reshape(len(subscriptions), len(shape.selections), 2)
+
+    def best(slot: int, columns: tuple[int, ...]) -> int | None:
+        of_column = {column: ends[:, shape.selections.index((slot, column))] for column in columns}
+        name = shape.tables[slot]
+        return choose(tables[name], columns, rows[name], of_column, rng)
+
+    signature = signature_of(shape, best)
+    everything = np.zeros(
+        len(subscriptions), dtype=np.int64
+    )  # where no attribute is looked at, all rows are at 0
+    chosen = []
+    for slot, column in enumerate(signature.selections):
+        if column is None:
+            chosen.append((everything, everything))
+        else:
+            of_slot = ends[:, shape.selections.index((slot, column))]
+            chosen.append((of_slot[:, 0].copy(), of_slot[:, 1].copy()))
+    return Relaxed(signature, chosen, [_admitting(shape, ranges) for ranges in subscriptions])
+
+
+def _admitting(shape: Shape, ranges: Sequence[Range]) -> Callable[[str, Row], bool]:
+    wanted = [(shape.tables[slot], column) for slot, column in shape.selections]
+
+    def admitted(table: str, row: Row) -> bool:
+        return all(
+            admits(found, row[column])
+            for (name, column), found in zip(wanted, ranges, strict=True)
+            if name == table
+        )
+
+    return admitted
