@@ -16,7 +16,7 @@ from tidings.joins.schemes.pairs import Pairs
 def minimum_area(pairs: Pairs, at: int, values: Longs) -> Longs:
     """Ref-SJ-Sub: the affected ranges themselves, without those around another one."""
     low, high = pairs.filtering(pairs.affected(at, values))
-    order = np.lexsort((high, -low))
+    order = np.lexsort((high, ~low))  # ~low falls as low rises, for every 64-bit integer
     low, high = low[order], high[order]
     # From the highest low end down: a range is around none of those before if it ends before all of them.
     before = np.minimum.accumulate(np.concatenate([_MOST, high[:-1]])) if len(high) else high
