@@ -72,6 +72,6 @@ def test_as_the_definition_says(seed: int, few: int, monkeypatch: pytest.MonkeyP
                 assert place not in deltas.errors, deltas.errors
             assert said.get(place, {}) == expected, (place, change)
             told.update(expected.keys())
-    counted = {id: int(subscriptions.sequence.all[subscriptions.find(id)]) for id in told}
+    counted = {id: int(subscriptions.records.all["sequence"][subscriptions.find(id)]) for id in told}
     assert counted == dict(told)
     assert sum(told.values()) > 5

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidings.arrays.compiled import compiled
-from tidings.joins.kernels.clusters import HIGHEST, LOWEST, RECTANGLE, collect
+from tidings.joins.kernels.clusters import HIGHEST, LOWEST, RANGE, collect
 from tidings.joins.stabbing import cluster, fewest, grow
 
 
@@ -15,19 +15,18 @@ def _collected(trees, k, low_value, high_value, has_high, a, out):
     return collect(trees, k, low_value, high_value, has_high, a, 0, out)
 
 
-def _rectangles(rng: np.random.Generator, count: int, domain: int) -> np.ndarray:
-    found = np.empty(count, dtype=RECTANGLE)
-    for axis in "ca":
-        low = rng.integers(0, domain, count)
-        found[f"{axis}_low"], found[f"{axis}_high"] = low, low + rng.integers(0, domain // 4 + 1, count)
-    found["a_low"][rng.random(count) < 0.1] = LOWEST
-    found["c_high"][rng.random(count) < 0.1] = HIGHEST
+def _ranges(rng: np.random.Generator, count: int, domain: int) -> np.ndarray:
+    found = np.empty(count, dtype=RANGE)
+    found["low"] = rng.integers(0, domain, count)
+    found["high"] = found["low"] + rng.integers(0, domain // 4 + 1, count)
+    found["low"][rng.random(count) < 0.1] = LOWEST
+    found["high"][rng.random(count) < 0.1] = HIGHEST
     return found
 
 
 def _holders(trees, values: list[int], a: int) -> list[int]:
     """What the trees say of all clusters."""
-    out, found = np.empty(len(trees.rectangles), dtype=np.int32), []
+    out, found = np.empty(len(trees.a), dtype=np.int32), []
     for k, anchor in enumerate(trees.clusters["anchor"].tolist()):
         before = [value for value in values if value <= anchor]
         after = [value for value in values if value >= anchor]
@@ -40,15 +39,19 @@ def _holders(trees, values: list[int], a: int) -> list[int]:
 @pytest.mark.parametrize("seed", range(20))
 def test_members_that_hold_a_point(seed: int, domain: int) -> None:
     rng = np.random.default_rng(seed)
-    given = _rectangles(rng, int(rng.integers(1, 400)), domain)
-    trees, order = grow(given)
-    assert (given[order] == trees.rectangles).all()
+    count = int(rng.integers(1, 400))
+    c, a_ranges = _ranges(rng, count, domain), _ranges(rng, count, domain)
+    trees, order = grow(c["low"].copy(), c["high"].copy(), a_ranges)
+    assert (c["low"][order] == trees.c_low).all()
+    assert (a_ranges[order] == trees.a).all()
     for _ in range(10):
         values = rng.integers(-2, domain + 3, rng.integers(0, 6)).tolist()
         a = int(rng.integers(-1, domain + domain // 4 + 2))
         expected = [
             i
-            for i, (c_low, c_high, a_low, a_high) in enumerate(trees.rectangles.tolist())
+            for i, (c_low, c_high, (a_low, a_high)) in enumerate(
+                zip(trees.c_low.tolist(), trees.c_high.tolist(), trees.a.tolist(), strict=True)
+            )
             if a_low <= a <= a_high and any(c_low <= value <= c_high for value in values)
         ]
         assert _holders(trees, values, a) == expected
@@ -77,9 +80,8 @@ def test_clusters_are_the_fewest(seed: int) -> None:
 
 
 def test_witnesses_prove_how_few_are_needed() -> None:
-    given = np.zeros(4, dtype=RECTANGLE)
-    given["c_low"], given["c_high"] = [0, 1, 10, 20], [2, 3, 12, 22]
-    trees, order = grow(given)
+    low, high = np.array([0, 1, 10, 20]), np.array([2, 3, 12, 22])
+    trees, order = grow(low, high, np.zeros(4, dtype=RANGE))
     assert len(trees.clusters) == 3
     gone = np.isin(order, [2])  # the only range of its cluster
     assert fewest(trees, ~gone) == 2

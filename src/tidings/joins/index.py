@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidings.joins.kernels.clusters import CLUSTER, NODE, RECTANGLE
+from tidings.joins.kernels.clusters import CLUSTER, NODE, RANGE
 from tidings.joins.kernels.layout import NONE, SIDE, SLOT, STEP, IndexArrays
 from tidings.joins.order import HIGHEST, LOWEST
 from tidings.joins.plan import Step, plan
 from tidings.joins.rows import OrderSpec, Rows
 from tidings.joins.shape import Shape
 from tidings.joins.stabbing import ClusterTrees, grow
-from tidings.joins.subscriptions import ENDED, Subscriptions
+from tidings.joins.subscriptions import Subscriptions
 
 FEW = 64  # members of a side that are looked through one by one
 _SAMPLE = 256
@@ -38,7 +38,7 @@ class JoinIndex:
     @classmethod
     def build(cls, subscriptions: Subscriptions, numbers: np.ndarray, *, few: int = FEW) -> JoinIndex:
         """Of some subscriptions, those that are live. A shape with few is not worth a tree."""
-        numbers = numbers[subscriptions.until.all[numbers] != ENDED]
+        numbers = numbers[subscriptions.live[numbers]]
         shapes = subscriptions.shape_of.all[numbers]
         order = np.argsort(shapes, kind="stable")
         under_way = _Building(subscriptions, few)
@@ -77,8 +77,7 @@ class _Building:
         self.equals: list[tuple[int, int, int]] = []
         self.sides: list[dict[str, int]] = []
         self.trees: list[ClusterTrees] = []
-        self.owner: list[np.ndarray] = []
-        self.plain: list[np.ndarray] = []
+        self.numbers: list[np.ndarray] = []
         self.sizes = dict.fromkeys(("members", "clusters", "boundaries", "nodes", "listed"), 0)
 
     def add(self, shape: Shape, numbers: np.ndarray) -> None:
@@ -133,7 +132,8 @@ class _Building:
                 "acyclic": not any(step.equals for steps in plans for step in steps),
             }
             c = NONE if chosen == NONE else primary[steps[chosen].slot]
-            self._add_members(side, numbers, is_plain, _rectangles(bounds, c, primary[slot]))
+            signed = np.where(is_plain, numbers, ~numbers).astype(np.int32)
+            self._add_members(side, signed, _ranges(bounds, c), _ranges(bounds, primary[slot]))
 
     def _order(self, spec: OrderSpec) -> int:
         return self.orders.setdefault(spec, len(self.orders))
@@ -147,19 +147,26 @@ class _Building:
         self.columns += step.from_columns
         self.equals += step.equals
 
-    def _add_members(
-        self, side: dict[str, int], numbers: np.ndarray, plain: np.ndarray, rectangles: np.ndarray
-    ) -> None:
+    def _add_members(self, side: dict[str, int], numbers: np.ndarray, c: np.ndarray, a: np.ndarray) -> None:
         sizes = self.sizes
         side |= {"cluster": sizes["clusters"], "clusters": 0, "loose": sizes["members"], "loose_count": 0}
+        c_low, c_high = (np.ascontiguousarray(c[end]) for end in ("low", "high"))
         if len(numbers) < self.few:
-            side["loose_count"], order = len(numbers), np.arange(len(numbers))
+            side["loose_count"] = len(numbers)
             nothing = np.empty(0, dtype=np.int32)
             trees = ClusterTrees(
-                rectangles, np.empty(0, CLUSTER), np.empty(0, np.int64), np.empty(0, NODE), nothing, nothing
+                c_low,
+                c_high,
+                a,
+                np.empty(0, CLUSTER),
+                np.empty(0, np.int64),
+                np.empty(0, NODE),
+                nothing,
+                nothing,
             )
         else:
-            trees, order = grow(rectangles)
+            trees, order = grow(c_low, c_high, a)
+            numbers = numbers[order]
             side["clusters"] = len(trees.clusters)
             trees.clusters["first"] += sizes["members"]
             trees.clusters["witness"] += sizes["members"]
@@ -170,9 +177,8 @@ class _Building:
             np.add(trees.by_high, sizes["members"], out=trees.by_high, casting="unsafe")
         self.sides.append(side)
         self.trees.append(trees)
-        self.owner.append(numbers[order].astype(np.int32))
-        self.plain.append(plain[order])
-        for name, more in zip(sizes, (len(numbers), *map(len, trees[1:5])), strict=True):
+        self.numbers.append(numbers)
+        for name, more in zip(sizes, (len(numbers), *map(len, trees[3:7])), strict=True):
             sizes[name] += more
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -185,7 +191,9 @@ class _Building:
         together = {
             name: _joined((getattr(trees, name) for trees in self.trees), kind)
             for name, kind in (
-                ("rectangles", RECTANGLE),
+                ("c_low", np.dtype(np.int64)),
+                ("c_high", np.dtype(np.int64)),
+                ("a", RANGE),
                 ("clusters", CLUSTER),
                 ("boundaries", np.dtype(np.int64)),
                 ("nodes", NODE),
@@ -195,8 +203,7 @@ class _Building:
         }
         return {
             **together,
-            "owner": _joined(self.owner, np.dtype(np.int32)),
-            "plain": _joined(self.plain, np.dtype(np.bool_)),
+            "number": _joined(self.numbers, np.dtype(np.int32)),
             "slots": np.array(self.slots, dtype=SLOT),
             "selections": np.array(self.selections, dtype=np.int32),
             "steps": np.array(self.steps, dtype=STEP),
@@ -211,12 +218,11 @@ def _joined(parts: Iterator[np.ndarray] | Sequence[np.ndarray], kind: np.dtype) 
     return np.concatenate([np.empty(0, dtype=kind), *parts])
 
 
-def _rectangles(bounds: np.ndarray, c: int, a: int) -> np.ndarray:
-    """The ranges of two selections; one that is NONE holds everything."""
-    found = np.empty(len(bounds), dtype=RECTANGLE)
-    for axis, selection in (("c", c), ("a", a)):
-        found[f"{axis}_low"] = LOWEST if selection == NONE else bounds["low"][:, selection]
-        found[f"{axis}_high"] = HIGHEST if selection == NONE else bounds["high"][:, selection]
+def _ranges(bounds: np.ndarray, selection: int) -> np.ndarray:
+    """The ranges of a selection; NONE holds everything."""
+    found = np.empty(len(bounds), dtype=RANGE)
+    found["low"] = LOWEST if selection == NONE else bounds["low"][:, selection]
+    found["high"] = HIGHEST if selection == NONE else bounds["high"][:, selection]
     return found
 
 

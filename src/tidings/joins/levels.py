@@ -14,7 +14,7 @@ import numpy as np
 from tidings.joins.index import JoinIndex
 from tidings.joins.kernels.layout import IndexArrays
 from tidings.joins.rows import Rows
-from tidings.joins.subscriptions import ENDED, Subscriptions
+from tidings.joins.subscriptions import Subscriptions
 
 FRESH = 1024  # so many are looked through one by one
 MIDDLE_AT_LEAST, MIDDLE_SHARE = 8_192, 1 / 24
@@ -68,8 +68,9 @@ class Levels:
         self.base = JoinIndex.build(self.subscriptions, numbers)
 
     def _renewed(self, index: JoinIndex) -> JoinIndex:
-        live = self.subscriptions.until.all != ENDED
-        witnesses = live[index.arrays["owner"][index.arrays["clusters"]["witness"]]]
+        live = self.subscriptions.live
+        numbers = index.arrays["number"][index.arrays["clusters"]["witness"]]
+        witnesses = live[np.where(numbers < 0, ~numbers, numbers)]
         few_are_left = 2 * np.count_nonzero(live[index.numbers]) < len(index.numbers)
         if few_are_left or 2 * np.count_nonzero(witnesses) < len(witnesses):
             return JoinIndex.build(self.subscriptions, index.numbers)

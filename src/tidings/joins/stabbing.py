@@ -13,6 +13,7 @@ import numpy as np
 
 from tidings.joins.kernels.clusters import (
     CLUSTER,
+    HIGHEST,
     NODE,
     bound_nodes,
     list_members,
@@ -26,9 +27,11 @@ POINTS_A_LEAF = (
 
 
 class ClusterTrees(NamedTuple):
-    """Arrays that the loops in `kernels` walk."""
+    """Arrays that the loops in `kernels` walk. Ranges in columns: a walk along a list looks at one of them only."""
 
-    rectangles: np.ndarray
+    c_low: np.ndarray
+    c_high: np.ndarray
+    a: np.ndarray
     clusters: np.ndarray
     boundaries: np.ndarray
     nodes: np.ndarray
@@ -45,45 +48,43 @@ def cluster(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     return of, anchor[:count].copy(), witness[:count].copy()
 
 
-def grow(rectangles: np.ndarray) -> tuple[ClusterTrees, np.ndarray]:
+def grow(c_low: np.ndarray, c_high: np.ndarray, a: np.ndarray) -> tuple[ClusterTrees, np.ndarray]:
     """Trees over rectangles, and where each of their members stood among those given. No range is empty."""
-    of, anchors, witnesses = cluster(
-        np.ascontiguousarray(rectangles["c_low"]), np.ascontiguousarray(rectangles["c_high"])
-    )
-    order = np.lexsort((rectangles["c_low"], of))
-    rectangles, of = rectangles[order], of[order]
+    of, anchors, witnesses = cluster(c_low, c_high)
+    order = np.lexsort((c_low, of))
+    c_low, c_high, a, of = c_low[order], c_high[order], a[order], of[order]
     clusters = np.zeros(len(anchors), dtype=CLUSTER)
     starts = np.searchsorted(of, np.arange(len(anchors) + 1))
     clusters["anchor"], clusters["first"], clusters["count"] = anchors, starts[:-1], np.diff(starts)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     clusters["witness"] = place[witnesses]
-    if len(anchors):
-        clusters["min_low"] = rectangles["c_low"][starts[:-1]]
-        clusters["max_high"] = np.maximum.reduceat(rectangles["c_high"], starts[:-1])
+    clusters["min_low"] = c_low[starts[:-1]]
+    clusters["max_high"] = np.maximum.reduceat(c_high, starts[:-1])
+    width = a["high"].view(np.uint64) - a["low"].view(np.uint64)  # up to twice what has a sign
+    clusters["narrowest"] = np.minimum.reduceat(np.minimum(width, HIGHEST), starts[:-1])
     # Leaves as many as have their share of points; a power of two, because nodes find their parents by halving.
     wanted = np.maximum(1, 2 * clusters["count"] // POINTS_A_LEAF)
     clusters["leaves"] = 1 << np.floor(np.log2(wanted)).astype(np.int64)
     clusters["boundary"] = np.cumsum(clusters["leaves"] - 1) - (clusters["leaves"] - 1)
     clusters["node"] = 3 * (np.cumsum(clusters["leaves"]) - clusters["leaves"])
     boundaries = np.empty(int((clusters["leaves"] - 1).sum()), dtype=np.int64)
-    points, point_of = np.concatenate([rectangles["a_low"], rectangles["a_high"]]), np.concatenate([of, of])
-    sorting = np.lexsort((points, point_of))
-    place_boundaries(points[sorting], clusters, 2 * starts, boundaries)
+    points, point_of = np.concatenate([a["low"], a["high"]]), np.concatenate([of, of])
+    place_boundaries(points[np.lexsort((points, point_of))], clusters, 2 * starts, boundaries)
 
     nodes = np.zeros(3 * int(clusters["leaves"].sum()), dtype=NODE)
     cursor, nothing = np.zeros(len(nodes), dtype=np.int64), np.empty(0, dtype=np.int32)
     rising = np.arange(len(order))
-    list_members(rising, rectangles, of, clusters, boundaries, cursor, nothing, True)
+    list_members(rising, a, of, clusters, boundaries, cursor, nothing, True)
     nodes["count"], nodes["first"] = cursor, np.cumsum(cursor) - cursor
     by_low, by_high = (np.empty(int(cursor.sum()), dtype=np.int32) for _ in range(2))
     cursor[:] = nodes["first"]
-    list_members(rising, rectangles, of, clusters, boundaries, cursor, by_low, False)
+    list_members(rising, a, of, clusters, boundaries, cursor, by_low, False)
     cursor[:] = nodes["first"]
-    falling = np.argsort(rectangles["c_high"], kind="stable")[::-1].copy()
-    list_members(falling, rectangles, of, clusters, boundaries, cursor, by_high, False)
-    bound_nodes(nodes, by_low, by_high, rectangles)
-    return ClusterTrees(rectangles, clusters, boundaries, nodes, by_low, by_high), order
+    falling = np.argsort(c_high, kind="stable")[::-1].copy()
+    list_members(falling, a, of, clusters, boundaries, cursor, by_high, False)
+    bound_nodes(nodes, by_low, by_high, c_low, c_high)
+    return ClusterTrees(c_low, c_high, a, clusters, boundaries, nodes, by_low, by_high), order
 
 
 def fewest(trees: ClusterTrees, live: np.ndarray) -> int:

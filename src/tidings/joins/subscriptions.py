@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.arrays.growing import Growing
-from tidings.joins.kernels.layout import BOUND, NONE, SubscriptionArrays
+from tidings.joins.kernels.layout import BOUND, NONE, SUBSCRIPTION, SubscriptionArrays
 from tidings.joins.shape import Range, Shape
 from tidings.joins.table import Table
 from tidings.joins.texts import Texts
@@ -31,9 +31,8 @@ class Subscriptions:
         self._shape_numbers: dict[Shape, int] = {}
         self.ids: list[str] = []
         self._numbers: dict[str, int] = {}
-        self.shape_of, self.bound_first = Growing(np.int32), Growing(np.int64)
+        self.records, self.shape_of = Growing(SUBSCRIPTION), Growing(np.int32)
         self.bounds, self.options = Growing(BOUND), Growing(np.int64)
-        self.until, self.sequence, self.told = Growing(np.float64), Growing(np.int64), Growing(np.int64)
         self._id_column: pa.Array | None = None
 
     def __len__(self) -> int:
@@ -42,7 +41,7 @@ class Subscriptions:
     def find(self, id: str) -> int:
         """The number of the live subscription with this id, or -1."""
         number = self._numbers.get(id, -1)
-        return number if number >= 0 and self.until.all[number] != ENDED else -1
+        return number if number >= 0 and self.records.all["until"][number] != ENDED else -1
 
     def add(self, id: str, shape: Shape, ranges: Sequence[Range], until: float = ALWAYS) -> int:
         types = self.selection_types(shape)
@@ -61,15 +60,15 @@ class Subscriptions:
         self._numbers.update(zip(ids, numbers.tolist(), strict=True))
         self._id_column = None
         self.shape_of.extend(np.full(count, self.number_shape(shape), dtype=np.int32))
-        self.bound_first.extend(len(self.bounds) + bounds.shape[1] * np.arange(count))
+        records = np.zeros(count, dtype=SUBSCRIPTION)
+        records["until"], records["told"] = until, -1
+        records["bound"] = len(self.bounds) + bounds.shape[1] * np.arange(count)
+        self.records.extend(records)
         self.bounds.extend(bounds.reshape(-1))
-        self.until.extend(until)
-        self.sequence.extend(np.zeros(count, dtype=np.int64))
-        self.told.extend(np.full(count, -1, dtype=np.int64))
         return numbers
 
     def end(self, number: int) -> None:
-        self.until.all[number] = ENDED
+        self.records.all["until"][number] = ENDED
 
     def number_shape(self, shape: Shape) -> int:
         number = self._shape_numbers.setdefault(shape, len(self.shapes))
@@ -84,7 +83,7 @@ class Subscriptions:
 
     def bounds_of(self, numbers: np.ndarray, width: int) -> np.ndarray:
         """The bounds of subscriptions of one shape: a row for each, a column for each selection."""
-        return self.bounds.all[self.bound_first.all[numbers][:, None] + np.arange(width)]
+        return self.bounds.all[self.records.all["bound"][numbers][:, None] + np.arange(width)]
 
     @property
     def id_column(self) -> pa.Array:
@@ -93,14 +92,12 @@ class Subscriptions:
         return self._id_column
 
     def arrays(self) -> SubscriptionArrays:
-        return SubscriptionArrays(
-            self.bound_first.all,
-            self.bounds.all,
-            self.options.all,
-            self.until.all,
-            self.sequence.all,
-            self.told.all,
-        )
+        return SubscriptionArrays(self.records.all, self.bounds.all, self.options.all)
+
+    @property
+    def live(self) -> np.ndarray:
+        """Whether each has not ended."""
+        return self.records.all["until"] != ENDED
 
     def _record(self, found: Range, kind: str) -> tuple[int | bool, ...]:
         """A range as the loops read it; options and texts by number."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
 
-RECTANGLE = np.dtype([("c_low", "i8"), ("c_high", "i8"), ("a_low", "i8"), ("a_high", "i8")])
+RANGE = np.dtype([("low", "i8"), ("high", "i8")])
 CLUSTER = np.dtype(
     [
         ("anchor", "i8"),
@@ -30,6 +30,7 @@ CLUSTER = np.dtype(
             "i8",
         ),  # where its leaves - 1 boundaries begin; a leaf begins at one and ends before the next
         ("node", "i8"),  # where its 3 * leaves nodes begin
+        ("narrowest", "i8"),  # of all a ranges: how much lies between the ends
         ("witness", "i8"),  # a member whose c range touches no other witness's
     ]
 )
@@ -77,12 +78,12 @@ def place_boundaries(points, clusters, first_point, boundaries):
 
 
 @compiled
-def list_members(order, rectangles, cluster_of, clusters, boundaries, cursor, listed, counting):
+def list_members(order, a, cluster_of, clusters, boundaries, cursor, listed, counting):
     """Lists members, in `order`, at the nodes that their `a` ranges cover; when `counting`, only how many there are."""
     for i in order:
         cluster = clusters[cluster_of[i]]
         leaves, boundary, node = cluster["leaves"], cluster["boundary"], cluster["node"]
-        low, high = rectangles[i]["a_low"], rectangles[i]["a_high"]
+        low, high = a[i]["low"], a[i]["high"]
         left = leaf_of(boundaries, boundary, leaves, low)
         right = leaf_of(boundaries, boundary, leaves, high)
         whole_left = low == (boundaries[boundary + left - 1] if left else LOWEST)
@@ -116,13 +117,13 @@ def _put(node, member, cursor, listed, counting):
 
 
 @compiled
-def bound_nodes(nodes, by_low, by_high, rectangles):
+def bound_nodes(nodes, by_low, by_high, c_low, c_high):
     """The ends of each node's lists: most nodes have nothing to say about most values."""
     for n in range(len(nodes)):
         if nodes[n]["count"]:
             first = nodes[n]["first"]
-            nodes[n]["min_low"] = rectangles[by_low[first]]["c_low"]
-            nodes[n]["max_high"] = rectangles[by_high[first]]["c_high"]
+            nodes[n]["min_low"] = c_low[by_low[first]]
+            nodes[n]["max_high"] = c_high[by_high[first]]
         else:
             nodes[n]["min_low"] = HIGHEST
             nodes[n]["max_high"] = LOWEST - 1
@@ -143,19 +144,19 @@ def collect(trees, k, low_value, high_value, has_high, a, found, out):
         if node["min_low"] <= low_value:
             for m in range(first, stop):
                 member = trees.by_low[m]
-                rectangle = trees.rectangles[member]
-                if rectangle["c_low"] > low_value:
+                if trees.c_low[member] > low_value:
                     break
-                if at or rectangle["a_low"] <= a <= rectangle["a_high"]:
+                if at or trees.a[member]["low"] <= a <= trees.a[member]["high"]:
                     out[found] = member
                     found += 1
         if has_high and node["max_high"] >= high_value:
             for m in range(first, stop):
                 member = trees.by_high[m]
-                rectangle = trees.rectangles[member]
-                if rectangle["c_high"] < high_value:
+                if trees.c_high[member] < high_value:
                     break
-                if rectangle["c_low"] > low_value and (at or rectangle["a_low"] <= a <= rectangle["a_high"]):
+                if trees.c_low[member] > low_value and (
+                    at or trees.a[member]["low"] <= a <= trees.a[member]["high"]
+                ):
                     out[found] = member
                     found += 1
         at = at >> 1 if at else -1

@@ -25,6 +25,7 @@ from tidings.joins.kernels.search import enter, exists, next_row
 # Why a run stops before its end.
 DONE, ROWS_ARE_FULL, DELTAS_ARE_FULL = 0, 1, 2
 _FULL = -1
+HALF = 2**62
 _LONG = 8  # values for each anchor, from which on anchors are looked up instead of met on the way
 
 
@@ -48,10 +49,10 @@ def apply(start, row, sign, event, time, rows, base, middle, fresh, subs, search
             return DELTAS_ARE_FULL
         for d in range(count, at):
             number = deltas[d]["number"]
-            if subs.told[number] != event[i]:
-                subs.told[number] = event[i]
-                subs.sequence[number] += 1
-            deltas[d]["sequence"] = subs.sequence[number]
+            if subs.subscriptions[number]["told"] != event[i]:
+                subs.subscriptions[number]["told"] = event[i]
+                subs.subscriptions[number]["sequence"] += 1
+            deltas[d]["sequence"] = subs.subscriptions[number]["sequence"]
         count = at
         written[1] = count
         if sign[i] > 0:
@@ -68,17 +69,23 @@ def _affected(row, sign, event, time, rows, index, subs, search, deltas, at):
         side = index.sides[s]
         found, before, after, has_after = _candidates(row, rows, index, side, search)
         for f in range(found):
-            member = search.found[f]
-            number = index.owner[member]
-            if subs.until[number] < time:
+            member, may_be_alone = search.found[f], True
+            if member < 0:
+                member, may_be_alone = ~member, False
+            number, plain = index.number[member], True
+            if number < 0:
+                number, plain = ~number, False
+            subscription = subs.subscriptions[number]
+            if subscription["until"] < time:
                 continue
-            first_bound = subs.bound_first[number]
+            first_bound = subscription["bound"]
             if side["one_key"]:
-                rectangle = index.rectangles[member]
-                exact = side["simple"] and index.plain[member]
-                alone = rectangle["a_low"] > before and (not has_after or rectangle["a_high"] < after)
+                alone = may_be_alone and (
+                    index.a[member]["low"] > before and (not has_after or index.a[member]["high"] < after)
+                )
                 at = _one_key(
-                    row, sign, event, number, exact, alone, rows, index, side, subs, first_bound, search, deltas, at
+                    row, sign, event, number, side["simple"] and plain, alone,
+                    rows, index, side, subs, first_bound, search, deltas, at,
                 )  # fmt: skip
             else:
                 at = _tree(row, sign, event, number, rows, index, side, subs, first_bound, search, deltas, at)
@@ -100,15 +107,27 @@ def _candidates(row, rows, index, side, search):
         bucket = find_bucket(rows, index.order_of[step["order"]], key) if key >= 0 else -1
         if bucket < 0 or rows.buckets[bucket]["count"] == 0:
             return 0, before, after, has_after
+    if side["own_order"] != NONE:
+        order = index.order_of[side["own_order"]]
+        step = rows.orders[order]
+        key = find_key(rows, row, rows.key_columns, step["first"], step["count"])
+        own = find_bucket(rows, order, key) if key >= 0 else -1
+        if own >= 0:
+            place = first_from(rows, own, a)
+            first = rows.buckets[own]["first"]
+            if place < first + rows.buckets[own]["count"]:
+                after, has_after = rows.entries[place]["value"], True
+            if place > first:
+                before = rows.entries[place - 1]["value"]
+    gap = after - before if has_after and before > -HALF and after < HALF else -1
     found = 0
     for m in range(side["loose"], side["loose"] + side["loose_count"]):
-        rectangle = index.rectangles[m]
-        if a < rectangle["a_low"] or a > rectangle["a_high"]:
+        if a < index.a[m]["low"] or a > index.a[m]["high"]:
             continue
         if bucket >= 0:
-            place = first_from(rows, bucket, rectangle["c_low"])
+            place = first_from(rows, bucket, index.c_low[m])
             stop = rows.buckets[bucket]["first"] + rows.buckets[bucket]["count"]
-            if place == stop or rows.entries[place]["value"] > rectangle["c_high"]:
+            if place == stop or rows.entries[place]["value"] > index.c_high[m]:
                 continue
         search.found[found] = m
         found += 1
@@ -136,19 +155,11 @@ def _candidates(row, rows, index, side, search):
                 if index.clusters[k]["min_low"] <= low or (
                     has_high and index.clusters[k]["max_high"] >= high
                 ):
+                    begin = found
                     found = collect(index, k, low, high, has_high, a, found, search.found)
-    if found and side["own_order"] != NONE:
-        order = index.order_of[side["own_order"]]
-        step = rows.orders[order]
-        key = find_key(rows, row, rows.key_columns, step["first"], step["count"])
-        own = find_bucket(rows, order, key) if key >= 0 else -1
-        if own >= 0:
-            place = first_from(rows, own, a)
-            first = rows.buckets[own]["first"]
-            if place < first + rows.buckets[own]["count"]:
-                after, has_after = rows.entries[place]["value"], True
-            if place > first:
-                before = rows.entries[place - 1]["value"]
+                    if 0 <= gap <= index.clusters[k]["narrowest"]:  # every range holds a neighbour's value too
+                        for f in range(begin, found):
+                            search.found[f] = ~search.found[f]
     return found, before, after, has_after
 
 

@@ -100,6 +100,15 @@ SIDE = np.dtype(
     ],
     align=True,
 )
+# What a change looks at together lies together: apart, each field was a line of the cache for each delta.
+SUBSCRIPTION = np.dtype(
+    [
+        ("until", "f8"),
+        ("sequence", "i8"),  # of its last notification
+        ("told", "i8"),  # the last event it was told of
+        ("bound", "i8"),  # where its bounds begin
+    ]
+)
 DELTA = np.dtype(
     [("event", "i8"), ("sequence", "i8"), ("number", "i4"), ("row", "i4"), ("sign", "i4")], align=True
 )
@@ -131,11 +140,13 @@ class RowArrays(NamedTuple):
 
 
 class IndexArrays(NamedTuple):
-    """The subscriptions of one index. Orders are numbered as the index named them; `order_of` is their number in rows."""
+    """The subscriptions of one index, as trees have them. `number` is a subscription's own; ~number if its rectangle is
+    not all there is to say. Orders are numbered as the index named them; `order_of` is their number in rows."""
 
-    rectangles: Array
-    owner: Array
-    plain: Array  # of each member: its rectangles say all there is to say
+    c_low: Array
+    c_high: Array
+    a: Array
+    number: Array
     clusters: Array
     boundaries: Array
     nodes: Array
@@ -152,14 +163,11 @@ class IndexArrays(NamedTuple):
 
 
 class SubscriptionArrays(NamedTuple):
-    """Of each subscription, by number."""
+    """Subscriptions by number, and their ranges."""
 
-    bound_first: Array
+    subscriptions: Array
     bounds: Array
     options: Array
-    until: Array
-    sequence: Array
-    told: Array  # the last event it was told of
 
 
 class SearchArrays(NamedTuple):

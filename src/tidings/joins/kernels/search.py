@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tidings.arrays.compiled import compiled, inlined
 from tidings.joins.kernels.clusters import HIGHEST
-from tidings.joins.kernels.layout import NONE
+from tidings.joins.kernels.layout import NONE, NULL
 from tidings.joins.kernels.rows import find_bucket, find_key, first_from, selected
 
 
@@ -41,10 +41,8 @@ def _fits(rows, index, step, row, search):
     """Whether a row is equal to those chosen before where joins make a cycle."""
     for e in range(step["equal"], step["equal"] + step["equals"]):
         other = search.chosen[index.equals[3 * e]]
-        if (
-            rows.cells[rows.row_cell[other] + index.equals[3 * e + 1]]
-            != rows.cells[rows.row_cell[row] + index.equals[3 * e + 2]]
-        ):
+        theirs = rows.cells[rows.row_cell[other] + index.equals[3 * e + 1]]
+        if theirs == NULL or theirs != rows.cells[rows.row_cell[row] + index.equals[3 * e + 2]]:
             return False
     return True
 
