@@ -7,14 +7,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests.joins.schemes.worlds import R, S, binary_server, changes
+from tests.joins.schemes.worlds import BINARY, STAR, R, S, binary_server, changes, ranges, star
 from tidings.errors import EventError
-from tidings.joins.schemes import SCHEMES, Change, Message, RelSel, Scheme, accepts, audience, naive
+from tidings.joins.schemes import SCHEMES, Change, Message, RelSel, Scheme, Server, accepts, audience, naive
 from tidings.joins.schemes.client import Client
 from tidings.joins.schemes.signature import Signature
 
 TABLES = {"r": R, "s": S}
-PEOPLE = 40
+PEOPLE = 25
 
 
 def run(scheme: Scheme, seed: int, count: int, check):
@@ -22,32 +22,32 @@ def run(scheme: Scheme, seed: int, count: int, check):
     rng = np.random.default_rng(seed)
     for change in changes(rng, server, count):
         before = {name: list(rows) for name, rows in server.contents().items()}
-        check(before, scheme.messages(change), server.contents())
+        check(before, scheme.messages(change), server.contents(), change)
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_clients_hold_the_result(name: str, seed: int) -> None:
     scheme = SCHEMES[name](binary_server(seed, PEOPLE))
     clients = [Client(scheme.server.subscription(number)) for number in range(PEOPLE)]
 
-    def check(before, messages, after):
+    def check(before, messages, after, change):
         for client in clients:
             for message in messages:
                 client.receive(message)
             assert client.result() == naive.join(client.subscription, TABLES, after)
 
-    run(scheme, seed, 120, check)
+    run(scheme, seed, 80, check)
 
 
 @pytest.mark.parametrize("name", ["Enum-SJ", "Ref-SJ-Sub", "Ref-SJ-Tup", "Ref-SJ-Clu", "Ref-SJ-Clu+"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_semijoin_filters_accept_exactly_what_changes(name: str, seed: int) -> None:
     scheme = SCHEMES[name](binary_server(seed + 10, PEOPLE))
     people = [scheme.server.subscription(number) for number in range(PEOPLE)]
     held = {(person.number, form): Counter() for person in people for form in person.semijoins}
 
-    def check(before, messages, after):
+    def check(before, messages, after, change):
         for person in people:
             mine = [message for message in messages if accepts(message, person)]
             for form in person.semijoins:
@@ -61,8 +61,10 @@ def test_semijoin_filters_accept_exactly_what_changes(name: str, seed: int) -> N
                     row: now[row] - bag[row] for row in now.keys() | bag.keys() if now[row] != bag[row]
                 }
                 held[person.number, form] = now
+                # Minimal: an update tells nobody of a row that it would take back.
+                assert all(n for row, n in told.items() if row not in (change.new, change.old))
 
-    run(scheme, seed, 120, check)
+    run(scheme, seed, 80, check)
 
 
 @pytest.mark.parametrize("name", ["Enum-J", "Ref-J", "Ref-J+"])
@@ -70,7 +72,7 @@ def test_join_filters_accept_exactly_what_changes(name: str) -> None:
     scheme = SCHEMES[name](binary_server(5, PEOPLE))
     people = [scheme.server.subscription(number) for number in range(PEOPLE)]
 
-    def check(before, messages, after):
+    def check(before, messages, after, change):
         for person in people:
             told = Counter()
             for message in messages:
@@ -81,7 +83,7 @@ def test_join_filters_accept_exactly_what_changes(name: str) -> None:
                 row: new[row] - old[row] for row in new.keys() | old.keys() if new[row] != old[row]
             }
 
-    run(scheme, 5, 120, check)
+    run(scheme, 5, 80, check)
 
 
 def test_an_insert_or_delete_tells_nobody_anything_twice() -> None:
@@ -122,15 +124,30 @@ def test_the_audience_is_whoever_accepts(name: str) -> None:
 def test_messages_have_an_audience(name: str) -> None:
     """Ref-J, Rel-Sel and the skylines of plain rows and clusters may speak to nobody; these do not."""
     scheme = SCHEMES[name](binary_server(9, 10))
-    for change in changes(np.random.default_rng(9), scheme.server, 150):
+    for change in changes(np.random.default_rng(9), scheme.server, 100):
         for message in scheme.messages(change):
             assert len(audience(message, scheme.server))
 
 
+def test_ref_j_plus_looks_at_those_of_the_signature_alone() -> None:
+    """Others of the same group, whose joins have a table more, make no joined row of two tables wanted."""
+    server = Server(STAR)
+    rng = np.random.default_rng(6)
+    server.subscribe(star("r"), [ranges(rng, 5), ranges(rng, 5)])
+    three = star("r", "t")
+    forms = [next(three.semijoins(table)) for table in three.tables]
+    server.subscribe(three, [ranges(rng, 50) for _ in range(3)], forms)
+    scheme = SCHEMES["Ref-J+"](server)
+    sent = 0
+    for change in changes(rng, server, 150):
+        for message in scheme.messages(change):
+            sent += message.form == star("r")
+            assert len(audience(message, server))
+    assert sent
+
+
 def test_subscriptions_that_come_and_go() -> None:
     """The tail of the index and those who left: answers are those of a server that never had them."""
-    from tests.joins.schemes.worlds import BINARY, ranges
-
     rng = np.random.default_rng(4)
     for name in SCHEMES:
         scheme = SCHEMES[name](binary_server(4, PEOPLE))
@@ -158,9 +175,6 @@ def test_subscriptions_that_come_and_go() -> None:
 
 
 def test_sizes() -> None:
-    from tests.joins.schemes.worlds import BINARY
-    from tidings.joins.schemes import Server
-
     server = Server([R, S])
     server.subscribe(BINARY, [(np.array([0, 0]), np.array([9, 9])), (np.array([0, 5]), np.array([9, 7]))])
     server.load("s", [(1, 3, "s" * 100), (1, 6, "s" * 100)])

@@ -127,6 +127,10 @@ class Pairs:
         low, high = self._tail(self._base)
         return (low <= at) & (at <= high)
 
+    def build(self) -> None:
+        """Puts the tail into the index, if it has grown."""
+        self._ready()
+
     def _ready(self) -> PairIndex:
         if self._index is None or len(self._owner) - self._indexed > TAIL + self._indexed // 64:
             alive = self._alive.all

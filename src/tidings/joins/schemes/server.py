@@ -94,6 +94,11 @@ class Server:
         for group in self.groups.values():
             group.remove(number)
 
+    def build(self) -> None:
+        """Builds what the next change would build: the index of every group that is new or has grown."""
+        for group in self.groups.values():
+            group.build()
+
     def subscription(self, number: int) -> Subscription:
         """What the subscriber, or a node of the network on its behalf, knows: enough for every filter."""
         for population in self.populations:

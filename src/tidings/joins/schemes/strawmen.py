@@ -68,9 +68,14 @@ class RefJPlus(RefJ):
     name: ClassVar[str] = "Ref-J+"
 
     def joined(self, signature: Signature, image: Image) -> Iterator[JoinedRow]:
-        if len(signature.tables) == 2:
-            return self._wanted(next(signature.semijoins(image.table)), signature, image)
         alike = [people for people in self.server.populations if people.signature == signature]
+        if len(signature.tables) == 2:
+            form = next(signature.semijoins(image.table))
+            members = sum(
+                len(people.numbers) for people in self.server.populations if form in people.semijoins
+            )
+            if members == sum(len(people.numbers) for people in alike):  # the group has nobody else
+                return self._wanted(form, signature, image)
         return (rows for rows in super().joined(signature, image) if any(map(len, _wanting(alike, rows))))
 
     def _wanted(self, form: Semijoin, signature: Signature, image: Image) -> Iterator[JoinedRow]:
