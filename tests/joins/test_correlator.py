@@ -15,6 +15,7 @@ from tidings.event import Event, to_table
 from tidings.joins.changes import read_changes
 from tidings.joins.correlator import Correlator
 from tidings.joins.deltas import Deltas
+from tidings.joins.levels import Levels
 from tidings.joins.naive import Naive
 from tidings.joins.shape import read
 from tidings.joins.subscriptions import Subscriptions
@@ -48,7 +49,7 @@ def test_as_the_definition_says(seed: int, few: int, monkeypatch: pytest.MonkeyP
     tables = some_tables(rng)
     definition = Naive(tables)
     subscriptions = Subscriptions(tables, Texts())
-    correlator = Correlator(tables, subscriptions)
+    correlator = Correlator(tables, subscriptions, Levels(subscriptions))
     for number in range(12):
         query = some_query(rng, tables).query
         definition.subscribe(str(number), query)

@@ -6,10 +6,12 @@ spells them out, one for each event and subscription.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidings.notification import CHANGES, to_table
 
@@ -47,6 +49,36 @@ class Deltas:
                 "table": pa.DictionaryArray.from_arrays(pa.array(self.table[self.row]), self.tables),
                 "row": pa.DictionaryArray.from_arrays(pa.array(self.row), self.texts),
             }
+        )
+
+    def joined(self, arity: np.ndarray) -> Deltas:
+        """Each run of `arity` rows of a subscription as one joined row: its rows by the names of their tables."""
+        first = _firsts(arity)
+        texts: list[str | None] = [None] * len(first)
+        names = list[str]()
+        width = arity[first]
+        for count in np.unique(width).tolist():
+            mine = np.flatnonzero(width == count)
+            pieces: list[pa.Array | str] = []
+            for place in range(count):
+                row = self.row[first[mine] + place]
+                name = self.tables.take(pa.array(self.table[row])).cast(pa.large_string())
+                pieces += ["," if place else "{", '"', name, '":', self.texts.take(pa.array(row))]
+            written = pc.binary_join_element_wise(*pieces, "}", "")
+            for at, text in zip(mine.tolist(), written.to_pylist(), strict=True):
+                texts[at] = text
+        names = [" JOIN ".join(json.loads(text)) for text in texts]  # type: ignore[arg-type]
+        tables = pa.array(sorted(set(names)), pa.string())
+        return replace(
+            self,
+            event=self.event[first],
+            number=self.number[first],
+            sequence=self.sequence[first],
+            sign=self.sign[first],
+            row=np.arange(len(first), dtype=np.int32),
+            texts=pa.array(texts, pa.large_string()),
+            table=pc.index_in(pa.array(names, pa.string()), tables).to_numpy(zero_copy_only=False),
+            tables=tables,
         )
 
     def notifications(self, events: pa.Table, part: str = ONE_PART) -> pa.Table:
@@ -114,6 +146,16 @@ class Deltas:
             )
             for snapshot in self.snapshots
         ]
+
+
+def _firsts(arity: np.ndarray) -> np.ndarray:
+    """Where runs begin that are as long as their entries say."""
+    found, at = [], 0
+    widths = arity.tolist()
+    while at < len(widths):
+        found.append(at)
+        at += widths[at]
+    return np.array(found, dtype=np.int64)
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,15 @@ class Images:
     def __len__(self) -> int:
         return len(self.partial)
 
+    def take(self, rows: np.ndarray) -> Images:
+        """Some of them; the same object if it is all."""
+        if len(rows) == len(self):
+            return self
+        which = pa.array(rows)
+        return Images(
+            [column.take(which) for column in self.columns], self.texts.take(which), self.partial[rows]
+        )
+
     @classmethod
     def of(cls, table: Table, columns: Sequence[pa.Array]) -> Images:
         """Images of columns that are typed as the table's."""

@@ -29,7 +29,8 @@ from tidings.joins.kernels.layout import (
     ORDER,
     RowArrays,
 )
-from tidings.joins.kernels.rows import has_room, put_in
+from tidings.joins.kernels.rows import put_many
+from tidings.joins.ledger import Ledger
 from tidings.joins.order import ARROW, keys_of
 from tidings.joins.table import Table
 from tidings.joins.texts import Texts
@@ -44,7 +45,7 @@ class Rows:
     def __init__(self, tables: Sequence[Table], texts: Texts) -> None:
         self.tables, self.texts = tables, texts
         self.contents = Contents()
-        self.known: list[dict[Hashable, list[int]]] = [{} for _ in tables]
+        self.ledger: Ledger[int] = Ledger(tables, self.contents.are_equal)
         self._cells, self._row_cell, self._row_table = Growing(np.int64), Growing(np.int64), Growing(np.int32)
         self._free: list[list[int]] = [[] for _ in tables]
         self._looked_at: list[set[int]] = [set(table.key_places) for table in tables]
@@ -57,7 +58,7 @@ class Rows:
         self._key_first, self._key_values = np.zeros(65, dtype=np.int64), np.zeros(64, dtype=np.int64)
 
     def __len__(self) -> int:
-        return sum(len(rows) for known in self.known for rows in known.values())
+        return sum(len(self.of(table)) for table in range(len(self.tables)))
 
     def room(self) -> int:
         """One more than the highest number of a row."""
@@ -65,10 +66,7 @@ class Rows:
 
     def of(self, table: int) -> list[int]:
         """The rows of a table."""
-        return [row for rows in self.known[table].values() for row in rows]
-
-    def table_of(self, row: int) -> int:
-        return int(self._row_table.all[row])
+        return self.ledger.rows(table)
 
     def tables_of(self, rows: np.ndarray) -> np.ndarray:
         return self._row_table.all[rows]
@@ -122,11 +120,21 @@ class Rows:
         self._table_first = np.searchsorted(
             tables[self._order_numbers], np.arange(len(self.tables) + 1)
         ).astype(np.int32)
-        for row in self.of(table):
-            while not has_room(self.arrays(), row):
-                self.grow()
-            put_in(self.arrays(), row, number)
+        self._put(self.of(table), number)
         return number
+
+    def load(self, table: int, columns: Sequence[pa.Array], texts: pa.Array) -> None:
+        """Rows that were there all along: known, and in every order."""
+        rows = self.add(table, columns, texts)
+        for name, row in zip(self.names(table, columns, texts), rows.tolist(), strict=True):
+            self.ledger.known[table].setdefault(name, []).append(row)
+        self._put(rows, NONE)
+
+    def _put(self, rows: Sequence[int] | np.ndarray, order: int) -> None:
+        """Puts rows into an order, or into all (NONE)."""
+        rows, done = np.asarray(rows, dtype=np.int32), 0
+        while (done := put_many(self.arrays(), rows, done, order)) < len(rows):
+            self.grow()
 
     def look_at(self, table: int, columns: set[int]) -> None:
         """Some columns get cells from now on, of rows that are there as well."""

@@ -33,6 +33,7 @@ class Subscriptions:
         self._numbers: dict[str, int] = {}
         self.records, self.shape_of = Growing(SUBSCRIPTION), Growing(np.int32)
         self.bounds, self.options = Growing(BOUND), Growing(np.int64)
+        self.events = 0  # that were applied for them, by whatever rows: each has its number
         self._id_column: pa.Array | None = None
 
     def __len__(self) -> int:

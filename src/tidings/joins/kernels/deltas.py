@@ -20,7 +20,7 @@ from tidings.joins.kernels.rows import (
     take_out,
     value_in,
 )
-from tidings.joins.kernels.search import enter, exists, next_row
+from tidings.joins.kernels.search import enter, exists, next_result, next_row
 
 # Why a run stops before its end.
 DONE, ROWS_ARE_FULL, DELTAS_ARE_FULL = 0, 1, 2
@@ -30,8 +30,8 @@ _LONG = 8  # values for each anchor, from which on anchors are looked up instead
 
 
 @compiled
-def apply(start, row, sign, event, time, rows, base, middle, fresh, subs, search, deltas, written):
-    """Applies row changes from `start` on. Where it stops is written[0]; how many deltas there are, written[1]."""
+def apply(start, row, sign, event, time, rows, base, middle, fresh, subs, search, deltas, written, joined):
+    """Applies row changes from `start` on; deltas are rows of tables, or (`joined`) the rows of each joined row. Where it stops is written[0]; how many deltas there are, written[1]."""
     count = written[1]
     for i in range(start, len(row)):
         written[0] = i
@@ -40,11 +40,11 @@ def apply(start, row, sign, event, time, rows, base, middle, fresh, subs, search
                 return ROWS_ARE_FULL
         else:
             take_out(rows, row[i])
-        at = _affected(row[i], sign[i], event[i], time[i], rows, base, subs, search, deltas, count)
+        at = _affected(row[i], sign[i], event[i], time[i], rows, base, subs, search, deltas, count, joined)
         if at != _FULL:
-            at = _affected(row[i], sign[i], event[i], time[i], rows, middle, subs, search, deltas, at)
+            at = _affected(row[i], sign[i], event[i], time[i], rows, middle, subs, search, deltas, at, joined)
         if at != _FULL:
-            at = _affected(row[i], sign[i], event[i], time[i], rows, fresh, subs, search, deltas, at)
+            at = _affected(row[i], sign[i], event[i], time[i], rows, fresh, subs, search, deltas, at, joined)
         if at == _FULL:
             return DELTAS_ARE_FULL
         for d in range(count, at):
@@ -62,7 +62,7 @@ def apply(start, row, sign, event, time, rows, base, middle, fresh, subs, search
 
 
 @compiled
-def _affected(row, sign, event, time, rows, index, subs, search, deltas, at):
+def _affected(row, sign, event, time, rows, index, subs, search, deltas, at, joined):
     """Writes the deltas of one row for all subscriptions of an index, from `at` on; where they end, or _FULL."""
     table = rows.row_table[row]
     for s in range(index.table_first[table], index.table_first[table + 1]):
@@ -79,7 +79,11 @@ def _affected(row, sign, event, time, rows, index, subs, search, deltas, at):
             if subscription["until"] < time:
                 continue
             first_bound = subscription["bound"]
-            if side["one_key"]:
+            if joined:
+                at = _joined_rows(
+                    row, sign, event, number, rows, index, side, subs, first_bound, search, deltas, at
+                )
+            elif side["one_key"]:
                 alone = may_be_alone and (
                     index.a[member]["low"] > before and (not has_after or index.a[member]["high"] < after)
                 )
@@ -157,7 +161,9 @@ def _candidates(row, rows, index, side, search):
                 ):
                     begin = found
                     found = collect(index, k, low, high, has_high, a, found, search.found)
-                    if 0 <= gap <= index.clusters[k]["narrowest"]:  # every range holds a neighbour's value too
+                    if (
+                        0 <= gap <= index.clusters[k]["narrowest"]
+                    ):  # every range holds a neighbour's value too
                         for f in range(begin, found):
                             search.found[f] = ~search.found[f]
     return found, before, after, has_after
@@ -199,6 +205,27 @@ def _one_key(
                 if other < 0:
                     break
                 at = _write(deltas, at, event, number, other, sign)
+    return at
+
+
+@compiled
+def _joined_rows(row, sign, event, number, rows, index, side, subs, first_bound, search, deltas, at):
+    """Every joined row that a row is in, as its rows in the order of the slots."""
+    slot = index.slots[side["slot"] + side["own"]]
+    if not selected(rows, subs, index, slot, first_bound, row):
+        return at
+    search.chosen[0] = row
+    search.fresh[0] = True
+    search.any[0] = False
+    arity, depth = side["arity"], 1
+    while at != _FULL and next_result(rows, subs, index, side, side["step"], first_bound, depth, search):
+        if at + arity > len(deltas):
+            return _FULL
+        for d in range(arity):
+            place = index.steps[side["step"] + d]["slot"]
+            _write(deltas, at + place, event, number, search.chosen[d], sign)
+        at += arity
+        depth = arity - 1
     return at
 
 
@@ -269,3 +296,21 @@ def _tree(row, sign, event, number, rows, index, side, subs, first_bound, search
                     end += 1
         search.begin[depth + 1] = end
     return at
+
+
+@compiled
+def taking_part(some, rows, index, subs, number, search, out):
+    """Which of some rows take part in a subscription, the only one of an index."""
+    count = 0
+    first_bound = subs.subscriptions[number]["bound"]
+    for row in some:
+        table = rows.row_table[row]
+        for s in range(index.table_first[table], index.table_first[table + 1]):
+            side = index.sides[s]
+            slot = index.slots[side["slot"] + side["own"]]
+            if selected(rows, subs, index, slot, first_bound, row) and exists(
+                rows, subs, index, side, side["step"], first_bound, row, search
+            ):
+                out[count] = row
+                count += 1
+    return count

@@ -192,6 +192,18 @@ def put_into_all(rows, row):
 
 
 @compiled
+def put_many(rows, some, done, order):
+    """Puts rows into an order, or into all (NONE), from `done` on; how far it came before there was no room."""
+    while done < len(some) and has_room(rows, some[done]):
+        if order == NONE:
+            put_into_all(rows, some[done])
+        else:
+            put_in(rows, some[done], order)
+        done += 1
+    return done
+
+
+@compiled
 def take_out(rows, row):
     """Takes a row out of all orders; nothing happens where it is not in."""
     table = rows.row_table[row]
