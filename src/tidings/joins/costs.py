@@ -67,8 +67,11 @@ def sampled(
     """
     trial = Server(server.tables.values())
     for people in server.populations:
-        drawn = np.sort(rng.permutation(len(people.numbers))[:subscriptions])
-        ranges = [(low[drawn], high[drawn]) for low, high in zip(people.low, people.high, strict=True)]
+        drawn = np.sort(rng.permutation(len(people))[:subscriptions])
+        ranges = [
+            (people.low(place)[drawn], people.high(place)[drawn])
+            for place in range(len(people.signature.tables))
+        ]
         # All choices at once are no decomposition, and only good for comparing them.
         choices = [form for table in people.signature.tables for form in people.signature.semijoins(table)]
         trial.subscribe(people.signature, ranges, choices)

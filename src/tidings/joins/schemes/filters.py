@@ -15,7 +15,8 @@ from tidings.joins.schemes.pair_index import Flags
 from tidings.joins.schemes.signature import Semijoin, Signature
 
 if TYPE_CHECKING:
-    from tidings.joins.schemes.server import Population, Server
+    from tidings.joins.schemes.population import Population
+    from tidings.joins.schemes.server import Server
 
 
 class Subscription(NamedTuple):
@@ -67,7 +68,7 @@ def audience(message: Message, server: Server) -> Longs:
 
 
 def _accepting(message: Message, people: Population) -> Flags:
-    nobody = np.zeros(len(people.numbers), dtype=np.bool_)
+    nobody = np.zeros(len(people), dtype=np.bool_)
     tables = people.signature.tables
     if isinstance(message.form, Selection):
         return _holding(message.rows[0], people) if message.form.table in tables else nobody
@@ -81,8 +82,8 @@ def _accepting(message: Message, people: Population) -> Flags:
     if message.form not in people.semijoins:
         return nobody
     place = tables.index(message.form.filtering.table)
-    low, high = people.low[place], people.high[place]
-    return _holding(message.rows[0], people) & _described(message.description, low, high)
+    described = _described(message.description, people.low(place), people.high(place))
+    return _holding(message.rows[0], people) & described
 
 
 def _described(description: Skyline | Bounds | None, low: Longs, high: Longs) -> Flags:
@@ -101,4 +102,4 @@ def _described(description: Skyline | Bounds | None, low: Longs, high: Longs) ->
 def _holding(image: Image, people: Population) -> Flags:
     place = people.signature.tables.index(image.table)
     at = position(image, people.signature.selections[place])
-    return (people.low[place] <= at) & (at <= people.high[place])
+    return (people.low(place) <= at) & (at <= people.high(place))

@@ -18,6 +18,7 @@ from tidings.joins.schemes.filters import Subscription
 from tidings.joins.schemes.message import GAINED, LOST, Image, Longs
 from tidings.joins.schemes.ordered_rows import OrderedRows
 from tidings.joins.schemes.pairs import Pairs
+from tidings.joins.schemes.population import Population
 from tidings.joins.schemes.signature import Semijoin, Side, Signature
 from tidings.joins.schemes.sizes import size_of_all
 from tidings.joins.table import Row, Table
@@ -36,22 +37,13 @@ class Step(NamedTuple):
     sign: str
 
 
-class Population(NamedTuple):
-    """Subscriptions of one signature, by rising number, with their ranges on each of its tables."""
-
-    signature: Signature
-    semijoins: tuple[Semijoin, ...]
-    numbers: Longs
-    low: tuple[Longs, ...]
-    high: tuple[Longs, ...]
-
-
 class Server:
     def __init__(self, tables: Iterable[Table]) -> None:
         self.tables = {table.name: table for table in tables}
         self.populations: list[Population] = []
         self.groups: dict[Semijoin, Pairs] = {}
         self.left: set[int] = set()
+        self._known: dict[tuple[Signature, tuple[Semijoin, ...]], Population] = {}
         self._images: dict[str, dict[Row, list[Image]]] = {name: {} for name in self.tables}
         self._orders: dict[Side, OrderedRows] = {}
         self._count = 0
@@ -73,15 +65,18 @@ class Server:
                 raise SubscriptionError(
                     f"there is no table '{table}'; the tables are {', '.join(self.tables)}"
                 )
-        bounds = [tuple(np.asarray(end, dtype=np.int64) for end in ends) for ends in ranges]
+        bounds = [(np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)) for low, high in ranges]
         numbers = np.arange(self._count, self._count + len(bounds[0][0]), dtype=np.int64)
+        if not len(numbers):
+            return range(self._count, self._count)
         self._count += len(numbers)
-        low, high = (tuple(ends[place] for ends in bounds) for place in (0, 1))
-        self.populations.append(Population(signature, chosen, numbers, low, high))
+        if (signature, chosen) not in self._known:
+            self._known[signature, chosen] = Population(signature, chosen)
+            self.populations.append(self._known[signature, chosen])
+        self._known[signature, chosen].add(numbers, bounds)
         for form in chosen:
-            base, filtering = (signature.tables.index(side.table) for side in form)
-            group = self.groups.setdefault(form, Pairs())
-            group.add(numbers, (low[base], high[base]), (low[filtering], high[filtering]))
+            base, filtering = (bounds[signature.tables.index(side.table)] for side in form)
+            self.groups.setdefault(form, Pairs()).add(numbers, base, filtering)
         for edge in signature.edges:
             for place, join in ((edge.left, edge.left_columns), (edge.right, edge.right_columns)):
                 self.rows(Side(signature.tables[place], join, signature.selections[place]))
@@ -101,12 +96,9 @@ class Server:
 
     def subscription(self, number: int) -> Subscription:
         """What the subscriber, or a node of the network on its behalf, knows: enough for every filter."""
-        for population in self.populations:
-            place = number - int(population.numbers[0]) if len(population.numbers) else -1
-            if 0 <= place < len(population.numbers):
-                ends = zip(population.low, population.high, strict=True)
-                ranges = tuple((int(low[place]), int(high[place])) for low, high in ends)
-                return Subscription(number, population.signature, ranges, population.semijoins)
+        for people in self.populations:
+            if (ranges := people.ranges(number)) is not None:
+                return Subscription(number, people.signature, ranges, people.semijoins)
         raise SubscriptionError(f"there is no subscription {number}; numbers come from subscribe")
 
     def steps(self, change: Change) -> Iterator[Step]:

@@ -10,9 +10,10 @@ import numpy as np
 from tidings.joins.schemes.filters import position
 from tidings.joins.schemes.joined import JoinedRow, joined_size, joined_with
 from tidings.joins.schemes.message import Image, Longs, Message, Selection
+from tidings.joins.schemes.population import Population
 from tidings.joins.schemes.scheme import Scheme
 from tidings.joins.schemes.semijoins import distinct, each_row
-from tidings.joins.schemes.server import Population, Server, Step
+from tidings.joins.schemes.server import Server, Step
 from tidings.joins.schemes.signature import Semijoin, Signature
 
 
@@ -71,10 +72,8 @@ class RefJPlus(RefJ):
         alike = [people for people in self.server.populations if people.signature == signature]
         if len(signature.tables) == 2:
             form = next(signature.semijoins(image.table))
-            members = sum(
-                len(people.numbers) for people in self.server.populations if form in people.semijoins
-            )
-            if members == sum(len(people.numbers) for people in alike):  # the group has nobody else
+            members = sum(len(people) for people in self.server.populations if form in people.semijoins)
+            if members == sum(len(people) for people in alike):  # the group has nobody else
                 return self._wanted(form, signature, image)
         return (rows for rows in super().joined(signature, image) if any(map(len, _wanting(alike, rows))))
 
@@ -94,9 +93,7 @@ def interested(server: Server, people: Population, image: Image) -> Iterator[tup
         pairs, joining = server.groups[form], server.rows(form.filtering).joining(image, form.base.join)
         found = pairs.affected(server.rows(form.base).at(image), distinct(joining.keys))
         owners = pairs.owners(found)
-        own = (owners >= people.numbers[0]) & (
-            owners <= people.numbers[-1]
-        )  # a group may hold other populations
+        own = people.among(owners)  # a group may hold other populations
         low, high = pairs.filtering(found[own])
         for other, targets in each_row(joining, owners[own], low, high):
             yield _in_order(signature, image, other), targets
@@ -110,12 +107,10 @@ def interested(server: Server, people: Population, image: Image) -> Iterator[tup
 
 def _wanting(populations: list[Population], rows: JoinedRow) -> Iterator[Longs]:
     for people in populations:
-        wanted = np.ones(len(people.numbers), dtype=np.bool_)
-        for low, high, image, selection in zip(
-            people.low, people.high, rows, people.signature.selections, strict=True
-        ):
+        wanted = np.ones(len(people), dtype=np.bool_)
+        for place, (image, selection) in enumerate(zip(rows, people.signature.selections, strict=True)):
             at = position(image, selection)
-            wanted &= (low <= at) & (at <= high)
+            wanted &= (people.low(place) <= at) & (at <= people.high(place))
         yield people.numbers[wanted]
 
 
