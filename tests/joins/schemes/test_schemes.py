@@ -158,7 +158,7 @@ def test_subscriptions_that_come_and_go() -> None:
             for number, client in clients.items():
                 for message in messages:
                     client.receive(message)
-                if number not in server.left:
+                if number not in server.gone:
                     assert client.result() == naive.join(client.subscription, TABLES, server.contents())
             if place == 0:
                 # Newcomers whose result is still empty: rows there are of one table at most.

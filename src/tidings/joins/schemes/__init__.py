@@ -1,9 +1,12 @@
 """Messages for dissemination: the nine schemes of Select-joins, Table 1, behind one contract.
 
-server = Server([Table(...), Table(...)])
-server.subscribe(binary(Side("r", (1,), 0), Side("s", (0,), 1)), [(a_low, a_high), (c_low, c_high)])
-for message in DEFAULT(server).messages(Change("r", new=row)):
-    accepts(message, server.subscription(7))
+    server = Server([Table(...), Table(...)])
+    server.subscribe(binary(Side("r", (1,), 0), Side("s", (0,), 1)), [(a_low, a_high), (c_low, c_high)])
+    for message in DEFAULT(server).messages(Change("r", new=row)):
+        accepts(message, server.subscription(7))
+
+A scheme decides what is sent and how much, never what a client ends up with. `attributes.relax` takes subscriptions in
+the language; `decomposition` and `costs` choose semijoins of joins of more than two tables.
 """
 
 from tidings.joins.schemes.filters import Subscription, accepts, audience

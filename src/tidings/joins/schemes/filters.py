@@ -64,7 +64,7 @@ def audience(message: Message, server: Server) -> Longs:
     else:
         found = [people.numbers[_accepting(message, people)] for people in server.populations]
     numbers: Longs = np.sort(np.concatenate([*found, np.empty(0, dtype=np.int64)]))
-    return numbers[~np.isin(numbers, list(server.left))] if server.left else numbers
+    return numbers[~np.isin(numbers, list(server.gone))] if server.gone else numbers
 
 
 def _accepting(message: Message, people: Population) -> Flags:

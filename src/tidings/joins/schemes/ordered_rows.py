@@ -36,16 +36,14 @@ class Shelf:
         self._keys[place] = key
         self.images.insert(place, image)
 
-    def take(self, key: int, image: Image) -> bool:
-        """Takes one such row away; False if there is none."""
+    def take(self, key: int, image: Image) -> None:
+        """Takes one of the rows equal to this one away."""
         count = len(self.images)
-        first, last = (int(self.keys.searchsorted(key, side)) for side in ("left", "right"))
-        for place in range(first, last):
-            if self.images[place].row == image.row:
-                self._keys[place : count - 1] = self._keys[place + 1 : count].copy()
-                del self.images[place]
-                return True
-        return False
+        place = int(self.keys.searchsorted(key))
+        while self.images[place].row != image.row:
+            place += 1
+        self._keys[place : count - 1] = self._keys[place + 1 : count].copy()
+        del self.images[place]
 
     def around(self, key: int) -> tuple[int | None, int | None]:
         """a- and a+: the nearest keys at or below, and at or above."""
@@ -80,14 +78,12 @@ class OrderedRows:
         if (value := self.value(image, self.side.join)) is not None:
             self._shelves.setdefault(value, Shelf()).put(self.at(image), image)
 
-    def take(self, image: Image) -> bool:
-        value = self.value(image, self.side.join)
-        shelf = self._shelves.get(value)
-        if shelf is None or not shelf.take(self.at(image), image):
-            return value is None
-        if not shelf.images:
-            del self._shelves[value]
-        return True
+    def take(self, image: Image) -> None:
+        if (value := self.value(image, self.side.join)) is not None:
+            shelf = self._shelves[value]
+            shelf.take(self.at(image), image)
+            if not shelf.images:
+                del self._shelves[value]
 
     def joining(self, image: Image, columns: tuple[int, ...]) -> Shelf:
         """The rows that join a row of the other side, whose join columns are given."""

@@ -42,7 +42,8 @@ class Server:
         self.tables = {table.name: table for table in tables}
         self.populations: list[Population] = []
         self.groups: dict[Semijoin, Pairs] = {}
-        self.left: set[int] = set()
+        self.gone: set[int] = set()
+        """The numbers of subscriptions that were there."""
         self._known: dict[tuple[Signature, tuple[Semijoin, ...]], Population] = {}
         self._images: dict[str, dict[Row, list[Image]]] = {name: {} for name in self.tables}
         self._orders: dict[Side, OrderedRows] = {}
@@ -83,9 +84,9 @@ class Server:
         return range(self._count - len(numbers), self._count)
 
     def unsubscribe(self, number: int) -> None:
-        if not 0 <= number < self._count or number in self.left:
+        if not 0 <= number < self._count or number in self.gone:
             raise SubscriptionError(f"there is no subscription {number}; numbers come from subscribe")
-        self.left.add(number)
+        self.gone.add(number)
         for group in self.groups.values():
             group.remove(number)
 

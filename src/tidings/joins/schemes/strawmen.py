@@ -100,7 +100,7 @@ def interested(server: Server, people: Population, image: Image) -> Iterator[tup
         return
     for rows in joined_with(server, signature, image):
         (targets,) = _wanting([people], rows)
-        targets = targets[~np.isin(targets, list(server.left))] if server.left else targets
+        targets = targets[~np.isin(targets, list(server.gone))] if server.gone else targets
         if len(targets):
             yield rows, targets
 
