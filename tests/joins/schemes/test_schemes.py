@@ -8,8 +8,20 @@ import numpy as np
 import pytest
 
 from tests.joins.schemes.worlds import BINARY, STAR, R, S, binary_server, changes, ranges, star
-from tidings.errors import EventError
-from tidings.joins.schemes import SCHEMES, Change, Message, RelSel, Scheme, Server, accepts, audience, naive
+from tidings.errors import EventError, SubscriptionError
+from tidings.joins.schemes import (
+    SCHEMES,
+    Change,
+    Message,
+    RelSel,
+    Scheme,
+    Server,
+    Side,
+    accepts,
+    audience,
+    binary,
+    naive,
+)
 from tidings.joins.schemes.client import Client
 from tidings.joins.schemes.signature import Signature
 
@@ -203,3 +215,19 @@ def test_a_row_that_is_not_there_cannot_leave() -> None:
     assert server.contents() == {"r": [], "s": []}
     with pytest.raises(EventError, match="no table 'q'"):
         SCHEMES["Ref-J"](server).messages(Change("q", new=(1,)))
+
+
+def test_what_cannot_be_subscribed() -> None:
+    server = Server([R, S])
+    one = (np.array([0]), np.array([1]))
+    with pytest.raises(SubscriptionError, match="no table 't'"):
+        server.subscribe(binary(Side("r", (1,), 0), Side("t", (0,), 1)), [one, one])
+    with pytest.raises(SubscriptionError, match="r.payload, a text"):
+        server.subscribe(binary(Side("r", (1,), 2), Side("s", (0,), 1)), [one, one])
+    with pytest.raises(SubscriptionError, match="table 's' of .* has 2 neighbours"):
+        Server(STAR).subscribe(star("r", "t"), [one, one, one])
+    with pytest.raises(SubscriptionError, match="no subscription 5"):
+        server.unsubscribe(5)
+    with pytest.raises(SubscriptionError, match="no subscription 5"):
+        server.subscription(5)
+    assert list(server.subscribe(BINARY, [(np.array([]), np.array([]))] * 2)) == []

@@ -55,17 +55,15 @@ class Server:
         ranges: Sequence[tuple[Longs, Longs]],
         semijoins: Sequence[Semijoin] | None = None,
     ) -> range:
-        """Subscriptions of one signature: `ranges` has low and high ends, in order keys, for each of its tables.
+        """Subscriptions of one signature: `ranges` has low and high ends, in order keys, for each of its tables; where
+        they look at no column, all rows are at 0.
 
         `semijoins` is the decomposition, one for each table (`decomposition.py` finds the cheapest); tables that have
         one neighbour only, as in every binary join, leave no choice. Returns the numbers of the subscriptions.
         """
         chosen = tuple(semijoins) if semijoins is not None else _only_choice(signature)
-        for table in signature.tables:
-            if table not in self.tables:
-                raise SubscriptionError(
-                    f"there is no table '{table}'; the tables are {', '.join(self.tables)}"
-                )
+        for table, column in zip(signature.tables, signature.selections, strict=True):
+            self._check(table, column)
         bounds = [(np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)) for low, high in ranges]
         numbers = np.arange(self._count, self._count + len(bounds[0][0]), dtype=np.int64)
         if not len(numbers):
@@ -141,6 +139,16 @@ class Server:
             table: [image.row for images in rows.values() for image in images]
             for table, rows in self._images.items()
         }
+
+    def _check(self, name: str, column: int | None) -> None:
+        if name not in self.tables:
+            raise SubscriptionError(f"there is no table '{name}'; the tables are {', '.join(self.tables)}")
+        table = self.tables[name]
+        if column is not None and table.types[column] == "text":
+            raise SubscriptionError(
+                f"ranges look at {name}.{table.names[column]}, a text, whose order keys are cut; "
+                "let them look at another column and leave texts to the subscriber, as attributes.relax does"
+            )
 
     def _put(self, image: Image) -> None:
         self._images[image.table].setdefault(image.row, []).append(image)
