@@ -56,6 +56,21 @@ def parameter_columns(
     table: pa.Table, query: Query, prefixes: Mapping[str, str]
 ) -> tuple[list[str], dict[Parameter, Column]]:
     """The ids and the columns of a template's table; a `SubscriptionError` says what does not fit."""
+    ids, names = table_ids(table, query), parameters(query)
+    terms = {
+        part.name
+        for leaf in leaves(query.where)
+        for part in _term_places(leaf)
+        if isinstance(part, Parameter)
+    }
+    lexicon = Lexicon(prefixes)
+    columns = {Parameter(name): _column(name, table[name], name in terms, lexicon) for name in names}
+    _check_places(query, columns)
+    return ids, columns
+
+
+def table_ids(table: pa.Table, query: Query) -> list[str]:
+    """The ids in a template's table, which has a column for each parameter."""
     names = parameters(query)
     missing = [name for name in ("id", *names) if name not in table.column_names]
     if missing:
@@ -75,16 +90,7 @@ def parameter_columns(
         raise SubscriptionError(
             f"the id {twice!r} stands twice in the table, or is missing; every row needs its own"
         )
-    terms = {
-        part.name
-        for leaf in leaves(query.where)
-        for part in _term_places(leaf)
-        if isinstance(part, Parameter)
-    }
-    lexicon = Lexicon(prefixes)
-    columns = {Parameter(name): _column(name, table[name], name in terms, lexicon) for name in names}
-    _check_places(query, columns)
-    return ids, columns
+    return ids
 
 
 def _check_places(query: Query, columns: Mapping[Parameter, Column]) -> None:

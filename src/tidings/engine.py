@@ -16,12 +16,17 @@ import pyarrow as pa
 
 from tidings.arrays import folders
 from tidings.checks import Programs
-from tidings.columns import parameter_columns
+from tidings.columns import parameter_columns, table_ids
 from tidings.errors import EventError, IndexFileError, SubscriptionError, TidingsError
 from tidings.event import Event, to_table
 from tidings.explanation import Explanation, explain
+from tidings.joins.deltas import Deltas
+from tidings.joins.standing import Joins
+from tidings.joins.table import Table
 from tidings.json_lines import read_lines
+from tidings.language.parameters import substitute
 from tidings.language.parser import parse
+from tidings.language.printer import to_text
 from tidings.language.query import Query
 from tidings.layer import ALWAYS, Layer, Template
 from tidings.network.network import Network
@@ -38,8 +43,9 @@ from tidings.operators.statistics import Statistics, statistics
 from tidings.operators.table import OperatorTable
 from tidings.plan import Planner, make_plan
 from tidings.single import publish_one
-from tidings.stages import Means, publish
+from tidings.stages import Means, event_times, publish
 from tidings.taxonomy import Taxonomy
+from tidings.terms import from_ntriples
 from tidings.values import instant
 
 FOLD_AT_LEAST = 1_000
@@ -48,6 +54,10 @@ FOLD_SHARE = 0.25
 
 class BroadSubscription(UserWarning):
     """A subscription that nearly every event would match."""
+
+
+class EmptySubscription(UserWarning):
+    """A subscription that no row can ever match."""
 
 
 class Engine:
@@ -61,9 +71,11 @@ class Engine:
         networks: Mapping[str, Network] | None = None,
         operators: Iterable[Operator] = (),
         scheduler: Scheduler | None = None,
+        tables: Iterable[Table] = (),
     ) -> None:
         """`operators` are what subscriptions can call, beside those of installed packages; `scheduler` says in which
-        order they are evaluated (Adaptive, unless another is to be compared with it)."""
+        order they are evaluated (Adaptive, unless another is to be compared with it). `tables` are what they can join;
+        events insert, update and delete their rows."""
         self.taxonomy = Taxonomy() if taxonomy is None else taxonomy  # one of properties alone is falsy
         self.prefixes = dict(prefixes or {})
         self.networks = dict(networks or {})
@@ -76,19 +88,32 @@ class Engine:
         self._tail = Layer(self._checker.table)
         self._diary, self._untold = Diary(self._checker.table.predicates), Learning()
         self._above = self.taxonomy.super_properties()
+        self.joins = Joins(tables)
 
     def __len__(self) -> int:
-        return sum(sum(layer.live) for layer in (self._base, self._tail))
+        return sum(sum(layer.live) for layer in (self._base, self._tail)) + len(self.joins)
 
     def __contains__(self, id: str) -> bool:
-        return self._base.find(id) >= 0 or self._tail.find(id) >= 0
+        return self._base.find(id) >= 0 or self._tail.find(id) >= 0 or id in self.joins
 
     def subscribe(self, id: str, text: str, *, valid_until: datetime | str | None = None) -> None:
         """Adds a standing question; one with the same id is replaced."""
         check_id(id)
-        plan, values = self._planner.read(text)
-        self._check_place(plan.query)
+        query, constants = self._planner.shape(text)
         until = end_of_validity(valid_until)
+        if self.joins.concerns(query):
+            with self._lock:
+                can_match = self.joins.subscribe(id, text, query, constants, until)
+                _end(self._places([id]))
+            if not can_match:
+                warnings.warn(
+                    f"subscription {id!r} will never match: one of its ranges is empty",
+                    EmptySubscription,
+                    stacklevel=2,
+                )
+            return
+        plan, values = self._planner.read(query, constants)
+        self._check_place(plan.query)
         if plan.is_broad:
             warnings.warn(
                 f"subscription {id!r} would match nearly every event", BroadSubscription, stacklevel=2
@@ -97,6 +122,7 @@ class Engine:
             replaced = self._places([id])
             self._tail.add(id, text, plan, values, until)  # refused here, it replaces nothing
             _end(replaced)
+            self.joins.unsubscribe(id)
 
     def subscribe_many(self, subscriptions: Iterable[tuple[str, str]]) -> list[tuple[str, TidingsError]]:
         """Adds many; returns the rejected ones with their errors."""
@@ -111,6 +137,12 @@ class Engine:
     def subscribe_table(self, template: str, table: pa.Table) -> None:
         """One text with `$parameters`, and a table of `id` and a column for each: a subscription a row."""
         query = parse(template, self.prefixes)
+        if self.joins.concerns(query):
+            ids = table_ids(table, query)
+            with self._lock:
+                self.joins.subscribe_table(template, query, ids, table)
+                _end(self._places(ids))
+            return
         self._check_place(query)
         ids, columns = parameter_columns(table, query, self.prefixes)
         literals = {parameter for parameter, column in columns.items() if column.literal}
@@ -120,38 +152,71 @@ class Engine:
             replaced = self._places(ids) if len(self) else []
             self._tail.add_table(Template(query, ids, texts), plan)
             _end(replaced)
+            if len(self.joins):
+                for id in ids:
+                    self.joins.unsubscribe(id)
 
     def unsubscribe(self, id: str) -> bool:
         """Removes a standing question; False when there is none with this id."""
         with self._lock:
-            return self._tail.remove(id) or self._base.remove(id)
+            return self._tail.remove(id) or self._base.remove(id) or self.joins.unsubscribe(id)
 
     def text(self, id: str) -> str:
         """The text of a subscription."""
         for layer in (self._tail, self._base):
             if (number := layer.find(id)) >= 0:
                 return layer.text(number)
+        if id in self.joins:
+            text, row = self.joins.source(id)
+            return text if row is None else self._filled(text, row)
         raise SubscriptionError(
             f"there is no subscription {id!r}; add it with subscribe, or look at its spelling"
         )
 
-    def publish(self, event: Event, *, all_bindings: bool = False) -> list[Notification]:
-        """The notifications of one event, each with its first bindings or one for every binding."""
+    def snapshot(self, id: str) -> Notification:
+        """All rows that a subscription over tables has now: what a `Replica` begins with."""
+        with self._lock:
+            self.text(id)  # says so if there is none
+            asked = to_table([Event.snapshot(id)])
+            return next(from_table(self.joins.apply(asked).notifications(asked)))
+
+    def publish(
+        self, event: Event, *, all_bindings: bool = False, joined: bool = False
+    ) -> list[Notification]:
+        """The notifications of one event, each with its first bindings or one for every binding.
+
+        A subscription over tables is told of the rows of each table that it gained and lost, or of `joined` rows.
+        """
         if not isinstance(event, Event):
             raise EventError(f"an event is an Event, not {type(event).__name__}; try Event(attributes=...)")
         with self._lock:
             layers = self._layers()
-            if not any(layer.has_patterns or layer.has_programs for layer in layers):
+            if not self.joins.tables and not any(
+                layer.has_patterns or layer.has_programs for layer in layers
+            ):
                 return publish_one(event, layers, self.networks)
-        return list(from_table(self.publish_many([event], all_bindings=all_bindings)))
+        return list(from_table(self.publish_many([event], all_bindings=all_bindings, joined=joined)))
 
-    def publish_many(self, events: pa.Table | Sequence[Event], *, all_bindings: bool = False) -> pa.Table:
+    def publish_many(
+        self, events: pa.Table | Sequence[Event], *, all_bindings: bool = False, joined: bool = False
+    ) -> pa.Table:
         """The notifications of many events, as a table."""
         table = events if isinstance(events, pa.Table) else to_table(events)
         with self._lock:
             layers = self._layers()  # first: folding them makes other programs
             means = Means(self.taxonomy, self._above, self.prefixes, self.networks, self._programs)
-            return publish(table, layers, means, all_bindings)
+            found = publish(table, layers, means, all_bindings)
+            if not self.joins.tables:
+                return found
+            deltas = self.joins.apply(table, event_times(table, 0, len(table)), joined=joined)
+            return pa.concat_tables([found, deltas.notifications(table)])
+
+    def correlate(self, events: pa.Table | Sequence[Event], *, joined: bool = False) -> Deltas:
+        """What subscriptions over tables gain and lose by events, in columns: for volumes in which a notification for
+        each is too much."""
+        table = events if isinstance(events, pa.Table) else to_table(events)
+        with self._lock:
+            return self.joins.apply(table, event_times(table, 0, len(table)), joined=joined)
 
     def publish_lines(self, data: bytes | str) -> pa.Table:
         """The notifications of JSON lines, each an event whose members are its attributes, as a table."""
@@ -201,6 +266,7 @@ class Engine:
             self._fold()
             self._base.save(folder, self.taxonomy)
             folders.save(folder / "operators", self._checker.table.freeze(), {})
+            self.joins.save(folder / "joins")
         (folder / "taxonomy.nt").write_bytes(self.taxonomy.to_ntriples())
         (folder / "prefixes.json").write_text(json.dumps(self.prefixes, indent=1))
         # By number: a network's name need not be one of a folder.
@@ -229,9 +295,17 @@ class Engine:
             refuse_damage(folder / "operators", arrays)
             engine._use(OperatorTable.thaw(arrays, engine.operators.find))
             engine._base = Layer.load(folder, engine._checker.table)
+            engine.joins = Joins.load(folder / "joins")
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise IndexFileError(f"{folder} holds no whole index ({error!r}); build it anew") from None
         return engine
+
+    def _filled(self, template: str, row: pa.Table) -> str:
+        """The text of one row of a template."""
+        query = parse(template, self.prefixes)
+        _, columns = parameter_columns(row, query, self.prefixes)
+        values = {p.name: from_ntriples(column.texts[0]) for p, column in columns.items()}
+        return to_text(substitute(query, values))  # type: ignore[arg-type]  # no table has blank nodes
 
     def _places(self, ids: Sequence[str]) -> list[tuple[Layer, int]]:
         """Where the subscriptions with these ids are."""

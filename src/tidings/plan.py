@@ -132,9 +132,12 @@ class Planner:
         self._plans: dict[tuple[int, tuple[bool, ...]], Plan] = {}
         self._checked: set[str] = set()
 
-    def read(self, text: str) -> tuple[Plan, dict[str, str]]:
-        """The plan of a text's shape and the N-Triples texts of its constants by parameter."""
-        query, constants = self._shapes.read(text)
+    def shape(self, text: str) -> tuple[Query, tuple[str, ...]]:
+        """The query that a text shares with others, and its constants for the parameters 0, 1, … in N-Triples form."""
+        return self._shapes.read(text)
+
+    def read(self, query: Query, constants: tuple[str, ...]) -> tuple[Plan, dict[str, str]]:
+        """The plan of a shape and the constants by parameter."""
         key = (id(query), tuple([constant[0] == '"' for constant in constants]))
         plan = self._plans.get(key)
         if plan is None:

@@ -127,7 +127,7 @@ def _kept(
     keep = np.frombuffer(layer.live, dtype=np.bool_)[owner]
     if layer.some_end:
         until = np.frombuffer(layer.valid_until, dtype=np.float64)[owner]
-        keep = keep & (until >= _times(events, first, count)[row - first])
+        keep = keep & (until >= event_times(events, first, count)[row - first])
     if layer.places:
         kept = np.flatnonzero(keep)
         keep[kept] = routes.arrive(row[kept], np.asarray(layer.place)[owner[kept]], list(layer.places))
@@ -285,7 +285,7 @@ def _settle(
     keep = np.frombuffer(layer.live, dtype=np.bool_)[owner]
     if layer.some_end:
         until = np.frombuffer(layer.valid_until, dtype=np.float64)[owner]
-        keep = keep & (until >= _times(events, batch.first_row, len(batch))[matches.event])
+        keep = keep & (until >= event_times(events, batch.first_row, len(batch))[matches.event])
     shape = arrays["row_shape"][matches.row]
     if arrays["later"].any():
         keep = keep.copy()
@@ -413,7 +413,7 @@ def event_attributes(events: pa.Table, row: int) -> dict[str, Any]:
     return {**columns, **given, **twice}
 
 
-def _times(events: pa.Table, first: int, count: int) -> np.ndarray:
+def event_times(events: pa.Table, first: int, count: int) -> np.ndarray:
     """When `count` events happened, or now, in seconds since 1970."""
     now = time.time()
     if "time" not in events.column_names:

@@ -33,3 +33,7 @@ class Growing:
             self._room = room
         self._room[self._size : end] = values
         self._size = end
+
+    def shorten(self, size: int) -> None:
+        """Drops all but the first `size`."""
+        self._size = min(size, self._size)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from tidings.joins.changes import Changes
 from tidings.joins.deltas import Deltas, Snapshot
 from tidings.joins.index import JoinIndex
+from tidings.joins.joined import joined as put_together
 from tidings.joins.kernels.deltas import DELTAS_ARE_FULL, DONE, apply, taking_part
 from tidings.joins.kernels.layout import DELTA, IndexArrays, SearchArrays
 from tidings.joins.levels import Levels
@@ -150,7 +151,7 @@ class Correlator:
         if not joined:
             return deltas
         arity = np.array([len(shape.tables) for shape in self.subscriptions.shapes], dtype=np.int64)
-        return deltas.joined(arity[self.subscriptions.shape_of.all[deltas.number]])
+        return put_together(deltas, arity[self.subscriptions.shape_of.all[deltas.number]])
 
     def _search(self) -> SearchArrays:
         if len(self._scratch.found) < self.levels.largest or len(self._scratch.seen) < self.rows.room():

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from tidings.joins import records
 from tidings.joins.kernels.clusters import CLUSTER, NODE, RANGE
 from tidings.joins.kernels.layout import NONE, SIDE, SLOT, STEP, IndexArrays
 from tidings.joins.order import HIGHEST, LOWEST
@@ -46,7 +48,24 @@ class JoinIndex:
         for some in np.split(numbers[order], bounds):
             if len(some):
                 under_way.add(subscriptions.shapes[subscriptions.shape_of.all[some[0]]], some)
-        return cls(under_way.arrays(), list(under_way.orders), sorted(under_way.looked_at), numbers)
+        return cls(
+            records.unchanging(under_way.arrays()),
+            list(under_way.orders),
+            sorted(under_way.looked_at),
+            numbers,
+        )
+
+    def save(self, folder: Path) -> None:
+        facts = {"orders": self.orders, "looked_at": self.looked_at}
+        records.save(folder, {**self.arrays, "numbers": self.numbers}, facts)
+
+    @classmethod
+    def load(cls, folder: Path) -> JoinIndex:
+        arrays, facts = records.load(folder)
+        numbers = arrays.pop("numbers")
+        orders = [(table, tuple(key), column) for table, key, column in facts["orders"]]
+        looked_at = [(table, column) for table, column in facts["looked_at"]]
+        return cls(arrays, orders, looked_at, numbers)
 
     @property
     def largest(self) -> int:

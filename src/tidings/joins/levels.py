@@ -24,9 +24,10 @@ _LOOK_AGAIN = 1_024  # ended subscriptions, before it is asked whether an index 
 class Levels:
     """`added` and `ended` say what has changed; `indexes` covers all of it."""
 
-    def __init__(self, subscriptions: Subscriptions) -> None:
+    def __init__(self, subscriptions: Subscriptions, base: JoinIndex | None = None) -> None:
         self.subscriptions = subscriptions
-        self.base = self.middle = self.fresh = JoinIndex.build(subscriptions, np.empty(0, dtype=np.int64))
+        self.middle = self.fresh = JoinIndex.build(subscriptions, np.empty(0, dtype=np.int64))
+        self.base = base or self.middle
         self._pending: list[int] = []
         self._ended = 0
 
@@ -43,6 +44,15 @@ class Levels:
             self._ended = 0
             self.base, self.middle = self._renewed(self.base), self._renewed(self.middle)
         return self.base.for_rows(rows), self.middle.for_rows(rows), self.fresh.for_rows(rows)
+
+    def fold(self) -> JoinIndex:
+        """All that are live in the base, which is returned."""
+        every = np.flatnonzero(self.subscriptions.live)
+        if self._pending or not np.array_equal(np.sort(self.base.numbers), every):
+            self._pending.clear()
+            self.middle = self.fresh = JoinIndex.build(self.subscriptions, every[:0])
+            self.base = JoinIndex.build(self.subscriptions, every)
+        return self.base
 
     @property
     def largest(self) -> int:

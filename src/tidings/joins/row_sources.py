@@ -155,7 +155,7 @@ def _given(column: pa.Array | None, event: int, table: Table) -> Any:
             return json.loads(value)
         except (ValueError, RecursionError):
             return value
-    if value is not None and types.is_map(column.type):
+    if column is not None and value is not None and types.is_map(column.type):
         value = dict(value)
     if not isinstance(value, dict):
         return value

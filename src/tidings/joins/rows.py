@@ -75,7 +75,7 @@ class Rows:
         """What each of some rows is known by: the cells of its key, or its text."""
         places = self.tables[table].key_places
         if not places:
-            return texts.to_pylist()  # type: ignore[no-any-return]
+            return texts.to_pylist()
         cells = [self._cells_of(table, place, columns[place]).tolist() for place in places]
         return cells[0] if len(cells) == 1 else list(zip(*cells, strict=True))
 

@@ -6,7 +6,7 @@ subscription changes but when it ends.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from tidings.arrays.growing import Growing
 from tidings.joins.kernels.layout import BOUND, NONE, SUBSCRIPTION, SubscriptionArrays
 from tidings.joins.shape import Range, Shape
 from tidings.joins.table import Table
+from tidings.joins.templates import Filled
 from tidings.joins.texts import Texts
 
 ALWAYS = np.inf
@@ -99,6 +100,43 @@ class Subscriptions:
     def live(self) -> np.ndarray:
         """Whether each has not ended."""
         return self.records.all["until"] != ENDED
+
+    def bounds_of_columns(self, shape: Shape, filled: Sequence[Filled]) -> np.ndarray:
+        """Bounds for `add_many` of what a template's selections were filled with."""
+        count = len(filled[0].low) if filled else 0
+        bounds = np.zeros((count, len(filled)), dtype=BOUND)
+        for s, (one, kind) in enumerate(zip(filled, self.selection_types(shape), strict=True)):
+            if one.ranges is not None:
+                bounds[:, s] = np.array([self._record(found, kind) for found in one.ranges], dtype=BOUND)
+                continue
+            bounds["low"][:, s], bounds["high"][:, s] = one.low, one.high
+            bounds["low_text"][:, s] = bounds["high_text"][:, s] = NONE
+            bounds["plain"][:, s] = True
+        return bounds
+
+    def freeze(self) -> dict[str, np.ndarray]:
+        return {
+            "records": self.records.all,
+            "shape_of": self.shape_of.all,
+            "bounds": self.bounds.all,
+            "options": self.options.all,
+        }
+
+    def thaw(self, arrays: Mapping[str, np.ndarray], shapes: Iterable[Shape], ids: Sequence[str]) -> None:
+        """Takes in what was frozen; there is nothing yet."""
+        for shape in shapes:
+            self.number_shape(shape)
+        self.records, self.shape_of = (
+            Growing(SUBSCRIPTION, arrays["records"]),
+            Growing(np.int32, arrays["shape_of"]),
+        )
+        self.bounds, self.options = (
+            Growing(BOUND, arrays["bounds"]),
+            Growing(np.int64, arrays["options"]),
+        )
+        self.ids = list(ids)
+        self._numbers = dict(zip(self.ids, range(len(self.ids)), strict=True))
+        self.events = int(self.records.all["told"].max(initial=-1)) + 1
 
     def _record(self, found: Range, kind: str) -> tuple[int | bool, ...]:
         """A range as the loops read it; options and texts by number."""

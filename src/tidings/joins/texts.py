@@ -5,7 +5,7 @@ A text keeps its number. Loops see its bytes and its order key, its first eight 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ class Texts:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def __iter__(self) -> Iterable[str]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[str]:
         return iter(self._numbers)
 
     @classmethod
@@ -53,6 +53,14 @@ class Texts:
             self.first.extend(self.first.all[-1] + np.cumsum(lengths))
             self.bytes.extend(np.frombuffer("".join(new).encode(), dtype=np.uint8))
         return found
+
+    def forget_from(self, count: int) -> None:
+        """Drops all but the first `count`: what rows brought along that live here no longer."""
+        for _ in range(len(self._numbers) - count):
+            self._numbers.popitem()
+        self.bytes.shorten(int(self.first.all[count]))
+        self.first.shorten(count + 1)
+        self.key.shorten(count)
 
     def number_column(self, column: pa.Array) -> np.ndarray:
         """The numbers of a column's texts, NULL where it is null."""

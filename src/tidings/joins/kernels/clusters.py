@@ -12,9 +12,13 @@ it, once by rising `c_low` and once by falling `c_high`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
+
+Array = np.ndarray
 
 RANGE = np.dtype([("low", "i8"), ("high", "i8")])
 CLUSTER = np.dtype(
@@ -41,7 +45,7 @@ HIGHEST = 2**63 - 1
 
 
 @compiled
-def stab(by_high, low, high, cluster, anchor, witness):
+def stab(by_high: Array, low: Array, high: Array, cluster: Array, anchor: Array, witness: Array) -> int:
     """The fewest points that stab all ranges, greedily from the left: each the end of the first range that the one
     before misses. Those ranges are the witnesses: no two have a point in common, so no fewer points can do."""
     count = 0
@@ -55,7 +59,7 @@ def stab(by_high, low, high, cluster, anchor, witness):
 
 
 @inlined
-def leaf_of(boundaries, first, leaves, value):
+def leaf_of(boundaries: Array, first: int, leaves: int, value: int) -> int:
     """The leaf that holds a value: the number of boundaries up to it."""
     low, high = 0, leaves - 1
     while low < high:
@@ -68,7 +72,7 @@ def leaf_of(boundaries, first, leaves, value):
 
 
 @compiled
-def place_boundaries(points, clusters, first_point, boundaries):
+def place_boundaries(points: Array, clusters: Array, first_point: Array, boundaries: Array) -> None:
     """The boundaries of each cluster's leaves, evenly among its sorted points."""
     for k in range(len(clusters)):
         cluster = clusters[k]
@@ -78,7 +82,16 @@ def place_boundaries(points, clusters, first_point, boundaries):
 
 
 @compiled
-def list_members(order, a, cluster_of, clusters, boundaries, cursor, listed, counting):
+def list_members(
+    order: Array,
+    a: Array,
+    cluster_of: Array,
+    clusters: Array,
+    boundaries: Array,
+    cursor: Array,
+    listed: Array,
+    counting: bool,
+) -> None:
     """Lists members, in `order`, at the nodes that their `a` ranges cover; when `counting`, only how many there are."""
     for i in order:
         cluster = clusters[cluster_of[i]]
@@ -110,14 +123,14 @@ def list_members(order, a, cluster_of, clusters, boundaries, cursor, listed, cou
 
 
 @inlined
-def _put(node, member, cursor, listed, counting):
+def _put(node: int, member: int, cursor: Array, listed: Array, counting: bool) -> None:
     if not counting:
         listed[cursor[node]] = member
     cursor[node] += 1
 
 
 @compiled
-def bound_nodes(nodes, by_low, by_high, c_low, c_high):
+def bound_nodes(nodes: Array, by_low: Array, by_high: Array, c_low: Array, c_high: Array) -> None:
     """The ends of each node's lists: most nodes have nothing to say about most values."""
     for n in range(len(nodes)):
         if nodes[n]["count"]:
@@ -130,7 +143,9 @@ def bound_nodes(nodes, by_low, by_high, c_low, c_high):
 
 
 @inlined
-def collect(trees, k, low_value, high_value, has_high, a, found, out):
+def collect(
+    trees: Any, k: int, low_value: int, high_value: int, has_high: bool, a: int, found: int, out: Array
+) -> int:
     """Members of cluster k that hold `a` and one of two values of `c`, each once: the last value up to the anchor
     (LOWEST - 1 if there is none) and, if it `has_high`, the first from the anchor on."""
     cluster = trees.clusters[k]

@@ -7,9 +7,13 @@ and a few nodes of a tree for each cluster, where every table is joined on the s
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from tidings.arrays.compiled import compiled, inlined
 from tidings.joins.kernels.clusters import HIGHEST, collect
-from tidings.joins.kernels.layout import NONE, NULL
+from tidings.joins.kernels.layout import NONE, NULL, IndexArrays, RowArrays, SearchArrays, SubscriptionArrays
 from tidings.joins.kernels.rows import (
     find_bucket,
     find_key,
@@ -22,6 +26,8 @@ from tidings.joins.kernels.rows import (
 )
 from tidings.joins.kernels.search import enter, exists, next_result, next_row
 
+Array = np.ndarray
+
 # Why a run stops before its end.
 DONE, ROWS_ARE_FULL, DELTAS_ARE_FULL = 0, 1, 2
 _FULL = -1
@@ -30,7 +36,22 @@ _LONG = 8  # values for each anchor, from which on anchors are looked up instead
 
 
 @compiled
-def apply(start, row, sign, event, time, rows, base, middle, fresh, subs, search, deltas, written, joined):
+def apply(
+    start: int,
+    row: Array,
+    sign: Array,
+    event: Array,
+    time: Array,
+    rows: RowArrays,
+    base: IndexArrays,
+    middle: IndexArrays,
+    fresh: IndexArrays,
+    subs: SubscriptionArrays,
+    search: SearchArrays,
+    deltas: Array,
+    written: Array,
+    joined: bool,
+) -> int:
     """Applies row changes from `start` on; deltas are rows of tables, or (`joined`) the rows of each joined row. Where it stops is written[0]; how many deltas there are, written[1]."""
     count = written[1]
     for i in range(start, len(row)):
@@ -62,7 +83,19 @@ def apply(start, row, sign, event, time, rows, base, middle, fresh, subs, search
 
 
 @compiled
-def _affected(row, sign, event, time, rows, index, subs, search, deltas, at, joined):
+def _affected(
+    row: int,
+    sign: int,
+    event: int,
+    time: float,
+    rows: RowArrays,
+    index: IndexArrays,
+    subs: SubscriptionArrays,
+    search: SearchArrays,
+    deltas: Array,
+    at: int,
+    joined: bool,
+) -> int:
     """Writes the deltas of one row for all subscriptions of an index, from `at` on; where they end, or _FULL."""
     table = rows.row_table[row]
     for s in range(index.table_first[table], index.table_first[table + 1]):
@@ -99,7 +132,9 @@ def _affected(row, sign, event, time, rows, index, subs, search, deltas, at, joi
 
 
 @inlined
-def _candidates(row, rows, index, side, search):
+def _candidates(
+    row: int, rows: RowArrays, index: IndexArrays, side: Any, search: SearchArrays
+) -> tuple[int, int, int, bool]:
     """Members whose ranges hold the row and some row that it joins with, in search.found; and between which values
     the row comes among those of its own table with its key."""
     a = value_in(rows, index.slots[side["slot"] + side["own"]], row)
@@ -170,7 +205,7 @@ def _candidates(row, rows, index, side, search):
 
 
 @inlined
-def _write(deltas, at, event, number, row, sign):
+def _write(deltas: Array, at: int, event: int, number: int, row: int, sign: int) -> int:
     if at == _FULL or at == len(deltas):
         return _FULL
     deltas[at]["event"] = event
@@ -182,8 +217,21 @@ def _write(deltas, at, event, number, row, sign):
 
 @inlined
 def _one_key(
-    row, sign, event, number, exact, alone, rows, index, side, subs, first_bound, search, deltas, at
-):
+    row: int,
+    sign: int,
+    event: int,
+    number: int,
+    exact: bool,
+    alone: bool,
+    rows: RowArrays,
+    index: IndexArrays,
+    side: Any,
+    subs: SubscriptionArrays,
+    first_bound: int,
+    search: SearchArrays,
+    deltas: Array,
+    at: int,
+) -> int:
     """All tables are joined on the same columns: the row brings all rows of the others with it, if none of its own
     table has held them there before."""
     if not exact:
@@ -209,7 +257,20 @@ def _one_key(
 
 
 @compiled
-def _joined_rows(row, sign, event, number, rows, index, side, subs, first_bound, search, deltas, at):
+def _joined_rows(
+    row: int,
+    sign: int,
+    event: int,
+    number: int,
+    rows: RowArrays,
+    index: IndexArrays,
+    side: Any,
+    subs: SubscriptionArrays,
+    first_bound: int,
+    search: SearchArrays,
+    deltas: Array,
+    at: int,
+) -> int:
     """Every joined row that a row is in, as its rows in the order of the slots."""
     slot = index.slots[side["slot"] + side["own"]]
     if not selected(rows, subs, index, slot, first_bound, row):
@@ -230,7 +291,15 @@ def _joined_rows(row, sign, event, number, rows, index, side, subs, first_bound,
 
 
 @inlined
-def _is_alone(row, rows, index, side, slot, subs, first_bound):
+def _is_alone(
+    row: int,
+    rows: RowArrays,
+    index: IndexArrays,
+    side: Any,
+    slot: Any,
+    subs: SubscriptionArrays,
+    first_bound: int,
+) -> bool:
     """Whether no other row of its table has the row's key and passes the selections."""
     number = index.order_of[side["own_order"]]
     order = rows.orders[number]
@@ -251,7 +320,20 @@ def _is_alone(row, rows, index, side, slot, subs, first_bound):
 
 
 @compiled
-def _tree(row, sign, event, number, rows, index, side, subs, first_bound, search, deltas, at):
+def _tree(
+    row: int,
+    sign: int,
+    event: int,
+    number: int,
+    rows: RowArrays,
+    index: IndexArrays,
+    side: Any,
+    subs: SubscriptionArrays,
+    first_bound: int,
+    search: SearchArrays,
+    deltas: Array,
+    at: int,
+) -> int:
     """Tables joined on different columns: rows that are reached from the row and took part in nothing without it."""
     slot = index.slots[side["slot"] + side["own"]]
     if not selected(rows, subs, index, slot, first_bound, row):
@@ -299,7 +381,15 @@ def _tree(row, sign, event, number, rows, index, side, subs, first_bound, search
 
 
 @compiled
-def taking_part(some, rows, index, subs, number, search, out):
+def taking_part(
+    some: Array,
+    rows: RowArrays,
+    index: IndexArrays,
+    subs: SubscriptionArrays,
+    number: int,
+    search: SearchArrays,
+    out: Array,
+) -> int:
     """Which of some rows take part in a subscription, the only one of an index."""
     count = 0
     first_bound = subs.subscriptions[number]["bound"]

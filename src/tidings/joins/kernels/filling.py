@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tidings.arrays.compiled import compiled
 from tidings.joins.kernels.rows import hash_of_bucket, mixed
 
+Array = np.ndarray
+
 
 @compiled
-def pack(buckets, count, entries, out):
+def pack(buckets: Array, count: int, entries: Array, out: Array) -> int:
     """Copies the entries of all buckets, each with room to grow by half; how many places that takes."""
     at = 0
     for b in range(count):
@@ -22,7 +26,7 @@ def pack(buckets, count, entries, out):
 
 
 @compiled
-def rehash_buckets(buckets, count, directory):
+def rehash_buckets(buckets: Array, count: int, directory: Array) -> None:
     mask = len(directory) - 1
     for b in range(count):
         place = hash_of_bucket(buckets[b]["order"], buckets[b]["key"]) & mask
@@ -32,7 +36,7 @@ def rehash_buckets(buckets, count, directory):
 
 
 @compiled
-def rehash_keys(key_first, key_values, count, slots):
+def rehash_keys(key_first: Array, key_values: Array, count: int, slots: Array) -> None:
     mask = len(slots) - 1
     for key in range(count):
         h = key_first[key + 1] - key_first[key]
@@ -45,7 +49,7 @@ def rehash_keys(key_first, key_values, count, slots):
 
 
 @compiled
-def gather(data, first, rows, where, out):
+def gather(data: Array, first: Array, rows: Array, where: Array, out: Array) -> None:
     """Copies the texts of rows, one after another."""
     for i in range(len(rows)):
         start = first[rows[i]] - where[i]

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from tidings.arrays.compiled import compiled, inlined
-from tidings.joins.kernels.layout import BUCKETS, ENTRIES, KEY_VALUES, KEYS, NONE, NULL
+from tidings.joins.kernels.layout import (
+    BUCKETS,
+    ENTRIES,
+    KEY_VALUES,
+    KEYS,
+    NONE,
+    NULL,
+    IndexArrays,
+    RowArrays,
+    SubscriptionArrays,
+)
+
+Array = np.ndarray
 
 _MIX = 0x9E3779B97F4A7C15 - (1 << 64)  # as a signed number
 _FIRST_ROOM = 4
 
 
 @inlined
-def mixed(h, value):
+def mixed(h: int, value: int) -> int:
     h = (h ^ value) * _MIX
     return h ^ ((h >> 29) & 0x7FFFFFFFF)
 
 
 @inlined
-def hash_of_bucket(order, key):
+def hash_of_bucket(order: int, key: int) -> int:
     return mixed(mixed(order, key), 0)
 
 
 @inlined
-def find_key(rows, row, columns, first, count):
+def find_key(rows: RowArrays, row: int, columns: Array, first: int, count: int) -> int:
     """The number of the key that a row has in some columns; -1 if one is NULL, or no row has had it yet."""
     at, h = rows.row_cell[row], count
     for i in range(first, first + count):
@@ -47,7 +63,7 @@ def find_key(rows, row, columns, first, count):
 
 
 @inlined
-def _number_key(rows, row, columns, first, count):
+def _number_key(rows: RowArrays, row: int, columns: Array, first: int, count: int) -> int:
     """Like `find_key`, but a key that is new gets a number."""
     key = find_key(rows, row, columns, first, count)
     if key >= 0:
@@ -73,7 +89,7 @@ def _number_key(rows, row, columns, first, count):
 
 
 @inlined
-def find_bucket(rows, order, key):
+def find_bucket(rows: RowArrays, order: int, key: int) -> int:
     """The bucket of one order's rows with a key, or -1."""
     mask = len(rows.directory) - 1
     place = hash_of_bucket(order, key) & mask
@@ -86,7 +102,7 @@ def find_bucket(rows, order, key):
 
 
 @inlined
-def _make_bucket(rows, order, key):
+def _make_bucket(rows: RowArrays, order: int, key: int) -> int:
     mask = len(rows.directory) - 1
     place = hash_of_bucket(order, key) & mask
     while rows.directory[place]:
@@ -102,7 +118,7 @@ def _make_bucket(rows, order, key):
 
 
 @inlined
-def value_in(rows, order, row):
+def value_in(rows: RowArrays, order: Any, row: int) -> int:
     """What a row is sorted by in an order."""
     column = order["column"]
     if column == NONE:
@@ -114,7 +130,7 @@ def value_in(rows, order, row):
 
 
 @inlined
-def first_from(rows, bucket, value):
+def first_from(rows: RowArrays, bucket: int, value: int) -> int:
     """The place of the first entry of a bucket that is not below a value."""
     low = rows.buckets[bucket]["first"]
     high = low + rows.buckets[bucket]["count"]
@@ -128,7 +144,7 @@ def first_from(rows, bucket, value):
 
 
 @compiled
-def has_room(rows, row):
+def has_room(rows: RowArrays, row: int) -> bool:
     """Whether a row can be put in without growing anything."""
     table = rows.row_table[row]
     first, last = rows.table_first[table], rows.table_first[table + 1]
@@ -153,7 +169,7 @@ def has_room(rows, row):
 
 
 @compiled
-def put_in(rows, row, number):
+def put_in(rows: RowArrays, row: int, number: int) -> None:
     """Puts a row into one order; there is room."""
     order = rows.orders[number]
     key = _number_key(rows, row, rows.key_columns, order["first"], order["count"])
@@ -185,14 +201,14 @@ def put_in(rows, row, number):
 
 
 @compiled
-def put_into_all(rows, row):
+def put_into_all(rows: RowArrays, row: int) -> None:
     table = rows.row_table[row]
     for i in range(rows.table_first[table], rows.table_first[table + 1]):
         put_in(rows, row, rows.order_numbers[i])
 
 
 @compiled
-def put_many(rows, some, done, order):
+def put_many(rows: RowArrays, some: Array, done: int, order: int) -> int:
     """Puts rows into an order, or into all (NONE), from `done` on; how far it came before there was no room."""
     while done < len(some) and has_room(rows, some[done]):
         if order == NONE:
@@ -204,7 +220,7 @@ def put_many(rows, some, done, order):
 
 
 @compiled
-def take_out(rows, row):
+def take_out(rows: RowArrays, row: int) -> None:
     """Takes a row out of all orders; nothing happens where it is not in."""
     table = rows.row_table[row]
     for i in range(rows.table_first[table], rows.table_first[table + 1]):
@@ -227,7 +243,7 @@ def take_out(rows, row):
 
 
 @inlined
-def _compare_texts(rows, one, other):
+def _compare_texts(rows: RowArrays, one: int, other: int) -> int:
     """Below, at or above zero, as one text is below, equal to or above another."""
     if one == other:
         return 0
@@ -241,7 +257,7 @@ def _compare_texts(rows, one, other):
 
 
 @compiled
-def admits(rows, bound, options, cell):
+def admits(rows: RowArrays, bound: Any, options: Array, cell: int) -> bool:
     """Whether a selection lets a cell through."""
     if cell == NULL:
         return False
@@ -268,7 +284,9 @@ def admits(rows, bound, options, cell):
 
 
 @inlined
-def selected(rows, subs, index, slot, first_bound, row):
+def selected(
+    rows: RowArrays, subs: SubscriptionArrays, index: IndexArrays, slot: Any, first_bound: int, row: int
+) -> bool:
     """Whether all selections of a slot let a row through."""
     cell = rows.row_cell[row]
     for s in range(slot["first"], slot["first"] + slot["count"]):

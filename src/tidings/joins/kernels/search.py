@@ -8,14 +8,26 @@ twice for the same parent.
 
 from __future__ import annotations
 
+from typing import Any
+
 from tidings.arrays.compiled import compiled, inlined
 from tidings.joins.kernels.clusters import HIGHEST
-from tidings.joins.kernels.layout import NONE, NULL
+from tidings.joins.kernels.layout import NONE, NULL, IndexArrays, RowArrays, SearchArrays, SubscriptionArrays
 from tidings.joins.kernels.rows import find_bucket, find_key, first_from, selected
 
 
 @inlined
-def enter(rows, subs, index, step, slot, first_bound, parent_row, search, depth):
+def enter(
+    rows: RowArrays,
+    subs: SubscriptionArrays,
+    index: IndexArrays,
+    step: Any,
+    slot: Any,
+    first_bound: int,
+    parent_row: int,
+    search: SearchArrays,
+    depth: int,
+) -> None:
     """Where the rows are that fit the parent's and the slot's first selection: search.cursor up to search.stop."""
     search.cursor[depth] = 0
     search.stop[depth] = 0
@@ -37,7 +49,7 @@ def enter(rows, subs, index, step, slot, first_bound, parent_row, search, depth)
 
 
 @inlined
-def _fits(rows, index, step, row, search):
+def _fits(rows: RowArrays, index: IndexArrays, step: Any, row: int, search: SearchArrays) -> bool:
     """Whether a row is equal to those chosen before where joins make a cycle."""
     for e in range(step["equal"], step["equal"] + step["equals"]):
         other = search.chosen[index.equals[3 * e]]
@@ -48,7 +60,16 @@ def _fits(rows, index, step, row, search):
 
 
 @inlined
-def next_row(rows, subs, index, step, slot, first_bound, search, depth):
+def next_row(
+    rows: RowArrays,
+    subs: SubscriptionArrays,
+    index: IndexArrays,
+    step: Any,
+    slot: Any,
+    first_bound: int,
+    search: SearchArrays,
+    depth: int,
+) -> int:
     """The next row at a depth, or -1."""
     while search.cursor[depth] < search.stop[depth]:
         entry = rows.entries[search.cursor[depth]]
@@ -64,7 +85,16 @@ def next_row(rows, subs, index, step, slot, first_bound, search, depth):
 
 
 @compiled
-def next_result(rows, subs, index, side, steps, first_bound, depth, search):
+def next_result(
+    rows: RowArrays,
+    subs: SubscriptionArrays,
+    index: IndexArrays,
+    side: Any,
+    steps: int,
+    first_bound: int,
+    depth: int,
+    search: SearchArrays,
+) -> bool:
     """The next joined row of a search, in search.chosen; it goes on at `depth`, 1 at first and `arity` - 1 to get another.
 
     False when there are no more. Rows of search.forced, where not -1, are the only ones of their slots.
@@ -109,7 +139,16 @@ def next_result(rows, subs, index, side, steps, first_bound, depth, search):
 
 
 @inlined
-def exists(rows, subs, index, side, steps, first_bound, row, search):
+def exists(
+    rows: RowArrays,
+    subs: SubscriptionArrays,
+    index: IndexArrays,
+    side: Any,
+    steps: int,
+    first_bound: int,
+    row: int,
+    search: SearchArrays,
+) -> bool:
     """Whether a row takes part in any joined row."""
     search.chosen[0] = row
     search.fresh[0] = True
