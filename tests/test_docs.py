@@ -21,7 +21,8 @@ from tidings.cli.subscriptions import SubscriptionFile
 from tidings.language.prefixes import WELL_KNOWN
 
 ROOT = Path(__file__).parents[1]
-TOLD = ("README.md", "docs/tutorial.md", "docs/operators.md")
+COMMANDED = ("README.md", "docs/tutorial.md", "docs/operators.md")
+TOLD = (*COMMANDED, "docs/joins.md")
 PAGES = sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CHECK = doctest.OutputChecker()
@@ -55,7 +56,7 @@ def test_python_examples_give_what_they_show(page, examples):
         assert not told, "".join(told)
 
 
-@pytest.mark.parametrize("page", TOLD)
+@pytest.mark.parametrize("page", COMMANDED)
 def test_commands_print_what_they_show(page, examples):
     count = 0
     for kind, content in blocks(page):
