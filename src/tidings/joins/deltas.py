@@ -152,6 +152,27 @@ class Deltas:
         ]
 
 
+def _dictionary(places: np.ndarray, texts: pa.Array) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(places), texts)
+
+
+def _named(numbers: np.ndarray, ids: pa.Array) -> tuple[pa.Array, np.ndarray]:
+    """The ids that occur, and where each entry finds its own: a file need not have those of all subscriptions."""
+    named = np.zeros(len(ids), dtype=np.bool_)
+    named[numbers] = True
+    place = np.cumsum(named, dtype=np.int32) - 1
+    return ids.filter(pa.array(named)), place[numbers]
+
+
+def _names(events: pa.Table) -> dict[str, pa.Array]:
+    """What notifications call the events, and their sources."""
+    return {
+        name: events[column].combine_chunks().cast(pa.string()).fill_null("")
+        for name, column in (("event", "id"), ("source", "source"))
+        if column in events.column_names
+    }
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """All rows of a subscription, as (table, canonical JSON), after the change that was told as `sequence`."""

@@ -1,0 +1,146 @@
+"""Partitions: how the rows of a join are spread over buckets, so that rows which meet are in the same one.
+
+Joins of the same tables on the same columns are one partition class. Where all tables are joined on the same values,
+the values say the bucket, so no bucket needs to know of another. Rows of a table that is joined with nothing go by
+their key. All other joins (chains, stars, cycles) have one bucket together, in which all their rows are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.joins.images import canonical
+from tidings.joins.index import JoinIndex
+from tidings.joins.kernels.layout import IndexArrays
+from tidings.joins.levels import Levels
+from tidings.joins.rows import Rows
+from tidings.joins.shape import Shape
+from tidings.joins.subscriptions import Subscriptions
+from tidings.joins.table import Table
+
+WHOLE = "*"
+
+
+class Partition(NamedTuple):
+    """A partition class. `columns` says, for each of its tables, by which columns rows go to buckets."""
+
+    name: str
+    columns: dict[str, tuple[str, ...]]
+    buckets: int
+
+    @property
+    def is_whole(self) -> bool:
+        return self.name == WHOLE
+
+    def part(self, bucket: int) -> str:
+        """How notifications call a bucket."""
+        return f"{bucket}/{self.buckets}"
+
+    def places(self, table: Table, columns: Sequence[pa.Array]) -> np.ndarray:
+        """For each of some rows a number that says its place: its bucket is the rest by `buckets`. Rows that can
+        never meet another have -1."""
+        if self.is_whole:
+            return _hashes(canonical(table, columns))
+        names = self.columns[table.name]
+        chosen = [columns[table.names.index(name)] for name in names]
+        # Whatever the columns are called here, equal values have equal texts.
+        key = Table("key", {str(i): table.columns[name] for i, name in enumerate(names)})
+        found = _hashes(canonical(key, chosen))
+        if len(self.columns) > 1:
+            for column in chosen:
+                found[column.is_null().to_numpy(zero_copy_only=False)] = -1
+        return found
+
+
+def partition_of(shape: Shape, tables: Mapping[str, Table], buckets: int) -> Partition:
+    """The class of a shape."""
+    names = [tables[name].names for name in shape.tables]
+    if len(shape.tables) == 1:
+        (name,) = shape.tables
+        return Partition(name, {name: tuple(tables[name].key) or names[0]}, buckets)
+    if not shape.one_key:
+        return Partition(WHOLE, dict.fromkeys(sorted(shape.tables), ()), 1)
+    slots = sorted(range(len(shape.tables)), key=lambda slot: shape.tables[slot])
+    variables = sorted(tuple(names[slot][dict(places)[slot]] for slot in slots) for places in shape.variables)
+    columns = {
+        shape.tables[slot]: tuple(variable[at] for variable in variables) for at, slot in enumerate(slots)
+    }
+    equations = (
+        "=".join(f"{table}.{own[i]}" for table, own in columns.items()) for i in range(len(variables))
+    )
+    return Partition(" AND ".join(equations), columns, buckets)
+
+
+def partitions(
+    shapes: Iterable[Shape], tables: Mapping[str, Table], buckets: int, known: Iterable[Partition] = ()
+) -> dict[str, Partition]:
+    """The classes of all shapes, by name, and those that are known already."""
+    found = {partition.name: partition for partition in known}
+    for shape in shapes:
+        one = partition_of(shape, tables, buckets)
+        if one.name in found:  # the one for all others grows by their tables
+            one = found[one.name]._replace(columns=found[one.name].columns | one.columns)
+        found[one.name] = one
+    return found
+
+
+class ClassLevels:
+    """The levels of an index, as far as subscriptions of one class are concerned. They are kept from batch to batch."""
+
+    def __init__(self, subscriptions: Subscriptions, levels: Levels, name: str) -> None:
+        self.subscriptions, self.levels, self.name = subscriptions, levels, name
+        self._of: dict[str, tuple[JoinIndex, JoinIndex]] = {}
+        self.largest = 0
+
+    def indexes(self, rows: Rows) -> tuple[IndexArrays, IndexArrays, IndexArrays]:
+        levels = self.levels
+        # New subscriptions find their level here; the rows of nobody are as good as any.
+        levels.indexes(Rows(rows.tables, rows.texts))
+        self.largest = levels.largest
+        base, middle, fresh = (self._level(name) for name in ("base", "middle", "fresh"))
+        return base.for_rows(rows), middle.for_rows(rows), fresh.for_rows(rows)
+
+    def _level(self, level: str) -> JoinIndex:
+        whole: JoinIndex = getattr(self.levels, level)
+        if level not in self._of or self._of[level][0] is not whole:
+            self._of[level] = whole, self._only(whole)
+        return self._of[level][1]
+
+    def _only(self, index: JoinIndex) -> JoinIndex:
+        """An index without the sides of other classes, and without the orders that only they look at."""
+        sides = index.arrays["sides"]
+        sides = sides[np.array([self._is_mine(index, side) for side in sides], dtype=np.bool_)]
+        needed = set(sides["own_order"].tolist())
+        for side in sides:
+            needed.update(index.arrays["steps"]["order"][side["steps"] :][: side["arity"] ** 2].tolist())
+        needed.discard(-1)
+        # An order keeps its number; in the place of one that is not needed another stands twice.
+        orders = [index.orders[i if i in needed else min(needed)] for i in range(len(index.orders)) if needed]
+        places = np.arange(len(self.subscriptions.tables) + 1)
+        table_first = np.searchsorted(sides["table"], places).astype(np.int32)
+        tables = set(sides["table"].tolist())
+        looked_at = [(table, column) for table, column in index.looked_at if table in tables]
+        for array in (sides, table_first):
+            array.setflags(write=False)
+        arrays = {**index.arrays, "sides": sides, "table_first": table_first}
+        return JoinIndex(arrays, orders, looked_at, index.numbers)
+
+    def _is_mine(self, index: JoinIndex, side: np.void) -> bool:
+        """All members of a side have one shape; the first tells which."""
+        member = side["loose"] if side["loose_count"] else index.arrays["clusters"][side["cluster"]]["first"]
+        number = int(index.arrays["number"][member])
+        shape = self.subscriptions.shapes[self.subscriptions.shape_of.all[number if number >= 0 else ~number]]
+        tables = {table.name: table for table in self.subscriptions.tables}
+        return partition_of(shape, tables, 1).name == self.name
+
+
+def _hashes(texts: pa.Array) -> np.ndarray:
+    """A number for each text, the same in every process; equal texts are looked at once."""
+    encoded = texts.dictionary_encode()
+    distinct = np.array([crc32(text.encode()) for text in encoded.dictionary.to_pylist()], dtype=np.int64)
+    return np.asarray(distinct[encoded.indices.to_numpy()])
