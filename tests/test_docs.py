@@ -18,7 +18,11 @@ from click.testing import CliRunner
 from tidings import Engine, Event, Taxonomy, read_network
 from tidings.cli import main
 from tidings.cli.subscriptions import SubscriptionFile
+from tidings.joins import Table
+from tidings.joins.naive import Naive
+from tidings.language.parser import parse
 from tidings.language.prefixes import WELL_KNOWN
+from tidings.notification import from_table
 
 ROOT = Path(__file__).parents[1]
 COMMANDED = ("README.md", "docs/tutorial.md", "docs/operators.md")
@@ -97,6 +101,36 @@ def test_the_events_of_the_readme_answer_its_questions(tmp_path):
     assert [len(ids) for ids in asked] == [5, 4]
     for event, ids in zip(events, asked, strict=True):
         assert {n.subscription for n in engine.publish(event)} == ids
+
+
+def cells(text):
+    """The tables of a text, each a list of rows without its head."""
+    tables = re.findall(r"^\|.*\|\n\|[-|]+\|\n((?:\|.*\|\n)+)", text, re.MULTILINE)
+    return [
+        [[cell.strip() for cell in line[1:-1].split("|")] for line in found.splitlines()] for found in tables
+    ]
+
+
+def test_joins_of_the_language_are_told_what_its_guide_says():
+    section = (ROOT / "LANGUAGE.md").read_text().split("\n## Joins of tables\n")[1].split("\n## ")[0]
+    declared, changes = cells(section)
+    tables = [
+        Table(name.strip("`"), dict(column.split() for column in columns.split(", ")), key.split())
+        for name, columns, key in declared
+    ]
+    engine, naive = Engine(tables=tables), Naive(tables)
+    questions = [content for kind, content in BLOCK.findall(section) if kind == "tidings"]
+    assert len(questions) == 4
+    for number, question in enumerate(questions):
+        engine.subscribe(str(number), question)
+        naive.subscribe(str(number), parse(question))
+    for written, wanted in changes:
+        found = {n.subscription: n.changes for n in from_table(engine.publish_lines(written.strip("`")))}
+        told = [" ".join(map(str, [one.change, one.table, *one.row.values()])) for one in found.get("0", ())]
+        assert ", ".join(sorted(told)) == wanted, written
+        change = json.loads(written.strip("`"))
+        op = next(iter(change))
+        assert naive.apply(op, change[op], change["row"]).keys() == found.keys()
 
 
 def help_texts():
