@@ -49,12 +49,16 @@ class Correlator:
         errors = dict(changes.errors)
         numbers, names = self._numbered(changes)
         steps = list(self.rows.ledger.steps(changes, names, numbers, errors))
-        event, table, row, sign = np.array(steps, dtype=np.int64).reshape(-1, 4).T
+        event, table, row, sign = np.array(steps, dtype=np.int64).reshape(-1, 4).T.copy()
         moment = np.full(len(row), time.time()) if moments is None else moments[event]
         found = self._run(indexes, row.astype(np.int32), sign.astype(np.int32), event, moment, joined)
-        errors = dict(sorted(errors.items()))
-        snapshots = [self.snapshot(id, event) for event, id in changes.snapshots]
-        deltas = self._told(found, joined, errors, [one for one in snapshots if one])
+        snapshots = []
+        for place, id in changes.snapshots:
+            if (snapshot := self.snapshot(id, place)) is not None:
+                snapshots.append(snapshot)
+            else:
+                errors[place] = f"there is no subscription {id!r} over tables; a snapshot is of one"
+        deltas = self._told(found, joined, dict(sorted(errors.items())), snapshots)
         self._forget(numbers, table, row, sign)
         return deltas
 
@@ -107,10 +111,10 @@ class Correlator:
         joined: bool,
     ) -> np.ndarray:
         search, written = self._search(), np.zeros(2, dtype=np.int64)
-        before = self.subscriptions.events
+        clock = self.subscriptions.clock(int(event.max(initial=-1)) + 1)
         while True:
             why = apply(
-                written[0], row, sign, before + event, moment, self.rows.arrays(), *indexes,
+                written[0], row, sign, event, clock, moment, self.rows.arrays(), *indexes,
                 self.subscriptions.arrays(), search, self._deltas, written, joined,
             )  # fmt: skip
             if why == DONE:
@@ -121,26 +125,26 @@ class Correlator:
                 self._deltas = larger
             else:
                 self.rows.grow()
-        found = self._deltas[: written[1]].copy()
+        found = self._deltas[: written[1]]
         if len(self._deltas) > _LARGE:
             self._deltas = np.empty(_FIRST_ROOM, dtype=DELTA)
-        found["event"] -= before
-        self.subscriptions.events += int(event.max(initial=-1)) + 1
         return found
 
     def _told(
         self, found: np.ndarray, joined: bool, errors: dict[int, str], snapshots: list[Snapshot]
     ) -> Deltas:
+        is_lost = found["row"] < 0
+        row = np.where(is_lost, ~found["row"], found["row"])
         named = np.zeros(self.rows.room(), dtype=np.bool_)
-        named[found["row"]] = True
+        named[row] = True
         rows = np.flatnonzero(named)
         place = np.cumsum(named, dtype=np.int32) - 1
         deltas = Deltas(
-            event=np.ascontiguousarray(found["event"]),
+            event=found["event"].astype(np.int64),
             number=np.ascontiguousarray(found["number"]),
-            sequence=np.ascontiguousarray(found["sequence"]),
-            sign=found["sign"].astype(np.int8),
-            row=place[found["row"]],
+            sequence=found["sequence"].astype(np.int64),
+            sign=np.where(is_lost, np.int8(-1), np.int8(1)),
+            row=place[row],
             ids=self.subscriptions.id_column,
             texts=self.rows.contents.texts(rows),
             table=self.rows.tables_of(rows).astype(np.int8),

@@ -33,8 +33,9 @@ class Subscriptions:
         self.ids: list[str] = []
         self._numbers: dict[str, int] = {}
         self.records, self.shape_of = Growing(SUBSCRIPTION), Growing(np.int32)
+        self.first_bound = Growing(np.int64)
         self.bounds, self.options = Growing(BOUND), Growing(np.int64)
-        self.events = 0  # that were applied for them, by whatever rows: each has its number
+        self._clock = 1
         self._id_column: pa.Array | None = None
 
     def __len__(self) -> int:
@@ -63,11 +64,18 @@ class Subscriptions:
         self._id_column = None
         self.shape_of.extend(np.full(count, self.number_shape(shape), dtype=np.int32))
         records = np.zeros(count, dtype=SUBSCRIPTION)
-        records["until"], records["told"] = until, -1
-        records["bound"] = len(self.bounds) + bounds.shape[1] * np.arange(count)
+        records["until"] = until
         self.records.extend(records)
+        self.first_bound.extend(len(self.bounds) + bounds.shape[1] * np.arange(count))
         self.bounds.extend(bounds.reshape(-1))
         return numbers
+
+    def clock(self, events: int) -> int:
+        """The moment before so many events, of whatever rows: each has a moment of its own."""
+        if self._clock + events >= 1 << 32:
+            self.records.all["told"], self._clock = 0, 1
+        before, self._clock = self._clock, self._clock + events
+        return before
 
     def end(self, number: int) -> None:
         self.records.all["until"][number] = ENDED
@@ -85,7 +93,7 @@ class Subscriptions:
 
     def bounds_of(self, numbers: np.ndarray, width: int) -> np.ndarray:
         """The bounds of subscriptions of one shape: a row for each, a column for each selection."""
-        return self.bounds.all[self.records.all["bound"][numbers][:, None] + np.arange(width)]
+        return self.bounds.all[self.first_bound.all[numbers][:, None] + np.arange(width)]
 
     @property
     def id_column(self) -> pa.Array:
@@ -94,7 +102,7 @@ class Subscriptions:
         return self._id_column
 
     def arrays(self) -> SubscriptionArrays:
-        return SubscriptionArrays(self.records.all, self.bounds.all, self.options.all)
+        return SubscriptionArrays(self.records.all, self.first_bound.all, self.bounds.all, self.options.all)
 
     @property
     def live(self) -> np.ndarray:
@@ -117,6 +125,7 @@ class Subscriptions:
     def freeze(self) -> dict[str, np.ndarray]:
         return {
             "records": self.records.all,
+            "first_bound": self.first_bound.all,
             "shape_of": self.shape_of.all,
             "bounds": self.bounds.all,
             "options": self.options.all,
@@ -134,9 +143,10 @@ class Subscriptions:
             Growing(BOUND, arrays["bounds"]),
             Growing(np.int64, arrays["options"]),
         )
+        self.first_bound = Growing(np.int64, arrays["first_bound"])
         self.ids = list(ids)
         self._numbers = dict(zip(self.ids, range(len(self.ids)), strict=True))
-        self.events = int(self.records.all["told"].max(initial=-1)) + 1
+        self.records.all["told"] = 0
 
     def _record(self, found: Range, kind: str) -> tuple[int | bool, ...]:
         """A range as the loops read it; options and texts by number."""

@@ -41,6 +41,7 @@ def apply(
     row: Array,
     sign: Array,
     event: Array,
+    clock: int,
     time: Array,
     rows: RowArrays,
     base: IndexArrays,
@@ -70,8 +71,8 @@ def apply(
             return DELTAS_ARE_FULL
         for d in range(count, at):
             number = deltas[d]["number"]
-            if subs.subscriptions[number]["told"] != event[i]:
-                subs.subscriptions[number]["told"] = event[i]
+            if subs.subscriptions[number]["told"] != clock + event[i]:
+                subs.subscriptions[number]["told"] = clock + event[i]
                 subs.subscriptions[number]["sequence"] += 1
             deltas[d]["sequence"] = subs.subscriptions[number]["sequence"]
         count = at
@@ -111,19 +112,23 @@ def _affected(
             subscription = subs.subscriptions[number]
             if subscription["until"] < time:
                 continue
-            first_bound = subscription["bound"]
+            first_bound = subs.first_bound[number]
             if joined:
                 at = _joined_rows(
                     row, sign, event, number, rows, index, side, subs, first_bound, search, deltas, at
                 )
             elif side["one_key"]:
+                exact = side["simple"] and plain
                 alone = may_be_alone and (
                     index.a[member]["low"] > before and (not has_after or index.a[member]["high"] < after)
                 )
-                at = _one_key(
-                    row, sign, event, number, side["simple"] and plain, alone,
-                    rows, index, side, subs, first_bound, search, deltas, at,
-                )  # fmt: skip
+                if exact and not alone:  # by far the most frequent: a call would cost more than it does
+                    at = _write(deltas, at, event, number, row, sign)
+                else:
+                    at = _one_key(
+                        row, sign, event, number, exact, alone,
+                        rows, index, side, subs, first_bound, search, deltas, at,
+                    )  # fmt: skip
             else:
                 at = _tree(row, sign, event, number, rows, index, side, subs, first_bound, search, deltas, at)
             if at == _FULL:
@@ -131,7 +136,7 @@ def _affected(
     return at
 
 
-@inlined
+@compiled
 def _candidates(
     row: int, rows: RowArrays, index: IndexArrays, side: Any, search: SearchArrays
 ) -> tuple[int, int, int, bool]:
@@ -210,12 +215,11 @@ def _write(deltas: Array, at: int, event: int, number: int, row: int, sign: int)
         return _FULL
     deltas[at]["event"] = event
     deltas[at]["number"] = number
-    deltas[at]["row"] = row
-    deltas[at]["sign"] = sign
+    deltas[at]["row"] = row if sign > 0 else ~row
     return at + 1
 
 
-@inlined
+@compiled
 def _one_key(
     row: int,
     sign: int,
@@ -392,7 +396,7 @@ def taking_part(
 ) -> int:
     """Which of some rows take part in a subscription, the only one of an index."""
     count = 0
-    first_bound = subs.subscriptions[number]["bound"]
+    first_bound = subs.first_bound[number]
     for row in some:
         table = rows.row_table[row]
         for s in range(index.table_first[table], index.table_first[table + 1]):

@@ -100,18 +100,15 @@ SIDE = np.dtype(
     ],
     align=True,
 )
-# What a change looks at together lies together: apart, each field was a line of the cache for each delta.
+# What every delta looks at and writes lies together and is small: it is memory that a change of many waits for.
 SUBSCRIPTION = np.dtype(
     [
         ("until", "f8"),
-        ("sequence", "i8"),  # of its last notification
-        ("told", "i8"),  # the last event it was told of
-        ("bound", "i8"),  # where its bounds begin
+        ("sequence", "u4"),  # of its last notification
+        ("told", "u4"),  # the last event it was told of, by a clock that begins at 1
     ]
 )
-DELTA = np.dtype(
-    [("event", "i8"), ("sequence", "i8"), ("number", "i4"), ("row", "i4"), ("sign", "i4")], align=True
-)
+DELTA = np.dtype([("number", "i4"), ("row", "i4"), ("event", "i4"), ("sequence", "u4")])  # ~row if it is lost
 
 # What is counted beside the rows.
 ENTRIES, BUCKETS, KEYS, KEY_VALUES, COUNTERS = range(5)
@@ -166,6 +163,7 @@ class SubscriptionArrays(NamedTuple):
     """Subscriptions by number, and their ranges."""
 
     subscriptions: Array
+    first_bound: Array
     bounds: Array
     options: Array
 

@@ -36,7 +36,7 @@ def hash_of_bucket(order: int, key: int) -> int:
     return mixed(mixed(order, key), 0)
 
 
-@inlined
+@compiled
 def find_key(rows: RowArrays, row: int, columns: Array, first: int, count: int) -> int:
     """The number of the key that a row has in some columns; -1 if one is NULL, or no row has had it yet."""
     at, h = rows.row_cell[row], count
@@ -62,7 +62,7 @@ def find_key(rows: RowArrays, row: int, columns: Array, first: int, count: int) 
     return -1
 
 
-@inlined
+@compiled
 def _number_key(rows: RowArrays, row: int, columns: Array, first: int, count: int) -> int:
     """Like `find_key`, but a key that is new gets a number."""
     key = find_key(rows, row, columns, first, count)
@@ -88,7 +88,7 @@ def _number_key(rows: RowArrays, row: int, columns: Array, first: int, count: in
     return key
 
 
-@inlined
+@compiled
 def find_bucket(rows: RowArrays, order: int, key: int) -> int:
     """The bucket of one order's rows with a key, or -1."""
     mask = len(rows.directory) - 1
@@ -101,7 +101,7 @@ def find_bucket(rows: RowArrays, order: int, key: int) -> int:
     return -1
 
 
-@inlined
+@compiled
 def _make_bucket(rows: RowArrays, order: int, key: int) -> int:
     mask = len(rows.directory) - 1
     place = hash_of_bucket(order, key) & mask
@@ -242,7 +242,7 @@ def take_out(rows: RowArrays, row: int) -> None:
         rows.buckets[at]["count"] -= 1
 
 
-@inlined
+@compiled
 def _compare_texts(rows: RowArrays, one: int, other: int) -> int:
     """Below, at or above zero, as one text is below, equal to or above another."""
     if one == other:
@@ -283,7 +283,7 @@ def admits(rows: RowArrays, bound: Any, options: Array, cell: int) -> bool:
     return True
 
 
-@inlined
+@compiled
 def selected(
     rows: RowArrays, subs: SubscriptionArrays, index: IndexArrays, slot: Any, first_bound: int, row: int
 ) -> bool:

@@ -16,7 +16,7 @@ from tidings.joins.kernels.layout import NONE, NULL, IndexArrays, RowArrays, Sea
 from tidings.joins.kernels.rows import find_bucket, find_key, first_from, selected
 
 
-@inlined
+@compiled
 def enter(
     rows: RowArrays,
     subs: SubscriptionArrays,
@@ -59,7 +59,7 @@ def _fits(rows: RowArrays, index: IndexArrays, step: Any, row: int, search: Sear
     return True
 
 
-@inlined
+@compiled
 def next_row(
     rows: RowArrays,
     subs: SubscriptionArrays,
