@@ -1,8 +1,8 @@
 """Indexes of join subscriptions in three levels, so that one more costs little, however many there are.
 
 New ones are looked through one by one; when there are too many of them they go to a middle index, and when that is too
-large, to the base. So there are at most three times the fewest clusters, and twice that when members have ended: an
-index whose witnesses are half gone is built anew.
+large, to the base. So there are at most twice the fewest clusters, for new ones have none, and twice that when members
+have ended: an index whose witnesses are half gone is built anew.
 """
 
 from __future__ import annotations
@@ -22,26 +22,23 @@ _LOOK_AGAIN = 1_024  # ended subscriptions, before it is asked whether an index 
 
 
 class Levels:
-    """`added` and `ended` say what has changed; `indexes` covers all of it."""
+    """`added` says what is new; `indexes` covers all that are live."""
 
     def __init__(self, subscriptions: Subscriptions, base: JoinIndex | None = None) -> None:
         self.subscriptions = subscriptions
         self.middle = self.fresh = JoinIndex.build(subscriptions, np.empty(0, dtype=np.int64))
         self.base = base or self.middle
         self._pending: list[int] = []
-        self._ended = 0
+        self._ended = subscriptions.ended  # of which it is known what they leave behind
 
     def added(self, numbers: Iterable[int]) -> None:
         self._pending.extend(numbers)
 
-    def ended(self) -> None:
-        self._ended += 1
-
     def indexes(self, rows: Rows) -> tuple[IndexArrays, IndexArrays, IndexArrays]:
         if self._pending:
             self._place()
-        if self._ended >= _LOOK_AGAIN:
-            self._ended = 0
+        if self.subscriptions.ended - self._ended >= _LOOK_AGAIN:
+            self._ended = self.subscriptions.ended
             self.base, self.middle = self._renewed(self.base), self._renewed(self.middle)
         return self.base.for_rows(rows), self.middle.for_rows(rows), self.fresh.for_rows(rows)
 

@@ -114,7 +114,6 @@ class Joins:
         if number < 0:
             return False
         self.subscriptions.end(number)
-        self.levels.ended()
         return True
 
     def source(self, id: str) -> tuple[str, pa.Table | None]:

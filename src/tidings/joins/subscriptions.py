@@ -35,6 +35,7 @@ class Subscriptions:
         self.records, self.shape_of = Growing(SUBSCRIPTION), Growing(np.int32)
         self.first_bound = Growing(np.int64)
         self.bounds, self.options = Growing(BOUND), Growing(np.int64)
+        self.ended = 0  # how many, replaced ones among them
         self._clock = 1
         self._id_column: pa.Array | None = None
 
@@ -78,6 +79,7 @@ class Subscriptions:
         return before
 
     def end(self, number: int) -> None:
+        self.ended += 1
         self.records.all["until"][number] = ENDED
 
     def number_shape(self, shape: Shape) -> int:
