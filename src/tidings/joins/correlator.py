@@ -141,13 +141,13 @@ class Correlator:
         place = np.cumsum(named, dtype=np.int32) - 1
         deltas = Deltas(
             event=found["event"].astype(np.int64),
-            number=np.ascontiguousarray(found["number"]),
+            number=found["number"].copy(),  # the room is used again
             sequence=found["sequence"].astype(np.int64),
             sign=np.where(is_lost, np.int8(-1), np.int8(1)),
             row=place[row],
             ids=self.subscriptions.id_column,
             texts=self.rows.contents.texts(rows),
-            table=self.rows.tables_of(rows).astype(np.int8),
+            table=self.rows.tables_of(rows).astype(np.int16),
             tables=self._names,
             errors=errors,
             snapshots=snapshots,
