@@ -136,7 +136,9 @@ def test_output_as_ndjson_and_parquet_hold_the_same(questions, offer, tmp_path):
     )
     lines = [json.loads(line) for line in (tmp_path / "o.ndjson").read_text().splitlines()]
     rows = pq.read_table(tmp_path / "o.parquet").to_pylist()
-    assert lines == [{**row, "bindings": dict(row["bindings"])} for row in rows]
+    of_joins = {"part", "sequence", "changes"}  # which only they have
+    expected = [{name: row[name] for name in row if name not in of_joins} for row in rows]
+    assert lines == [{**row, "bindings": dict(row["bindings"])} for row in expected]
     assert len(lines) == 2
 
 

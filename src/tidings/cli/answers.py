@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import click
 from rich.console import Console
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMATS = ("text", "ndjson", "parquet")
+_OF_JOINS = ("part", "sequence", "changes")
+
+
+_NOWHERE: Mapping[str, str] = {}
 
 
 class Answers(Protocol):
-    """Takes tables of notifications, one after the other."""
+    """Takes tables of notifications, one after the other; `places` says where events were read, by their ids."""
 
-    def write(self, notifications: pa.Table) -> None: ...
+    def write(self, notifications: pa.Table, places: Mapping[str, str] = ...) -> None: ...
 
 
 @contextmanager
@@ -46,11 +50,12 @@ class _Text:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def write(self, notifications: pa.Table) -> None:
+    def write(self, notifications: pa.Table, places: Mapping[str, str] = _NOWHERE) -> None:
         answers = []
         for row in notifications.to_pylist():
             if row["verdict"] == "error":
-                terminal.warn(f"{row['source']}: event {row['event']}: {row['message']}")
+                named = ": ".join(filter(None, [row["source"], f"event {row['event']}"]))
+                terminal.warn(f"{places.get(row['event'], named)}: {row['message']}")
             else:
                 answers.append(row)
         for line in terminal.notification_lines(answers):
@@ -61,13 +66,18 @@ class _Ndjson:
     def __init__(self, file: IO[str] | None) -> None:
         self._file = file
 
-    def write(self, notifications: pa.Table) -> None:
-        lines = [
-            json.dumps({**row, "bindings": dict(row["bindings"] or ())}, ensure_ascii=False)
-            for row in notifications.to_pylist()
-        ]
+    def write(self, notifications: pa.Table, places: Mapping[str, str] = _NOWHERE) -> None:
+        lines = [json.dumps(_members(row), ensure_ascii=False) for row in notifications.to_pylist()]
         if lines:  # standard output is looked up only now: it may have been redirected
             click.echo("\n".join(lines), file=self._file)
+
+
+def _members(row: dict[str, Any]) -> dict[str, Any]:
+    """A notification as JSON has it: rows as objects, and nothing of joins with those of other questions."""
+    told = {name: value for name, value in row.items() if value is not None or name not in _OF_JOINS}
+    if row["changes"] is not None:
+        told["changes"] = [{**one, "row": json.loads(one["row"])} for one in row["changes"]]
+    return {**told, "bindings": dict(row["bindings"] or ())}
 
 
 @contextmanager
@@ -79,7 +89,7 @@ def _parquet(output: Path) -> Iterator[Answers]:
     with pq.ParquetWriter(output, NOTIFICATION_SCHEMA, compression="zstd") as writer:
 
         class _Parquet:
-            def write(self, notifications: pa.Table) -> None:
+            def write(self, notifications: pa.Table, places: Mapping[str, str] = _NOWHERE) -> None:
                 writer.write_table(notifications)
 
         yield _Parquet()

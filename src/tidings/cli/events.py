@@ -9,17 +9,15 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidings.cli import terminal
 from tidings.documents import MAX_BYTES
 from tidings.errors import EventError, TidingsError
-
-if TYPE_CHECKING:
-    from tidings.event import Event
+from tidings.event import Event
 
 RDF_SUFFIXES = frozenset({".nt", ".ttl", ".turtle", ".nq", ".trig", ".n3", ".jsonld", ".owl"})
 OPEN_SUFFIXES = frozenset({".xml", ".rdf", ".rss", ".atom", ".json"})
@@ -33,6 +31,19 @@ _TEXTS = frozenset({"id", "source", "type", "time"})  # of the envelope
 _CHANNEL = re.compile(rb"<(?:[\w.-]+:)?channel[\s>]")
 
 Report = Callable[[str], None]
+
+
+class Portion(list[Event]):
+    """Events, and of those that are lines of a file, by their ids, where they stand: FILE:LINE."""
+
+    def __init__(self, events: Iterable[Event] = (), places: Mapping[str, str] | None = None) -> None:
+        super().__init__(events)
+        self.places = dict(places or {})
+
+    def extend(self, more: Iterable[Event]) -> None:
+        super().extend(more)
+        if isinstance(more, Portion):
+            self.places.update(more.places)
 
 
 def files(places: Iterable[str]) -> list[str]:
@@ -56,7 +67,7 @@ def files(places: Iterable[str]) -> list[str]:
     return found
 
 
-def read(path: str, report: Report = terminal.warn) -> Iterator[list[Event]]:
+def read(path: str, report: Report = terminal.warn) -> Iterator[Portion]:
     """The events of one file, in portions. What cannot be read is reported, not raised."""
     try:
         if path == STDIN:
@@ -75,21 +86,22 @@ def read(path: str, report: Report = terminal.warn) -> Iterator[list[Event]]:
         report(f"{path}: {str(error).removeprefix(f'{path}: ')}")
 
 
-def document(data: bytes, path: str, report: Report) -> list[Event]:
+def document(data: bytes, path: str, report: Report) -> Portion:
     """The events of one document: a feed's items, or one graph, or CloudEvents."""
     from tidings import feeds
 
     syntax = _syntax(data, Path(path).suffix.lower())
     if syntax == "feed":
-        return feeds.read(data, path)
-    if syntax == "cloudevents":
-        return [event for portion in _cloudevents(_objects(data), path, report) for event in portion]
-    return [_graph(data, path, syntax)]
+        return Portion(feeds.read(data, path))
+    if syntax != "cloudevents":
+        return Portion([_graph(data, path, syntax)])
+    found = Portion()
+    for portion in _cloudevents(_objects(data), path, report):
+        found.extend(portion)
+    return found
 
 
 def _graph(data: bytes, path: str, syntax: str) -> Event:
-    from tidings.event import Event
-
     base = "urn:tidings:stdin" if path == STDIN else Path(path).absolute().as_uri()
     return Event.from_rdf(data, syntax, source=path, base=base)
 
@@ -141,8 +153,6 @@ def _objects(data: bytes) -> list[bytes]:
 
 def _event(obj: Any) -> Event:
     """A CloudEvent, or an object of any other kind: its members are attributes, whatever they are called."""
-    from tidings.event import Event
-
     if not isinstance(obj, dict) or "specversion" in obj or "datacontenttype" in obj:
         return Event.from_cloudevent(obj)
     own = {name: value for name, value in obj.items() if name in _TEXTS and not isinstance(value, str | None)}
@@ -158,25 +168,27 @@ def _event(obj: Any) -> Event:
     return replace(event, id=known, attributes={**event.attributes, **own})
 
 
-def _cloudevents(lines: Iterable[bytes], path: str, report: Report, first: int = 1) -> Iterator[list[Event]]:
-    portion: list[Event] = []
+def _cloudevents(lines: Iterable[bytes], path: str, report: Report, first: int = 1) -> Iterator[Portion]:
+    portion = Portion()
     for number, line in enumerate(lines, first):
         if not line.strip():
             continue
         try:
-            portion.append(_event(json.loads(line)))
+            event = _event(json.loads(line))
+            portion.append(event)
+            portion.places[event.id] = f"{path}:{number}"
         except EventError as error:
             report(f"{path}:{number}: {error}")
         except (ValueError, RecursionError) as error:
             report(f"{path}:{number}: not readable as JSON: {error}")
         if len(portion) >= PORTION:
             yield portion
-            portion = []
+            portion = Portion()
     if portion:
         yield portion
 
 
-def _stdin(report: Report) -> Iterator[list[Event]]:
+def _stdin(report: Report) -> Iterator[Portion]:
     """NDJSON is answered as it comes, so that `tail -f` can be matched; any other document is read to its end."""
     stream = sys.stdin.buffer
     start = stream.readline()

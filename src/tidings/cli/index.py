@@ -33,6 +33,7 @@ def index() -> None:
 @options.taxonomy
 @options.prefix
 @options.networks
+@options.tables
 @options.operators
 def build(
     root: Path,
@@ -41,6 +42,7 @@ def build(
     taxonomy: Path | None,
     prefixes: tuple[str, ...],
     networks: tuple[str, ...],
+    tables: Path | None,
     modules: tuple[str, ...],
 ) -> None:
     """Build the index of a file of subscriptions in the folder ROOT.
@@ -51,6 +53,7 @@ def build(
     Example:
       tidings index build data/index -s questions.txt -t topics.ttl
       tidings index build data/index -s questions.txt --network exchange=exchange/
+      tidings index build data/index -s questions.txt --tables tables.toml
     """
     from tidings import versions
     from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
@@ -62,6 +65,7 @@ def build(
         patterns,
         network_options(networks),
         operator_options(modules),
+        tables,
     )
     version = versions.publish(root, engine)
     terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")
@@ -83,6 +87,7 @@ def show(root: Path, modules: tuple[str, ...]) -> None:
     filters, _ = folders.load(base / "filters")
     texts, in_base = folders.load(base / "subscriptions")
     changes = (root / f"v{version.base}.tail").read_bytes()[: version.offset].count(b"\n")
+    tables = engine.joins.tables.values()
     bases = sorted(int(p.name[1:]) for p in root.glob("v*") if p.is_dir() and p.name[1:].isdecimal())
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
@@ -98,6 +103,8 @@ def show(root: Path, modules: tuple[str, ...]) -> None:
         ("prefixes", ", ".join(engine.prefixes) or "only the built-in ones"),
         ("networks", ", ".join(f"{name}: {len(n):,} nodes" for name, n in engine.networks.items()) or "none"),
         ("operators", _operators(engine)),
+        ("tables", ", ".join(f"{table.name} ({', '.join(table.names)})" for table in tables) or "none"),
+        ("questions over tables", f"{len(engine.joins):,}"),
         ("index of patterns", _size(folders.size(patterns), len(patterns["row_shape"]))),
         ("index of filters", _size(folders.size(filters), len(filters["code_at"]))),
         ("ids and texts", _size(folders.size(texts), in_base["count"])),
@@ -117,13 +124,15 @@ def add(root: Path, id: str, text: str, modules: tuple[str, ...]) -> None:
     \b
     Example:
       tidings index add data/index goals "WHERE (?item, rss:title, ?t) AND ?t CONTAINS 'goal'"
+      tidings index add data/index dear "SELECT * FROM stocks JOIN reviews USING (symbol) WHERE per > 90"
     """
     from tidings import versions
     from tidings.cli.subscriptions import operator_options
-    from tidings.engine import BroadSubscription
+    from tidings.engine import BroadSubscription, EmptySubscription
 
     with warnings.catch_warnings(record=True) as remarks:
         warnings.simplefilter("always", BroadSubscription)
+        warnings.simplefilter("always", EmptySubscription)
         version = versions.append(root, [versions.Change(id, text)], operators=operator_options(modules))
     for remark in remarks:
         terminal.warn(str(remark.message))

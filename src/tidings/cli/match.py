@@ -13,8 +13,8 @@ from tidings.cli.answers import FORMATS, Answers, open_answers
 from tidings.cli.statistics import check_stats_file, write_stats
 
 if TYPE_CHECKING:
+    from tidings.cli.events import Portion
     from tidings.engine import Engine
-    from tidings.event import Event
 
 AT_ONCE = 1000
 
@@ -26,9 +26,13 @@ AT_ONCE = 1000
 @options.taxonomy
 @options.prefix
 @options.networks
+@options.tables
 @options.operators
 @click.option(
     "--all-bindings", is_flag=True, help="A notification for every binding, not only for the first."
+)
+@click.option(
+    "--joined", is_flag=True, help="Of questions that join tables: joined rows, not the rows of each table."
 )
 @click.option(
     "--format", "-f", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the answers."
@@ -49,8 +53,10 @@ def match(
     taxonomy: Path | None,
     prefixes: tuple[str, ...],
     networks: tuple[str, ...],
+    tables: Path | None,
     modules: tuple[str, ...],
     all_bindings: bool,
+    joined: bool,
     format: str,
     output: Path | None,
     stats: Path | None,
@@ -59,6 +65,8 @@ def match(
 
     EVENTS are files or folders: feeds (RSS, Atom, JSON Feed), RDF (Turtle, N-Triples, RDF/XML, JSON-LD, TriG,
     N-Quads), NDJSON of CloudEvents or of any objects, whose members are attributes; - is standard input.
+    Lines that change tables: {"insert": "stocks", "row": {"symbol": "GOOG", "per": 52}}, "update" and "delete"
+    likewise, or change events of Debezium. Rows are there from the first event to the last, not longer.
 
     \b
     A file of subscriptions:
@@ -69,6 +77,17 @@ def match(
           SELECT ?title, ?price
           WHERE (?item, rss:title, ?title), (?item, ex:price, ?price) AND ?price < 200
       large orders: WHERE type = 'order' AND total > 1000
+      # tables that are joined, declared in a file beside this one
+      @tables tables.toml
+      liked: SELECT * FROM stocks JOIN reviews USING (symbol) WHERE per < 70 AND rating >= 6
+
+    \b
+    A file of tables (types: integer, number, text, boolean, date, timestamp):
+      [stocks]
+      columns = { symbol = "text", per = "number" }
+      key = ["symbol"]
+      [reviews]
+      columns = { symbol = "text", rating = "number" }
 
     With --patterns, the questions are rules in JSON: {"name": {pattern}, ...}, a list of {"Name": ...,
     "EventPattern": ...}, what 'aws events list-rules' gives, or such an object in each line. The file may stand
@@ -81,6 +100,7 @@ def match(
       tail -f events.ndjson | tidings match -s questions.txt -
       tidings match --patterns eventbridge rules.json events.ndjson
       tidings match -s questions.txt --network exchange=exchange/ events.ndjson
+      tidings match -s questions.txt --tables tables.toml changes.ndjson
       tidings match -s questions.txt --operators operators.py --stats stats.png events.ndjson
 
     What cannot be read, a file, an event or a subscription, is one sentence on standard error, and the rest
@@ -105,12 +125,13 @@ def match(
         patterns,
         network_options(networks),
         operator_options(modules),
+        tables,
     )
     # Answers in the terminal are progress enough, and a bar between them would be in the way.
     quiet = output is None and terminal.out.is_terminal
     with open_answers(format, output) as answers:
         named = iter(paths) if quiet else terminal.tracked(paths, len(paths), "matching files", 1)
-        read, found = _publish(engine, _portions(named), answers, all_bindings)
+        read, found = _publish(engine, _portions(named), answers, all_bindings, joined)
     terminal.note(
         f"{terminal.counted(read, 'event')} against {terminal.counted(len(engine), 'subscription')}: "
         f"{terminal.counted(found, 'notification')}"
@@ -124,29 +145,29 @@ def match(
         raise click.ClickException("no event could be read; give feeds, RDF or NDJSON")
 
 
-def _portions(paths: Iterator[str]) -> Iterator[list[Event]]:
+def _portions(paths: Iterator[str]) -> Iterator[Portion]:
     """Events of small files together, so that each call of the engine has enough to do; standard input as it comes."""
     from tidings.cli import events as event_files
 
-    held: list[Event] = []
+    held = event_files.Portion()
     for path in paths:
         for portion in event_files.read(path):
-            held += portion
+            held.extend(portion)
             if len(held) >= AT_ONCE or path == event_files.STDIN:
                 yield held
-                held = []
+                held = event_files.Portion()
     if held:
         yield held
 
 
 def _publish(
-    engine: Engine, portions: Iterator[list[Event]], answers: Answers, all_bindings: bool
+    engine: Engine, portions: Iterator[Portion], answers: Answers, all_bindings: bool, joined: bool
 ) -> tuple[int, int]:
     """How many events there were, and how many notifications."""
     read = found = 0
     for portion in portions:
-        notifications = engine.publish_many(portion, all_bindings=all_bindings)
-        answers.write(notifications)
+        notifications = engine.publish_many(portion, all_bindings=all_bindings, joined=joined)
+        answers.write(notifications, portion.places)
         errors = notifications["verdict"].to_pylist().count("error")
         read += len(portion) - errors
         found += len(notifications) - errors

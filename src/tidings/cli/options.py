@@ -52,6 +52,13 @@ networks = click.option(
     metavar="NAME=PATH",
     help="A network for questions with VIA NAME AT 'node'; its forms: 'tidings network --help'. May be repeated.",
 )
+tables = click.option(
+    "--tables",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The tables that questions join, in TOML or JSON (its form: 'tidings match --help'), instead of those that the"
+    " file of questions names by @tables.",
+)
 operators = click.option(
     "--operators",
     "modules",

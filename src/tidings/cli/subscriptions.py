@@ -2,6 +2,7 @@
 
     # A comment. Prefixes first, then the questions; what is indented goes on.
     @prefix ex: <http://example.org/>
+    @tables tables.toml
 
     goals: SELECT ?title WHERE (?item, rss:title, ?title) AND ?title CONTAINS 'goal'
 
@@ -29,11 +30,13 @@ from tidings.errors import SubscriptionError, TidingsError
 
 if TYPE_CHECKING:
     from tidings.engine import Engine
+    from tidings.joins.table import Table
     from tidings.operators.operator import Operator
     from tidings.taxonomy import Taxonomy
 
 _HEAD = re.compile(r"(\S.*?)\s*:(?:\s+|$)")
 _PREFIX = re.compile(r"@prefix\s+([\w.-]*):\s*<([^<>\s]*)>\s*\.?\s*")
+_TABLES = re.compile(r"@tables\s+(\S.*?)\s*")
 _TEXT_SUFFIXES = "a text file, or .csv, .parquet or .ndjson with the columns id and text"
 
 
@@ -59,11 +62,12 @@ class Entry:
 
 @dataclass(slots=True)
 class SubscriptionFile:
-    """What a file holds: its entries in order, and its own prefixes."""
+    """What a file holds: its entries in order, its own prefixes, and where its tables are declared."""
 
     path: str
     entries: list[Entry]
     prefixes: dict[str, str] = field(default_factory=dict)
+    tables: Path | None = None
 
     @classmethod
     def read(cls, path: Path) -> SubscriptionFile:
@@ -104,19 +108,21 @@ def load(
     patterns: str | None = None,
     networks: Mapping[str, Path] | None = None,
     operators: Iterable[Operator] = (),
+    tables: Path | None = None,
 ) -> Engine:
     """An engine with the subscriptions of a file, or of an index folder. Refused ones are told on standard error.
 
-    With `patterns`, the file holds rules in that form; `networks` are the files of networks by name.
+    With `patterns`, the file holds rules in that form; `networks` are the files of networks by name; `tables` takes the
+    place of the file that the subscriptions name themselves.
     """
     from tidings import versions
-    from tidings.engine import BroadSubscription, Engine
+    from tidings.engine import BroadSubscription, EmptySubscription, Engine
     from tidings.network.sources import read_network
 
     if (path / "CURRENT").exists():
-        if taxonomy or prefixes or patterns or networks:
+        if taxonomy or prefixes or patterns or networks or tables:
             raise TidingsError(
-                f"{path} is an index, with its own taxonomy, prefixes and networks; leave the options out"
+                f"{path} is an index, with its own taxonomy, prefixes, networks and tables; leave the options out"
             )
         return versions.open(path, versions.current(path), operators=operators)
     refused: list[str] = []
@@ -126,9 +132,11 @@ def load(
         prefixes={**file.prefixes, **prefixes},
         networks={name: read_network(place) for name, place in (networks or {}).items()},
         operators=operators,
+        tables=_tables(tables or file.tables),
     )
     with warnings.catch_warnings(record=True) as remarks:
         warnings.simplefilter("always", BroadSubscription)
+        warnings.simplefilter("always", EmptySubscription)
         for entry in terminal.tracked(file.entries, len(file.entries), "reading subscriptions"):
             if entry.id in engine:
                 refused.append(f"{file.path}:{entry.row}: {entry.id} is there twice; this one counts")
@@ -137,7 +145,9 @@ def load(
             except TidingsError as error:
                 refused.append(entry.complaint(file.path, error))
     terminal.warn_all(refused, "subscriptions with a fault")
-    terminal.warn_all([f"{file.path}: {remark.message}" for remark in remarks], "subscriptions so broad")
+    terminal.warn_all(
+        [f"{file.path}: {remark.message}" for remark in remarks], "subscriptions so broad, or empty"
+    )
     if not len(engine):
         raise TidingsError(
             f"{path} holds no subscription that can be used; see 'tidings match --help' for its form"
@@ -188,6 +198,12 @@ def _taxonomy(path: Path | None) -> Taxonomy | None:
         raise TaxonomyError(f"{path}: {error}") from None
 
 
+def _tables(path: Path | None) -> list[Table]:
+    from tidings.joins.declarations import read_tables
+
+    return [] if path is None else read_tables(path)
+
+
 def _plain(path: str, content: str) -> SubscriptionFile:
     file = SubscriptionFile(path, [])
     current: Entry | None = None
@@ -211,6 +227,8 @@ def _plain(path: str, content: str) -> SubscriptionFile:
             current.spots.append((number, len(line) - len(line.lstrip())))
         elif found := _PREFIX.fullmatch(bare):
             file.prefixes[found[1]] = found[2]
+        elif found := _TABLES.fullmatch(bare):
+            file.tables = Path(path).parent / found[1]
         elif found := _HEAD.match(line):
             close()
             current, lines = Entry(found[1], "", number), []

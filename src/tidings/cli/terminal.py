@@ -5,6 +5,8 @@ Colours and progress are for people: into a file or a pipe go plain lines, and n
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -19,6 +21,8 @@ Item = TypeVar("Item")
 SHOWN = 20
 _VALUE = 72
 _NAME = 24
+_SIGNS = {"+": "bold green", "-": "bold red"}
+_HASH = re.compile(r"[0-9a-f]{32}")  # the id of an event that came without one
 
 
 def warn(sentence: str) -> None:
@@ -60,10 +64,16 @@ def tracked(items: Iterable[Item], total: int, what: str, at_once: int = 500) ->
 
 
 def notification_lines(rows: Iterable[Mapping[str, Any]], source: bool = True) -> Iterator[Text]:
-    """One line a notification: who asked, what was found, and where unless the reader knows."""
+    """One line a notification: who asked, what was found, and where unless the reader knows.
+
+    What joins gain and lose has a line for each row.
+    """
     rows = list(rows)
     width = min(max((len(row["subscription"] or "") for row in rows), default=0), _NAME)
     for row in rows:
+        if row["changes"] is not None:
+            yield from _change_lines(row, width, source)
+            continue
         line = Text()
         line.append((row["subscription"] or "").ljust(width), style="bold green")
         if row["verdict"] != "match":
@@ -74,6 +84,39 @@ def notification_lines(rows: Iterable[Mapping[str, Any]], source: bool = True) -
         if source:
             line.append(f"  ({brief(row['source'] or row['event'])})", style="dim")
         yield line
+
+
+def _change_lines(row: Mapping[str, Any], width: int, source: bool) -> Iterator[Text]:
+    """The rows that a join gained (+) and lost (-), each behind the sequence number of its notification."""
+    head = Text.assemble(
+        ((row["subscription"] or "").ljust(width), "bold green"),
+        (f"  {row['sequence']}", "dim"),
+        (f" {row['part']}" if row["part"] != "0/1" else "", "dim"),
+    )
+    if row["verdict"] == "snapshot":
+        yield head + Text(f"  snapshot: {counted(len(row['changes']), 'row')}", style="yellow")
+    where = row["source"] or ("" if _HASH.fullmatch(row["event"]) else row["event"])
+    for change in sorted(row["changes"], key=lambda one: str(one["change"]), reverse=True):  # lost ones first
+        line = head + Text(f"  {change['change']} ", style=_SIGNS[change["change"]])
+        line.append_text(_row(change["table"], json.loads(change["row"])))
+        if source and where:
+            line.append(f"  ({brief(where)})", style="dim")
+        yield line
+
+
+def _row(table: str, content: Mapping[str, Any]) -> Text:
+    """A row with the name of its table, without what is NULL; a joined row as its rows."""
+    joined = content.items() if " JOIN " in table else [(table, content)]
+    shown = []
+    for name, row in joined:
+        one = Text(name)
+        for column, value in row.items():
+            if value is None:
+                continue
+            one.append(f"  {column} ", style="cyan")
+            one.append(brief(value) if isinstance(value, str) else json.dumps(value))
+        shown.append(one)
+    return Text("  ⋈ ").join(shown)
 
 
 def counted(number: int, noun: str) -> str:
