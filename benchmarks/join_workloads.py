@@ -1,39 +1,50 @@
-"""Tables, subscriptions and changes as Select-joins draws them: Table 2 and Section 6; multi-way, 6.3.
-
-A join value has a mean in each table (N1, N2) around which its rows lie, so that most subscriptions never meet most
-join values; the means are the quantiles of their distribution in random order, which makes two seeds much alike.
-Widths of ranges that came out below zero are drawn again: of the readings it comes nearest to Tables 3 and 4. A key
-`id` stands beside the paper's columns; every image of a row has a payload of its own. Everything follows from the seed.
-"""
+"""Workloads of joins for the figures: the binary one of `tidings bench joins`, and the mixes of Select-joins, 6.3."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import accumulate
-from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
-Longs = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from tidings.joins.schemes.workload import (
+    DELETE,
+    DOMAIN,
+    INSERT,
+    JOIN_VALUES,
+    JOINING,
+    SEED,
+    UPDATE,
+    Group,
+    History,
+    Parameters,
+    Rows,
+    Stream,
+    TableDrawing,
+    Workload,
+    generators,
+    group_of,
+    make,
+)
 
-# How many subscriptions an insert affects hangs on where the few join values with most rows of S lie: 126 to 492 of
-# 100,000 among the seeds 2007 to 2046. This is the seed of these that comes nearest to Table 3: 274 affected, with 2,141
-# result rows; at 108 and 212 bytes a row, Enum-SJ sends 29.6 kB an insert (published 27.3) and Enum-J 454 (484.8).
-SEED = 2016
-
-INSERT, UPDATE, DELETE = range(3)
-DOMAIN = 100_000
-JOIN_VALUES = 100
-JOINING = 70  # of the join values have rows in S: 70 % of the inserts into R join something
-ZIPF = 0.8
-PAYLOAD = 100
-
-# The column that ranges look at. R, T and U are alike; S is where interests are narrow.
-COLUMNS = {"r": "a", "s": "c", "t": "d", "u": "e"}
+__all__ = [
+    "DELETE",
+    "DOMAIN",
+    "INSERT",
+    "JOINING",
+    "R_ROWS",
+    "SEED",
+    "SUBSCRIPTIONS",
+    "S_ROWS",
+    "UPDATE",
+    "Group",
+    "Parameters",
+    "Rows",
+    "Stream",
+    "Workload",
+    "make",
+    "make_general",
+    "make_star",
+]
 
 # The points of Figures 5, 7 and 8.
 SUBSCRIPTIONS = (100_000, 300_000, 500_000, 1_000_000)
@@ -41,124 +52,16 @@ R_ROWS = (1_000, 6_000, 11_000, 16_000, 31_000)
 S_ROWS = (100, 2_600, 5_100, 7_600, 10_100)
 
 
-@dataclass(frozen=True, slots=True)
-class Parameters:
-    """One point of a figure. An event is an insert into R or the delete of its oldest row, so that its size stays;
-    `s_share` of them go to S instead, `update_share` are updates of a row that keep its join value."""
-
-    subscriptions: int = 100_000
-    r_rows: int = 16_000
-    s_rows: int = 5_100
-    events: int = 20_000
-    s_share: float = 0.0
-    update_share: float = 0.0
-    seed: int = SEED
-
-    def scaled(self, scale: float) -> Parameters:
-        """The same, with `scale` times as many subscriptions, rows and events."""
-        return replace(
-            self,
-            subscriptions=max(50, round(self.subscriptions * scale)),
-            r_rows=max(100, round(self.r_rows * scale)),
-            s_rows=max(100, round(self.s_rows * scale)),
-            events=max(40, round(self.events * scale)),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """All images of rows that a table ever has; those below `initial` are there before the first change. The last
-    column is the one that ranges look at; `id` is the key."""
-
-    name: str
-    columns: dict[str, Longs]
-    initial: int
-
-    def __len__(self) -> int:
-        return len(self.columns["id"])
-
-    def types(self) -> dict[str, str]:
-        """The columns as a table of an engine declares them."""
-        return dict.fromkeys(self.columns, "integer") | {"payload": "text"}
-
-    def arrow(self, first: int = 0, last: int | None = None) -> pa.Table:
-        """The images from `first` up to `last`, with their payloads."""
-        numbers = pa.array(np.arange(first, len(self) if last is None else last))
-        payload = pc.utf8_lpad(pc.cast(numbers, pa.string()), PAYLOAD - len(self.name), padding=".")
-        columns = {name: pa.array(values[first:last]) for name, values in self.columns.items()}
-        return pa.table(columns | {"payload": pc.binary_join_element_wise(self.name, payload, "")})
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Subscriptions of one text; row i is the subscription with the number `first` + i."""
-
-    template: str
-    columns: dict[str, Longs]
-    first: int = 0
-
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
-
-    def arrow(self) -> pa.Table:
-        """As `Engine.subscribe_table` takes them."""
-        numbers = pa.array(np.arange(self.first, self.first + len(self)))
-        ids = pc.binary_join_element_wise("q", pc.cast(numbers, pa.string()), "")
-        return pa.table({"id": ids} | {name: pa.array(values) for name, values in self.columns.items()})
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """Changes in order: the table's place, and images of its rows, -1 where there is none."""
-
-    table: npt.NDArray[np.int16]
-    op: npt.NDArray[np.int8]
-    new: npt.NDArray[np.int32]
-    old: npt.NDArray[np.int32]
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    def __getitem__(self, some: slice) -> Stream:
-        return Stream(self.table[some], self.op[some], self.new[some], self.old[some])
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    tables: tuple[Rows, ...]
-    groups: tuple[Group, ...]
-    stream: Stream
-
-    def __len__(self) -> int:
-        """How many subscriptions there are."""
-        return sum(map(len, self.groups))
-
-
-def make(parameters: Parameters) -> Workload:
-    """R(id, b, a, payload) and S(id, b, c, payload), joined on b."""
-    drawn, rng = _generators(parameters.seed)
-    group = _group("r JOIN s USING (b)", ("r", "s"), parameters.subscriptions, drawn)
-    # Rows of S by rank of their join value; both lists repeat as events go on.
-    ranked = np.repeat(rng.permutation(JOIN_VALUES)[:JOINING], _zipf(parameters.s_rows))
-    keys = {"r": np.arange(parameters.r_rows) % JOIN_VALUES, "s": ranked}
-    tables = [_Table(name, ("b",), rng.permutation(keys[name])[:, None], JOIN_VALUES, rng) for name in "rs"]
-    history = _History(tables, rng)
-    while len(history.changes) < parameters.events:
-        place = int(rng.random() < parameters.s_share)
-        history.update(place) if rng.random() < parameters.update_share else history.move(place)
-    return Workload(history.rows(), (group,), history.stream())
-
-
 def make_general(subscriptions: int = 170_000, events: int = 4_000, seed: int = SEED) -> Workload:
     """R, S, T and U with 10, 70, 70 and 30 rows for each value of b, on which all are joined; each as likely to
     change."""
-    drawn, rng = _generators(seed)
+    drawn, rng = generators(seed)
     values = np.arange(JOIN_VALUES)
     tables = [
-        _Table(name, ("b",), rng.permutation(np.repeat(values, count))[:, None], JOIN_VALUES, rng)
+        TableDrawing(name, ("b",), rng.permutation(np.repeat(values, count))[:, None], JOIN_VALUES, rng)
         for name, count in {"r": 10, "s": 70, "t": 70, "u": 30}.items()
     ]
-    history = _History(tables, rng)
+    history = History(tables, rng)
     while len(history.changes) < events:
         history.move(int(rng.integers(len(tables))))
     return Workload(history.rows(), _mix("{0} USING (b)", subscriptions, drawn), history.stream())
@@ -167,92 +70,14 @@ def make_general(subscriptions: int = 170_000, events: int = 4_000, seed: int = 
 def make_star(subscriptions: int = 170_000, events: int = 4_000, seed: int = SEED) -> Workload:
     """S, a fact table of 25,000 rows that refer to three dimensions of 1,000 rows; one change in ten is an update of a
     dimension."""
-    drawn, rng = _generators(seed)
+    drawn, rng = generators(seed)
     size = 1_000
-    tables = [_Table(name, (), np.empty((size, 0), np.int64), size, rng) for name in "rtu"]
-    tables.append(_Table("s", ("r", "t", "u"), rng.integers(size, size=(25_000, 3)), size, rng))
-    history = _History(tables, rng)
+    tables = [TableDrawing(name, (), np.empty((size, 0), np.int64), size, rng) for name in "rtu"]
+    tables.append(TableDrawing("s", ("r", "t", "u"), rng.integers(size, size=(25_000, 3)), size, rng))
+    history = History(tables, rng)
     while len(history.changes) < events:
         history.update(int(rng.integers(3))) if rng.random() < 0.1 else history.move(3)
     return Workload(history.rows(), _mix("{0} ON s.{0} = {0}.id", subscriptions, drawn), history.stream())
-
-
-class _Table:
-    """How rows of a table are drawn: join values in a fixed order that repeats, values around the join value's mean."""
-
-    def __init__(
-        self, name: str, joined: tuple[str, ...], keys: Longs, values: int, rng: np.random.Generator
-    ):
-        self.name, self.joined, self.keys, self.rng = name, joined, keys, rng
-        quantiles = np.array([NormalDist().inv_cdf(share) for share in (np.arange(values) + 0.5) / values])
-        if name == "s":
-            self.means, self.spread = 50_000 + 10_000 * rng.permutation(quantiles), 3_000
-        else:
-            side = rng.permutation(np.where(np.arange(values) % 2, 25_000, 75_000))
-            self.means, self.spread = side + 3_000 * rng.permutation(quantiles), 8_000
-        self.images: list[tuple[int, ...]] = []
-        self.live: list[int] = []  # images by age; those before `oldest` are gone
-        self.oldest = 0
-        self.drawn = 0
-        for _ in range(len(keys)):
-            self.insert()
-        self.initial = len(self.images)
-
-    def insert(self) -> int:
-        number = self.drawn
-        self.drawn += 1
-        self.live.append(self._image(number, tuple(self.keys[number % len(self.keys)].tolist())))
-        return self.live[-1]
-
-    def delete(self) -> int:
-        self.oldest += 1
-        return self.live[self.oldest - 1]
-
-    def update(self) -> tuple[int, int]:
-        """A row at random gets another value: its new image and its old one."""
-        at = int(self.rng.integers(self.oldest, len(self.live)))
-        old = self.live[at]
-        number, *joined, _ = self.images[old]
-        self.live[at] = self._image(number, tuple(joined))
-        return self.live[at], old
-
-    def _image(self, number: int, joined: tuple[int, ...]) -> int:
-        value = round(self.rng.normal(self.means[joined[0] if joined else number], self.spread))
-        self.images.append((number, *joined, min(max(value, 0), DOMAIN)))
-        return len(self.images) - 1
-
-    def rows(self) -> Rows:
-        names = ("id", *self.joined, COLUMNS[self.name])
-        columns = np.array(self.images, np.int64).T.copy()
-        return Rows(self.name, dict(zip(names, columns, strict=True)), self.initial)
-
-
-class _History:
-    """The changes so far."""
-
-    def __init__(self, tables: list[_Table], rng: np.random.Generator):
-        self.tables, self.rng = tables, rng
-        self.changes: list[tuple[int, int, int, int]] = []
-
-    def move(self, place: int) -> None:
-        """An insert, then the delete of the oldest row."""
-        self.changes.append((place, INSERT, self.tables[place].insert(), -1))
-        self.changes.append((place, DELETE, -1, self.tables[place].delete()))
-
-    def update(self, place: int) -> None:
-        self.changes.append((place, UPDATE, *self.tables[place].update()))
-
-    def rows(self) -> tuple[Rows, ...]:
-        return tuple(table.rows() for table in self.tables)
-
-    def stream(self) -> Stream:
-        table, op, new, old = np.array(self.changes, np.int32).T.copy()
-        return Stream(table.astype(np.int16), op.astype(np.int8), new, old)
-
-
-def _generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
-    """Of subscriptions and of rows: the rows are the same however many subscriptions there are."""
-    return np.random.default_rng((seed, 0)), np.random.default_rng((seed, 1))
 
 
 def _mix(join: str, subscriptions: int, rng: np.random.Generator) -> tuple[Group, ...]:
@@ -261,39 +86,6 @@ def _mix(join: str, subscriptions: int, rng: np.random.Generator) -> tuple[Group
     counts = [round(subscriptions * share / 17) for share in shares.values()]
     firsts = accumulate(counts, initial=0)
     return tuple(
-        _group(" JOIN ".join(["s", *map(join.format, others)]), ("s", *others), count, rng, first)
+        group_of(" JOIN ".join(["s", *map(join.format, others)]), ("s", *others), count, rng, first)
         for others, count, first in zip(shares, counts, firsts, strict=False)
     )
-
-
-def _group(
-    joined: str, tables: tuple[str, ...], count: int, rng: np.random.Generator, first: int = 0
-) -> Group:
-    """A range for each of the tables."""
-    conditions, columns = [], {}
-    for table in tables:
-        name = COLUMNS[table]
-        conditions.append(f"{table}.{name} BETWEEN ${name}_low AND ${name}_high")
-        columns[f"{name}_low"], columns[f"{name}_high"] = _ranges(table, count, rng)
-    return Group(f"SELECT * FROM {joined} WHERE {' AND '.join(conditions)}", columns, first)
-
-
-def _ranges(table: str, count: int, rng: np.random.Generator) -> tuple[Longs, Longs]:
-    """Interests are low or high: two humps on R.A, far from most rows on S.C."""
-    low, high, spread, mean, deviation = (
-        (15_000, 85_000, 6_000, 6_000, 5_000) if table == "s" else (30_000, 70_000, 10_000, 20_000, 5_000)
-    )
-    centre = rng.normal(np.where(rng.random(count) < 0.5, low, high), spread)
-    width = rng.normal(mean, deviation, count)
-    while (below := width < 0).any():
-        width[below] = rng.normal(mean, deviation, int(below.sum()))
-    first, last = np.rint(centre - width / 2), np.rint(centre + width / 2)
-    return tuple(np.clip(ends, 0, DOMAIN).astype(np.int64) for ends in (first, last))  # type: ignore[return-value]
-
-
-def _zipf(rows: int) -> Longs:
-    """How many rows each of the JOINING values has, by rank: at least one."""
-    weight = 1 / np.arange(1, JOINING + 1) ** ZIPF
-    counts = np.maximum(1, np.floor(rows * weight / weight.sum())).astype(np.int64)
-    counts[0] += rows - counts.sum()
-    return np.asarray(counts)
