@@ -156,7 +156,7 @@ class _Run:
 
     def _follow(self, stream: Stream, batches: Batches, sources: Sources | None) -> None:
         """Prints batches as they are done, until the stream ends or is interrupted."""
-        while stream.query.isActive and not self.interrupted:
+        while stream.is_active and not self.interrupted:
             for batch in batches.ready(0.25):
                 self._take(batch)
             self._show(WAITING)
@@ -175,13 +175,13 @@ class _Run:
         """Until the micro-batch under way is done. With a backlog the next one follows at once: one is enough."""
         self._show("finishing the micro-batch; Ctrl-C again to end at once")
         done = False
-        while stream.query.isActive and stream.query.status["isTriggerActive"] and not done:
+        while stream.is_active and stream.is_busy and not done:
             for batch in batches.ready(0.1):
                 self._take(batch)
                 done = True
         # Spark notes that a micro-batch is done a moment after we know; otherwise the next run would do it again.
         patience = time.monotonic() + 1
-        while done and stream.query.status["isDataAvailable"] and time.monotonic() < patience:
+        while done and stream.is_behind and time.monotonic() < patience:
             time.sleep(0.01)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:

@@ -65,6 +65,6 @@ class Batches:
             for batch in self.ready(0.5):
                 events -= batch.events
                 yield batch
-            if events > 0 and not stream.query.isActive:
+            if events > 0 and not stream.is_active:
                 stream.wait(1)
                 raise TidingsError("the stream ended before all events were answered")

@@ -11,22 +11,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tidings.spark.handle import Stream
+    from tidings.spark.joins import correlate
     from tidings.spark.matching import match
     from tidings.spark.output import Batch, notifications
     from tidings.spark.settings import session
     from tidings.spark.source import register
-    from tidings.spark.stream import Stream, run
+    from tidings.spark.stream import run
 
 _HOMES = {
     "Batch": "output",
-    "Stream": "stream",
+    "Stream": "handle",
+    "correlate": "joins",
     "match": "matching",
     "notifications": "output",
     "register": "source",
     "run": "stream",
     "session": "settings",
 }
-__all__ = ["Batch", "Stream", "match", "notifications", "register", "run", "session"]
+__all__ = ["Batch", "Stream", "correlate", "match", "notifications", "register", "run", "session"]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -60,12 +61,25 @@ def write(
     events: DataFrame, root: Path, version: str, shipment: bytes, output: Path, query: str, batch: int
 ) -> Batch:
     """Match `events` with a version of the index and put the notifications in the batch's place."""
-    place = output / f"query={query}" / f"batch={batch:09d}"
-    aside = output / ".unfinished" / uuid.uuid4().hex
-    aside.mkdir(parents=True)
-    place.parent.mkdir(exist_ok=True)
+    aside = unfinished(output, query, batch)
+    aside.mkdir(parents=True, exist_ok=True)
     task = partial(_write_task, str(root), version, shipment, str(aside))
     reports = events.mapInArrow(task, _REPORT).toArrow().to_pylist()
+    learnt = merged(Learning.from_bytes(report["learnt"]) for report in reports if report["learnt"])
+    return settle(reports, output, query, batch, version, learnt)
+
+
+def settle(
+    reports: Sequence[Mapping[str, Any]],
+    output: Path,
+    query: str,
+    batch: int,
+    version: str,
+    learnt: Learning | None = None,
+) -> Batch:
+    """Put the files that tasks have reported in the batch's place."""
+    place, aside = output / f"query={query}" / f"batch={batch:09d}", unfinished(output, query, batch)
+    place.parent.mkdir(exist_ok=True)
     kept = {report["file"] for report in reports if report["file"]}
     for path in aside.iterdir():
         if path.name not in kept:
@@ -80,8 +94,12 @@ def write(
         aside.rmdir()
     sync(place.parent)
     totals = {name: sum(report[name] for report in reports) for name in ("events", "notifications", "errors")}
-    learnt = merged(Learning.from_bytes(report["learnt"]) for report in reports if report["learnt"])
-    return Batch(query, batch, version, folder=place, learnt=learnt, **totals)
+    return Batch(query, batch, version, folder=place, learnt=learnt or Learning(), **totals)
+
+
+def unfinished(output: Path, query: str, batch: int) -> Path:
+    """Where tasks write aside."""
+    return output / ".unfinished" / f"{query}-{batch}"
 
 
 def clear_unfinished(output: Path) -> None:

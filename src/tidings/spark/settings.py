@@ -83,7 +83,7 @@ def _start(builder: SparkSession.Builder) -> SparkSession:
     # Stands before the user's own extraJavaOptions.
     builder.config("spark.driver.defaultJavaOptions", f"{LOG4J} {archive.java_options(classes)}")
     try:
-        with _without_incubator_warning():
+        with _without_remarks():
             spark = builder.getOrCreate()
     except PySparkRuntimeError:
         if classes is None or not classes.exists():
@@ -96,16 +96,24 @@ def _start(builder: SparkSession.Builder) -> SparkSession:
     return spark
 
 
+# What Java says of a module that Spark asks for, and what Spark's workers say at each start of a stateful query.
+_REMARKS = (
+    b"WARNING: Using incubator modules",
+    b"Starting Streaming TransformWithState",
+    b"Streaming TransformWithState",
+)
+
+
 @contextmanager
-def _without_incubator_warning() -> Iterator[None]:
-    """Java remarks on a module that Spark asks for, before any logging exists; all else it says is passed on."""
+def _without_remarks() -> Iterator[None]:
+    """Remarks that no logging holds back are dropped, as long as Java runs; all else it says is passed on."""
     said, saying = os.pipe()
     saved = os.dup(2)
 
     def pass_on() -> None:
         with os.fdopen(said, "rb") as lines, os.fdopen(saved, "wb", buffering=0) as stderr:
             for line in lines:
-                if not line.startswith(b"WARNING: Using incubator modules"):
+                if line.strip() and not line.startswith(_REMARKS):
                     stderr.write(line)
 
     sys.stderr.flush()

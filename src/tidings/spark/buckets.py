@@ -1,0 +1,176 @@
+"""A bucket of a partition class, a group of Spark's state: its rows, and how far each subscription has been told.
+
+For each micro-batch the rows that its changes can meet are taken from the shelves, the changes are applied to them,
+and what subscriptions gain and lose is written to Parquet beside the output, to be put in place when all is done.
+Workers swap groups from batch to batch, so nothing but the index is kept between them.
+"""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
+
+from tidings.joins.changes import DELETE, INSERT, Changes
+from tidings.joins.correlator import Correlator
+from tidings.joins.deltas import Deltas
+from tidings.joins.images import Images
+from tidings.joins.partition import ClassLevels
+from tidings.joins.sequences import NONE
+from tidings.joins.standing import Joins, read_texts
+from tidings.joins.table import Table
+from tidings.log import sync
+from tidings.notification import to_table
+from tidings.spark.ledger import HELD, Errand, Wrong
+from tidings.spark.pieces import Site
+from tidings.spark.state import Counts, Shelves
+
+REPORT = "file string, events long, notifications long, errors long"
+
+_levels: dict[str, ClassLevels] = {}
+
+
+class BucketProcessor(StatefulProcessor):
+    """Errands -> reports of files."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._rows = Shelves(handle, "rows", HELD)
+        self._told = Counts(handle, "told")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:
+        for row in rows:
+            errand = pickle.loads(row.errand)
+            if isinstance(errand, Wrong):
+                file = self._write(_errors(errand))
+                yield Row(file=file, events=errand.count, notifications=0, errors=len(errand.errors))
+                continue
+            deltas = self._run(errand)
+            part, events = errand.partition.part(key[1]), errand.events.table()
+            for table in (deltas.in_dictionaries(events, part), deltas.answers(events, part)):
+                yield Row(file=self._write(table), events=0, notifications=len(table), errors=0)
+
+    def close(self) -> None:
+        pass
+
+    def _run(self, errand: Errand) -> Deltas:
+        """Does what the errand says to the rows and subscriptions of the bucket."""
+        joins = self._site.joins()
+        subscriptions, texts = joins.subscriptions, len(joins.subscriptions.texts)
+        everything = errand.partition.is_whole or bool(errand.snapshots)
+        places = pa.concat_tables([errand.rows, errand.changed])["place"].to_numpy()
+        held = pa.concat_tables([self._rows.take(None if everything else places), errand.rows])
+        # A bag of rows, whatever their keys: the ledger has settled who replaces whom.
+        tables = [replace(table, key=()) for table in subscriptions.tables]
+        correlator = Correlator(tables, subscriptions, _levels_of(joins, errand.partition.name))  # type: ignore[arg-type]
+        correlator.levels.indexes(correlator.rows)  # first: rows get cells in the columns that it looks at
+        for place, table in enumerate(tables):
+            mine = held.filter(pc.equal(held["table"], table.name))["row"].combine_chunks()
+            correlator.rows.load(place, read_texts(table, mine), mine)
+        subscriptions.records.all["sequence"] = 0  # counted from here on
+        deltas = correlator.apply(_changes(errand, tables), errand.events.moment, joined=self._site.joined)
+        self._keep(errand, correlator, held, None if everything else places)
+        subscriptions.texts.forget_from(texts)
+        return self._counted(joins, deltas)
+
+    def _keep(
+        self, errand: Errand, correlator: Correlator, held: pa.Table, places: np.ndarray | None
+    ) -> None:
+        """Puts the rows that are left on their shelves."""
+        both = pa.concat_tables([held, errand.changed])
+        columns = (both[name].to_pylist() for name in ("table", "row", "place"))
+        shelf = {(table, row): place for table, row, place in zip(*columns, strict=True)}
+        left = []
+        for place, table in enumerate(correlator.tables):
+            numbers = np.array(correlator.rows.of(place), dtype=np.int64)
+            texts = correlator.rows.contents.texts(numbers).cast(pa.string())
+            where = pa.array((shelf[table.name, text] for text in texts.to_pylist()), pa.int64())
+            left.append(pa.table([where, pa.repeat(table.name, len(texts)), texts], schema=HELD))
+        self._rows.put(pa.concat_tables(left), places)
+
+    def _counted(self, joins: Joins, deltas: Deltas) -> Deltas:
+        """With sequence numbers that go on where the last batch ended."""
+        asked = [joins.subscriptions.find(snapshot.subscription) for snapshot in deltas.snapshots]
+        changed = np.unique(deltas.number)
+        counts = self._told.take(np.append(changed, asked).astype(np.int64), len(joins.subscriptions))
+        sequence = deltas.sequence + counts[deltas.number]
+        counts[changed] += joins.subscriptions.records.all["sequence"][changed]
+        self._told.put(counts, changed)
+        snapshots = [
+            replace(snapshot, sequence=int(counts[number]))
+            for snapshot, number in zip(deltas.snapshots, asked, strict=True)
+        ]
+        return replace(deltas, sequence=sequence, snapshots=snapshots)
+
+    def _write(self, notifications: pa.Table) -> str | None:
+        """Writes a file for the batch; its name, or None if there is nothing to write."""
+        if not len(notifications):
+            return None
+        name = f"{uuid.uuid4().hex}.parquet"
+        path = self._site.aside() / name
+        pq.write_table(
+            notifications,
+            path,
+            compression="zstd",
+            store_schema=False,  # or dictionaries would be read back as such
+            write_statistics=False,
+            dictionary_pagesize_limit=16
+            << 20,  # or a dictionary of many rows is given up and each is written out
+        )
+        sync(path)
+        return name
+
+
+def _levels_of(joins: Joins, name: str) -> ClassLevels:
+    kept = _levels.get(name)
+    if kept is None or kept.levels is not joins.levels:
+        kept = _levels[name] = ClassLevels(joins.subscriptions, joins.levels, name)
+    return kept
+
+
+def _changes(errand: Errand, tables: list[Table]) -> Changes:
+    """The errand's entries as inserts and deletes."""
+    count = len(errand.event)
+    table, row = np.zeros(count, dtype=np.int16), np.zeros(count, dtype=np.int32)
+    images = []
+    for place, one in enumerate(tables):
+        is_mine = pc.equal(errand.changed["table"], one.name).to_numpy()
+        texts = errand.changed["row"].filter(pa.array(is_mine)).combine_chunks()
+        images.append(Images(read_texts(one, texts), texts, np.zeros(len(texts), dtype=np.bool_)))
+        table[is_mine], row[is_mine] = place, np.arange(len(texts))
+    comes = errand.sign > 0
+    return Changes(
+        event=errand.event,
+        table=table,
+        op=np.where(comes, INSERT, DELETE).astype(np.int8),
+        new=np.where(comes, row, -1),
+        old=np.where(comes, -1, row),
+        source=pa.nulls(count, pa.string()),
+        sequence=np.full(count, NONE),
+        ties=np.zeros(count, dtype=np.bool_),
+        images=images,
+        snapshots=errand.snapshots,
+    )
+
+
+def _errors(wrong: Wrong) -> pa.Table:
+    count = len(wrong.errors)
+    return to_table(
+        {
+            "event": wrong.events.id,
+            "source": wrong.events.source,
+            "verdict": pa.repeat("error", count),
+            "message": pa.array(wrong.errors, pa.string()),
+        }
+    )

@@ -1,0 +1,114 @@
+"""A running stream in its caller's hands: one query of Spark or several, started and ended together."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import NamedTuple
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidings.errors import TidingsError
+from tidings.spark.lock import StreamLock
+
+_GLANCE = 0.1  # seconds
+
+
+class StreamError(TidingsError):
+    """The stream ended because something in it failed."""
+
+
+class Running(NamedTuple):
+    """A query of Spark, and the lock that our side of it holds during a micro-batch."""
+
+    query: StreamingQuery
+    busy: threading.Lock
+
+
+class Stream:
+    """A running stream. `queries` are Spark's own handles, with their progress; the first one matches, if there are
+    two the second one keeps joins."""
+
+    def __init__(self, running: Sequence[Running], lock: StreamLock) -> None:
+        self.queries = tuple(one.query for one in running)
+        self._busy = [one.busy for one in running]
+        self._lock = lock
+
+    @property
+    def is_active(self) -> bool:
+        """Whether every query runs: one that has ended early has failed."""
+        return all(query.isActive for query in self.queries)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a micro-batch is under way."""
+        return any(query.status["isTriggerActive"] for query in self.queries)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether Spark knows of events that it has not noted as done."""
+        return any(query.status["isDataAvailable"] for query in self.queries)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Until the stream ends, or for some seconds; whether it has ended. A failure inside is raised here."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        try:
+            while not self._ended(deadline):
+                if deadline is not None and time.monotonic() >= deadline:
+                    return False
+        except StreamingQueryException as error:
+            self.stop()
+            raise StreamError(f"the stream stopped: {_reason(error)}") from error
+        self._lock.release()
+        return True
+
+    def drain(self) -> None:
+        """Until all that is in the log now has been answered."""
+        try:
+            for query in self.queries:
+                query.processAllAvailable()
+        except StreamingQueryException as error:
+            raise StreamError(f"the stream stopped: {_reason(error)}") from error
+
+    def stop(self) -> None:
+        """End the stream; a micro-batch under way is given up and replayed at the next start."""
+        for query in self.queries:
+            query.stop()
+        # Spark does not wait for our side of a micro-batch that it has given up.
+        for busy in self._busy:
+            busy.acquire()
+        self._lock.release()
+        for busy in self._busy:
+            busy.release()
+
+    def _ended(self, deadline: float | None) -> bool:
+        """A glance at each query; whether all have ended."""
+        left = _GLANCE if deadline is None else min(_GLANCE, max(0.001, deadline - time.monotonic()))
+        ended = [query.awaitTermination(left) for query in self.queries]  # type: ignore[arg-type]  # it takes a float
+        return all(ended)
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+# The line that ends a Python traceback. Spark wraps such tracebacks in others; the last is where it began.
+_RAISED = re.compile(r"^((?:\w+\.)*)(\w+): (.*[^:\s])$", re.MULTILINE)
+
+
+def _reason(error: StreamingQueryException) -> str:
+    """What went wrong in one line: our own errors as they are, others with their name."""
+    text = re.sub(r" SQLSTATE: \w+", "", str(error).partition("=== Streaming Query ===")[0])
+    raised = _RAISED.findall(text)
+    if not raised:
+        return text.strip().splitlines()[0]
+    module, name, message = raised[-1]
+    return message if module.startswith("tidings.") else f"{name}: {message}"

@@ -1,0 +1,129 @@
+"""The stream of joins: changes of tables -> what each join subscription gains and loses, nothing lost, nothing twice.
+
+    events -> pieces -> ledger, one group -> buckets, a group each -> Parquet
+
+Rows and sequence numbers are in Spark's state, the subscriptions in the index that workers map. A micro-batch that is
+replayed after a crash finds the state as it was, the version that was pinned for it, and the place of its output.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
+
+from tidings import versions
+from tidings.errors import IndexFileError
+from tidings.spark.buckets import REPORT, BucketProcessor
+from tidings.spark.handle import Running, Stream
+from tidings.spark.ledger import ERRAND, LedgerProcessor
+from tidings.spark.micro_batches import Folder, Outlet, Sink
+from tidings.spark.output import Batch, settle, unfinished
+from tidings.spark.pieces import PIECE, Site, cut
+from tidings.spark.shipment import Operators, pack
+
+BUCKETS = 16
+_STATE = {
+    # The only store in which a group has maps and values of its own.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    # What has changed is written at each micro-batch, the whole store only now and then.
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+
+
+def correlate(
+    spark: SparkSession,
+    changes: Folder | DataFrame,
+    index: Folder,
+    output: Folder,
+    checkpoint: Folder,
+    *,
+    buckets: int = BUCKETS,
+    joined: bool = False,
+    operators: Operators = (),
+    sink: Sink | None = None,
+    on_batch: Callable[[Batch], None] | None = None,
+    interval: str | None = None,
+    available_now: bool = False,
+    max_events: int = 20_000,
+) -> Stream:
+    """Start to tell join subscriptions of an index what they gain and lose by changes of its tables.
+
+    `changes` is a log, or a streaming DataFrame: of events, or of columns `table`, `op` (or `type`), `row`, `before`
+    and `sequence`. Its rows count in the order of its partitions. Notifications and all else are as in `run`; a
+    subscription has a sequence of its own in each of its parts ("3/16": bucket 3 of 16), which a `Replica` puts
+    together. `joined` tells joined rows instead of rows of tables. A request for a snapshot is an event, `Event.snapshot`,
+    and is answered by each part with the rows as they are after its micro-batch. How many `buckets` a partition class
+    has is decided when it first gets rows.
+    """
+    root, place, folder = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
+    outlet = Outlet(root, place, pack(operators), sink, on_batch, interval, available_now)
+    if not has_tables(root):
+        raise IndexFileError(f"the index in {root} has no tables; build it of Engine(tables=[...])")
+    lock = outlet.lock(spark, folder)
+    try:
+        if not isinstance(changes, DataFrame):
+            changes = (
+                spark.readStream.format("tidings")
+                .option("partitions", spark.sparkContext.defaultParallelism)
+                .option("maxEvents", max_events)
+                .load(str(Path(changes).absolute()))
+            )
+        return Stream([start(spark, changes, outlet, folder, buckets=buckets, joined=joined)], lock)
+    except BaseException:
+        lock.release()
+        raise
+
+
+def has_tables(index: Path) -> bool:
+    """Whether the current version of an index has tables."""
+    facts = index / f"v{versions.current(index).base}" / "joins" / "tables.json"
+    return facts.exists() and bool(json.loads(facts.read_text())["tables"])
+
+
+def start(
+    spark: SparkSession,
+    events: DataFrame,
+    outlet: Outlet,
+    checkpoint: Path,
+    *,
+    buckets: int = BUCKETS,
+    joined: bool = False,
+) -> Running:
+    """Starts the query."""
+    output = outlet.output
+    site = Site(str(outlet.index), str(checkpoint / "pins"), outlet.shipment, str(output), buckets, joined)
+    pieces = events.mapInArrow(partial(cut, site), PIECE)
+    ledger = pieces.withColumn("ledger", lit(0)).groupBy("ledger")
+    errands = ledger.transformWithState(LedgerProcessor(site), ERRAND, "append", "None")
+    bucket = errands.groupBy("class", "bucket")
+    reports = bucket.transformWithState(BucketProcessor(site), REPORT, "append", "None")
+
+    def answer(rows: DataFrame, query: str, batch: int, version: str) -> Batch:
+        unfinished(output, query, batch).mkdir(parents=True, exist_ok=True)
+        return settle(rows.toArrow().to_pylist(), output, query, batch, version)
+
+    # A task for each core, with its share of the groups. Spark keeps the number with the checkpoint.
+    tasks = {"spark.sql.shuffle.partitions": str(max(2, spark.sparkContext.defaultParallelism))}
+    with _set(spark, {**_STATE, **tasks}):
+        return outlet.start(reports, checkpoint, answer)
+
+
+@contextmanager
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a query that starts meanwhile; Spark copies them for it."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)

@@ -1,0 +1,119 @@
+"""The micro-batches of a query: each with its version pinned, answered, put in its place and told of.
+
+Before a micro-batch runs its index version is pinned on disk; its output has the place (query id, batch id). A
+batch that is replayed after a crash therefore gives the same answer in the same place. A version published while
+the stream runs is used from the next micro-batch on.
+
+    checkpoint/spark   what Spark keeps: offsets, commits, state, the query's id
+    checkpoint/pins    the version of each batch
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from tidings import versions
+from tidings.notification import NOTIFICATION_SCHEMA
+from tidings.spark import pins
+from tidings.spark.handle import Running
+from tidings.spark.lock import StreamLock
+from tidings.spark.output import Batch, clear_unfinished
+from tidings.spark.shipment import unpack
+
+Folder = str | os.PathLike[str]
+Sink = Callable[[DataFrame, int], None]
+Answer = Callable[[DataFrame, str, int, str], Batch]
+"""What to do with a micro-batch's rows, for a query, the batch's number, and a version of the index."""
+
+
+@dataclass
+class Outlet:
+    """Where the notifications of a stream go, and when."""
+
+    index: Path
+    output: Path
+    shipment: bytes
+    sink: Sink | None = None
+    on_batch: Callable[[Batch], None] | None = None
+    interval: str | None = None
+    available_now: bool = False
+    _telling: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._can_answer = _Check(self.index, self.shipment)
+        # Fail here, in the caller's hands, and not in the first micro-batch.
+        self._can_answer(str(versions.current(self.index)))
+
+    def lock(self, spark: SparkSession, checkpoint: Path) -> StreamLock:
+        """For one stream at a time; what a killed one left of its output is removed."""
+        lock = StreamLock(checkpoint, spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+        try:
+            self.output.mkdir(parents=True, exist_ok=True)
+            clear_unfinished(self.output)
+        except BaseException:
+            lock.release()
+            raise
+        return lock
+
+    def start(self, frame: DataFrame, checkpoint: Path, answer: Answer) -> Running:
+        """Starts a query whose micro-batches are answered and told of."""
+        busy = threading.Lock()
+
+        def process(rows: DataFrame, batch: int) -> None:
+            with busy:
+                # Looked at before it is pinned: a version that is pinned is asked for again by every replay.
+                version = pins.pin(
+                    checkpoint / "pins", batch, lambda: self._can_answer(str(versions.current(self.index)))
+                )
+                self._can_answer(version)
+                done = answer(rows, _query_id(checkpoint), batch, version)
+                with self._telling:  # two queries may be done at once
+                    if self.sink is not None:
+                        self.sink(_frame(rows.sparkSession, done), batch)
+                    if self.on_batch is not None:
+                        self.on_batch(done)
+
+        writer = frame.writeStream.option("checkpointLocation", str(checkpoint / "spark"))
+        writer = writer.outputMode("append").foreachBatch(process)
+        if self.available_now:
+            writer = writer.trigger(availableNow=True)
+        elif self.interval is not None:
+            writer = writer.trigger(processingTime=self.interval)
+        return Running(writer.start(), busy)
+
+
+class _Check:
+    """Refuses a version whose subscriptions call operators that were not given."""
+
+    def __init__(self, index: Path, shipment: bytes) -> None:
+        self._index, self._operators = index, unpack(shipment)
+        self._good: versions.Version | None = None
+
+    def __call__(self, version: str) -> str:
+        asked = versions.Version.parse(version)
+        if asked != self._good:
+            versions.check_operators(self._index, asked, self._operators, since=self._good)
+            self._good = asked
+        return version
+
+
+def _frame(spark: SparkSession, batch: Batch) -> DataFrame:
+    """A batch's notifications, read back from where they were put: a sink computes nothing twice."""
+    schema = from_arrow_schema(NOTIFICATION_SCHEMA)
+    if not batch.folder.exists():
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(str(batch.folder))
+
+
+def _query_id(checkpoint: Path) -> str:
+    text = (checkpoint / "spark" / "metadata").read_text()
+    query: str = json.loads(text)["id"]
+    return query
