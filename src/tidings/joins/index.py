@@ -8,8 +8,10 @@ are looked at afterwards (Appendix C leaves the choice open).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,14 +38,18 @@ class JoinIndex:
     orders: list[OrderSpec]
     looked_at: list[tuple[int, int]]
     numbers: np.ndarray
+    filed: dict[Shape, list[Filed]] = field(default_factory=dict)
+    _prepared: list[Any] = field(default_factory=list, repr=False)  # the last rows, and the arrays for them
 
     @classmethod
-    def build(cls, subscriptions: Subscriptions, numbers: np.ndarray, *, few: int = FEW) -> JoinIndex:
-        """Of some subscriptions, those that are live. A shape with few is not worth a tree."""
-        numbers = numbers[subscriptions.live[numbers]]
+    def build(
+        cls, subscriptions: Subscriptions, numbers: np.ndarray, *, few: int = FEW, room: int = 0
+    ) -> JoinIndex:
+        """Of some subscriptions, those that are live. A shape with few is not worth a tree; it has `room` for more."""
+        numbers = numbers[subscriptions.are_live(numbers)]
         shapes = subscriptions.shape_of.all[numbers]
         order = np.argsort(shapes, kind="stable")
-        under_way = _Building(subscriptions, few)
+        under_way = _Building(subscriptions, few, room)
         bounds = np.flatnonzero(np.diff(shapes[order])) + 1
         for some in np.split(numbers[order], bounds):
             if len(some):
@@ -53,6 +59,7 @@ class JoinIndex:
             list(under_way.orders),
             sorted(under_way.looked_at),
             numbers,
+            under_way.filed(),
         )
 
     def save(self, folder: Path) -> None:
@@ -67,7 +74,7 @@ class JoinIndex:
         looked_at = [(table, column) for table, column in facts["looked_at"]]
         return cls(arrays, orders, looked_at, numbers)
 
-    @property
+    @cached_property
     def largest(self) -> int:
         """The most members that one change can affect through one side."""
         sides = self.arrays["sides"]
@@ -78,15 +85,26 @@ class JoinIndex:
 
     def for_rows(self, rows: Rows) -> IndexArrays:
         """The arrays for the loops, with the orders that rows have."""
-        for table, column in self.looked_at:
-            rows.look_at(table, {column})
-        order_of = np.array([rows.order(spec) for spec in self.orders], dtype=np.int32)
-        return IndexArrays(**self.arrays, order_of=order_of)
+        if not self._prepared or self._prepared[0] is not rows:
+            for table, column in self.looked_at:
+                rows.look_at(table, {column})
+            order_of = np.array([rows.order(spec) for spec in self.orders], dtype=np.int32)
+            self._prepared[:] = rows, IndexArrays(**self.arrays, order_of=order_of)
+        return self._prepared[1]
+
+
+class Filed(NamedTuple):
+    """A side of a shape, and the selections that its members' ranges are of."""
+
+    side: int
+    c: int
+    a: int
 
 
 class _Building:
-    def __init__(self, subscriptions: Subscriptions, few: int) -> None:
-        self.subscriptions, self.few = subscriptions, few
+    def __init__(self, subscriptions: Subscriptions, few: int, room: int) -> None:
+        self.subscriptions, self.few, self.room = subscriptions, few, room
+        self.ranges: list[tuple[Shape, int, int]] = []  # of each side: its shape and selections
         self.orders: dict[OrderSpec, int] = {}
         self.looked_at: set[tuple[int, int]] = set()
         self.slots: list[tuple[int, ...]] = []
@@ -151,6 +169,7 @@ class _Building:
                 "acyclic": not any(step.equals for steps in plans for step in steps),
             }
             c = NONE if chosen == NONE else primary[steps[chosen].slot]
+            self.ranges.append((shape, c, primary[slot]))
             signed = np.where(is_plain, numbers, ~numbers).astype(np.int32)
             self._add_members(side, signed, _ranges(bounds, c), _ranges(bounds, primary[slot]))
 
@@ -172,6 +191,10 @@ class _Building:
         c_low, c_high = (np.ascontiguousarray(c[end]) for end in ("low", "high"))
         if len(numbers) < self.few:
             side["loose_count"] = len(numbers)
+            c_low, c_high, a, numbers = (
+                np.concatenate([column, np.zeros(self.room, dtype=column.dtype)])
+                for column in (c_low, c_high, a, numbers)
+            )
             nothing = np.empty(0, dtype=np.int32)
             trees = ClusterTrees(
                 c_low,
@@ -200,12 +223,22 @@ class _Building:
         for name, more in zip(sizes, (len(numbers), *map(len, trees[3:7])), strict=True):
             sizes[name] += more
 
+    def _by_table(self) -> np.ndarray:
+        return np.argsort(np.array([side["table"] for side in self.sides], dtype=np.int64), kind="stable")
+
+    def filed(self) -> dict[Shape, list[Filed]]:
+        found: dict[Shape, list[Filed]] = {}
+        for place, at in enumerate(self._by_table().tolist()):
+            shape, c, a = self.ranges[at]
+            found.setdefault(shape, []).append(Filed(place, c, a))
+        return found
+
     def arrays(self) -> dict[str, np.ndarray]:
         sides = np.zeros(len(self.sides), dtype=SIDE)
         for at, side in enumerate(self.sides):
             for name, value in side.items():
                 sides[at][name] = value
-        sides = sides[np.argsort(sides["table"], kind="stable")]
+        sides = sides[self._by_table()]
         tables = np.arange(len(self.subscriptions.tables) + 1)
         together = {
             name: _joined((getattr(trees, name) for trees in self.trees), kind)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from tidings.joins.fresh import Fresh
 from tidings.joins.index import JoinIndex
 from tidings.joins.kernels.layout import IndexArrays
 from tidings.joins.rows import Rows
@@ -26,8 +27,9 @@ class Levels:
 
     def __init__(self, subscriptions: Subscriptions, base: JoinIndex | None = None) -> None:
         self.subscriptions = subscriptions
-        self.middle = self.fresh = JoinIndex.build(subscriptions, np.empty(0, dtype=np.int64))
+        self.middle = JoinIndex.build(subscriptions, np.empty(0, dtype=np.int64))
         self.base = base or self.middle
+        self.fresh = Fresh(subscriptions, [])
         self._pending: list[int] = []
         self._ended = subscriptions.ended  # of which it is known what they leave behind
 
@@ -40,38 +42,41 @@ class Levels:
         if self.subscriptions.ended - self._ended >= _LOOK_AGAIN:
             self._ended = self.subscriptions.ended
             self.base, self.middle = self._renewed(self.base), self._renewed(self.middle)
-        return self.base.for_rows(rows), self.middle.for_rows(rows), self.fresh.for_rows(rows)
+        return self.base.for_rows(rows), self.middle.for_rows(rows), self.fresh.index.for_rows(rows)
 
     def fold(self) -> JoinIndex:
         """All that are live in the base, which is returned."""
         every = np.flatnonzero(self.subscriptions.live)
         if self._pending or not np.array_equal(np.sort(self.base.numbers), every):
             self._pending.clear()
-            self.middle = self.fresh = JoinIndex.build(self.subscriptions, every[:0])
+            self.middle = JoinIndex.build(self.subscriptions, every[:0])
+            self.fresh = Fresh(self.subscriptions, [])
             self.base = JoinIndex.build(self.subscriptions, every)
         return self.base
 
     @property
     def largest(self) -> int:
         """The most members that one side of any index has."""
-        return max(self.base.largest, self.middle.largest, self.fresh.largest)
+        return max(self.base.largest, self.middle.largest, 2 * FRESH)
 
     def _place(self) -> None:
         """Finds a level for the pending ones: the lowest with room for them."""
-        numbers = np.concatenate([self.fresh.numbers, np.array(self._pending, dtype=np.int64)])
-        self._pending.clear()
-        if len(numbers) <= FRESH:
-            self.fresh = JoinIndex.build(self.subscriptions, numbers, few=len(numbers) + 1)
+        pending, self._pending = self._pending, []
+        if len(self.fresh.numbers) + len(pending) <= FRESH:
+            done = 0
+            while done < len(pending) and self.fresh.add(pending[done]):
+                done += 1
+            if done < len(pending):
+                self.fresh = Fresh(self.subscriptions, [*self.fresh.numbers, *pending[done:]])
             return
-        numbers = np.concatenate([self.middle.numbers, numbers])
-        nothing = np.empty(0, dtype=np.int64)
-        self.fresh = JoinIndex.build(self.subscriptions, nothing)
+        numbers = np.array([*self.middle.numbers, *self.fresh.numbers, *pending], dtype=np.int64)
+        self.fresh = Fresh(self.subscriptions, [])
         if len(numbers) <= max(MIDDLE_AT_LEAST, MIDDLE_SHARE * len(self.base.numbers)):
             self.middle = JoinIndex.build(self.subscriptions, numbers)
             return
-        numbers, self.middle = np.concatenate([self.base.numbers, numbers]), self.fresh
+        numbers = np.concatenate([self.base.numbers, numbers])
         # Freed first: two indexes of a million take more room than one.
-        self.base = self.fresh
+        self.base = self.middle = JoinIndex.build(self.subscriptions, numbers[:0])
         self.base = JoinIndex.build(self.subscriptions, numbers)
 
     def _renewed(self, index: JoinIndex) -> JoinIndex:

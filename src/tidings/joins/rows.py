@@ -139,9 +139,11 @@ class Rows:
     def look_at(self, table: int, columns: set[int]) -> None:
         """Some columns get cells from now on, of rows that are there as well."""
         new = columns - self._looked_at[table]
+        if not new:
+            return
         self._looked_at[table] |= new
         rows = np.array(self.of(table), dtype=np.int64)
-        if not new or not len(rows):
+        if not len(rows):
             return
         contents = [json.loads(text) for text in self.contents.texts(rows).to_pylist()]
         for place in new:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.arrays.growing import Growing
+from tidings.errors import SubscriptionError
 from tidings.joins.kernels.layout import BOUND, NONE, SUBSCRIPTION, SubscriptionArrays
 from tidings.joins.shape import Range, Shape
 from tidings.joins.table import Table
@@ -30,17 +31,16 @@ class Subscriptions:
         self.places = {table.name: number for number, table in enumerate(tables)}
         self.shapes: list[Shape] = []
         self._shape_numbers: dict[Shape, int] = {}
-        self.ids: list[str] = []
+        self._id_first, self._id_bytes = Growing(np.int32, [0]), Growing(np.uint8)
         self._numbers: dict[str, int] = {}
         self.records, self.shape_of = Growing(SUBSCRIPTION), Growing(np.int32)
         self.first_bound = Growing(np.int64)
         self.bounds, self.options = Growing(BOUND), Growing(np.int64)
         self.ended = 0  # how many, replaced ones among them
         self._clock = 1
-        self._id_column: pa.Array | None = None
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.records)
 
     def find(self, id: str) -> int:
         """The number of the live subscription with this id, or -1."""
@@ -55,14 +55,13 @@ class Subscriptions:
 
     def add_many(self, ids: Sequence[str], shape: Shape, bounds: np.ndarray, until: np.ndarray) -> np.ndarray:
         """Subscriptions of one shape, with a row of `bounds` for each; those with the same ids end."""
-        first, count = len(self.ids), len(ids)
+        first, count = len(self), len(ids)
         for id in ids:
             if (before := self.find(id)) >= 0:
                 self.end(before)
+        self._add_ids(ids)
         numbers = np.arange(first, first + count)
-        self.ids.extend(ids)
         self._numbers.update(zip(ids, numbers.tolist(), strict=True))
-        self._id_column = None
         self.shape_of.extend(np.full(count, self.number_shape(shape), dtype=np.int32))
         records = np.zeros(count, dtype=SUBSCRIPTION)
         records["until"] = until
@@ -99,9 +98,17 @@ class Subscriptions:
 
     @property
     def id_column(self) -> pa.Array:
-        if self._id_column is None:
-            self._id_column = pa.array(self.ids, pa.string())
-        return self._id_column
+        """The ids by number, without a copy."""
+        buffers = [None, pa.py_buffer(self._id_first.all), pa.py_buffer(self._id_bytes.all)]
+        return pa.Array.from_buffers(pa.string(), len(self), buffers)
+
+    def _add_ids(self, ids: Sequence[str]) -> None:
+        end, lengths = int(self._id_first.all[-1]), [len(id.encode()) for id in ids]
+        ends = end + np.cumsum(lengths, dtype=np.int64)
+        if len(ids) and ends[-1] >= 1 << 31:
+            raise SubscriptionError("the ids of all subscriptions together are over 2 GB; give shorter ones")
+        self._id_first.extend(ends)
+        self._id_bytes.extend(np.frombuffer("".join(ids).encode(), dtype=np.uint8))
 
     def arrays(self) -> SubscriptionArrays:
         return SubscriptionArrays(self.records.all, self.first_bound.all, self.bounds.all, self.options.all)
@@ -109,7 +116,10 @@ class Subscriptions:
     @property
     def live(self) -> np.ndarray:
         """Whether each has not ended."""
-        return self.records.all["until"] != ENDED
+        return self.are_live(slice(None))
+
+    def are_live(self, numbers: np.ndarray | slice) -> np.ndarray:
+        return self.records.all["until"][numbers] != ENDED
 
     def bounds_of_columns(self, shape: Shape, filled: Sequence[Filled]) -> np.ndarray:
         """Bounds for `add_many` of what a template's selections were filled with."""
@@ -146,8 +156,8 @@ class Subscriptions:
             Growing(np.int64, arrays["options"]),
         )
         self.first_bound = Growing(np.int64, arrays["first_bound"])
-        self.ids = list(ids)
-        self._numbers = dict(zip(self.ids, range(len(self.ids)), strict=True))
+        self._add_ids(ids)
+        self._numbers = dict(zip(ids, range(len(ids)), strict=True))
         self.records.all["told"] = 0
 
     def _record(self, found: Range, kind: str) -> tuple[int | bool, ...]:
