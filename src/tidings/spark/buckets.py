@@ -54,7 +54,7 @@ class BucketProcessor(StatefulProcessor):
             errand = pickle.loads(row.errand)
             if isinstance(errand, Wrong):
                 file = self._write(_errors(errand))
-                yield Row(file=file, events=errand.count, notifications=0, errors=len(errand.errors))
+                yield Row(file=file, events=errand.heard, notifications=0, errors=len(errand.errors))
                 continue
             deltas = self._run(errand)
             part, events = errand.partition.part(key[1]), errand.events.table()

@@ -125,5 +125,5 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for name, value in before.items():
-            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+        for name, old in before.items():
+            spark.conf.unset(name) if old is None else spark.conf.set(name, old)

@@ -48,7 +48,7 @@ class Errand(NamedTuple):
 class Wrong(NamedTuple):
     """For nobody's bucket: how many events there were, and what was wrong with some of them."""
 
-    count: int
+    heard: int
     errors: list[str]
     events: Events
 
@@ -157,7 +157,7 @@ class _Book:
     def rows(self) -> pa.Table:
         parts = []
         for table, known in zip(self.tables, self.ledger.known, strict=True):
-            names = [name for name, texts in known.items() for _ in texts]
+            names = [str(name) for name, texts in known.items() for _ in texts]
             columns = {
                 "place": _places(table, names),
                 "table": pa.repeat(table.name, len(names)),
@@ -228,7 +228,7 @@ class _Errands:
                 Errand(
                     self._book.partitions[name],
                     pa.concat_tables([HELD.empty_table(), *self._rows.get((name, bucket), [])]),
-                    np.searchsorted(told, event),
+                    np.asarray(np.searchsorted(told, event)),
                     sign,
                     changed,
                     self._events.take(told),
