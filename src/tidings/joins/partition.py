@@ -94,21 +94,24 @@ class ClassLevels:
 
     def __init__(self, subscriptions: Subscriptions, levels: Levels, name: str) -> None:
         self.subscriptions, self.levels, self.name = subscriptions, levels, name
+        self._nobody = Rows(subscriptions.tables, subscriptions.texts)
         self._of: dict[str, tuple[JoinIndex, JoinIndex]] = {}
-        self.largest = 0
+
+    @property
+    def largest(self) -> int:
+        return self.levels.largest
 
     def indexes(self, rows: Rows) -> tuple[IndexArrays, IndexArrays, IndexArrays]:
         levels = self.levels
-        # New subscriptions find their level here; the rows of nobody are as good as any.
-        levels.indexes(Rows(rows.tables, rows.texts))
-        self.largest = levels.largest
-        base, middle, fresh = (self._level(name) for name in ("base", "middle", "fresh"))
+        levels.indexes(self._nobody)  # new subscriptions find their level
+        base, middle = self._kept("base", levels.base), self._kept("middle", levels.middle)
+        # The newest are written into arrays that are there: they are looked at every time.
+        fresh = self._only(levels.fresh.index)
         return base.for_rows(rows), middle.for_rows(rows), fresh.for_rows(rows)
 
-    def _level(self, level: str) -> JoinIndex:
-        whole: JoinIndex = getattr(self.levels, level)
-        if level not in self._of or self._of[level][0] is not whole:
-            self._of[level] = whole, self._only(whole)
+    def _kept(self, level: str, index: JoinIndex) -> JoinIndex:
+        if level not in self._of or self._of[level][0] is not index:
+            self._of[level] = index, self._only(index)
         return self._of[level][1]
 
     def _only(self, index: JoinIndex) -> JoinIndex:
