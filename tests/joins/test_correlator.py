@@ -44,7 +44,7 @@ def _said(deltas: Deltas, tables) -> list[dict[str, tuple[Counter, Counter]]]:
 @pytest.mark.parametrize("seed", range(40))
 def test_as_the_definition_says(seed: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidings.joins.levels.FRESH", 0 if few == 1 else 1024)
-    monkeypatch.setattr("tidings.joins.index.JoinIndex.build.__func__.__kwdefaults__", {"few": few, "room": 0})
+    monkeypatch.setattr("tidings.joins.index.FEW", few)
     rng = random.Random(seed)
     tables = some_tables(rng)
     definition = Naive(tables)

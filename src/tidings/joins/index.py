@@ -43,13 +43,13 @@ class JoinIndex:
 
     @classmethod
     def build(
-        cls, subscriptions: Subscriptions, numbers: np.ndarray, *, few: int = FEW, room: int = 0
+        cls, subscriptions: Subscriptions, numbers: np.ndarray, *, few: int | None = None, room: int = 0
     ) -> JoinIndex:
-        """Of some subscriptions, those that are live. A shape with few is not worth a tree; it has `room` for more."""
+        """Of some subscriptions, those that are live. A shape with `few` (FEW) is not worth a tree; it has `room` for more."""
         numbers = numbers[subscriptions.are_live(numbers)]
         shapes = subscriptions.shape_of.all[numbers]
         order = np.argsort(shapes, kind="stable")
-        under_way = _Building(subscriptions, few, room)
+        under_way = _Building(subscriptions, FEW if few is None else few, room)
         bounds = np.flatnonzero(np.diff(shapes[order])) + 1
         for some in np.split(numbers[order], bounds):
             if len(some):
