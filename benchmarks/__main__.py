@@ -21,12 +21,14 @@ FIGURES = {
     "network-size": "Graph constraints 15, 16",
     "network-crossover": "where BFS, the index and SCC skipping win",
     "operators": "Sub-Order 4 to 8, under two models of events",
+    "joins": "Select-joins 5, 8, 13, 14, Tables 3 and 4",
 }
 BARS = {
     "bars": "what must hold, in one process",
     "filter-bars": "what must hold of filters",
     "network-bars": "what must hold of networks; Graph constraints, Tables 1 to 3",
     "operator-bars": "what must hold of operators and their schedulers",
+    "join-bars": "what must hold of joins",
     "spark-bars": "what must hold, on Spark",
 }
 NAMES = (*BARS, *FIGURES, "report")

@@ -9,6 +9,7 @@ import matplotlib
 matplotlib.use("Agg")
 
 from matplotlib import pyplot
+from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from benchmarks.measure import Figure
@@ -33,40 +34,32 @@ _STYLE = {
     "Sub-Order": ("#d1495b", "s", "-"),
     "Adaptive": ("#0b5fa5", "o", "-"),
     "hindsight": ("#2f9e6e", "v", "--"),
+    "Enum-J": ("#111827", "x", "-"),
+    "Enum-SJ": ("#6b7280", "D", "-"),
+    "Ref-J": ("#e9a13b", "^", "--"),
+    "Ref-J+": ("#e9a13b", "^", "-"),
+    "Rel-Sel": ("#7b4bb3", "P", "-"),
+    "Ref-SJ-Sub": ("#d1495b", "s", "-"),
+    "Ref-SJ-Tup": ("#d1495b", "s", "--"),
+    "Ref-SJ-Clu": ("#2f9e6e", "v", "--"),
+    "Ref-SJ-Clu+": ("#2f9e6e", "v", "-"),
+    "exact deltas": ("#0b5fa5", "o", "-"),
+    "sent by the server": ("#0b5fa5", "o", "-"),
+    "delivered to subscribers": ("#e9a13b", "^", "-"),
 }
 _PUBLISHED = {"RSS cluster": "#0b5fa5", "G-ToPSS": "#d1495b"}
-_PUBLISHED |= {name: _STYLE[name][0] for name in ("naive", "Sequential", "Sub-Order")}
+_PUBLISHED = {name: style[0] for name, style in _STYLE.items()} | _PUBLISHED
 _MOST_INSIDE = 6  # a longer legend stands beside the picture
 _OTHERS = (("#7b4bb3", "P", "-"), ("#2f9e6e", "v", "--"), ("#6b7280", "D", "--"))
 
 
 def draw(figure: Figure, path: Path) -> None:
-    """Writes the PNG of `figure`."""
+    """Writes the PNG of `figure`: lines over numbers, bars over names."""
     with pyplot.rc_context({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False}):
+        is_bars = isinstance(figure.x[0], str)
         crowded = len(figure.series) + len(figure.published_series) > _MOST_INSIDE
-        canvas, axes = pyplot.subplots(figsize=(10.5 if crowded else 8, 5), dpi=150)
-        others = iter(_OTHERS)
-        for name, values in figure.series.items():
-            colour, marker, line = _STYLE.get(name) or next(others)
-            axes.plot(figure.x, values, color=colour, marker=marker, linestyle=line, linewidth=2, label=name)
-        for name, published in figure.published_series.items():
-            points = [(x, y) for x, y in zip(figure.x, published, strict=True) if y is not None]
-            axes.plot(
-                *zip(*points, strict=True),
-                "*",
-                color=_PUBLISHED[name],
-                markersize=14,
-                label=f"{name}, as published",
-            )
-        if figure.log_x:
-            axes.set_xscale("log")
-        if figure.log_y:
-            axes.set_yscale("log")
-        else:
-            axes.set_ylim(bottom=0)
-        axes.set_xticks(figure.x, minor=False)
-        axes.minorticks_off()
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+        canvas, axes = pyplot.subplots(figsize=(10.5 if crowded or is_bars else 8, 5), dpi=150)
+        (_draw_bars if is_bars else _draw_lines)(figure, axes)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
         axes.set_xlabel(figure.x_label)
         axes.set_ylabel(figure.y_label)
@@ -77,6 +70,45 @@ def draw(figure: Figure, path: Path) -> None:
         canvas.tight_layout(rect=(0, 0.03, 1, 1))
         canvas.savefig(path)
         pyplot.close(canvas)
+
+
+def _draw_lines(figure: Figure, axes: Axes) -> None:
+    others = iter(_OTHERS)
+    for name, values in figure.series.items():
+        colour, marker, line = _STYLE.get(name) or next(others)
+        axes.plot(figure.x, values, color=colour, marker=marker, linestyle=line, linewidth=2, label=name)
+    for name, published in figure.published_series.items():
+        points = [(x, y) for x, y in zip(figure.x, published, strict=True) if y is not None]
+        axes.plot(
+            *zip(*points, strict=True),
+            "*",
+            color=_PUBLISHED[name],
+            markersize=14,
+            label=f"{name}, as published",
+        )
+    if figure.log_x:
+        axes.set_xscale("log")
+    if figure.log_y:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set_xticks(figure.x, minor=False)
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+
+
+def _draw_bars(figure: Figure, axes: Axes) -> None:
+    """The series of a name side by side, each with its number above it."""
+    width = 0.8 / len(figure.series)
+    for place, (name, values) in enumerate(figure.series.items()):
+        left = [x + (place + 0.5) * width - 0.4 for x in range(len(figure.x))]
+        bars = axes.bar(left, values, width, color=_STYLE[name][0], label=name)
+        axes.bar_label(bars, [_short(float(f"{value:.3g}")) for value in values], padding=2, fontsize=8.5)
+    if figure.log_y:
+        axes.set_yscale("log")
+        axes.set_ylim(top=20 * max(max(values) for values in figure.series.values()))
+    axes.set_xticks(range(len(figure.x)), figure.x, fontsize=9)
+    axes.minorticks_off()
 
 
 def _short(value: float) -> str:

@@ -29,13 +29,13 @@ RUNS = 5
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One reproduced figure: series over x. Values are ratios to `reference`, a measurement of the same run."""
+    """One reproduced figure: series over numbers, or over names. Values are ratios to `reference`, a measurement of the same run."""
 
     name: str
     title: str
     x_label: str
     y_label: str
-    x: list[float]
+    x: list[float] | list[str]
     series: dict[str, list[float]]
     reference: str
     published: str
