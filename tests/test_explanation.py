@@ -13,6 +13,7 @@ from tests.contract.kinds import PATTERNS
 from tests.operators.cases import Case
 from tidings import Engine, Event, Out, Taxonomy, operator
 from tidings.explanation import Clause, Explanation
+from tidings.joins.table import Table
 from tidings.network.network import Network
 
 
@@ -299,3 +300,105 @@ def test_explanations_by_operators_agree_with_the_definition(seed: int) -> None:
             assert found.verdict == (case.verdict(i, n) or "no match"), f"{text}\n{found}"
             for clause in found.clauses:
                 assert clause.evidence.startswith(clause.fate), f"{text}\n{found}"
+
+
+STOCKS = Table("stocks", {"symbol": "text", "per": "number"}, key=["symbol"])
+REVIEWS = Table("reviews", {"symbol": "text", "by": "text", "rating": "number"})
+PEOPLE = Table("people", {"name": "text", "firm": "text"}, key=["name"])
+CHAIN = (
+    "SELECT * FROM stocks JOIN reviews USING (symbol) JOIN people ON by = name "
+    "WHERE per BETWEEN 45 AND 70 AND rating >= 6 AND rating < 9 AND firm IN ('x', 'y')"
+)
+
+
+def over_tables(text: str = CHAIN) -> Engine:
+    engine = Engine(tables=[STOCKS, REVIEWS, PEOPLE])
+    engine.subscribe("s", text)
+    return engine
+
+
+def review(symbol: str | None, by: str | None, rating: float) -> Event:
+    return Event.insert("reviews", {"symbol": symbol, "by": by, "rating": rating})
+
+
+def stock(per: float, symbol: str = "GOOG") -> Event:
+    return Event.insert("stocks", {"symbol": symbol, "per": per})
+
+
+def test_of_a_change_the_condition_that_does_not_hold() -> None:
+    told = over_tables().explain("s", review("GOOG", "Ida", 9))
+    assert str(told).splitlines() == [
+        "s: no match",
+        "  ✗ comes: reviews  symbol 'GOOG'  by 'Ida'  rating 9.0",
+        "    ✓ rating >= 6   reviews.rating is 9.0",
+        "    ✗ rating < 9   reviews.rating is 9.0",
+        "    · rows of stocks with the same symbol",
+        "    · rows of people with the same name",
+    ]
+
+
+def test_of_a_change_the_rows_that_join_it() -> None:
+    engine = over_tables()
+    assert "no row joins it" in str(engine.explain("s", stock(50)))
+    for one in (review("GOOG", "Ida", 7), review("GOOG", "Tom", 5), review(None, "Tom", 7)):
+        engine.publish(one)
+    told = engine.explain("s", stock(50))
+    assert [(clause.held, clause.evidence) for clause in told.clauses][2:] == [
+        (True, "2 rows join it, of which 1 hold what is asked of reviews"),
+        (False, "no row joins it"),
+    ]
+    engine.publish(Event.insert("people", {"name": "Ida", "firm": "z"}))
+    told = engine.explain("s", stock(50))
+    assert told.clauses[-1].evidence == "1 row joins it, but none holds what is asked of people"
+    engine.publish(Event.update("people", {"name": "Ida", "firm": "x"}))
+    told = engine.explain("s", stock(50))
+    assert (told.verdict, told.message) == ("match", "gains 3 rows")
+    assert [clause.text for clause in told.clauses if clause.text.startswith("gains")] == [
+        "gains stocks  symbol 'GOOG'  per 50.0",
+        "gains reviews  symbol 'GOOG'  by 'Ida'  rating 7.0",
+        "gains people  name 'Ida'  firm 'x'",
+    ]
+    assert not engine.joins.correlator.rows.of(0)  # nothing changes by it
+
+
+def test_what_is_told_of_a_change_is_what_would_be_notified() -> None:
+    engine = over_tables()
+    random_ = random.Random(7)
+    seen = set()
+    for _ in range(150):
+        symbol, name = random_.choice("ab"), random_.choice("IT")
+        row: dict[str, object] = random_.choice(
+            [
+                {"symbol": symbol, "per": random_.choice([40, 50, 60])},
+                {"symbol": symbol, "by": name, "rating": random_.choice([5, 7])},
+                {"name": name, "firm": random_.choice(["x", None])},
+            ]
+        )
+        table = "stocks" if "per" in row else "reviews" if "by" in row else "people"
+        word = random_.choice(["insert", "delete"] if table == "reviews" else ["insert", "update", "delete"])
+        change = getattr(Event, word)(table, row)
+        told, found = engine.explain("s", change), engine.publish(change)
+        seen.add(told.verdict)
+        assert told.verdict == (found[0].verdict if found else "no match")
+        changes = found[0].changes if found else ()
+        counts = [sum(clause.text.startswith(word) for clause in told.clauses) for word in ("gains", "loses")]
+        assert counts == [sum(one.change == sign for one in changes) for sign in "+-"]
+    assert seen == {"match", "no match", "error"}
+
+
+def test_events_that_say_nothing_to_a_join() -> None:
+    engine = over_tables("SELECT * FROM stocks WHERE per > 50")
+    assert engine.explain("s", Event(attributes={"x": 1})).message == "the event changes no row of a table"
+    told = engine.explain("s", review("GOOG", "Ida", 7))
+    assert told.message == "a row of reviews changes, and the subscription looks at stocks"
+    assert "asks for a snapshot" in engine.explain("s", Event.snapshot("s")).message
+    told = engine.explain("s", Event.insert("stock", {"symbol": "GOOG"}))
+    assert (told.verdict, "did you mean 'stocks'" in told.message) == ("error", True)
+    late = Event.insert("stocks", {"symbol": "GOOG", "per": 60}, source="here", sequence=3)
+    assert engine.explain("s", late).verdict == "match"
+    engine.publish(late)
+    assert "came again, or late" in engine.explain("s", late).message
+    told = engine.explain("s", Event.update("stocks", {"symbol": "GOOG", "per": 60}))
+    assert (told.verdict, told.message) == ("no match", "the row stays as it is")
+    truncated = engine.explain("s", Event(type="tidings.truncate", attributes={"table": "stocks"}))
+    assert (truncated.verdict, truncated.message) == ("match", "loses 1 row")

@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tidings import Engine, Event, SubscriptionError, versions
 from tidings.errors import IndexFileError, TidingsError
+from tidings.joins.table import Table
 from tidings.language.parser import parse
 from tidings.network.network import Network
 from tidings.versions import Change, NetworkChange, Version
@@ -341,3 +343,111 @@ def test_a_whole_network_is_put_in_the_place_of_another(places: Path) -> None:
     versions.set_network(places, "market", exchange())
     versions.append(places, [Change("market", "WHERE topic = 'oil' VIA market AT 'acme'")])
     assert reached(places, versions.current(places)) == {"market"}
+
+
+TABLES = [
+    Table("stocks", {"symbol": "text", "per": "number"}, key=["symbol"]),
+    Table("reviews", {"symbol": "text", "rating": "number"}),
+]
+LIKED = "SELECT * FROM stocks JOIN reviews USING (symbol) WHERE per > 50 AND rating >= 6"
+DEAR = "SELECT * FROM stocks WHERE per > 90"
+
+
+def over_tables(**texts: str) -> Engine:
+    engine = Engine(tables=TABLES)
+    for id, text in texts.items():
+        engine.subscribe(id, text)
+    return engine
+
+
+def numbers(engine: Engine) -> dict[str, int]:
+    return {id: engine.joins.subscriptions.find(id) for id in ("a", "b", "c", "d") if id in engine.joins}
+
+
+def heard(engine: Engine, per: float) -> set[str | None]:
+    engine.publish(Event.insert("reviews", {"symbol": f"{per}", "rating": 7}))
+    return {n.subscription for n in engine.publish(Event.insert("stocks", {"symbol": f"{per}", "per": per}))}
+
+
+def test_joins_are_added_and_removed_behind_a_base(tmp_path: Path) -> None:
+    first = versions.publish(tmp_path, over_tables(a=LIKED, b=DEAR))
+    second = versions.append(tmp_path, [Change("c", DEAR), Change("a", None), Change("f", "WHERE x = 1")])
+    assert heard(versions.open(tmp_path, first), 95) == {"a", "b"}
+    # It goes on with the rows that were published, and the other version begins without any.
+    assert heard(versions.open(tmp_path, second), 96) == {"b", "c"}
+    assert versions.calls(tmp_path, second) == []
+    versions.check_operators(tmp_path, second, [])
+    third = versions.compact(tmp_path)
+    assert heard(versions.open(tmp_path, third), 95) == {"b", "c"}
+    assert {n.subscription for n in versions.open(tmp_path, third).publish(Event(attributes={"x": 1}))} == {
+        "f"
+    }
+
+
+def test_a_refused_join_changes_nothing(tmp_path: Path) -> None:
+    before = versions.publish(tmp_path, over_tables(a=LIKED))
+    for text, told in (
+        ("SELECT * FROM stocks JOIN review USING (symbol)", "did you mean 'reviews'"),
+        ("SELECT * FROM stocks WHERE per = 'x'", "it needs a number"),
+        ("SELECT * FROM stocks JOIN reviews ON stocks.per = 3", "3"),
+    ):
+        with pytest.raises(TidingsError, match=told):
+            versions.append(tmp_path, [Change("b", DEAR), Change("c", text)])
+    assert versions.current(tmp_path) == before
+
+
+def test_numbers_of_joins_are_never_given_again(tmp_path: Path) -> None:
+    """Streams count what they have told by number."""
+    versions.publish(tmp_path, over_tables(a=LIKED, b=DEAR))
+    after = versions.append(tmp_path, [Change("a", None), Change("c", LIKED), Change("b", LIKED)])
+    assert numbers(versions.open(tmp_path, after)) == {"c": 2, "b": 3}
+    compacted = versions.compact(tmp_path)
+    assert numbers(versions.open(tmp_path, compacted)) == {"c": 2, "b": 3}
+    after = versions.append(tmp_path, [Change("a", LIKED), Change("c", None)])
+    assert numbers(versions.open(tmp_path, after)) == {"a": 4, "b": 3}
+    assert numbers(versions.open(tmp_path, versions.compact(tmp_path))) == {"a": 4, "b": 3}
+
+
+def test_a_base_that_is_built_anew_goes_on_with_the_numbers(tmp_path: Path) -> None:
+    versions.publish(tmp_path, over_tables(a=LIKED, b=DEAR, c=LIKED))
+    versions.append(tmp_path, [Change("d", DEAR), Change("c", "WHERE x = 1"), Change("e", P)])
+    engine = over_tables(c=LIKED, d=DEAR, b=LIKED, a=LIKED)
+    built = versions.publish(tmp_path, engine)
+    loaded = versions.open(tmp_path, built)
+    assert numbers(loaded) == {"a": 0, "d": 3, "c": 4, "b": 5}
+    assert numbers(engine) == numbers(loaded)
+    assert len(loaded) == 4
+    assert heard(loaded, 60) == {"a", "b", "c"}
+    assert heard(loaded, 95) == {"a", "b", "c", "d"}
+    # The engine itself may be written again: it has these numbers already.
+    engine.unsubscribe("a")
+    assert numbers(versions.open(tmp_path, versions.publish(tmp_path, engine))) == {"d": 3, "c": 4, "b": 5}
+
+
+def test_templates_rows_and_validity_go_on_too(tmp_path: Path) -> None:
+    template = "SELECT * FROM stocks WHERE per > $least"
+
+    def filled(ids: list[str], least: list[float]) -> Engine:
+        engine = Engine(tables=TABLES)
+        engine.subscribe_table(template, pa.table({"id": ids, "least": least}))
+        engine.subscribe("d", DEAR, valid_until="2001-01-01")
+        return engine
+
+    versions.publish(tmp_path, filled(["a", "b"], [10, 20]))
+    engine = filled(["b", "c", "a"], [20, 30, 15])
+    engine.publish(Event.insert("stocks", {"symbol": "GOOG", "per": 25}, source="s", sequence=7))
+    loaded = versions.open(tmp_path, versions.publish(tmp_path, engine))
+    assert numbers(loaded) == {"b": 1, "d": 2, "c": 3, "a": 4}
+    told = loaded.publish(Event.update("stocks", {"symbol": "GOOG", "per": 99}, source="s", sequence=8))
+    assert {n.subscription: n.sequence for n in told} == {"a": 2, "b": 2, "c": 1}
+    assert (
+        loaded.publish(Event.delete("stocks", {"symbol": "GOOG"}, source="s", sequence=8))[0].verdict
+        == "error"
+    )
+
+
+def test_other_tables_begin_anew(tmp_path: Path) -> None:
+    versions.publish(tmp_path, over_tables(a=LIKED, b=DEAR))
+    engine = Engine(tables=TABLES[:1])
+    engine.subscribe("b", DEAR)
+    assert numbers(versions.open(tmp_path, versions.publish(tmp_path, engine))) == {"b": 0}

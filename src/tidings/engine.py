@@ -234,7 +234,7 @@ class Engine:
         Operators are asked as they are for this subscription alone; it counts for nothing that is learnt.
         """
         query = parse(self.text(id), self.prefixes)
-        return explain(id, query, event, self.taxonomy, self.networks, self._checker)
+        return explain(id, query, event, self.taxonomy, self.networks, self._checker, self.joins)
 
     @property
     def heard(self) -> int:

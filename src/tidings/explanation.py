@@ -3,7 +3,7 @@
 A filter is shown as the tree it is. A pattern's clauses are tried jointly from the first on: for a match every
 clause is shown with what it was bound to; otherwise the longest run of clauses that did hold together, and the
 first clause that had no support. Operators are asked as for this subscription alone, and only if nothing cheaper
-refuses the event.
+refuses the event. For a subscription over tables, the rows of a change are shown with what they join.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from tidings.checks import value_text
 from tidings.errors import EventError
 from tidings.event import Event, to_table
 from tidings.filters.clauses import Clause, clauses, lines, seen
+from tidings.joins.clauses import explain as explain_change
+from tidings.joins.standing import Joins
 from tidings.language.printer import condition_text
 from tidings.language.query import Condition, Query, TriplePattern, Via, leaves, variables
 from tidings.network.network import Network
@@ -68,8 +70,14 @@ def explain(
     taxonomy: Taxonomy,
     networks: Mapping[str, Network],
     checker: Checker,
+    joins: Joins,
 ) -> Explanation:
     """The tree of a filter; for a pattern the alternative that went furthest; then the way through a network."""
+    if joins.concerns(query):
+        told = explain_change(joins, query, event)
+        return Explanation(
+            id, told.verdict, tuple(Clause(*line) for line in told.lines), message=told.message
+        )
     try:
         triples = read_graph(event.graph())
         attributes = event_attributes(to_table([event]), 0)

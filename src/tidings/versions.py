@@ -17,6 +17,7 @@ import json
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,8 @@ from tidings import gathered
 from tidings.arrays import folders
 from tidings.engine import Engine, check_id
 from tidings.errors import IndexFileError, SubscriptionError
+from tidings.joins.declarations import saved_tables
+from tidings.joins.standing import Joins
 from tidings.language.parser import parse
 from tidings.language.printer import condition_text
 from tidings.language.query import Call, Condition, leaves
@@ -36,6 +39,7 @@ from tidings.operators.catalogue import Catalogue
 from tidings.operators.operator import Operator
 from tidings.operators.signature import OperatorError
 from tidings.operators.table import saved_calls
+from tidings.succession import succeed
 
 ACTIONS = ("add_node", "add_edge", "remove_node", "remove_edge", "set_where")
 
@@ -77,10 +81,15 @@ class NetworkChange(NamedTuple):
 
 
 def publish(root: str | Path, engine: Engine) -> Version:
-    """Writes the engine's subscriptions and networks as a new base and makes it the current one."""
+    """Writes the engine's subscriptions and networks as a new base and makes it the current one.
+
+    Subscriptions over tables that were in the last version too, with the same text, go on with their sequences.
+    """
     root = Path(root)
     root.mkdir(parents=True, exist_ok=True)
     with _lock(root):
+        if (root / "CURRENT").exists() and engine.joins.tables:
+            succeed(_joins(root, current(root)), engine)
         return _publish(root, engine)
 
 
@@ -97,11 +106,13 @@ def append(
         lines = [_to_line(change) for change in changes]
         named = any(b'"network"' in line or b"via" in line.lower() for line in lines)
         networks = _networks(root, version) if named else {}
-        # Nothing but what changes are read by: its prefixes and its networks.
+        folder = _folder(root, version)
+        # Nothing but what changes are read by: its prefixes, its networks and its tables.
         trial = Engine(
-            prefixes=json.loads((_folder(root, version) / "prefixes.json").read_text()),
+            prefixes=json.loads((folder / "prefixes.json").read_text()),
             networks=networks,
             operators=operators,
+            tables=saved_tables(json.loads((folder / "joins" / "tables.json").read_text())["tables"]),
         )
         for line in lines:
             _apply(_from_line(line), trial)
@@ -172,7 +183,8 @@ _opened: dict[Path, _Opened] = {}
 def open(root: str | Path, version: Version, *, operators: Iterable[Operator] = ()) -> Engine:
     """The engine of a version, with the operators that its subscriptions call, beside those of installed packages.
 
-    The last one opened of each root is kept, and a longer tail is replayed on it.
+    The last one opened of each root is kept, and a longer tail is replayed on it. So are the rows of tables that were
+    published to it: they are no part of a version.
     """
     root, operators = Path(root).resolve(), tuple(operators)
     kept = _opened.get(root)
@@ -223,9 +235,29 @@ def _replay(root: Path, version: Version, kept: _Opened | None, operators: tuple
         start, engine = kept.version.offset, kept.engine
     else:
         start, engine = 0, Engine.load(_folder(root, version), operators=operators)
-    for change in _changes(_tail(root, version), start, version):
-        _apply(change, engine)
+    _replay_changes(_changes(_tail(root, version), start, version), engine)
     return engine
+
+
+def _replay_changes(changes: Iterable[Change | NetworkChange], engine: Engine) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # what is broad or empty was told when it was appended
+        for change in changes:
+            _apply(change, engine)
+
+
+def _joins(root: Path, version: Version) -> Joins:
+    """The subscriptions over tables of a version, and no others."""
+    folder = _folder(root, version)
+    engine = Engine(prefixes=json.loads((folder / "prefixes.json").read_text()))
+    engine.joins = Joins.load(folder / "joins")
+    for change in _changes(_tail(root, version), 0, version):
+        if isinstance(change, Change):
+            if change.text is not None and engine.joins.concerns(parse(change.text, engine.prefixes)):
+                _replay_changes([change], engine)
+            else:
+                engine.joins.unsubscribe(change.id)
+    return engine.joins
 
 
 _tried: dict[Path, tuple[Version, dict[str, Network]]] = {}

@@ -22,6 +22,7 @@ _MARKS = {"✓": "green", "✗": "bold red", "·": "dim", "?": "bold yellow"}
 @options.taxonomy
 @options.prefix
 @options.networks
+@options.tables
 @options.operators
 def explain(
     subscriptions: Path,
@@ -32,6 +33,7 @@ def explain(
     taxonomy: Path | None,
     prefixes: tuple[str, ...],
     networks: tuple[str, ...],
+    tables: Path | None,
     modules: tuple[str, ...],
 ) -> None:
     """Explain why EVENT matches a subscription or does not.
@@ -40,9 +42,13 @@ def explain(
     its variables were bound to, the first that does not has ✗, and those after it were not reached. A call of an
     operator says what it answered and how long that took, that it failed (?), or why it was spared.
 
+    Of a question that joins tables, every change of EVENT is explained with the rows that the changes before it have
+    left: the conditions on the row that comes or goes, the rows that join it, and what the question gains and loses.
+
     \b
     Examples:
       tidings explain -s questions.txt -i goals news.atom
+      tidings explain -s questions.txt --tables tables.toml -i liked --event u2 changes.ndjson
       tidings explain -s questions.txt --operators operators.py -i mobs --event 7 events.ndjson
     """
     from tidings.cli import events as event_files
@@ -55,21 +61,23 @@ def explain(
         patterns,
         network_options(networks),
         operator_options(modules),
+        tables,
     )
     engine.text(id)  # an unknown id is told before anything is printed
     told = 0
     for path in event_files.files([event]):
         for portion in event_files.read(path):
             for one in portion:
-                if wanted not in (None, one.id):
-                    continue
-                explanation = engine.explain(id, one)
-                if told:
-                    terminal.out.print()
-                terminal.out.print(Text(f"{one.source or path}  event {one.id}", style="dim"))
-                for line in str(explanation).splitlines():
-                    terminal.out.print(_coloured(line, explanation.verdict))
-                told += 1
+                if wanted in (None, one.id):
+                    if told:
+                        terminal.out.print()
+                    terminal.out.print(Text(f"{one.source or path}  event {one.id}", style="dim"))
+                    explanation = engine.explain(id, one)
+                    for line in str(explanation).splitlines():
+                        terminal.out.print(_coloured(line, explanation.verdict))
+                    told += 1
+                if id in engine.joins:
+                    engine.correlate([one])  # the next one finds its rows
     if not told:
         which = f"event with the id {wanted!r}" if wanted is not None else "event"
         raise click.ClickException(f"no {which} could be read from {event}")

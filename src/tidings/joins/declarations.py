@@ -56,8 +56,9 @@ def _table(name: str, members: Any) -> Table:
     if not isinstance(columns, dict) or not columns:
         raise TableError(f"table '{name}' has no columns; write {_FORM}")
     for role in ("key", "payload"):
-        if not isinstance(members.get(role, []), list | str):
+        given = members.get(role, [])
+        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
             raise TableError(
-                f"the {role} of table '{name}' is {members[role]!r}; give a list such as [{next(iter(columns))!r}]"
+                f"the {role} of table '{name}' is {given!r}; give a list of columns such as {list(columns)[:1]!r}"
             )
     return Table(name, columns, members.get("key", ()), members.get("payload", ()))

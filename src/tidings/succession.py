@@ -1,0 +1,78 @@
+"""From one base of an index to the next: join subscriptions that are in both keep their numbers.
+
+Streams count what they have told a subscription by its number, so one that is there before and after, with the same
+text, must not get another, and no number may go to another subscription. Where other tables are declared, nothing is
+left to go on with.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.engine import Engine
+from tidings.joins.correlator import Correlator
+from tidings.joins.standing import Joins, read_texts
+
+
+def succeed(old: Joins, engine: Engine) -> None:
+    """Gives the engine's join subscriptions numbers that go on where those of `old` end; `old` is used up."""
+    new = engine.joins
+    if list(old.tables.values()) != list(new.tables.values()) or _descends(new, old):
+        return
+    ids = _live(new)
+    same = [id for id in ids if id in old and _is_same(id, old, new)]
+    for id in set(_live(old)).difference(same):
+        old.unsubscribe(id)
+    engine.joins = old
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they were told when these were subscribed
+        _add(engine, new, [id for id in ids if id not in old])
+    for name in ("until", "sequence"):
+        places = [joins.subscriptions.records.all[name] for joins in (old, new)]
+        for id in ids:
+            places[0][old.subscriptions.find(id)] = places[1][new.subscriptions.find(id)]
+    _take_rows(old, new)
+
+
+def _live(joins: Joins) -> list[str]:
+    ids: list[str] = joins.subscriptions.id_column.filter(pa.array(joins.subscriptions.live)).to_pylist()
+    return ids
+
+
+def _descends(new: Joins, old: Joins) -> bool:
+    """Whether the new ones have the old ones' numbers already, because they came of them."""
+    ids = old.subscriptions.id_column
+    return bool(new.subscriptions.id_column.slice(0, len(ids)).equals(ids)) and all(
+        _is_same(id, old, new) for id in _live(old) if id in new
+    )
+
+
+def _is_same(id: str, old: Joins, new: Joins) -> bool:
+    return old.source(id) == new.source(id)
+
+
+def _add(engine: Engine, new: Joins, ids: Iterable[str]) -> None:
+    tables: dict[str, list[pa.Table]] = {}
+    for id in ids:
+        text, row = new.source(id)
+        if row is None:
+            engine.subscribe(id, text)
+        else:
+            tables.setdefault(text, []).append(row)
+    for text, rows in tables.items():
+        engine.subscribe_table(text, pa.concat_tables(rows, promote_options="default"))
+
+
+def _take_rows(old: Joins, new: Joins) -> None:
+    """The rows are those of the new one."""
+    old.correlator = Correlator(old.subscriptions.tables, old.subscriptions, old.levels)
+    old.levels.indexes(old.correlator.rows)  # first: rows get cells in the columns that it looks at
+    theirs = new.correlator.rows
+    for place, table in enumerate(old.tables.values()):
+        texts = theirs.contents.texts(np.array(theirs.of(place), dtype=np.int64))
+        old.correlator.rows.load(place, read_texts(table, texts), texts)
+    old.correlator.rows.ledger.sequences = theirs.ledger.sequences
