@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidings.joins import records
+from tidings.joins.damage import refuse_damaged_index
 from tidings.joins.kernels.clusters import CLUSTER, NODE, RANGE
 from tidings.joins.kernels.layout import NONE, SIDE, SLOT, STEP, IndexArrays
 from tidings.joins.order import HIGHEST, LOWEST
@@ -24,6 +25,7 @@ from tidings.joins.rows import OrderSpec, Rows
 from tidings.joins.shape import Shape
 from tidings.joins.stabbing import ClusterTrees, grow
 from tidings.joins.subscriptions import Subscriptions
+from tidings.joins.table import Table
 
 FEW = 64  # members of a side that are looked through one by one
 _SAMPLE = 256
@@ -67,11 +69,13 @@ class JoinIndex:
         records.save(folder, {**self.arrays, "numbers": self.numbers}, facts)
 
     @classmethod
-    def load(cls, folder: Path) -> JoinIndex:
+    def load(cls, folder: Path, tables: Sequence[Table], count: int) -> JoinIndex:
+        """Of so many subscriptions over tables; mapped, and refused if it is damaged."""
         arrays, facts = records.load(folder)
-        numbers = arrays.pop("numbers")
         orders = [(table, tuple(key), column) for table, key, column in facts["orders"]]
         looked_at = [(table, column) for table, column in facts["looked_at"]]
+        refuse_damaged_index(folder, arrays, orders, looked_at, tables, count)
+        numbers = arrays.pop("numbers")
         return cls(arrays, orders, looked_at, numbers)
 
     @cached_property

@@ -26,6 +26,7 @@ from tidings.errors import SubscriptionError
 from tidings.joins import records
 from tidings.joins.changes import read_changes
 from tidings.joins.correlator import Correlator
+from tidings.joins.damage import refuse_damaged_subscriptions
 from tidings.joins.deltas import Deltas
 from tidings.joins.images import typed
 from tidings.joins.index import JoinIndex
@@ -163,9 +164,12 @@ class Joins:
         joins = cls(Table(**{name: table[name] for name in fields}) for table in facts["tables"])
         arrays, shared = records.load(folder / "subscriptions")
         subscriptions = joins.subscriptions
+        sources, shapes = _read(folder / "sources.arrow"), list(map(_shape, shared["shapes"]))
+        refuse_damaged_subscriptions(
+            folder / "subscriptions", arrays, shapes, subscriptions.tables, len(sources)
+        )
         subscriptions.texts.number(list(Texts.thaw(arrays)))
-        sources = _read(folder / "sources.arrow")
-        subscriptions.thaw(arrays, map(_shape, shared["shapes"]), sources["id"].to_pylist())
+        subscriptions.thaw(arrays, shapes, sources["id"].to_pylist())
         joins._texts = {
             number: text for number, text in enumerate(sources["text"].to_pylist()) if text is not None
         }
@@ -173,7 +177,7 @@ class Joins:
             Template(text, first, _read(folder / "templates" / f"{number}.arrow"))
             for number, (text, first) in enumerate(facts["templates"])
         ]
-        joins.levels.base = JoinIndex.load(folder / "index")
+        joins.levels.base = JoinIndex.load(folder / "index", subscriptions.tables, len(subscriptions))
         rows, ledger = _read(folder / "rows.arrow"), joins.correlator.rows.ledger
         joins.levels.indexes(joins.correlator.rows)  # first: rows get cells in the columns that it looks at
         for place, table in enumerate(joins.tables.values()):

@@ -161,7 +161,7 @@ def collect(
                 member = trees.by_low[m]
                 if trees.c_low[member] > low_value:
                     break
-                if at or trees.a[member]["low"] <= a <= trees.a[member]["high"]:
+                if (at or trees.a[member]["low"] <= a <= trees.a[member]["high"]) and found < len(out):
                     out[found] = member
                     found += 1
         if has_high and node["max_high"] >= high_value:
@@ -169,8 +169,10 @@ def collect(
                 member = trees.by_high[m]
                 if trees.c_high[member] < high_value:
                     break
-                if trees.c_low[member] > low_value and (
-                    at or trees.a[member]["low"] <= a <= trees.a[member]["high"]
+                if (
+                    trees.c_low[member] > low_value
+                    and (at or trees.a[member]["low"] <= a <= trees.a[member]["high"])
+                    and found < len(out)
                 ):
                     out[found] = member
                     found += 1
