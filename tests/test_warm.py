@@ -6,13 +6,17 @@ import subprocess
 import sys
 
 CODE = """
-import pkgutil, sys, tempfile, warnings
+import pkgutil, random, sys, tempfile, warnings
+import numpy as np
 import tidings
 from importlib import import_module
 import pyarrow as pa
-import tidings.arrays, tidings.filters.kernels, tidings.network.kernels, tidings.operators.kernels
-import tidings.patterns.kernels
+import tidings.arrays, tidings.filters.kernels, tidings.joins.kernels, tidings.network.kernels
+import tidings.operators.kernels, tidings.patterns.kernels
 from tidings import Engine, Event, Taxonomy
+from tests.joins.cases import some_query, some_row, some_tables
+from tests.joins.schemes.worlds import binary_server, changes
+from tidings.joins.schemes import SCHEMES
 from tidings.network import Network
 from tidings.warm import warm
 
@@ -21,7 +25,7 @@ def compiled():
         (name, signature)
         for package in (
             tidings.arrays, tidings.patterns.kernels, tidings.filters.kernels, tidings.network.kernels,
-            tidings.operators.kernels,
+            tidings.operators.kernels, tidings.joins.kernels,
         )
         for module in pkgutil.iter_modules(package.__path__, package.__name__ + ".")
         for name, loop in vars(import_module(module.name)).items()
@@ -93,6 +97,35 @@ engine.publish_many([Event.from_rdf("<urn:a> <urn:p> 'abc' .", "turtle"), Event(
 with tempfile.TemporaryDirectory() as folder:
     engine.save(folder)
     assert Engine.load(folder, operators=[count]).publish(Event(attributes={"a": 5}))
+
+rng = random.Random(7)
+tables = some_tables(rng, 5)
+engine = Engine(tables=tables)
+for change in range(3):
+    for i in range(40):
+        engine.subscribe(f"{change} {i}", some_query(rng, tables).text)
+    text = "SELECT * FROM t0 JOIN t1 USING (whole) WHERE t0.whole >= $a AND t1.whole BETWEEN $a AND $b"
+    columns = pa.table({"id": [f"row {i}" for i in range(2000)], "a": range(2000), "b": range(2000)})
+    engine.subscribe_table(text, columns)
+    ids = iter(range(1000 * change, 9999))
+    rows = [(t, some_row(rng, t)) for t in tables for _ in range(3)]
+    rows += [(t, {"whole": n}) for t in tables for n in range(100)]
+    events = [Event.insert(t.name, {**row, **{"id": next(ids) for k in t.key if k == "id"}}) for t, row in rows]
+    assert len(engine.publish_many(events, joined=change == 1)) > 50
+    engine.publish_lines('{"truncate": "t0"}\\n{"delete": "t1", "row": {"whole": 1}}')
+    for id in [f"row {i}" for i in range(1500)]:
+        engine.unsubscribe(id)
+    engine.publish(Event.snapshot("row 1999"))
+    engine.correlate([Event.insert("t0", some_row(rng, tables[0]))])
+    engine.snapshot("row 1999")
+    with tempfile.TemporaryDirectory() as folder:
+        engine.save(folder)
+        engine = Engine.load(folder)
+for scheme in SCHEMES.values():
+    for subscriptions in (3, 300):
+        server = binary_server(subscriptions, subscriptions)
+        for change in changes(np.random.default_rng(1), server, 30):
+            scheme(server).messages(change)
 print(*sorted(str(new) for new in compiled() - before), sep="\\n")
 """
 

@@ -1,6 +1,6 @@
 """Compiles every loop once and keeps the machine code on disk: `python -m tidings.warm`.
 
-Without it the first event waits for the compiler, two or three minutes. It has to run in one process before several
+Without it the first event waits for the compiler, three minutes or so. It has to run in one process before several
 start, because two that compile at once can spoil each other's files.
 """
 
@@ -15,6 +15,8 @@ import pyarrow as pa
 from tidings.arrays.json import lines as find_lines
 from tidings.engine import Engine
 from tidings.event import Event
+from tidings.joins.schemes import SCHEMES, Change, Server, Side, binary
+from tidings.joins.table import Table
 from tidings.network.evaluation import ALGORITHMS
 from tidings.network.network import Network
 from tidings.operators.operator import Out, operator
@@ -40,6 +42,17 @@ _CALLS = (
     "WHERE near('c') OR (a = 1 AND NOT near('d'))",
     "WHERE ((?x, <urn:p>, ?y) AND near('a')) OR ((?x, <urn:q>, ?y) AND near('c'))",
 )
+_TABLES = (
+    Table("a", {"k": "integer", "x": "number", "t": "text"}, key=["k"]),
+    Table("b", {"k": "integer", "y": "integer", "t": "text"}),
+    Table("c", {"y": "integer", "x": "number"}),
+)
+_JOINS = (
+    "SELECT * FROM b WHERE y > 0",
+    "SELECT * FROM a JOIN b USING (k) WHERE x > 1 AND y IN (1, 2) AND a.t >= 'x'",
+    "SELECT * FROM a JOIN b USING (k) JOIN c ON b.y = c.y AND a.x = c.x",
+)
+_MANY = "SELECT * FROM a JOIN b USING (k) WHERE x >= $low AND y < $high"
 
 
 @operator
@@ -63,6 +76,8 @@ def warm() -> None:
     _warm_filters()
     _warm_network()
     _warm_operators()
+    _warm_joins()
+    _warm_schemes()
 
 
 def _warm_patterns() -> None:
@@ -120,6 +135,37 @@ def _warm_operators() -> None:
         _reopened(engine)
 
 
+def _warm_joins() -> None:
+    engine = Engine(tables=_TABLES)
+    for number, text in enumerate(_JOINS):
+        engine.subscribe(str(number), text)
+    table = pa.table({"id": [f"t{i}" for i in range(100)], "low": range(100), "high": range(100)})
+    for _ in range(2):
+        events = [
+            Event.insert("a", {"k": 1, "x": 5.0, "t": "y"}),
+            *(Event.insert("b", {"k": 1, "y": y, "t": "x"}) for y in range(300)),
+            Event.insert("c", {"y": 2, "x": 5.0}),
+            Event.update("a", {"k": 1, "x": 6.0, "t": "x"}),
+        ]
+        engine.publish_many(events)
+        engine.publish(Event.delete("a", {"k": 1}), joined=True)
+        engine.snapshot("2")
+        engine.subscribe_table(_MANY, table)
+        engine.publish(Event.insert("a", {"k": 1, "x": 5.0}))
+        engine = _reopened(engine)
+        engine.publish(Event(attributes={"table": "a"}, type="tidings.truncate"))
+
+
+def _warm_schemes() -> None:
+    server = Server(_TABLES)
+    ends = list(range(100)), list(range(2, 102))
+    server.subscribe(binary(Side("c", (0,), 0), Side("b", (0,), 1)), [ends, ends])
+    server.load("b", [(1, y, None) for y in range(5)])
+    for scheme in SCHEMES.values():
+        scheme(server).messages(Change("c", new=(1, 5.0)))
+        scheme(server).messages(Change("c", old=(1, 5.0)))
+
+
 def _reopened(engine: Engine) -> Engine:
     with TemporaryDirectory() as folder:
         engine.save(folder)
@@ -127,5 +173,5 @@ def _reopened(engine: Engine) -> Engine:
 
 
 if __name__ == "__main__":
-    print("compiling the matching loops, once; this takes two or three minutes", file=sys.stderr)
+    print("compiling the matching loops, once; this takes about three minutes", file=sys.stderr)
     warm()
