@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from tidings import __version__
+from tidings.cli.bench import bench
 from tidings.cli.demo import demo
 from tidings.cli.explain import explain
 from tidings.cli.index import index
@@ -53,5 +54,5 @@ def main() -> None:
     """
 
 
-for command in (match, explain, index, network, run, demo):
+for command in (match, explain, index, network, run, demo, bench):
     main.add_command(command)
