@@ -102,7 +102,9 @@ class BucketProcessor(StatefulProcessor):
     def _counted(self, joins: Joins, deltas: Deltas) -> Deltas:
         """With sequence numbers that go on where the last batch ended."""
         asked = [joins.subscriptions.find(snapshot.subscription) for snapshot in deltas.snapshots]
-        changed = np.unique(deltas.number)
+        is_changed = np.zeros(len(joins.subscriptions), dtype=np.bool_)
+        is_changed[deltas.number] = True
+        changed = np.flatnonzero(is_changed)
         counts = self._told.take(np.append(changed, asked).astype(np.int64), len(joins.subscriptions))
         sequence = deltas.sequence + counts[deltas.number]
         counts[changed] += joins.subscriptions.records.all["sequence"][changed]

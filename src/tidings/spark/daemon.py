@@ -45,12 +45,14 @@ def _warm(root: str) -> None:
     probe = to_table([Event(datacontenttype="application/n-triples", data=b"<a:a> <a:b> <a:c> .\n")])
     try:
         version = versions.current(root)
-        engine = versions.open(root, version)
+        engine = kept = versions.open(root, version)
         if versions.calls(root, version):
             engine = Engine()
             engine.subscribe("pattern", "WHERE (?x, <a:b>, ?y)")
             engine.subscribe("filter", "WHERE source = 'a'")
         engine.match(probe.to_batches()[0])
+        if kept.joins.tables:
+            kept.correlate(probe)
     except Exception:
         # No index yet, or a broken one: the first task meets the same fault and reports it as its own.
         return
