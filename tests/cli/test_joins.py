@@ -153,6 +153,15 @@ def test_tables_that_cannot_be_read(tmp_path):
     assert (result.exit_code, "is not readable as TOML" in result.stderr) == (1, True)
 
 
+def test_joins_without_tables_and_a_line_that_is_not_known(tmp_path):
+    (tmp_path / "q.txt").write_text("a: WHERE x = 1\nb: SELECT * FROM stocks JOIN reviews USING (symbol)\n")
+    result = tidings("match", "-s", tmp_path / "q.txt", STOCKS / "changes.ndjson")
+    assert "! no tables are declared; name a file that does by --tables FILE" in result.stderr
+    (tmp_path / "q.txt").write_text("@table tables.toml\na: WHERE x = 1\n")
+    result = tidings("match", "-s", tmp_path / "q.txt", STOCKS / "changes.ndjson")
+    assert f"{tmp_path / 'q.txt'}:1: '@table tables.toml' is not known; write @prefix" in result.stderr
+
+
 def test_an_index_has_its_tables_and_takes_joins(tmp_path):
     root = tmp_path / "index"
     built = tidings("index", "build", root, "-s", QUESTIONS)

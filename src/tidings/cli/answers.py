@@ -54,8 +54,9 @@ class _Text:
         answers = []
         for row in notifications.to_pylist():
             if row["verdict"] == "error":
-                named = ": ".join(filter(None, [row["source"], f"event {row['event']}"]))
-                terminal.warn(f"{places.get(row['event'], named)}: {row['message']}")
+                place = places.get(row["event"], row["source"])
+                named = f"event {row['event']}" if terminal.is_named(row["event"]) or not place else ""
+                terminal.warn(": ".join(filter(None, [place, named, row["message"]])))
             else:
                 answers.append(row)
         for line in terminal.notification_lines(answers):

@@ -15,7 +15,6 @@ _TOP: dict[str, type] = {
     "data": str,
     "subscriptions": str,
     "taxonomy": str,
-    "tables": str,
     "index": str,
     "log": str,
     "output": str,
@@ -41,7 +40,6 @@ class Config:
     states: Path  # what the sources remember
     subscriptions: Path | None = None
     taxonomy: Path | None = None
-    tables: Path | None = None
     prefixes: dict[str, str] = field(default_factory=dict)
     networks: dict[str, Path] = field(default_factory=dict)
     operators: tuple[str, ...] = ()  # files, or modules
@@ -76,7 +74,6 @@ class Config:
             states=data,
             subscriptions=base / content["subscriptions"] if "subscriptions" in content else None,
             taxonomy=base / content["taxonomy"] if "taxonomy" in content else None,
-            tables=base / content["tables"] if "tables" in content else None,
             prefixes=_texts(path, "prefixes", content.get("prefixes", {})),
             networks={name: base / place for name, place in networks.items()},
             operators=tuple(

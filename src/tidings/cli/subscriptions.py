@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _HEAD = re.compile(r"(\S.*?)\s*:(?:\s+|$)")
 _PREFIX = re.compile(r"@prefix\s+([\w.-]*):\s*<([^<>\s]*)>\s*\.?\s*")
 _TABLES = re.compile(r"@tables\s+(\S.*?)\s*")
+_JOIN = re.compile(r"\bJOIN\b", re.IGNORECASE)
 _TEXT_SUFFIXES = "a text file, or .csv, .parquet or .ndjson with the columns id and text"
 
 
@@ -134,6 +135,7 @@ def load(
         operators=operators,
         tables=_tables(tables or file.tables),
     )
+    undeclared = False
     with warnings.catch_warnings(record=True) as remarks:
         warnings.simplefilter("always", BroadSubscription)
         warnings.simplefilter("always", EmptySubscription)
@@ -144,6 +146,11 @@ def load(
                 engine.subscribe(entry.id, entry.text)
             except TidingsError as error:
                 refused.append(entry.complaint(file.path, error))
+                undeclared = undeclared or (not engine.joins.tables and bool(_JOIN.search(entry.text)))
+    if undeclared:
+        refused.append(
+            "no tables are declared; name a file that does by --tables FILE, or by a line @tables FILE"
+        )
     terminal.warn_all(refused, "subscriptions with a fault")
     terminal.warn_all(
         [f"{file.path}: {remark.message}" for remark in remarks], "subscriptions so broad, or empty"
@@ -235,6 +242,10 @@ def _plain(path: str, content: str) -> SubscriptionFile:
             if line[found.end() :].strip():
                 lines.append(line[found.end() :].strip())
                 current.spots.append((number, found.end()))
+        elif bare.startswith("@"):
+            raise SubscriptionError(
+                f"{path}:{number}: {terminal.brief(bare)!r} is not known; write @prefix name: <IRI> or @tables FILE"
+            )
         else:
             raise SubscriptionError(
                 f"{path}:{number}: {terminal.brief(bare)!r} begins no subscription; write 'id: text',"

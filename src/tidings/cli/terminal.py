@@ -22,7 +22,7 @@ SHOWN = 20
 _VALUE = 72
 _NAME = 24
 _SIGNS = {"+": "bold green", "-": "bold red"}
-_HASH = re.compile(r"[0-9a-f]{32}")  # the id of an event that came without one
+_HASH = re.compile(r"[0-9a-f]{32}")
 
 
 def warn(sentence: str) -> None:
@@ -95,7 +95,7 @@ def _change_lines(row: Mapping[str, Any], width: int, source: bool) -> Iterator[
     )
     if row["verdict"] == "snapshot":
         yield head + Text(f"  snapshot: {counted(len(row['changes']), 'row')}", style="yellow")
-    where = row["source"] or ("" if _HASH.fullmatch(row["event"]) else row["event"])
+    where = row["source"] or (row["event"] if is_named(row["event"]) else "")
     for change in sorted(row["changes"], key=lambda one: str(one["change"]), reverse=True):  # lost ones first
         line = head + Text(f"  {change['change']} ", style=_SIGNS[change["change"]])
         line.append_text(_row(change["table"], json.loads(change["row"])))
@@ -117,6 +117,11 @@ def _row(table: str, content: Mapping[str, Any]) -> Text:
             one.append(brief(value) if isinstance(value, str) else json.dumps(value))
         shown.append(one)
     return Text("  ⋈ ").join(shown)
+
+
+def is_named(event: str) -> bool:
+    """Whether an event's id says something to a reader: it came with it, and has not got the hash of its content."""
+    return not _HASH.fullmatch(event)
 
 
 def counted(number: int, noun: str) -> str:
