@@ -31,7 +31,9 @@ from tidings.joins.deltas import Deltas
 from tidings.joins.schemes import DEFAULT
 
 FULL = Parameters()
-OTHER_SEEDS = (2017, 2018)
+# The seed whose numbers are nearest to the published ones is lighter than most: an insert affects 0.82 times as many
+# subscriptions as on average over forty seeds. These are an average one and the heaviest.
+OTHER_SEEDS = {2017: "an average seed", 2043: "the heaviest of forty seeds"}
 MILLION = 10
 _FIVE_TIMES = 5
 _RENEWALS = 3_000
@@ -69,11 +71,9 @@ def rates(scale: float) -> Iterator[Bar]:
     yield _rate(f"{len(workload):,} subscriptions, JSON lines", measure(workload, form=lines), 5_000)
     mixed = make(replace(_scaled(FULL, scale), s_share=0.2, update_share=0.3))
     yield _rate("one change in five to S, three in ten updates", measure(mixed), 5_000)
-    others = []
-    for seed in OTHER_SEEDS:
+    for seed, words in OTHER_SEEDS.items():
         other = measure(make(replace(_scaled(FULL, scale), seed=seed)))
-        others.append(other.each)
-        yield _rate(f"seed {seed} instead of {SEED}, {other.each / ours.each:.2f} x its deltas", other, 5_000)
+        yield _rate(f"{seed}, {words}: {other.each / ours.each:.2f} x the deltas of {SEED}", other, 5_000)
 
 
 @cache

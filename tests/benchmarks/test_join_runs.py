@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+from benchmarks import report
 from benchmarks.join_bars import numbered
 from benchmarks.join_baselines import DELTAS, DuckTable
 from benchmarks.join_runs import WARM, engine_of, lines, measure, renew, texts_of
 from benchmarks.join_schemes import choices, decompositions
 from benchmarks.join_workloads import Parameters, Workload, make, make_general
+from benchmarks.measure import Figure, keep
 from tidings import Engine
 from tidings.joins.schemes import SCHEMES
 from tidings.joins.schemes.trial import Trial, signature_in
@@ -101,3 +104,22 @@ def test_choices_are_delivered_to_fewer_than_relaxed_ones() -> None:
     best = found["Ref-SJ-Clu+, sampled"]
     assert best.delivered < found["Rel-Sel"].delivered
     assert all(best.sent <= one.sent for name, one in found.items() if name.startswith("Enum"))
+
+
+def test_bars_over_names_are_drawn_and_reported(tmp_path: Path) -> None:
+    figure = Figure(
+        name="joins-13",
+        title="Bytes of a change",
+        x_label="scheme",
+        y_label="bytes",
+        x=["Rel-Sel", "Ref-SJ-Clu+\nworst"],
+        series={"sent by the server": [112.0, 58.2], "delivered to subscribers": [85_708.0, 7_614.0]},
+        reference="a byte",
+        published="nothing",
+        log_y=True,
+    )
+    assert keep(figure, tmp_path / "results").read_bytes().startswith(b"\x89PNG")
+    report.write(tmp_path / "results", tmp_path / "docs" / "benchmarks.md")
+    page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "| Ref-SJ-Clu+, worst | 58.2 | 7,614 |" in page
+    assert "(../results/joins-13.png)" in page
