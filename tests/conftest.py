@@ -1,6 +1,16 @@
 """What all tests share: one Hypothesis profile, the same cases on every run."""
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("tidings", derandomize=True, deadline=None)
 settings.load_profile("tidings")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--worlds", type=int, default=4, help="how many random worlds of joins are tried")
+
+
+@pytest.fixture
+def worlds(request: pytest.FixtureRequest) -> int:
+    return int(request.config.getoption("--worlds"))

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pyarrow as pa
 
 from tidings.arrays.json import lines as find_lines
@@ -158,7 +159,7 @@ def _warm_joins() -> None:
 
 def _warm_schemes() -> None:
     server = Server(_TABLES)
-    ends = list(range(100)), list(range(2, 102))
+    ends = np.arange(100), np.arange(2, 102)
     server.subscribe(binary(Side("c", (0,), 0), Side("b", (0,), 1)), [ends, ends])
     server.load("b", [(1, y, None) for y in range(5)])
     for scheme in SCHEMES.values():
