@@ -13,13 +13,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from benchmarks import join_spark
 from benchmarks.bars import Bar, show
 from benchmarks.join_baselines import COMES, DELTAS, GOES, Baseline, DuckBuckets, DuckQueries, DuckTable
 from benchmarks.join_postgres import PostgresTable, programs
@@ -46,10 +46,7 @@ def run(scale: float, folder: Path) -> bool:
     bars = [
         bar for found in (rates(scale), million(scale), messages(scale), databases(scale)) for bar in found
     ]
-    if find_spec("benchmarks.join_spark") is not None:
-        from benchmarks import join_spark
-
-        bars.append(join_spark.bar(scale))
+    bars.append(join_spark.bar(scale))
     show(bars)
     write_json(
         folder / "join-bars.json",
