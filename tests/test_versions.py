@@ -451,3 +451,11 @@ def test_other_tables_begin_anew(tmp_path: Path) -> None:
     engine = Engine(tables=TABLES[:1])
     engine.subscribe("b", DEAR)
     assert numbers(versions.open(tmp_path, versions.publish(tmp_path, engine))) == {"b": 0}
+
+
+def test_what_is_broken_can_be_built_anew(tmp_path: Path) -> None:
+    versions.publish(tmp_path, over_tables(a=LIKED))
+    (tmp_path / "v1" / "joins" / "tables.json").unlink()
+    with pytest.raises(IndexFileError, match="build it anew"):
+        versions.append(tmp_path, [Change("b", DEAR)])
+    assert numbers(versions.open(tmp_path, versions.publish(tmp_path, over_tables(b=DEAR)))) == {"b": 0}

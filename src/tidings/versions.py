@@ -19,7 +19,7 @@ import re
 import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ from tidings.engine import Engine, check_id
 from tidings.errors import IndexFileError, SubscriptionError
 from tidings.joins.declarations import saved_tables
 from tidings.joins.standing import Joins
+from tidings.joins.table import Table
 from tidings.language.parser import parse
 from tidings.language.printer import condition_text
 from tidings.language.query import Call, Condition, leaves
@@ -89,7 +90,8 @@ def publish(root: str | Path, engine: Engine) -> Version:
     root.mkdir(parents=True, exist_ok=True)
     with _lock(root):
         if (root / "CURRENT").exists() and engine.joins.tables:
-            succeed(_joins(root, current(root)), engine)
+            with suppress(IndexFileError):  # of what cannot be read nothing goes on
+                succeed(_joins(root, current(root)), engine)
         return _publish(root, engine)
 
 
@@ -112,7 +114,7 @@ def append(
             prefixes=json.loads((folder / "prefixes.json").read_text()),
             networks=networks,
             operators=operators,
-            tables=saved_tables(json.loads((folder / "joins" / "tables.json").read_text())["tables"]),
+            tables=_tables(folder),
         )
         for line in lines:
             _apply(_from_line(line), trial)
@@ -246,11 +248,26 @@ def _replay_changes(changes: Iterable[Change | NetworkChange], engine: Engine) -
             _apply(change, engine)
 
 
+def _tables(folder: Path) -> list[Table]:
+    """The tables that a base declares."""
+    try:
+        return saved_tables(json.loads((folder / "joins" / "tables.json").read_text())["tables"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise _broken(folder, error) from None
+
+
+def _broken(folder: Path, error: Exception) -> IndexFileError:
+    return IndexFileError(f"{folder} holds no whole index ({error!r}); build it anew")
+
+
 def _joins(root: Path, version: Version) -> Joins:
     """The subscriptions over tables of a version, and no others."""
     folder = _folder(root, version)
-    engine = Engine(prefixes=json.loads((folder / "prefixes.json").read_text()))
-    engine.joins = Joins.load(folder / "joins")
+    try:
+        engine = Engine(prefixes=json.loads((folder / "prefixes.json").read_text()))
+        engine.joins = Joins.load(folder / "joins")
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise _broken(folder, error) from None
     for change in _changes(_tail(root, version), 0, version):
         if isinstance(change, Change):
             if change.text is not None and engine.joins.concerns(parse(change.text, engine.prefixes)):

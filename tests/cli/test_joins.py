@@ -78,6 +78,7 @@ def test_joined_rows_from_standard_input():
         "X1         1  + stocks  symbol GOOG  per 51.7  ⋈ reviews  id 2  symbol GOOG  analyst Tom  rating 6.0  (r2)"
         in result.stdout
     )
+    assert "dear       1  + stocks  symbol AMZN  per 92.8  (s3)" in result.stdout
     assert result.stdout.count("⋈ analysts") == 5
 
 

@@ -106,7 +106,8 @@ def _change_lines(row: Mapping[str, Any], width: int, source: bool) -> Iterator[
 
 def _row(table: str, content: Mapping[str, Any]) -> Text:
     """A row with the name of its table, without what is NULL; a joined row as its rows."""
-    joined = content.items() if " JOIN " in table else [(table, content)]
+    is_joined = all(isinstance(value, dict) for value in content.values())  # no column holds an object
+    joined = content.items() if is_joined else [(table, content)]
     shown = []
     for name, row in joined:
         one = Text(name)
