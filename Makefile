@@ -35,9 +35,11 @@ LOOPS := $(wildcard src/tidings/arrays/*.py src/tidings/*/kernels/*.py)
 demo: .venv/warm
 	@$(WITH_JAVA) $(BIN)/tidings demo
 
+# Two at a time, but for Spark, which takes all cores by itself.
 test: lint .venv/warm
 	@echo "== pytest"
-	@$(WITH_JAVA) $(BIN)/pytest -q
+	@$(WITH_JAVA) $(BIN)/pytest -q -n 2 --dist loadscope --ignore tests/spark
+	@$(WITH_JAVA) $(BIN)/pytest -q tests/spark
 
 bench: .venv/warm
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks
