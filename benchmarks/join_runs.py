@@ -90,18 +90,30 @@ def measure(
     form: Callable[[Workload, int, int], Batch] = Workload.events,
     end: int | None = None,
 ) -> Rate:
-    """The changes of a workload after the first few, in batches; batches are made before the clock starts."""
-    engine, rate = engine or engine_of(workload), Rate()
-    end = len(workload.stream) if end is None else end
+    """The changes of a workload after the first few."""
+    engine = engine or engine_of(workload)
     tell(engine, form(workload, 0, WARM))
-    for first in range(WARM, end, BATCH):
-        last = min(first + BATCH, end)
-        given = form(workload, first, last)
-        start = time.process_time()
+    return timed(engine, workload, WARM, len(workload.stream) if end is None else end, form)
+
+
+def timed(
+    engine: Engine,
+    workload: Workload,
+    first: int,
+    end: int,
+    form: Callable[[Workload, int, int], Batch] = Workload.events,
+    clock: Callable[[], float] = time.process_time,
+) -> Rate:
+    """Some changes in batches, which are made before the clock starts."""
+    rate = Rate()
+    for at in range(first, end, BATCH):
+        last = min(at + BATCH, end)
+        given = form(workload, at, last)
+        start = clock()
         deltas = tell(engine, given)
-        rate.seconds += time.process_time() - start
+        rate.seconds += clock() - start
         assert not deltas.errors, next(iter(deltas.errors.values()))
-        rate.changes += last - first
+        rate.changes += last - at
         rate.deltas += len(deltas)
     return rate
 
