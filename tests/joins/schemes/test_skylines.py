@@ -45,7 +45,7 @@ def covered(points: np.ndarray, one: tuple[int, int]) -> bool:
 
 
 @pytest.mark.parametrize("skyline", SKYLINES, ids=lambda function: function.__name__)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(some=subscriptions, later=subscriptions, gone=st.integers(-1, 30), at=numbers, values=rising)
 def test_a_skyline_covers_exactly_the_affected(skyline, some, later, gone, at, values) -> None:
     pairs, living = pairs_of(some, later, gone)
@@ -56,7 +56,7 @@ def test_a_skyline_covers_exactly_the_affected(skyline, some, later, gone, at, v
             assert covered(points, filtering) == affected
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(some=subscriptions, at=numbers, values=rising)
 def test_better_skylines_have_no_more_points(some, at, values) -> None:
     pairs, _ = pairs_of(some)
@@ -64,7 +64,7 @@ def test_better_skylines_have_no_more_points(some, at, values) -> None:
     assert better <= clu <= min(tup, 2 * len(pairs.anchors))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(some=subscriptions, at=numbers, values=rising)
 def test_the_smallest_area_has_no_point_that_covers_another(some, at, values) -> None:
     pairs, living = pairs_of(some)
@@ -82,7 +82,7 @@ def test_the_smallest_area_has_no_point_that_covers_another(some, at, values) ->
     }
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(some=subscriptions, later=subscriptions, gone=st.integers(-1, 30), at=numbers, values=rising)
 def test_the_index_answers_like_plain_loops(some, later, gone, at, values) -> None:
     pairs, living = pairs_of(some, later, gone)
