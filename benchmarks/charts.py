@@ -10,7 +10,7 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator
 
 from benchmarks.measure import Figure
 
@@ -46,9 +46,11 @@ _STYLE = {
     "exact deltas": ("#0b5fa5", "o", "-"),
     "sent by the server": ("#0b5fa5", "o", "-"),
     "delivered to subscribers": ("#e9a13b", "^", "-"),
+    "of these, rows of S": ("#2f9e6e", "v", "-"),
 }
 _PUBLISHED = {"RSS cluster": "#0b5fa5", "G-ToPSS": "#d1495b"}
 _PUBLISHED = {name: style[0] for name, style in _STYLE.items()} | _PUBLISHED
+_FEW_DECADES = 200  # below this ratio of its ends a scale has too few powers of ten
 _MOST_INSIDE = 6  # a longer legend stands beside the picture
 _OTHERS = (("#7b4bb3", "P", "-"), ("#2f9e6e", "v", "--"), ("#6b7280", "D", "--"))
 
@@ -58,7 +60,7 @@ def draw(figure: Figure, path: Path) -> None:
     with pyplot.rc_context({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False}):
         is_bars = isinstance(figure.x[0], str)
         crowded = len(figure.series) + len(figure.published_series) > _MOST_INSIDE
-        canvas, axes = pyplot.subplots(figsize=(10.5 if crowded or is_bars else 8, 5), dpi=150)
+        canvas, axes = pyplot.subplots(figsize=(12 if is_bars else 10.5 if crowded else 8, 5), dpi=150)
         (_draw_bars if is_bars else _draw_lines)(figure, axes)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
         axes.set_xlabel(figure.x_label)
@@ -90,6 +92,9 @@ def _draw_lines(figure: Figure, axes: Axes) -> None:
         axes.set_xscale("log")
     if figure.log_y:
         axes.set_yscale("log")
+        low, high = axes.get_ylim()
+        if high < _FEW_DECADES * low:
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     else:
         axes.set_ylim(bottom=0)
     axes.set_xticks(figure.x, minor=False)
@@ -103,7 +108,9 @@ def _draw_bars(figure: Figure, axes: Axes) -> None:
     for place, (name, values) in enumerate(figure.series.items()):
         left = [x + (place + 0.5) * width - 0.4 for x in range(len(figure.x))]
         bars = axes.bar(left, values, width, color=_STYLE[name][0], label=name)
-        axes.bar_label(bars, [_short(float(f"{value:.3g}")) for value in values], padding=2, fontsize=8.5)
+        axes.bar_label(
+            bars, [_short(float(f"{value:.3g}")) if value else "" for value in values], padding=2, fontsize=8
+        )
     if figure.log_y:
         axes.set_yscale("log")
         axes.set_ylim(top=20 * max(max(values) for values in figure.series.values()))

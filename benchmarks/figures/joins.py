@@ -184,8 +184,11 @@ def _multi_way(name: str, title: str, found: tuple[Choice, ...], published: str,
         f"{one.name.rpartition(', ')[2]}: {one.semijoins}" for one in found if one.name.startswith("Ref-SJ")
     )
     beside = ", ".join(
-        f"{one.name} {one.delivered / max(best.delivered, 1e-9):,.2f} x" for one in found if one is not best
+        f"{one.name} {one.sent / best.sent:,.2f} x and {one.delivered / max(best.delivered, 1e-9):,.2f} x"
+        for one in found
+        if one is not best
     )
+    central = [one.central for one in found if one.name.startswith("Ref-SJ")]
     return Figure(
         name=name,
         title=f"Joins of two to four tables, {title}: bytes of a change",
@@ -195,13 +198,18 @@ def _multi_way(name: str, title: str, found: tuple[Choice, ...], published: str,
         series={
             "sent by the server": [float(f"{one.sent:.4g}") for one in found],
             "delivered to subscribers": [float(f"{one.delivered:.4g}") for one in found],
+            "of these, rows of S": [float(f"{one.central:.4g}") for one in found],
         },
         reference=f"a byte; means of {CHANGES:,} changes",
         published=published,
         log_y=True,
         note=(
             "The paper shows traffic of an overlay, which lies between what a server sends (each message once) and what "
-            f"all subscribers together are sent; both are shown. Delivered, beside {best.name}: {beside}. "
+            "all subscribers together are sent; both are shown. Only rows of S, the table in the middle, can be filtered by "
+            f"one table or another: they are {best.central / max(best.delivered, 1e-9):.0%} of what is delivered, and differ "
+            f"by {max(central) / max(min(central), 1e-9) - 1:.0%} from one choice to another. How ranges on T and U were "
+            "drawn is not said; here they are drawn as those on R. "
+            f"Sent and delivered, beside {best.name}: {beside}. "
             f"Semijoins chosen: {chosen}. *Worst* takes the dearest form of each table by sampled costs, *arbitrary* "
             f"the middle one of all decompositions in their order. Processing of a change: {times}."
             if scale == 1
