@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 from zlib import crc32
 
@@ -14,6 +15,7 @@ from tests.joins.sql import Sql, flat
 from tidings.errors import EventError, SubscriptionError
 from tidings.joins import Replica, Table
 from tidings.joins.naive import Naive
+from tidings.joins.table import TableError
 from tidings.notification import Notification, RowChange, from_table, to_table
 
 STOCKS = Table("stocks", {"symbol": "text", "per": "number"}, ["symbol"])
@@ -231,3 +233,27 @@ def test_other_notifications_are_none_of_its_matter(replica):
 def test_a_query_over_other_tables_is_refused():
     with pytest.raises(SubscriptionError, match="no table 'reviews'"):
         Replica(TEXT, [STOCKS])
+
+
+def test_what_others_are_told_is_ignored(replica):
+    """A loop over all notifications of an engine is no mistake, whatever numbers the others have."""
+    other = Notification(
+        "other", "", "e", "match", {}, None, "0/1", 40, (RowChange("stocks", "+", {"symbol": "Z"}),)
+    )
+    assert not replica.apply(other)
+    assert replica.apply(snapshot(3, [stock("A"), review("A")]))
+    assert not replica.apply(other)
+    assert not replica.apply(replace(other, sequence=4))
+    assert replica.apply(notification(4, [review("A", 7)]))
+    assert replica.missing is None
+    assert len(replica.result()) == 2
+
+
+def test_rows_of_a_table_that_is_not_asked_for(replica):
+    with pytest.raises(TableError, match="no table 'stoks'; its tables are stocks, reviews"):
+        replica.rows("stoks")
+
+
+def test_a_question_about_no_table():
+    with pytest.raises(SubscriptionError, match="the question is of no table"):
+        Replica("WHERE topic = 'x'", [STOCKS])

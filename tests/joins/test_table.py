@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 
 from tidings.errors import EventError, TidingsError
-from tidings.joins.table import TYPES, Table, TableError
+from tidings.joins.table import TYPES, Table, TableError, by_name
 
 EVERY = Table("every", {kind: kind for kind in TYPES})
 MOMENT = datetime(2004, 1, 31, 10, tzinfo=UTC)
@@ -107,6 +107,9 @@ def test_tables_are_values():
     [
         (("", {"a": "text"}), "no name"),
         (("t", {}), "no columns"),
+        (("t", ["a"]), "no columns"),
+        (("t", {"": "text"}), "has the name ''"),
+        (("t", {3: "text"}), "has the name 3"),
         (("t", {"a": "int"}), "t.a has the type 'int'; a type is one of integer"),
         (("t", {"a": "text"}, ["b"]), "key of 't' names 'b'; its columns are a"),
         (("t", {"a": "text"}, [], ["b"]), "payload of 't' names 'b'"),
@@ -118,3 +121,16 @@ def test_a_table_that_cannot_be(arguments, words):
     with pytest.raises(TableError, match=words) as error:
         Table(*arguments)
     assert isinstance(error.value, TidingsError)
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        (Table("t", {"a": "text"}), "give a list"),
+        ({"t": Table("t", {"a": "text"})}, "'t' is no table"),
+        ([Table("t", {"a": "text"}), Table("t", {"b": "text"})], "two tables 't'"),
+    ],
+)
+def test_tables_that_have_no_names_of_their_own(tables, words):
+    with pytest.raises(TableError, match=words):
+        by_name(tables)

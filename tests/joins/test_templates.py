@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.joins.cases import DOMAINS
+from tidings.engine import Engine
 from tidings.errors import SubscriptionError
 from tidings.joins.order import ARROW, HIGHEST
 from tidings.joins.ranges import EMPTY, Range
@@ -76,6 +77,22 @@ def test_columns_of_other_types():
     assert found.low[0] == datetime(2020, 1, 1, tzinfo=UTC).timestamp() * 1_000_000
 
 
+def test_integers_that_a_column_cannot_hold():
+    (found,) = filled("integer < $a", a=pa.array([2**64 - 1, 5], pa.uint64()))
+    assert found.high.tolist() == [HIGHEST, 4]
+    (found,) = filled("number < $a", a=[2**53 + 1, 5])
+    assert found.high[0] > found.high[1]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int8(), pa.string())])
+def test_every_row_has_its_own_text(kind):
+    engine = Engine(tables=EVERY.values())
+    engine.subscribe_table(
+        "FROM every WHERE text = $a", pa.table({"id": ["1", "2"], "a": pa.array(["x", "y"], kind)})
+    )
+    assert [engine.text(id) for id in ("1", "2")] == [f"FROM every WHERE text = '{a}'" for a in "xy"]
+
+
 @pytest.mark.parametrize(
     ("where", "columns", "words"),
     [
@@ -86,6 +103,7 @@ def test_columns_of_other_types():
         ("text > $a", {"a": [5]}, "it needs a 'quoted text'"),
         ("boolean < $a", {"a": [True]}, "no order"),
         ("text = $a", {"a": [b"x"]}, "give numbers, texts"),
+        ("integer IN ($a)", {"a": [[1]]}, "give numbers, texts"),
     ],
 )
 def test_what_does_not_fit_is_said(where, columns, words):

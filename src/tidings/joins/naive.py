@@ -134,7 +134,9 @@ class Naive:
         if op in ("insert", "update"):
             new = table.read(row)
             if table.key and any(table.key_of(other) == table.key_of(new) for other in rows):
-                raise EventError(f"table '{table.name}' has a row with the key {table.key_of(new)} already")
+                raise EventError(
+                    f"a row of table '{table.name}' with this key is there already; update it, or delete it first"
+                )
             rows[new] += 1
         return rows
 

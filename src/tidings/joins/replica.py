@@ -15,7 +15,7 @@ from typing import Any
 from tidings.errors import EventError
 from tidings.joins import naive
 from tidings.joins.shape import read
-from tidings.joins.table import Row, Table
+from tidings.joins.table import Row, Table, TableError, by_name
 from tidings.language.parser import parse
 from tidings.language.query import Query
 from tidings.notification import Notification
@@ -25,13 +25,12 @@ from tidings.notification import Notification
 class _Part:
     rows: naive.Form = field(default_factory=Counter)
     sequence: int = 0
-    heard: int = 0
-    """The highest sequence number that came along, taken or not."""
     missing: str | None = "no snapshot yet"
 
 
 class Replica:
-    """The rows of one join subscription; give `apply` all its notifications, the snapshot among them.
+    """The rows of one join subscription; give `apply` all its notifications, the snapshot among them. Whose snapshot
+    comes first is the subscription: what others are told is ignored.
 
     >>> from tidings.joins import Table
     >>> stocks = Table("stocks", {"symbol": "text", "per": "number"}, key=["symbol"])
@@ -40,9 +39,12 @@ class Replica:
     """
 
     def __init__(self, query: str | Query, tables: Iterable[Table]) -> None:
-        self._tables = {table.name: table for table in tables}
+        self._tables = by_name(tables)
         self._shape, self._ranges = read(parse(query) if isinstance(query, str) else query, self._tables)
         self._parts: dict[str, _Part] = {}
+        self._subscription: str | None = None
+        self._heard: dict[tuple[str | None, str], int] = {}
+        """Of a subscription and a part, the highest sequence number that came along, taken or not."""
 
     @property
     def missing(self) -> str | None:
@@ -58,11 +60,16 @@ class Replica:
         """Whether the notification was taken; it is not if it came again, or before a snapshot that is needed."""
         if notification.part is None or notification.sequence is None:
             return False
-        part = self._part(notification.part)
-        number = notification.sequence
-        part.heard = max(part.heard, number)
+        if self._subscription not in (None, notification.subscription):
+            return False
+        number, heard = notification.sequence, (notification.subscription, notification.part)
+        self._heard[heard] = max(number, self._heard.get(heard, 0))
         if notification.verdict == "snapshot":
-            return self._start(part, notification)
+            self._subscription = notification.subscription
+            return self._start(self._part(notification.part), notification, self._heard[heard])
+        if self._subscription is None:
+            return False
+        part = self._part(notification.part)
         if part.missing or number <= part.sequence:
             return False
         if number > part.sequence + 1:
@@ -72,6 +79,9 @@ class Replica:
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """The rows of a table that take part in the result, each as often as it is there."""
+        if table not in self._shape.tables:
+            tables = ", ".join(self._shape.tables)
+            raise TableError(f"the subscription has no table {table!r}; its tables are {tables}")
         return [self._named(table, row) for row in self._held()[table].elements()]
 
     def result(self) -> list[dict[str, dict[str, Any]]]:
@@ -89,12 +99,12 @@ class Replica:
             self._parts = {f"{bucket}/{total}": _Part() for bucket in range(total)}
         return self._parts[name]
 
-    def _start(self, part: _Part, snapshot: Notification) -> bool:
+    def _start(self, part: _Part, snapshot: Notification, heard: int) -> bool:
         number = snapshot.sequence or 0
         if not part.missing and number <= part.sequence:
             return False
-        if number < part.heard:
-            part.missing = f"a snapshot of {number} came, but {part.heard} was heard of"
+        if number < heard:
+            part.missing = f"a snapshot of {number} came, but {heard} was heard of"
             return False
         part.rows, part.sequence, part.missing = Counter(), number, None
         return self._change(part, snapshot)

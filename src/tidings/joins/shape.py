@@ -72,7 +72,11 @@ def outline(query: Query, tables: Mapping[str, Table]) -> tuple[Shape, tuple[Sel
 
 
 def _tables(query: Query, tables: Mapping[str, Table]) -> list[Table]:
-    names = [query.stream or "", *(one.name for one in query.joined)]
+    if query.stream is None:
+        raise SubscriptionError(
+            "the question is of no table; write FROM table JOIN ..., or FROM table WHERE ..."
+        )
+    names = [query.stream, *(one.name for one in query.joined)]
     if query.via is not None:
         raise SubscriptionError("VIA stands with a join; a join hears of every change, so leave VIA out")
     if query.select is not None:

@@ -35,7 +35,7 @@ from tidings.joins.ranges import is_empty, range_of
 from tidings.joins.sequences import Sequences
 from tidings.joins.shape import Selection, Shape, outline
 from tidings.joins.subscriptions import ALWAYS, Subscriptions
-from tidings.joins.table import Table, TableError
+from tidings.joins.table import Table, by_name
 from tidings.joins.templates import fill
 from tidings.joins.texts import Texts
 from tidings.language.parameters import substitute
@@ -65,7 +65,7 @@ class Joins:
     """Tables and the subscriptions over them; `apply` takes events."""
 
     def __init__(self, tables: Iterable[Table] = ()) -> None:
-        self.tables = _by_name(tables)
+        self.tables = by_name(tables)
         self.subscriptions = Subscriptions(list(self.tables.values()), Texts())
         self.levels = Levels(self.subscriptions)
         self.correlator = Correlator(self.subscriptions.tables, self.subscriptions, self.levels)
@@ -124,7 +124,7 @@ class Joins:
             return self._texts[number], None
         for template in self._templates:
             if template.first <= number < template.first + len(template.table):
-                return template.text, template.table.slice(number - template.first, 1)
+                return template.text, _row(template.table, number - template.first)
         raise SubscriptionError(f"there is no subscription {id!r} over tables; look at its spelling")
 
     def apply(self, events: pa.Table, moments: np.ndarray | None = None, *, joined: bool = False) -> Deltas:
@@ -202,15 +202,11 @@ def read_texts(table: Table, texts: pa.Array) -> list[pa.Array]:
     return typed(table, columns, len(texts))
 
 
-def _by_name(tables: Iterable[Table]) -> dict[str, Table]:
-    found: dict[str, Table] = {}
-    for table in tables:
-        if not isinstance(table, Table):
-            raise TableError(f"{table!r} is no table; give Table(name, columns, key=...)")
-        if table.name in found:
-            raise TableError(f"there are two tables '{table.name}'; give each its own name")
-        found[table.name] = table
-    return found
+def _row(table: pa.Table, place: int) -> pa.Table:
+    """One row of a table, without the dictionaries of its columns: they have the values of all rows."""
+    row = table.slice(place, 1)
+    plain = [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in row.schema]
+    return row.cast(pa.schema(plain))
 
 
 def _shape(written: Any) -> Shape:

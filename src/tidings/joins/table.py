@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -176,12 +176,30 @@ _READERS = {
 }
 
 
+def by_name(tables: Iterable[Table]) -> dict[str, Table]:
+    """Tables by their names; a TableError says what is none, or stands twice."""
+    found: dict[str, Table] = {}
+    if isinstance(tables, Table):
+        raise TableError(f"the tables are one table '{tables.name}'; give a list of them")
+    for table in tables:
+        if not isinstance(table, Table):
+            raise TableError(f"{table!r} is no table; give Table(name, columns, key=...)")
+        if table.name in found:
+            raise TableError(f"there are two tables '{table.name}'; give each its own name")
+        found[table.name] = table
+    return found
+
+
 def _check(table: Table) -> None:
     if not table.name or not isinstance(table.name, str):
         raise TableError(f"{table.name!r} is no name of a table; give a text such as 'stocks'")
-    if not table.columns:
+    if not isinstance(table.columns, Mapping) or not table.columns:
         raise TableError(f"table '{table.name}' has no columns; give them as {{'symbol': 'text'}}")
     for name, kind in table.columns.items():
+        if not name or not isinstance(name, str):
+            raise TableError(
+                f"a column of '{table.name}' has the name {name!r}; give a text such as 'symbol'"
+            )
         if kind not in TYPES:
             raise TableError(
                 f"{table.name}.{name} has the type {kind!r}; a type is one of {', '.join(TYPES)}"

@@ -52,6 +52,10 @@ def _check_column(name: str, table: pa.Table) -> None:
     column = table[name]
     if column.null_count:
         raise SubscriptionError(f"${name} has no value in {column.null_count} rows; give every row one")
+    if pa.types.is_nested(column.type):
+        raise SubscriptionError(
+            f"${name} is of type {column.type}; give numbers, texts, truth values, dates or times"
+        )
     if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column)).as_py():
         raise SubscriptionError(f"${name} is not finite in some row; give every row a finite number")
 
@@ -76,7 +80,10 @@ def _by_columns(selection: Selection, table: pa.Table) -> Filled | None:
         column = table[side.right.name]
         if not _FITTING[selection.kind](column.type) or (selection.kind == "boolean" and side.op != "="):
             return None
-        keys = keys_of(selection.kind, column.combine_chunks())
+        try:
+            keys = keys_of(selection.kind, column.combine_chunks())
+        except pa.ArrowInvalid:  # an integer beyond 64 bits, or beyond what a double holds exactly
+            return None
         if side.op in ("=", ">=", ">"):
             beyond |= (keys == HIGHEST) & (side.op == ">")
             low = np.maximum(low, keys + ((keys < HIGHEST) & (side.op == ">")))
