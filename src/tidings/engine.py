@@ -203,9 +203,7 @@ class Engine:
         """The notifications of many events, as a table."""
         table = events if isinstance(events, pa.Table) else to_table(events)
         with self._lock:
-            layers = self._layers()  # first: folding them makes other programs
-            means = Means(self.taxonomy, self._above, self.prefixes, self.networks, self._programs)
-            found = publish(table, layers, means, all_bindings)
+            found = self._matched(table, all_bindings)
             if not self.joins.tables:
                 return found
             deltas = self.joins.apply(table, event_times(table, 0, len(table)), joined=joined)
@@ -223,8 +221,10 @@ class Engine:
         return self.publish_many(read_lines(data.encode() if isinstance(data, str) else data))
 
     def match(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """The notifications of a batch of events, as a batch."""
-        table = self.publish_many(pa.Table.from_batches([events])).combine_chunks()
+        """The notifications of a batch of events, as a batch, for whoever sees a part of them only: rows of tables stay
+        as they are, and joins are not told."""
+        with self._lock:
+            table = self._matched(pa.Table.from_batches([events]), False).combine_chunks()
         batches = table.to_batches()
         return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
@@ -306,6 +306,12 @@ class Engine:
         _, columns = parameter_columns(row, query, self.prefixes)
         values = {p.name: from_ntriples(column.texts[0]) for p, column in columns.items()}
         return to_text(substitute(query, values))  # type: ignore[arg-type]  # no table has blank nodes
+
+    def _matched(self, events: pa.Table, all_bindings: bool) -> pa.Table:
+        """The notifications of all subscriptions but those over tables."""
+        layers = self._layers()  # first: folding them makes other programs
+        means = Means(self.taxonomy, self._above, self.prefixes, self.networks, self._programs)
+        return publish(events, layers, means, all_bindings)
 
     def _places(self, ids: Sequence[str]) -> list[tuple[Layer, int]]:
         """Where the subscriptions with these ids are."""

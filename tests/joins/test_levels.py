@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from tidings import Engine
+from tidings import Engine, Event
 from tidings.joins import Table
 from tidings.joins.index import JoinIndex
 from tidings.joins.stabbing import cluster
@@ -65,3 +65,17 @@ def test_clusters_stay_near_the_fewest(seed: int) -> None:
         used |= {name for name in ("base", "middle", "fresh") if len(getattr(levels, name).numbers)}
     assert used == {"base", "middle", "fresh"}
     assert _clusters(levels.fold()) == _fewest(engine, every), "in one index there are the fewest"
+
+
+def test_there_is_room_for_all_that_one_change_can_affect() -> None:
+    """Shapes over the same tables in another order have their clusters in another order than their sides."""
+    engine = Engine(tables=TABLES)
+    for number in range(120):
+        tables = "r JOIN s" if number % 3 else "s JOIN r"
+        where = f"a >= {-number} AND c >= {-number}"
+        engine.subscribe(str(number), f"SELECT * FROM {tables} USING (k) WHERE {where}")
+    levels = engine.joins.levels
+    levels.fold()
+    assert levels.base.largest == 80
+    engine.publish(Event.insert("r", {"k": 1, "a": 1}))
+    assert len(engine.publish(Event.insert("s", {"k": 1, "c": 1}))) == 120

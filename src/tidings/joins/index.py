@@ -82,10 +82,9 @@ class JoinIndex:
     def largest(self) -> int:
         """The most members that one change can affect through one side."""
         sides = self.arrays["sides"]
-        clusters = np.add.reduceat(
-            np.append(self.arrays["clusters"]["count"], 0), np.append(sides["cluster"], 0)
-        )[: len(sides)]
-        return int((sides["loose_count"] + np.where(sides["clusters"] > 0, clusters, 0)).max(initial=0))
+        before = np.concatenate([[0], np.cumsum(self.arrays["clusters"]["count"])])
+        in_clusters = before[sides["cluster"] + sides["clusters"]] - before[sides["cluster"]]
+        return int((sides["loose_count"] + in_clusters).max(initial=0))
 
     def for_rows(self, rows: Rows) -> IndexArrays:
         """The arrays for the loops, with the orders that rows have."""

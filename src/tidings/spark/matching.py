@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -24,13 +23,11 @@ from tidings import versions
 from tidings.engine import Engine
 from tidings.envelope import arrange
 from tidings.errors import IndexFileError
-from tidings.joins.standing import Joins
 from tidings.notification import NOTIFICATION_SCHEMA
 from tidings.spark import pins
 from tidings.spark.shipment import Operators, pack, unpack
 
 _PIECE = 8_192  # rows
-_NOTHING = Joins()
 
 Index = str | os.PathLike[str] | tuple[str | os.PathLike[str], versions.Version | str]
 
@@ -85,19 +82,7 @@ def matched(index: Engine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
     for batch in batches:
         if batch.num_rows:
             arranged = arrange(batch)
-            with _no_joins(index):
-                found = index.match(arranged.events.combine_chunks().to_batches()[0])
-            yield arranged.named(found)
-
-
-@contextmanager
-def _no_joins(index: Engine) -> Iterator[None]:
-    """A task sees only its share of the changes of tables; joins are kept by a query of their own (joins.py)."""
-    kept, index.joins = index.joins, _NOTHING
-    try:
-        yield
-    finally:
-        index.joins = kept
+            yield arranged.named(index.match(arranged.events.combine_chunks().to_batches()[0]))
 
 
 def _pinned(root: str) -> str:
