@@ -15,5 +15,6 @@ JOIN = "FROM stocks JOIN reviews USING (symbol) WHERE stocks.per > 5"
 def test_a_join_needs_tables() -> None:
     with pytest.raises(SubscriptionError, match="joins 'stocks' with 'reviews', which are no tables here"):
         make_plan(parse(JOIN), Catalogue())
+    planner = Planner(None, Catalogue())
     with pytest.raises(SubscriptionError, match="Engine.tables="):
-        Planner(None, Catalogue()).read(JOIN)
+        planner.read(*planner.shape(JOIN))

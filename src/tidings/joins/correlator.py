@@ -34,7 +34,6 @@ class Correlator:
     def __init__(self, tables: Sequence[Table], subscriptions: Subscriptions, levels: Levels) -> None:
         self.tables, self.subscriptions, self.levels = list(tables), subscriptions, levels
         self.rows = Rows(self.tables, subscriptions.texts)
-        self._names = pa.array([table.name for table in tables], pa.string())
         self._deltas = np.empty(_FIRST_ROOM, dtype=DELTA)
         self._scratch = _scratch(0, 0)
 
@@ -100,6 +99,7 @@ class Correlator:
             came = set(row[mine & (sign > 0)].tolist())
             never = [number for number in given if number >= 0 and number not in came]
             self.rows.forget(place, [*row[mine & (sign < 0)].tolist(), *never])
+        self.rows.shed()
 
     def _run(
         self,
@@ -148,7 +148,7 @@ class Correlator:
             ids=self.subscriptions.id_column,
             texts=self.rows.contents.texts(rows),
             table=self.rows.tables_of(rows).astype(np.int16),
-            tables=self._names,
+            tables=pa.array([table.name for table in self.tables], pa.string()),
             errors=errors,
             snapshots=snapshots,
         )
