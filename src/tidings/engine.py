@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidings.arrays import folders
 from tidings.checks import Programs
@@ -207,6 +208,7 @@ class Engine:
             if not self.joins.tables:
                 return found
             deltas = self.joins.apply(table, event_times(table, 0, len(table)), joined=joined)
+            _tell_once(deltas.errors, table, found)
             return pa.concat_tables([found, deltas.notifications(table)])
 
     def correlate(self, events: pa.Table | Sequence[Event], *, joined: bool = False) -> Deltas:
@@ -356,6 +358,16 @@ class Engine:
         self._checker.table = table
         self._programs = Programs(self._checker, self.prefixes)
         self._tail = Layer(table)
+
+
+def _tell_once(errors: dict[int, str], events: pa.Table, told: pa.Table) -> None:
+    """Takes out what was told already of an event that cannot be read."""
+    if errors:
+        unreadable = set(told.filter(pc.equal(told["verdict"], "error"))["event"].to_pylist())
+        ids = events["id"].to_pylist() if unreadable and "id" in events.column_names else ()
+        for row, id in enumerate(ids):
+            if id in unreadable:
+                errors.pop(row, None)
 
 
 def _end(places: Iterable[tuple[Layer, int]]) -> None:

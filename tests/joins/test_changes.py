@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidings import Engine
 from tidings.errors import EventError
 from tidings.event import Event, to_table
 from tidings.joins.changes import DELETE, INSERT, TRUNCATE, UPDATE, Changes, changes_of, read_changes
@@ -388,3 +389,13 @@ def test_nothing_to_read() -> None:
         changes = read_changes(events, TABLES)
         assert (len(changes), changes.errors, changes.snapshots) == (0, {}, [])
         assert [len(images) for images in changes.images] == [0, 0]
+
+
+def test_a_broken_line_is_told_once() -> None:
+    lines = b'{"insert": "stocks", "row": {"symbol": "A"}}\n{"insert": "stocks"\n'
+    for texts in (["FROM stocks WHERE per > 1"], ["FROM stocks WHERE per > 1", "WHERE per > 5"]):
+        engine = Engine(tables=TABLES)
+        for number, text in enumerate(texts):
+            engine.subscribe(str(number), text)
+        told = engine.publish_lines(lines).to_pylist()
+        assert [(one["event"], one["verdict"]) for one in told] == [("2", "error")]

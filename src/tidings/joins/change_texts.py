@@ -192,8 +192,10 @@ def listen(texts: pa.Array, kind: pa.Array | None, tables: frozenset[str]) -> To
     ours = pc.fill_null(pc.starts_with(word, "tidings."), False).to_numpy(zero_copy_only=False)
     if ours.any():
         told.op[ours] = codes_of(word.filter(pa.array(ours)), OPERATIONS, UNKNOWN)
-    told.errors = {row: sentence for row, sentence in members.errors.items() if ours[row]}
     free = pc.equal(pc.fill_null(word, ""), "").to_numpy(zero_copy_only=False)
+    # What cannot be read and has no type may have been a change; but not a document that an event carries.
+    may_be = ours if kind is None else ours | free
+    told.errors = {row: said for row, said in members.errors.items() if may_be[row]}
     _short(members, told, free, tables)
     _by_operation(members, told, free & (told.op == NO_CHANGE))
     _sequence(members, told)
