@@ -7,18 +7,22 @@ import random
 from collections import Counter
 from itertools import islice
 
+import pyarrow as pa
 import pytest
 
 from tests.joins.cases import Changes, some_inserts, some_query, some_tables
+from tidings.engine import Engine
 from tidings.errors import EventError
 from tidings.event import Event, to_table
 from tidings.joins.changes import read_changes
 from tidings.joins.correlator import Correlator
 from tidings.joins.deltas import Deltas
+from tidings.joins.kernels.layout import BUCKETS
 from tidings.joins.levels import Levels
 from tidings.joins.naive import Naive
 from tidings.joins.shape import read
 from tidings.joins.subscriptions import Subscriptions
+from tidings.joins.table import Table
 from tidings.joins.texts import Texts
 
 
@@ -45,6 +49,7 @@ def _said(deltas: Deltas, tables) -> list[dict[str, tuple[Counter, Counter]]]:
 def test_as_the_definition_says(seed: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidings.joins.levels.FRESH", 0 if few == 1 else 1024)
     monkeypatch.setattr("tidings.joins.index.FEW", few)
+    monkeypatch.setattr("tidings.joins.rows._SHED_FROM", few)
     rng = random.Random(seed)
     tables = some_tables(rng)
     definition = Naive(tables)
@@ -76,3 +81,32 @@ def test_as_the_definition_says(seed: int, few: int, monkeypatch: pytest.MonkeyP
     counted = {id: int(subscriptions.records.all["sequence"][subscriptions.find(id)]) for id in told}
     assert counted == dict(told)
     assert sum(told.values()) > 5
+
+
+def test_values_that_no_row_has_any_more_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Orders of ever new values, as of order numbers, are as large as the rows that are there."""
+    monkeypatch.setattr("tidings.joins.rows._SHED_FROM", 64)
+    orders, items = (Table(name, {"number": "integer", "price": "integer"}) for name in ("orders", "items"))
+    engine = Engine(tables=[orders, items])
+    engine.subscribe("q", "FROM orders JOIN items USING (number) WHERE orders.price > 1")
+    engine.publish(Event.insert("orders", {"number": -1, "price": 5}))
+    rows = engine.joins.correlator.rows
+    for number in range(500):
+        row = {"number": number, "price": 5}
+        events = [make(name, row) for make in (Event.insert, Event.delete) for name in ("orders", "items")]
+        assert len(engine.correlate(events)) == 4
+    assert rows.arrays().used[BUCKETS] <= 70
+    (told,) = engine.publish(Event.insert("items", {"number": -1, "price": 0}))
+    assert len(told.changes) == 2
+
+
+def test_a_subscription_that_has_ended_leaves_no_text() -> None:
+    engine = Engine(tables=[Table("t", {"a": "integer"})])
+    people = pa.table({"id": [str(n) for n in range(10)], "least": range(10)})
+    for least in range(5):
+        engine.subscribe("0", f"FROM t WHERE a > {least}")
+        engine.subscribe("ends", "FROM t WHERE a > 3")
+        engine.unsubscribe("ends")
+        engine.subscribe_table("FROM t WHERE a > $least", people)
+    assert engine.text("7") == "FROM t WHERE a > 7"
+    assert (len(engine.joins._texts), len(engine.joins._templates)) == (0, 1)

@@ -37,6 +37,7 @@ from tidings.joins.texts import Texts
 
 OrderSpec = tuple[int, tuple[int, ...], int]
 """A table, its key columns, and the column that rows of one key are sorted by, or NONE."""
+_SHED_FROM = 1 << 16  # buckets
 
 
 class Rows:
@@ -52,6 +53,9 @@ class Rows:
         self._orders: dict[OrderSpec, int] = {}
         self._order_records, self._key_columns = Growing(ORDER), Growing(np.int32)
         self._table_first, self._order_numbers = np.zeros(len(tables) + 1, np.int32), np.zeros(0, np.int32)
+        self._empty_orders()
+
+    def _empty_orders(self) -> None:
         self._used = np.zeros(COUNTERS, dtype=np.int64)
         self._entries, self._buckets = np.zeros(1024, dtype=ENTRY), np.zeros(64, dtype=BUCKET)
         self._directory, self._slots = np.zeros(256, dtype=np.int32), np.zeros(256, dtype=np.int32)
@@ -105,6 +109,14 @@ class Rows:
         """Gives numbers back, of rows that are in no order and that nobody will ask for."""
         self._free[table].extend(rows)
         self.contents.drop(np.asarray(rows, dtype=np.int64))
+
+    def shed(self) -> None:
+        """Makes the orders anew where most of their buckets are of values that no row has any more."""
+        live = self.room() - sum(map(len, self._free))
+        if self._used[BUCKETS] > max(_SHED_FROM, 4 * live * len(self._orders)):
+            self._empty_orders()
+            for table in range(len(self.tables)):
+                self._put(self.of(table), NONE)
 
     def order(self, spec: OrderSpec) -> int:
         """The number of an order; a new one is made of the rows that are there."""

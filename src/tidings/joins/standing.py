@@ -95,7 +95,9 @@ class Joins:
         for name, kind, conditions in selections:
             where = substitute(Query(And(conditions)), values).where if values else And(conditions)
             ranges.append(range_of(where.parts, kind, name))  # type: ignore[union-attr,arg-type]
+        before = self.subscriptions.find(id)
         number = self.subscriptions.add(id, shape, ranges, until)
+        self._texts.pop(before, None)
         self._texts[number] = text
         self.levels.added([number])
         return not any(map(is_empty, ranges))
@@ -107,6 +109,9 @@ class Joins:
         if not selections:
             bounds = np.zeros((len(ids), 0), dtype=bounds.dtype)
         numbers = self.subscriptions.add_many(ids, shape, bounds, np.full(len(ids), ALWAYS))
+        live = self.subscriptions.live
+        self._texts = {number: text for number, text in self._texts.items() if live[number]}
+        self._templates = [one for one in self._templates if live[one.first :][: len(one.table)].any()]
         self._templates.append(Template(text, int(numbers[0]) if len(ids) else 0, table))
         self.levels.added(numbers.tolist())
 
@@ -115,6 +120,7 @@ class Joins:
         if number < 0:
             return False
         self.subscriptions.end(number)
+        self._texts.pop(number, None)
         return True
 
     def source(self, id: str) -> tuple[str, pa.Table | None]:
