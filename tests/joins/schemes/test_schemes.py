@@ -231,3 +231,17 @@ def test_what_cannot_be_subscribed() -> None:
     with pytest.raises(SubscriptionError, match="no subscription 5"):
         server.subscription(5)
     assert list(server.subscribe(BINARY, [(np.array([]), np.array([]))] * 2)) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "words"),
+    [
+        ("nothing", (1,), "there is no table 'nothing'; the tables are "),
+        (None, (), "is no row of table"),
+        (None, ("x", "y", "z", "u"), "is no row of table"),
+    ],
+)
+def test_a_row_that_is_none_is_refused(table: str | None, row: tuple[object, ...], words: str) -> None:
+    server = binary_server(1, 3)
+    with pytest.raises(EventError, match=words):
+        server.load(table or next(iter(server.tables)), [row])

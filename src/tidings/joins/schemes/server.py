@@ -21,7 +21,7 @@ from tidings.joins.schemes.pairs import Pairs
 from tidings.joins.schemes.population import Population
 from tidings.joins.schemes.signature import Semijoin, Side, Signature
 from tidings.joins.schemes.sizes import size_of_all
-from tidings.joins.table import Row, Table
+from tidings.joins.table import Row, Table, by_name
 
 
 class Change(NamedTuple):
@@ -39,7 +39,7 @@ class Step(NamedTuple):
 
 class Server:
     def __init__(self, tables: Iterable[Table]) -> None:
-        self.tables = {table.name: table for table in tables}
+        self.tables = by_name(tables)
         self.populations: list[Population] = []
         self.groups: dict[Semijoin, Pairs] = {}
         self.gone: set[int] = set()
@@ -129,8 +129,15 @@ class Server:
         return self._orders[side]
 
     def image(self, table: str, row: Row) -> Image:
+        if table not in self.tables:
+            raise EventError(f"there is no table '{table}'; the tables are {', '.join(self.tables)}")
         types = self.tables[table].types
-        keys = tuple(key_of(kind, value) for kind, value in zip(types, row, strict=True))
+        try:
+            keys = tuple(key_of(kind, value) for kind, value in zip(types, row, strict=True))
+        except (TypeError, ValueError, AttributeError):
+            raise EventError(
+                f"{row!r} is no row of table '{table}'; give a tuple of its columns, as Table.read does"
+            ) from None
         return Image(table, row, keys, size_of_all(row))
 
     def contents(self) -> Mapping[str, list[Row]]:
