@@ -174,6 +174,7 @@ def test_a_snapshot_is_asked_for() -> None:
         ({"insert": "stocks", "row": 5}, "the row of table 'stocks' is 5; give an object"),
         ({"insert": "stocks", "row": None}, "has no row; give it as an object"),
         ({"insert": "stocks"}, "has no row; give it as an object"),
+        ({"insert": "stocks", "row": ROW, "truncate": "stocks"}, "another operation beside 'truncate'"),
         ({"delete": "stocks"}, "a delete of table 'stocks' has no row; give the row, or its key"),
         ({"delete": "stocks", "row": {"per": 5}}, "has no symbol"),
         ({"update": "stocks", "row": ROW, "before": {"per": 5}}, "has no symbol"),

@@ -213,6 +213,8 @@ def _short(members: Members, told: Told, free: np.ndarray, tables: frozenset[str
         named = members.text(name)
         known = codes_of(named, dict.fromkeys(tables, 1), 0) == 1
         mine = free & (members.kind(name) == TEXT) & (known | members.has("row") | members.has("before"))
+        for row in np.flatnonzero(mine & (told.op != NO_CHANGE)).tolist():
+            told.errors[row] = f"the change has another operation beside {name!r}; give one for each line"
         told.op[mine] = op
         told.table = pc.if_else(pa.array(mine), named, told.table)
 

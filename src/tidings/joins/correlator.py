@@ -42,9 +42,8 @@ class Correlator:
 
         `moments` says when each event of the batch happened, in seconds since 1970.
         """
-        indexes = self.levels.indexes(
-            self.rows
-        )  # first: a new order is made of the rows before these changes
+        # First: a new order is made of the rows before these changes.
+        indexes = self.levels.indexes(self.rows)
         errors = dict(changes.errors)
         numbers, names = self._numbered(changes)
         steps = list(self.rows.ledger.steps(changes, names, numbers, errors))

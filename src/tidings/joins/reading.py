@@ -53,9 +53,8 @@ class Reading:
         self.errors: dict[int, str] = {}
         self.snapshots: list[tuple[int, str]] = []
         self.gatherings = [Gathering(table) for table in tables]
-        self.singles: list[
-            tuple[np.ndarray, int, int, int]
-        ] = []  # new or old, event, table, row among singles
+        # Those of new or old, the event, the table, and which of its rows that were read one by one.
+        self.singles: list[tuple[np.ndarray, int, int, int]] = []
 
     @property
     def nothing_yet(self) -> bool:

@@ -6,7 +6,6 @@ it is refused. A database's own position may stand at several changes, so there 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,12 +45,3 @@ class Sequences:
             admitted[mine] = (sequence[mine] > reached[:-1]) | (ties[mine] & (sequence[mine] == reached[:-1]))
             self.last[name] = int(reached[-1])
         return admitted
-
-    def to_json(self) -> str:
-        """For saving."""
-        return json.dumps(self.last, sort_keys=True)
-
-    @classmethod
-    def from_json(cls, text: str) -> Sequences:
-        """What was saved."""
-        return cls({str(source): int(last) for source, last in json.loads(text).items()})

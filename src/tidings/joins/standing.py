@@ -27,6 +27,7 @@ from tidings.joins import records
 from tidings.joins.changes import read_changes
 from tidings.joins.correlator import Correlator
 from tidings.joins.damage import refuse_damaged_subscriptions
+from tidings.joins.declarations import saved_tables
 from tidings.joins.deltas import Deltas
 from tidings.joins.images import typed
 from tidings.joins.index import JoinIndex
@@ -166,8 +167,7 @@ class Joins:
     def load(cls, folder: Path) -> Joins:
         """What was saved there; the index is mapped into memory, not read."""
         facts = json.loads((folder / "tables.json").read_text())
-        fields = ("name", "columns", "key", "payload")
-        joins = cls(Table(**{name: table[name] for name in fields}) for table in facts["tables"])
+        joins = cls(saved_tables(facts["tables"]))
         arrays, shared = records.load(folder / "subscriptions")
         subscriptions = joins.subscriptions
         sources, shapes = _read(folder / "sources.arrow"), list(map(_shape, shared["shapes"]))

@@ -28,10 +28,6 @@ class Semijoin(NamedTuple):
     base: Side
     filtering: Side
 
-    @property
-    def mirrored(self) -> Semijoin:
-        return Semijoin(self.filtering, self.base)
-
     def __str__(self) -> str:
         return f"{self.base.table}^{self.filtering.table}"
 
