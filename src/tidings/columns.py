@@ -71,6 +71,10 @@ def parameter_columns(
 
 def table_ids(table: pa.Table, query: Query) -> list[str]:
     """The ids in a template's table, which has a column for each parameter."""
+    if not isinstance(table, pa.Table):
+        raise SubscriptionError(
+            f"the rows of a template are a {type(table).__name__}; give a pyarrow.Table, as of pa.Table.from_pylist"
+        )
     names = parameters(query)
     missing = [name for name in ("id", *names) if name not in table.column_names]
     if missing:

@@ -100,6 +100,8 @@ class Engine:
     def subscribe(self, id: str, text: str, *, valid_until: datetime | str | None = None) -> None:
         """Adds a standing question; one with the same id is replaced."""
         check_id(id)
+        if not isinstance(text, str):
+            raise SubscriptionError(f"the text of a subscription is {text!r}; give what it asks, as a text")
         query, constants = self._planner.shape(text)
         until = end_of_validity(valid_until)
         if self.joins.concerns(query):
@@ -178,6 +180,10 @@ class Engine:
         """All rows that a subscription over tables has now: what a `Replica` begins with."""
         with self._lock:
             self.text(id)  # says so if there is none
+            if id not in self.joins:
+                raise SubscriptionError(
+                    f"subscription {id!r} is over no tables; a snapshot is of one that joins tables"
+                )
             asked = to_table([Event.snapshot(id)])
             return next(from_table(self.joins.apply(asked).notifications(asked)))
 
@@ -199,10 +205,14 @@ class Engine:
         return list(from_table(self.publish_many([event], all_bindings=all_bindings, joined=joined)))
 
     def publish_many(
-        self, events: pa.Table | Sequence[Event], *, all_bindings: bool = False, joined: bool = False
+        self,
+        events: pa.Table | pa.RecordBatch | Sequence[Event],
+        *,
+        all_bindings: bool = False,
+        joined: bool = False,
     ) -> pa.Table:
         """The notifications of many events, as a table."""
-        table = events if isinstance(events, pa.Table) else to_table(events)
+        table = _table(events)
         with self._lock:
             found = self._matched(table, all_bindings)
             if not self.joins.tables:
@@ -211,10 +221,12 @@ class Engine:
             _tell_once(deltas.errors, table, found)
             return pa.concat_tables([found, deltas.notifications(table)])
 
-    def correlate(self, events: pa.Table | Sequence[Event], *, joined: bool = False) -> Deltas:
+    def correlate(
+        self, events: pa.Table | pa.RecordBatch | Sequence[Event], *, joined: bool = False
+    ) -> Deltas:
         """What subscriptions over tables gain and lose by events, in columns: for volumes in which a notification for
         each is too much."""
-        table = events if isinstance(events, pa.Table) else to_table(events)
+        table = _table(events)
         with self._lock:
             return self.joins.apply(table, event_times(table, 0, len(table)), joined=joined)
 
@@ -358,6 +370,12 @@ class Engine:
         self._checker.table = table
         self._programs = Programs(self._checker, self.prefixes)
         self._tail = Layer(table)
+
+
+def _table(events: pa.Table | pa.RecordBatch | Sequence[Event]) -> pa.Table:
+    if isinstance(events, pa.RecordBatch):
+        return pa.Table.from_batches([events])
+    return events if isinstance(events, pa.Table) else to_table(events)
 
 
 def _tell_once(errors: dict[int, str], events: pa.Table, told: pa.Table) -> None:

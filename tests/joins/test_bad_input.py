@@ -6,6 +6,7 @@ import json
 import warnings
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tidings import Engine, Event
@@ -178,3 +179,15 @@ def test_what_was_told_stays_as_it_was(subscriber: Subscriber) -> None:
     assert first.table_of_deltas()["subscription"].to_pylist() == ["s"]
     subscriber.engine.correlate([Event.insert("stocks", {"symbol": "B", "per": 101.0})])
     assert first.table_of_deltas()["subscription"].to_pylist() == ["s"]
+
+
+def test_what_is_given_to_an_engine_wrongly() -> None:
+    engine = Engine(tables=[Table("t", {"a": "integer"})])
+    engine.subscribe("filter", "WHERE a = 1")
+    with pytest.raises(SubscriptionError, match="is over no tables"):
+        engine.snapshot("filter")
+    with pytest.raises(SubscriptionError, match="give what it asks, as a text"):
+        engine.subscribe("nothing", None)  # type: ignore[arg-type]
+    with pytest.raises(SubscriptionError, match="give a pyarrow.Table"):
+        engine.subscribe_table("FROM t WHERE a = $a", [{"id": "1", "a": 1}])  # type: ignore[arg-type]
+    assert len(engine.publish_many(pa.record_batch({"id": ["e"], "a": [1]}))) == 1

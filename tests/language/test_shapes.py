@@ -269,3 +269,14 @@ def test_a_known_shape_is_read_faster_than_it_is_parsed() -> None:
         return min(times)
 
     assert best(shapes.read) * 2 < best(parse)
+
+
+def test_a_name_that_is_the_letter_of_a_constant() -> None:
+    """Constants stand in a shape by a letter; an attribute of that name is another matter."""
+    for first, second in (("a = n AND b = 5", "a = 5 AND b = n"), ("s = 'x' AND b = s", "s = s AND b = 'x'")):
+        for order in ((first, second), (second, first)):
+            shapes = Shapes({})
+            for where in order:
+                query, constants = shapes.read(f"WHERE {where}")
+                values = {str(i): from_ntriples(text) for i, text in enumerate(constants)}
+                assert substitute(query, values) == parse(f"WHERE {where}", {})

@@ -71,6 +71,7 @@ _CONSTANTS = frozenset({"NUMBER", "QUANTITY", "STRING", "DATE", "BOOLEAN", "PNAM
 # An expression, a network and a node are not like other texts.
 _ELSEWHERE = frozenset({"TRIPLE", "IRI", "PARAMETER", "MATCHES", "CIDR", "AT", "REST"})
 _KINDS = {NUMBERS: "n", INSTANT: "d", BOOLEANS: "b", TEXT: "s"}
+_MARK = "\1"  # before the letter of a constant: a name may be the letter itself
 
 
 class _Tokens:
@@ -139,7 +140,7 @@ class Shapes:
             try:
                 shape = "\0".join(map(known.parts.__getitem__, tokens))
             except KeyError:
-                if "\0" in text or not known.learn(tokens):
+                if "\0" in text or _MARK in text or not known.learn(tokens):
                     return self._read(text)
                 shape = "\0".join(map(known.parts.__getitem__, tokens))
             constants = known.in_order(tuple(filter(None, map(known.constants.get, tokens))))
@@ -164,7 +165,7 @@ class Shapes:
             parts = known.parts
             rest += [parts[token] for token in tokens]
         except KeyError:
-            if "\0" in text or not known.learn(tokens):
+            if "\0" in text or _MARK in text or not known.learn(tokens):
                 return read(text, self._lexicon)[0], ()
             rest += [parts[token] for token in tokens]
         shape = "\0".join(rest)
@@ -221,13 +222,13 @@ class Shapes:
         if _IS_CALL.fullmatch(token):
             return self._call_meaning(token)
         if is_quantity(token):
-            return "n", (quantity(token),)
+            return f"{_MARK}n", (quantity(token),)
         spelled = token[1:].strip() if token[0] in "(," else token
         term = self._lexicon.term(spelled)
         if isinstance(term, Iri | Literal):
             # Bare words are apart: a list after IN takes `ex:a`, but not `a`.
             bare = isinstance(term, Iri) and not _EXPLICIT.fullmatch(spelled)
-            return "w" if bare else _kind(term), (term,)
+            return f"{_MARK}w" if bare else _kind(term), (term,)
         return spelled, ()
 
     def _call_meaning(self, token: str) -> tuple[str, Sequence[Iri | Literal]]:
@@ -242,10 +243,10 @@ class Shapes:
 
 
 def _kind(constant: Iri | Literal) -> str:
-    """A letter for what the constant is compared as."""
+    """A letter for what the constant is compared as, behind a mark."""
     if isinstance(constant, Iri):
-        return "i"
+        return f"{_MARK}i"
     if constant.language:
-        return "l"
+        return f"{_MARK}l"
     view = constant_view(constant)
-    return _KINDS.get(view[0], "t") if view is not None else "x"
+    return _MARK + (_KINDS.get(view[0], "t") if view is not None else "x")
