@@ -43,7 +43,11 @@ def run(
     Notifications go to Parquet under `output` (read them with `notifications`); then to `sink`, a function as for
     Spark's foreachBatch, which a replay calls again with the same rows and batch id. `on_batch` hears of
     every batch that is done. `operators` are what subscriptions call, beside those of packages that are installed on
-    all hosts: operators, or modules ("package.module") and files ("path/to/file.py") of them. Without an `interval` ("5 seconds") a micro-batch begins as soon as there are events.
+    all hosts: operators, or modules ("package.module") and files ("path/to/file.py") of them. Without an `interval`
+    ("5 seconds") a micro-batch begins as soon as there are events.
+
+    If the index has tables, a second query keeps the joins over them: `sink` and `on_batch` hear of the batches of both,
+    and each query counts its own from 0.
     """
     index, output, checkpoint = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
     shipment = pack(operators)
