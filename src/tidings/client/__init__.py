@@ -1,0 +1,1 @@
+"""The client of the service: the same calls, made at once or awaited."""

@@ -1,0 +1,172 @@
+"""What the service keeps, as plain values: subscriptions and their life, who may do what, what was told to whom.
+
+Times are seconds since 1970, as floats. Ids are random: nobody guesses a neighbour's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from tidings.event import Event
+
+
+class State(StrEnum):
+    """Of a subscription. Only an active one is in the index; an expired or cancelled one stays so."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+
+class Role(StrEnum):
+    """What a token is good for. An admin may everything."""
+
+    ADMIN = "admin"
+    PUBLISHER = "publisher"
+    SUBSCRIBER = "subscriber"
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A standing question and its life. `owner` is the id of a token, "" where nobody has one."""
+
+    id: str
+    text: str
+    title: str
+    owner: str
+    ticket: str  # the hash of the secret that its subscriber was given
+    feed: str  # the secret of its feed's address
+    created: float
+    valid_until: float | None  # None: for good
+    state: State = State.ACTIVE
+    public: bool = False  # its feed is listed, and found by its id
+    warned: bool = False  # "expires soon" was told for this valid_until
+    revision: int = 1  # counts changes of this subscription
+
+
+class IndexChange(NamedTuple):
+    """Something that the index has yet to hear of: a text that is asked from now on, or no longer (None)."""
+
+    number: int
+    id: str
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Who may use the service. Its secret is shown once; `secret` is the hash of it."""
+
+    id: str
+    name: str
+    role: Role
+    secret: str
+    created: float
+    ended: float | None = None
+    subscriptions: int = 1_000  # quota
+    events_per_second: float = 1_000.0  # rate limit of publishing
+    requests_per_second: float = 50.0  # of everything else
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A feed that is followed. How it fares is known to the fetcher."""
+
+    url: str
+    title: str
+    owner: str
+    added: float
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A webhook of a subscription: where it stands, and how it goes."""
+
+    subscription: str
+    url: str
+    secret: str  # "whsec_…", which receivers verify signatures with
+    cursor: int  # number of the last notification that was delivered
+    failures: int = 0  # in a row
+    next_try: float = 0.0
+    failing_since: float | None = None
+    error: str | None = None  # of the last try, one sentence
+    disabled: str | None = None  # why it is not tried any more
+
+
+class Kind(StrEnum):
+    """Of a notification: what the stream said, or a notice of the subscription's life."""
+
+    MATCH = "match"
+    UNDECIDED = "undecided"
+    SNAPSHOT = "snapshot"
+    EXPIRES_SOON = "expires-soon"
+    EXPIRED = "expired"
+    MISSED = "missed"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A notification as it was told. `number` rises over all subscriptions and is what cursors hold; `id` is the same
+    for the same thing whenever and however often it is delivered. `event` is None for notices."""
+
+    number: int
+    id: str
+    subscription: str
+    kind: Kind
+    at: float
+    event: Event | None = None
+    bindings: Mapping[str, str] = field(default_factory=dict)
+    part: str | None = None
+    sequence: int | None = None
+    changes: tuple[Mapping[str, Any], ...] = ()  # {"table", "change": "+" | "-", "row": {…}}
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A notice to be told. `id` makes it one notice however often it is put: "expired 1731..."."""
+
+    subscription: str
+    kind: Kind
+    id: str
+    at: float
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An event that could not be read, for whoever looks after the sources."""
+
+    source: str
+    event: str
+    message: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRecord:
+    """A micro-batch that is in the mailbox. (segment, byte) is the end of what it read of the log."""
+
+    query: str
+    batch: int
+    version: str
+    segment: int
+    byte: int
+    events: int
+    notifications: int
+    errors: int
+    began: float
+    ended: float
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who makes a request. `token` is the id of the token, "" without one: on a machine of one's own all is open, but
+    a subscription without an owner is changed by its ticket alone."""
+
+    name: str
+    role: Role
+    token: str = ""

@@ -1,0 +1,51 @@
+"""What a service is started with. Every value has a default: `tidings serve` alone is a whole system.
+
+data/registry.db        subscriptions, tokens, sources, deliveries   (or PostgreSQL)
+data/mailbox.db         what was told                               (or PostgreSQL)
+data/feeds.db           what the fetcher knows of followed feeds
+data/log/               the event log
+data/arrivals.db        which events are in it
+data/index/             index versions
+data/output/            notifications of the stream as Parquet, until they are in the mailbox
+data/checkpoint/        of the stream
+data/key                what cookies are signed with
+data/LOCK               the process that serves
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    data: Path
+    host: str = "127.0.0.1"
+    port: int = 8750
+    url: str | None = None  # as which the service is known outside, without a slash at the end
+    store: str | None = None  # postgresql://…; SQLite files in `data` without it
+    spark: str = "local[*,4]"
+    spark_settings: Mapping[str, str] = field(default_factory=dict)
+    taxonomy: Path | None = None
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    networks: Mapping[str, Path] = field(default_factory=dict)
+    operators: tuple[str, ...] = ()  # files, or modules
+    tables: Path | None = None
+    allowed: tuple[str, ...] = ()  # networks (CIDR) inside which feeds and webhooks may be
+    open: bool = True  # no token is needed; only where nobody but this machine gets in
+    validity: float = DAY  # of a subscription that names none
+    longest_validity: float | None = None  # None: "never" may be asked for
+    retention: float = 7 * DAY  # of events and notifications
+    feed_interval: float = 15 * 60.0
+    max_body: int = 16 << 20  # bytes of a request
+    log_format: str = "text"  # or json
+
+    @property
+    def address(self) -> str:
+        """The address that goes into feeds and links."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.url or f"http://{host}:{self.port}"
