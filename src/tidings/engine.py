@@ -247,7 +247,11 @@ class Engine:
 
         Operators are asked as they are for this subscription alone; it counts for nothing that is learnt.
         """
-        query = parse(self.text(id), self.prefixes)
+        return self.why(self.text(id), event, id)
+
+    def why(self, text: str, event: Event, id: str = "") -> Explanation:
+        """The same for a text that nobody has subscribed to."""
+        query = parse(text, self.prefixes)
         return explain(id, query, event, self.taxonomy, self.networks, self._checker, self.joins)
 
     @property

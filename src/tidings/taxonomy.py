@@ -154,6 +154,10 @@ class Taxonomy:
                     self._named.setdefault(label, []).append(iri)
         return tuple(self._named.get(text, ()))
 
+    def classes(self) -> dict[str, tuple[str, ...]]:
+        """Each class with those directly above it."""
+        return dict(self._classes)
+
     def labels(self, iri: str) -> tuple[str, ...]:
         """The labels that were given to a class."""
         return self._labels.get(iri, ())

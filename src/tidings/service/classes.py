@@ -1,0 +1,99 @@
+"""A taxonomy for looking around in: roots, what stands above and below a class, and a search by its words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tidings.language.prefixes import WELL_KNOWN
+from tidings.taxonomy import Taxonomy, local_name
+
+MOST = 200  # instances, or classes that are found
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A class or an individual: its IRI, how a question writes it, and what people call it."""
+
+    iri: str
+    written: str
+    label: str
+    below: int = 0  # classes directly below it
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """A class with its relatives. Of its instances the first are there; `instances_in_all` counts them."""
+
+    named: Named
+    labels: tuple[str, ...]
+    parents: tuple[Named, ...]
+    children: tuple[Named, ...]
+    instances: tuple[Named, ...]
+    instances_in_all: int
+
+
+class Classes:
+    def __init__(self, taxonomy: Taxonomy, prefixes: dict[str, str]) -> None:
+        self._taxonomy = taxonomy
+        self._short = {iri: prefix for prefix, iri in {**WELL_KNOWN, **prefixes}.items()}
+        self._parents = taxonomy.classes()
+        self._children: dict[str, list[str]] = {}
+        self._instances: dict[str, list[str]] = {}
+        for iri, parents in self._parents.items():
+            for parent in parents:
+                self._children.setdefault(parent, []).append(iri)
+        for iri, classes in taxonomy.instances().items():
+            for cls in classes:
+                self._instances.setdefault(cls, []).append(iri)
+
+    def __len__(self) -> int:
+        return len(self._parents)
+
+    def __contains__(self, iri: object) -> bool:
+        return iri in self._parents
+
+    def roots(self) -> tuple[Named, ...]:
+        return self._named(iri for iri, parents in self._parents.items() if not parents)
+
+    def about(self, iri: str) -> About | None:
+        """A class, or None if there is no such class."""
+        if iri not in self._parents:
+            return None
+        instances = self._instances.get(iri, [])
+        return About(
+            self.name(iri),
+            self._taxonomy.labels(iri),
+            self._named(self._parents[iri]),
+            self._named(self._children.get(iri, ())),
+            self._named(instances[:MOST]),
+            len(instances),
+        )
+
+    def search(self, words: str) -> tuple[Named, ...]:
+        """Classes whose name or label holds the words, those that begin with them first."""
+        wanted = " ".join(words.split()).casefold()
+        found = [
+            named
+            for named in self.all()
+            if wanted in named.label.casefold() or wanted in named.iri.casefold()
+        ]
+        return tuple(sorted(found, key=lambda n: not n.label.casefold().startswith(wanted))[:MOST])
+
+    def all(self) -> tuple[Named, ...]:
+        return self._named(self._parents)
+
+    def name(self, iri: str) -> Named:
+        label = next(iter(self._taxonomy.labels(iri)), local_name(iri))
+        return Named(iri, self.written(iri), label, len(self._children.get(iri, ())))
+
+    def written(self, iri: str) -> str:
+        """As a question writes it: with a prefix if one fits and reads back as the same, otherwise in full."""
+        for space, prefix in self._short.items():
+            rest = iri.removeprefix(space)
+            if prefix and rest != iri and rest.replace("-", "").replace("_", "").isalnum():
+                return f"{prefix}:{rest}"
+        return f"<{iri}>"
+
+    def _named(self, iris: Iterable[str]) -> tuple[Named, ...]:
+        return tuple(sorted(map(self.name, iris), key=lambda named: named.label.casefold()))

@@ -1,0 +1,165 @@
+"""What a question means before anybody has subscribed to it: is it right, what would it have matched, and why.
+
+Everything here is by the definition, one event after the other, and bounded in time: a question is tried on a thousand
+events, not on a stream. Nothing that is asked here is learnt or kept.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tidings.engine import Engine
+from tidings.errors import SubscriptionError, TidingsError
+from tidings.event import Event
+from tidings.explanation import Explanation
+from tidings.language.parser import parse
+from tidings.language.query import Query, TriplePattern, leaves
+from tidings.notification import Notification
+from tidings.operators.naive import has_calls
+
+SHOWN = 20  # matches and near misses of a trial that are shown with their reasons
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Whether a text can be subscribed to. `kinds` are those of pattern, filter, operator, network and join."""
+
+    ok: bool
+    kinds: tuple[str, ...] = ()
+    message: str = ""
+    line: int | None = None
+    column: int | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class Reason(NamedTuple):
+    """An event, and why it matches or does not."""
+
+    event: Event
+    explanation: Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A text tried on events, the newest first. `matches` and `near` have the first of each only."""
+
+    looked: int
+    matched: int
+    matches: list[Reason] = field(default_factory=list)
+    near: list[Reason] = field(default_factory=list)
+    late: bool = False  # the time was over before all events were looked at
+
+
+class Questions:
+    """Asks on behalf of one engine's taxonomy, prefixes, networks, operators and tables; it has no subscriptions."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.tables = tuple(engine.joins.tables.values())
+
+    def fresh(self) -> Engine:
+        """An engine of the same means, for whoever has to fill one."""
+        engine = self.engine
+        return Engine(
+            taxonomy=engine.taxonomy,
+            prefixes=engine.prefixes,
+            networks=engine.networks,
+            operators=engine.operators,
+            tables=self.tables,
+        )
+
+    def check(self, text: str) -> Checked:
+        """What is wrong with a text, or what kind it is of."""
+        try:
+            with warnings.catch_warnings(record=True) as remarks:
+                warnings.simplefilter("always")
+                self.fresh().subscribe("this", text)
+            query = parse(text, self.engine.prefixes)
+        except SubscriptionError as error:
+            return Checked(False, message=str(error), line=error.line, column=error.column)
+        except TidingsError as error:
+            return Checked(False, message=str(error))
+        said = tuple(str(remark.message).replace("subscription 'this'", "it") for remark in remarks)
+        return Checked(True, tuple(self._kinds(query)), warnings=said)
+
+    def explain(self, text: str, event: Event) -> Explanation:
+        """Why an event matches a text, or does not."""
+        return self.engine.why(text, event)
+
+    def try_on(
+        self,
+        text: str,
+        events: Iterable[Event],
+        *,
+        seconds: float = 2.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Trial:
+        """Tries a text on events that come newest first. A near miss is one of which most held."""
+        query = parse(text, self.engine.prefixes)
+        if self.engine.joins.concerns(query):
+            return self._follow(text, list(events))
+        deadline = clock() + seconds
+        looked, matched = 0, 0
+        matches: list[Reason] = []
+        misses: list[tuple[float, int, Reason]] = []
+        for event in events:
+            if clock() > deadline:
+                return Trial(looked, matched, matches, _nearest(misses), late=True)
+            reason = Reason(event, self.engine.why(text, event))
+            looked += 1
+            if reason.explanation.verdict == "match":
+                matched += 1
+                if len(matches) < SHOWN:
+                    matches.append(reason)
+            elif share := _held(reason.explanation):
+                misses.append((-share, looked, reason))
+        return Trial(looked, matched, matches, _nearest(misses))
+
+    def _follow(self, text: str, events: Sequence[Event]) -> Trial:
+        """A join has to have seen the rows before: the events are played from the oldest on, with tables that are empty."""
+        engine, matches = self.fresh(), []
+        engine.subscribe("this", text)
+        for event in reversed(events):
+            for told in engine.publish(event):
+                if told.verdict == "match":
+                    matches.append(Reason(event, Explanation("", "match", message=_changes(told))))
+        matches.reverse()
+        return Trial(len(events), len(matches), matches[:SHOWN])
+
+    def _kinds(self, query: Query) -> Iterable[str]:
+        if self.engine.joins.concerns(query):
+            yield "join"
+            return
+        found = list(leaves(query.where))
+        if any(isinstance(leaf, TriplePattern) for leaf in found):
+            yield "pattern"
+        else:
+            yield "filter"
+        if has_calls(query.where):
+            yield "operator"
+        if query.via is not None:
+            yield "network"
+
+
+def _held(explanation: Explanation) -> float:
+    """The share of the clauses that held; 0 if none did."""
+    told = [clause for clause in explanation.clauses if clause.depth or len(explanation.clauses) > 1]
+    held = sum(clause.held is True for clause in told)
+    return held / len(told) if told else 0.0
+
+
+def _nearest(misses: list[tuple[float, int, Reason]]) -> list[Reason]:
+    return [reason for _, _, reason in sorted(misses, key=lambda miss: miss[:2])[:SHOWN]]
+
+
+def _changes(told: Notification) -> str:
+    counts: dict[tuple[str, str], int] = {}
+    for change in told.changes:
+        key = change.table, "gained" if change.change == "+" else "lost"
+        counts[key] = counts.get(key, 0) + 1
+    rows = (f"{table} {word} {n} row{'s' * (n > 1)}" for (table, word), n in counts.items())
+    return ", ".join(rows)

@@ -1,0 +1,187 @@
+"""Questions that nobody has subscribed to yet: checked, explained, tried on events, completed."""
+
+import pytest
+
+import tidings
+from tidings import Engine, Event, Taxonomy
+from tidings.joins.table import Table
+from tidings.service.classes import Classes
+from tidings.service.completion import Completer, Words
+from tidings.service.questions import Questions
+
+EX = "http://example.org/"
+GRAPH = (
+    f'<{EX}1> <http://purl.org/rss/1.0/title> "A goal" .\n'
+    f'<{EX}1> <http://purl.org/dc/elements/1.1/subject> "Football" .\n'
+)
+
+
+@tidings.operator
+def locIn(event, district: str):
+    return event.attributes.get("district") == district
+
+
+@pytest.fixture
+def engine():
+    taxonomy = Taxonomy()
+    taxonomy.add_class(EX + "Sport", label="Sport")
+    taxonomy.add_class(EX + "Football", [EX + "Sport"], label="Football")
+    taxonomy.add_class(EX + "Politics")
+    taxonomy.add_instance(EX + "derby", [EX + "Football"])
+    tables = [Table("stocks", {"symbol": "text", "per": "number"}), Table("reviews", {"symbol": "text"})]
+    network = tidings.Network()
+    network.add_node("desk")
+    network.add_node("acme shoes")
+    return Engine(
+        taxonomy=taxonomy,
+        prefixes={"ex": EX},
+        operators=[locIn],
+        tables=tables,
+        networks={"exchange": network},
+    )
+
+
+@pytest.fixture
+def questions(engine):
+    return Questions(engine)
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("WHERE a = 5", ("filter",)),
+        ("SELECT ?t WHERE (?i, rss:title, ?t)", ("pattern",)),
+        ("WHERE a = 5 AND locIn('Bronx')", ("filter", "operator")),
+        ("WHERE a = 5 VIA exchange AT desk", ("filter", "network")),
+        ("SELECT * FROM stocks JOIN reviews USING (symbol) WHERE stocks.per > 4", ("join",)),
+    ],
+)
+def test_a_text_is_of_a_kind(questions, text, kinds):
+    checked = questions.check(text)
+    assert (checked.ok, checked.kinds) == (True, kinds)
+
+
+def test_what_is_wrong_has_its_place(questions):
+    checked = questions.check("WHERE a = 5 AND\n  b >")
+    assert not checked.ok
+    assert (checked.line, checked.column) == (2, 6)
+    assert "the text ends" in checked.message
+
+
+def test_a_broad_text_is_remarked(questions):
+    checked = questions.check("SELECT * WHERE (?x, ?p, ?y)")
+    assert checked.ok
+    assert checked.warnings == ("it would match nearly every event",)
+
+
+def test_checking_keeps_nothing(questions):
+    questions.check("WHERE a = 5")
+    assert len(questions.engine) == 0
+
+
+def test_a_trial_has_matches_and_near_misses_the_newest_first(questions):
+    events = [Event("s", {"a": n % 3, "b": n}, id=str(n)) for n in reversed(range(30))]
+    trial = questions.try_on("WHERE a = 1 AND b > 20", events)
+    assert (trial.looked, trial.matched) == (30, 3)
+    assert [reason.event.id for reason in trial.matches] == ["28", "25", "22"]
+    # Both of one clause held in all of these; the newest come first.
+    assert [reason.event.id for reason in trial.near][:3] == ["29", "27", "26"]
+    assert "✗ a = 1" in str(trial.near[0].explanation)
+    # Neither clause held: no near miss.
+    assert "0" not in [reason.event.id for reason in trial.near]
+
+
+def test_a_trial_ends_in_time(questions):
+    ticks = iter(range(100))
+    trial = questions.try_on(
+        "WHERE a = 1", [Event("s", {"a": 1})] * 50, seconds=10, clock=lambda: float(next(ticks))
+    )
+    assert trial.late
+    assert trial.looked == 10
+
+
+def test_a_join_is_tried_on_changes_from_the_oldest_on(questions):
+    newest_first = [
+        Event.insert("reviews", {"symbol": "IBM"}),
+        Event.insert("stocks", {"symbol": "IBM", "per": 50}),
+    ]
+    text = "SELECT * FROM stocks JOIN reviews USING (symbol) WHERE stocks.per > 4"
+    trial = questions.try_on(text, newest_first)
+    assert trial.matched == 1
+    assert trial.matches[0].explanation.message == "reviews gained 1 row, stocks gained 1 row"
+
+
+def completions(engine, text, events=()):
+    words = Words()
+    words.observe(events)
+    at = text.index("|")
+    completer = Completer(engine, Classes(engine.taxonomy, engine.prefixes), words)
+    return completer.complete(text.replace("|", ""), at)
+
+
+EVENTS = [
+    Event("camera/7", {"topic": "sport", "device": {"kind": "phone"}, "tags": ["a", "b"]}),
+    Event(source="feed", datacontenttype="application/n-triples", data=GRAPH.encode()),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "first"),
+    [
+        ("WHERE to|", "attribute", "topic"),
+        ("WHERE device.|", "attribute", "device.kind"),
+        ("WHERE topic = '|", "value", "sport'"),
+        ("SELECT ?x WHERE (?i, rss:|", "property", "rss:title"),
+        ("SELECT ?x WHERE (?i, dc:subject, 'Foo|", "value", "Football'"),
+        ("SELECT ?x WHERE (?i, sk|", "prefix", "skos:"),
+        ("SELECT ?x WHERE (?i, dc:subject, ?x) AND ?x ISA |", "class", "ex:Football"),
+        ("SELECT ?x WHERE (?i, dc:subject, ?x) AND ?x ISA ex:S|", "class", "ex:Sport"),
+        ("WHERE loc|", "operator", "locIn("),
+        ("SELECT * FROM st|", "table", "stocks"),
+        ("WHERE a = 1 VIA ex|", "network", "exchange"),
+        ("WHERE a = 1 VIA exchange AT 'ac|", "node", "'acme shoes'"),
+        ("WHERE topic = 'x' AND NO|", "keyword", "NOT"),
+        ("SELECT ?title WHERE (?ti|", "variable", "?title"),
+    ],
+)
+def test_what_could_come_next(engine, text, kind, first):
+    found = completions(engine, text, EVENTS)
+    assert (found[0].kind, found[0].text) == (kind, first)
+    before = text.partition("|")[0]
+    # What is completed takes the place of what was typed of it.
+    assert questionable(before[: found[0].start] + found[0].text, text)
+
+
+def questionable(after: str, text: str) -> bool:
+    return after.startswith(text.partition("|")[0][:10])
+
+
+def test_inside_an_unknown_text_nothing_is_offered(engine):
+    assert completions(engine, "WHERE nothing = 'x|", EVENTS) == []
+
+
+def test_hostile_events_teach_nothing_and_break_nothing(engine):
+    words = Words()
+    deep: dict = {}
+    for _ in range(50):
+        deep = {"a": deep}
+    words.observe(
+        [
+            Event("s", deep),
+            Event(source="s", datacontenttype="application/n-triples", data=b"<<<"),
+            Event("s", {"it's": "it's", "x" * 5: "y" * 10_000}),
+        ]
+    )
+    attributes, _ = words.seen()
+    assert all("'" not in value and len(value) <= 60 for values in attributes.values() for value in values)
+
+
+def test_classes_have_relatives(engine):
+    classes = Classes(engine.taxonomy, engine.prefixes)
+    assert [named.label for named in classes.roots()] == ["Politics", "Sport"]
+    about = classes.about(EX + "Football")
+    assert about is not None
+    assert [named.written for named in about.parents] == ["ex:Sport"]
+    assert [named.iri for named in about.instances] == [EX + "derby"]
+    assert [named.label for named in classes.search("foot")] == ["Football"]
+    assert classes.about(EX + "Nothing") is None
