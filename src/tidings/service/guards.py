@@ -1,0 +1,243 @@
+"""What stands before every request, one plain ASGI layer each, in the order of `GUARDS`: a browser on this machine
+must not become the hand of a page elsewhere.
+
+RequestIds       every answer and every line of the log has the id of its request
+SecurityHeaders  pages run no script but ours, are framed by nobody, and private answers are stored by nobody
+HostCheck        a name that was bound anew to this address (DNS rebinding) gets nothing
+OriginCheck      a page of another origin changes nothing; clients that are no browsers send neither header
+BodyLimit        a body over the limit ends when the limit is reached, not when it has been read
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+
+from tidings.service.problems import Problem
+from tidings.service.settings import Settings
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+CONTENT_SECURITY_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' https: data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class RequestIds:
+    """`scope["state"]["request_id"]`, and the header X-Request-ID. One that a proxy gave is kept if it is plain."""
+
+    def __init__(self, app: App, settings: Settings) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id", "")
+        id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        scope.setdefault("state", {})["request_id"] = id
+        header = (b"x-request-id", id.encode())
+
+        async def tell(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), header]
+            await send(message)
+
+        await self._app(scope, receive, tell)
+
+
+class SecurityHeaders:
+    """Only what an answer does not say itself: static files and feeds have their own Cache-Control."""
+
+    def __init__(self, app: App, settings: Settings) -> None:
+        self._app = app
+        self._headers = [
+            ("content-security-policy", CONTENT_SECURITY_POLICY),
+            ("x-content-type-options", "nosniff"),
+            # Addresses of feeds are secrets. "no-referrer" would make browsers send "Origin: null" with our forms.
+            ("referrer-policy", "same-origin"),
+            ("cross-origin-opener-policy", "same-origin"),
+            ("cross-origin-resource-policy", "same-origin"),
+            ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
+            ("cache-control", "no-store"),
+        ]
+        if settings.address.startswith("https:"):
+            self._headers.append(("strict-transport-security", "max-age=31536000; includeSubDomains"))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def tell(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in self._headers:
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, tell)
+
+
+class HostCheck:
+    """The service answers to its own names alone. Where it listens on every address of the machine, also to those
+    addresses: a number in the Host header cannot have been rebound."""
+
+    def __init__(self, app: App, settings: Settings) -> None:
+        self._app = app
+        self._names = set(_LOCAL) | {host_name(urlsplit(settings.address).netloc)}
+        self._numbers = settings.host in ("", "0.0.0.0", "::")
+        if not self._numbers:
+            self._names.add(settings.host.lower())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            hosts = [value for name, value in scope["headers"] if name == b"host"]
+            if len(hosts) != 1:
+                problem = Problem(400, "A request names its host once; send one Host header.")
+                await problem.response()(scope, receive, send)
+                return
+            host = host_name(hosts[0].decode("latin-1"))
+            if host not in self._names and not (self._numbers and _is_number(host)):
+                problem = Problem(
+                    421,
+                    f"This service is not known as {host[:100]!r}; start it with --url http://{host[:100]}… if it should be.",
+                )
+                await problem.response()(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+class OriginCheck:
+    """Whoever changes something is no page of another origin. Browsers say where a request comes from."""
+
+    def __init__(self, app: App, settings: Settings) -> None:
+        self._app = app
+        self._own = urlsplit(settings.address).netloc.lower()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (
+            scope["type"] == "http"
+            and scope["method"] not in _SAFE
+            and not self._is_own(Headers(scope=scope))
+        ):
+            problem = Problem(
+                403,
+                "This request comes from a page of another site, which may change nothing here; use the service's own page, or a client that is no browser.",
+                kind="cross-site",
+            )
+            await problem.response()(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _is_own(self, headers: Headers) -> bool:
+        site = headers.get("sec-fetch-site")
+        if site is not None and site not in ("same-origin", "none"):
+            return False
+        origin = headers.get("origin")
+        if origin is None:
+            return True
+        if origin == "null":  # of a page that hides its address; the browser vouches for it, or nobody does
+            return site == "same-origin"
+        return urlsplit(origin).netloc.lower() in (headers.get("host", "").lower(), self._own)
+
+
+class BodyLimit:
+    """413 by the Content-Length where there is one, otherwise as soon as too much has come."""
+
+    def __init__(self, app: App, settings: Settings) -> None:
+        self._app = app
+        self._limit = settings.max_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        length = Headers(scope=scope).get("content-length", "")
+        if length.isdecimal() and (len(length) > 18 or int(length) > self._limit):
+            await self._refuse(scope, receive, send)
+            return
+        came, begun, refused = 0, False, False
+
+        async def count() -> Message:
+            nonlocal came, refused
+            message = await receive()
+            if message["type"] == "http.request":
+                came += len(message.get("body", b""))
+                if came > self._limit and not begun:
+                    refused = True
+                    await self._refuse(scope, receive, send)
+                    raise _Refused
+            return message
+
+        async def tell(message: Message) -> None:
+            nonlocal begun
+            if not refused:  # what the rest of the service makes of a body cut short is of no interest
+                begun = True
+                await send(message)
+
+        try:
+            await self._app(scope, count, tell)
+        except Exception:
+            if not refused:
+                raise
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        problem = Problem(
+            413,
+            f"A body has at most {self._limit:,} bytes; send it in parts, or raise max_body.",
+            headers={"Connection": "close"},
+        )
+        await problem.response()(scope, receive, send)
+
+
+class _Refused(Exception):
+    """The answer has been given already."""
+
+
+GUARDS: tuple[type, ...] = (RequestIds, SecurityHeaders, HostCheck, OriginCheck, BodyLimit)
+
+
+def guard(app: App, settings: Settings) -> App:
+    """The app behind all guards; the first of them is asked first."""
+    for layer in reversed(GUARDS):
+        app = layer(app, settings)
+    return app
+
+
+def host_name(netloc: str) -> str:
+    """The name in a Host header, without port and brackets: "[::1]:8750" is "::1"."""
+    netloc = netloc.strip().lower()
+    if netloc.startswith("["):
+        return netloc[1:].partition("]")[0]
+    return netloc.partition(":")[0].rstrip(".")
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,183 @@
+"""Errors as answers: problem details, RFC 9457. What was wrong is a sentence that says what to change.
+
+Whatever a request may hold, its answer is one of these and never a traceback; an error that nobody foresaw is a 500
+that names the request, so that the log can be searched for it. Types are addresses relative to the service:
+"/problems/not-found".
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from tidings.errors import EventError, SubscriptionError, TaxonomyError, TidingsError
+from tidings.log import LogError
+
+MEDIA_TYPE = "application/problem+json"
+
+KINDS: Mapping[int, tuple[str, str]] = {
+    400: ("bad-request", "The request cannot be read"),
+    401: ("unauthorized", "A token is needed"),
+    403: ("forbidden", "Not allowed"),
+    404: ("not-found", "There is no such thing"),
+    405: ("method-not-allowed", "Not done this way"),
+    406: ("not-acceptable", "No such form"),
+    409: ("conflict", "It was changed, or is over"),
+    410: ("gone", "It is over"),
+    411: ("length-required", "The length is needed"),
+    413: ("too-large", "The body is too large"),
+    414: ("uri-too-long", "The address is too long"),
+    415: ("media-type", "The body is of another kind"),
+    421: ("misdirected", "Another host was meant"),
+    422: ("invalid", "A value cannot be accepted"),
+    429: ("too-many", "Too many requests"),
+    500: ("internal", "The service failed"),
+    503: ("unavailable", "Not now"),
+}
+
+
+class Problem(HTTPException):
+    """An answer that is an error. `extra` are members beside those of the RFC; `kind` overrides that of the status."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        kind: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **extra: Any,
+    ) -> None:
+        super().__init__(status, detail, dict(headers) if headers else None)
+        self.kind = kind
+        self.extra = extra
+
+    def body(self, instance: str | None = None) -> dict[str, Any]:
+        name, title = KINDS.get(self.status_code, ("error", "The request failed"))
+        told = {
+            "type": f"/problems/{self.kind or name}",
+            "title": title,
+            "status": self.status_code,
+            "detail": self.detail,
+        }
+        if instance is not None:
+            told["instance"] = instance
+        return {**told, **{key: value for key, value in self.extra.items() if value is not None}}
+
+    def response(self, instance: str | None = None) -> Response:
+        return Response(
+            dumps(self.body(instance)), self.status_code, media_type=MEDIA_TYPE, headers=self.headers
+        )
+
+
+Page = Callable[[Request, Problem], Response]
+
+
+def install(app: FastAPI, page: Page | None = None) -> None:
+    """Answers errors of every kind. `page` draws them for people whose browser asks for HTML outside the API."""
+
+    async def handle(request: Request, error: Exception) -> Response:
+        problem = problem_of(error)
+        if problem.status_code >= 500 and problem.status_code != 503:
+            problem.extra.setdefault("request", getattr(request.state, "request_id", None))
+        if page is not None and for_people(request):
+            return page(request, problem)
+        return problem.response(request.url.path)
+
+    for kind in (HTTPException, RequestValidationError, TidingsError, DBAPIError, PoolTimeout, Exception):
+        app.add_exception_handler(kind, handle)
+
+
+def for_people(request: Request) -> bool:
+    """Whether whoever asks wants to read a page: HTML named before JSON, outside the machines' addresses."""
+    if request.url.path.startswith(("/api/", "/feeds/", "/xmlrpc")):
+        return False
+    accepts = request.headers.get("accept", "")
+    html, plain = accepts.find("text/html"), accepts.find("json")
+    return html >= 0 and (plain < 0 or html < plain)
+
+
+def problem_of(error: Exception) -> Problem:
+    """The answer that an error deserves. An error may know its `status`, and `retry_after` in seconds."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, HTTPException):
+        return Problem(error.status_code, _said(error), headers=error.headers)
+    if isinstance(error, RequestValidationError):
+        return _invalid(error.errors())
+    if isinstance(error, SubscriptionError):
+        return Problem(422, str(error), kind="subscription", line=error.line, column=error.column)
+    if isinstance(error, EventError):
+        return Problem(_status(error, 400), str(error), kind="event")
+    if isinstance(error, TaxonomyError):
+        return Problem(_status(error, 422), str(error))
+    if isinstance(error, LogError):
+        return Problem(503, str(error), headers={"Retry-After": "5"})
+    if isinstance(error, TidingsError):
+        status = _status(error, 400)
+        headers = {}
+        if status == 401:
+            headers["WWW-Authenticate"] = 'Bearer realm="tidings"'
+        if status in (429, 503):
+            headers["Retry-After"] = str(max(1, math.ceil(getattr(error, "retry_after", None) or 1)))
+        return Problem(status, str(error), headers=headers)
+    if isinstance(error, OperationalError | InterfaceError | PoolTimeout):
+        return Problem(
+            503, "The store does not answer; try again in a few seconds.", headers={"Retry-After": "5"}
+        )
+    return Problem(
+        500, "Something went wrong that is not your fault; the service's log says what, under this request."
+    )
+
+
+def _status(error: TidingsError, otherwise: int) -> int:
+    status = getattr(error, "status", None)
+    return status if isinstance(status, int) else otherwise
+
+
+def _said(error: HTTPException) -> str:
+    """Starlette says "Not Found"; a sentence with a next step is better."""
+    if error.status_code == 404:
+        return "Nothing is at this address; /openapi.json lists what is."
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "another method")
+        return f"This address does not take that method; it takes {allowed}."
+    if error.status_code == 400 and "parsing the body" in str(error.detail):
+        return "The body cannot be read as JSON: its encoding, its depth or a number in it; send plain UTF-8 JSON."
+    return str(error.detail)
+
+
+def _invalid(errors: Sequence[Any]) -> Problem:
+    """What FastAPI found wrong with parameters and bodies, each with its place."""
+    if errors and all(one["loc"][:1] == ("path",) for one in errors):
+        return Problem(404, "Nothing has this id; look at the list for those there are.")
+    broken = next((one for one in errors if one["type"] == "json_invalid"), None)
+    if broken is not None:
+        why = broken.get("ctx", {}).get("error", "it is broken")
+        return Problem(400, f"The body is not JSON: {why} at character {broken['loc'][-1]}; mend it there.")
+    places = [
+        {"place": ".".join(str(part) for part in one["loc"]) or "body", "message": _sentence(one["msg"])}
+        for one in errors
+    ]
+    first = places[0] if places else {"place": "body", "message": "It cannot be accepted."}
+    more = f" ({len(places) - 1} more below)" if len(places) > 1 else ""
+    return Problem(422, f"{first['place']}: {first['message']}{more}", errors=places)
+
+
+def _sentence(message: str) -> str:
+    message = message.removeprefix("Value error, ")
+    return message if message.endswith(".") else f"{message}."
+
+
+def dumps(value: object) -> bytes:
+    """JSON that any reader takes, whatever half characters a request had in it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", errors="replace")
