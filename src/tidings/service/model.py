@@ -41,11 +41,12 @@ class Subscription:
     ticket: str  # the hash of the secret that its subscriber was given
     feed: str  # the secret of its feed's address
     created: float
-    valid_until: float | None  # None: for good
+    valid_until: float | None  # None: for good; of one that ended, when it did
     state: State = State.ACTIVE
     public: bool = False  # its feed is listed, and found by its id
     warned: bool = False  # "expires soon" was told for this valid_until
     revision: int = 1  # counts changes of this subscription
+    renewed: float | None = None  # when its validity last began anew; None: when it was created
 
 
 class IndexChange(NamedTuple):

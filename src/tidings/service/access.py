@@ -1,0 +1,325 @@
+"""Who may do what: tokens, sessions of the page, rate limits and quotas.
+
+A principal comes from `Authorization: Bearer`, from a signed session, or, where the service is open, from nowhere. What
+it may not see does not exist for it: the answer about another's subscription is the answer about none. A ticket is
+good for the one subscription that it was given out for, and for nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from tidings.errors import TidingsError
+from tidings.service import tickets
+from tidings.service.model import Principal, Role, State, Subscription, Token
+from tidings.service.settings import DAY, Settings
+
+if TYPE_CHECKING:
+    from tidings.service.store.registry import Registry
+
+SESSION = 14 * DAY
+_FRESH = (
+    0.5  # seconds that a token is believed without looking; one that was ended is refused within a second
+)
+_KEPT = 10_000  # tokens, buckets
+_BURST = 2.0  # seconds of its rate that a token may spend at once
+_WRONG_TICKETS = (0.1, 5.0)  # a second, and at once, for each subscription
+_OPEN = Principal("", Role.ADMIN)
+
+
+class AccessError(TidingsError):
+    """A request that is refused for who makes it. `status` is how HTTP says so."""
+
+    status: ClassVar[int] = 403
+
+
+class Unauthorized(AccessError):
+    """Nobody is known by what came with the request."""
+
+    status = 401
+
+
+class Forbidden(AccessError):
+    """It is known who asks, and that one may not."""
+
+
+class OverQuota(AccessError):
+    """A token has all the subscriptions that it may have."""
+
+
+class NotFound(AccessError):
+    """There is none, or none for whoever asks: nobody can tell which."""
+
+    status = 404
+
+
+class TooMany(AccessError):
+    """Too much in too short a time. `retry_after` is in seconds."""
+
+    status = 429
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Bucket:
+    """Fills at `rate` up to `burst`. Something large may overdraw it, and the debt is waited for afterwards: so a
+    batch of any size gets in, and the rate holds in the long run all the same."""
+
+    __slots__ = ("_at", "_level", "burst", "rate")
+
+    def __init__(self, rate: float, burst: float, now: float) -> None:
+        self.rate = rate
+        self.burst = burst
+        self._level = burst
+        self._at = now
+
+    def take(self, amount: float, now: float) -> float:
+        """0, and it is taken; or the seconds to wait, and nothing is taken."""
+        self._level = min(self.burst, self._level + max(0.0, now - self._at) * self.rate)
+        self._at = now
+        needed = min(amount, 1.0)
+        if self._level >= needed:
+            self._level -= amount
+            return 0.0
+        return (needed - self._level) / self.rate
+
+
+class Access:
+    """The one that is asked before anything is done. Thread-safe."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        settings: Settings,
+        clock: Callable[[], float] = time.time,
+        *,
+        key: bytes | None = None,
+    ) -> None:
+        self._registry = registry
+        self._open = settings.open
+        self._clock = clock
+        self._key = key or read_key(settings.data / "key")
+        self._lock = threading.Lock()
+        self._tokens: OrderedDict[str, tuple[float, Token]] = OrderedDict()  # by hash, and by id
+        self._buckets: OrderedDict[Hashable, Bucket] = OrderedDict()
+
+    # Who it is
+
+    def principal(self, authorization: str | None = None, session: str | None = None) -> Principal:
+        """Who makes a request with this Authorization header or, without one, this session."""
+        if authorization:
+            scheme, _, secret = authorization.partition(" ")
+            if scheme.lower() != "bearer" or not secret.strip():
+                raise Unauthorized("the Authorization header is not understood; send 'Bearer tid_…'")
+            token = self._by_secret(secret.strip())
+            if token is None:
+                raise Unauthorized("this token is not known, or was ended; ask an admin for another")
+            return _principal(token)
+        token = self._by_session(session) if session else None
+        if token is not None:
+            return _principal(token)
+        if self._open:
+            return _OPEN
+        if session:
+            raise Unauthorized("this session is over; log in again")
+        raise Unauthorized("a token is needed; send it as 'Authorization: Bearer tid_…', or log in")
+
+    def log_in(self, secret: str) -> str:
+        """A session for whoever has this token's secret; what goes into a cookie."""
+        token = self._by_secret(secret.strip())
+        if token is None:
+            raise Unauthorized("this token is not known, or was ended; ask an admin for another")
+        said = f"{token.id}.{int(self._clock() + SESSION)}"
+        return f"{said}.{self.sign('session', said)}"
+
+    def sign(self, purpose: str, text: str) -> str:
+        """A signature that only this service can make, and that is good for this purpose only."""
+        return hmac.new(self._key, f"{purpose}\n{text}".encode(), hashlib.sha256).hexdigest()
+
+    # Tokens
+
+    def grant(
+        self,
+        name: str,
+        role: Role,
+        *,
+        subscriptions: int = 1_000,
+        events_per_second: float = 1_000.0,
+        requests_per_second: float = 50.0,
+    ) -> tuple[Token, str]:
+        """A new token and its secret, which nobody can tell again."""
+        return grant(
+            self._registry,
+            name,
+            role,
+            self._clock(),
+            subscriptions=subscriptions,
+            events_per_second=events_per_second,
+            requests_per_second=requests_per_second,
+        )
+
+    def end(self, id: str) -> bool:
+        """From now on nobody gets in with it. False if there is none that has not ended."""
+        ended = self._registry.end_token(id, self._clock())
+        with self._lock:
+            self._tokens.clear()
+        return ended
+
+    # What it may
+
+    def need(self, principal: Principal, role: Role) -> None:
+        """Refuses whoever has not this role. An admin has them all."""
+        if principal.role not in (role, Role.ADMIN):
+            raise Forbidden(
+                f"this takes the role {role.value}, and the token {principal.name!r} has the role"
+                f" {principal.role.value}; use another token"
+            )
+
+    def may_see(self, principal: Principal, subscription: Subscription) -> bool:
+        if principal.role is Role.ADMIN:
+            return True
+        return bool(principal.token) and principal.token == subscription.owner
+
+    def may_change(self, principal: Principal, subscription: Subscription, ticket: str | None) -> bool:
+        """The token of the owner or of an admin may, and whoever has the ticket. Without any token the ticket is
+        needed, open or not: on a machine of one's own there may be several people too."""
+        if principal.token and self.may_see(principal, subscription):
+            return True
+        if not ticket:
+            return False
+        # The right ticket is never refused for the wrong ones before it: otherwise anybody who knows an id could keep
+        # its owner out. Guessing 256 bits needs no help from us to be hopeless; this is for the noise it makes.
+        if tickets.fits(ticket, subscription.ticket):
+            return True
+        self._take(
+            ("ticket", subscription.id), 1, *_WRONG_TICKETS, "too many wrong tickets for this subscription"
+        )
+        return False
+
+    # How much
+
+    def count_request(self, principal: Principal) -> None:
+        """Takes one of the token's requests; TooMany when there is none left."""
+        token = self._by_id(principal.token)
+        if token is not None:
+            rate = token.requests_per_second
+            self._take(("requests", token.id), 1, rate, max(1.0, rate * _BURST), "too many requests")
+
+    def count_events(self, principal: Principal, events: int) -> None:
+        """Takes as many of the token's events; TooMany while earlier ones are not yet made up for."""
+        token = self._by_id(principal.token)
+        if token is not None and events:
+            rate = token.events_per_second
+            self._take(("events", token.id), events, rate, max(1.0, rate * _BURST), "too many events")
+
+    def check_quota(self, principal: Principal, more: int = 1) -> None:
+        """Refuses what would be more subscriptions than the token may have."""
+        token = self._by_id(principal.token)
+        if token is None:
+            return
+        counts = self._registry.counts(token.id)
+        held = counts.get(State.ACTIVE, 0) + counts.get(State.PAUSED, 0)
+        if held + more > token.subscriptions:
+            raise OverQuota(
+                f"the token {token.name!r} has {held:,} subscriptions and may have {token.subscriptions:,};"
+                " cancel some, or ask an admin for more"
+            )
+
+    def _take(self, key: Hashable, amount: float, rate: float, burst: float, what: str) -> None:
+        now = self._clock()
+        with self._lock:
+            bucket = self._buckets.pop(key, None) or Bucket(rate, burst, now)
+            self._buckets[key] = bucket
+            if len(self._buckets) > _KEPT:
+                self._buckets.popitem(last=False)
+            wait = bucket.take(amount, now)
+        if wait:
+            raise TooMany(f"{what}; try again in {wait:,.1f} seconds", wait)
+
+    def _by_secret(self, secret: str) -> Token | None:
+        hashed = tickets.digest(secret)
+        return self._fresh(hashed, lambda: self._registry.token(hashed))
+
+    def _by_id(self, id: str) -> Token | None:
+        if not id:
+            return None
+        return self._fresh(id, lambda: next((t for t in self._registry.tokens() if t.id == id), None))
+
+    def _by_session(self, session: str) -> Token | None:
+        said, _, signature = session.rpartition(".")
+        if not hmac.compare_digest(signature.encode(), self.sign("session", said).encode()):
+            return None
+        id, _, until = said.partition(".")
+        return self._by_id(id) if float(until) > self._clock() else None
+
+    def _fresh(self, key: str, look: Callable[[], Token | None]) -> Token | None:
+        now = time.monotonic()
+        with self._lock:
+            at, token = self._tokens.get(key, (float("-inf"), None))
+        if token is None or now - at > _FRESH:
+            token = look()
+            with self._lock:
+                self._tokens.pop(key, None)
+                if token is not None:
+                    self._tokens[key] = (now, token)
+                    if len(self._tokens) > _KEPT:
+                        self._tokens.popitem(last=False)
+        return token if token is not None and token.ended is None else None
+
+
+def grant(
+    registry: Registry,
+    name: str,
+    role: Role,
+    now: float,
+    *,
+    subscriptions: int = 1_000,
+    events_per_second: float = 1_000.0,
+    requests_per_second: float = 50.0,
+) -> tuple[Token, str]:
+    """Puts a new token into the registry; with it its secret, which is kept nowhere."""
+    secret = tickets.new_secret(tickets.TOKEN)
+    token = Token(
+        tickets.new_id("t"),
+        name,
+        role,
+        tickets.digest(secret),
+        now,
+        subscriptions=subscriptions,
+        events_per_second=events_per_second,
+        requests_per_second=requests_per_second,
+    )
+    registry.add_token(token)
+    return token, secret
+
+
+def read_key(path: Path) -> bytes:
+    """What sessions are signed with. It is made at the first start, and whoever removes it logs everybody out."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        whole = path.with_name(f"{path.name}.{os.getpid()}")
+        with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(os.urandom(32))
+        try:
+            os.link(whole, path)  # never half a key, and never over one that somebody else has just made
+        except FileExistsError:
+            pass
+        whole.unlink()
+    key = path.read_bytes()
+    if len(key) < 32:
+        raise TidingsError(f"{path} does not hold a key; remove it, and a new one is made at the next start")
+    return key
+
+
+def _principal(token: Token) -> Principal:
+    return Principal(token.name, token.role, token.id)

@@ -1,0 +1,357 @@
+"""The life of a subscription: begun, renewed, paused, resumed, cancelled; G-ToPSS, Section 6.
+
+Who begins one gets its ticket, and the ticket or the owner's token is needed for all that follows. Validity counts from
+now, never from the old end. An expired subscription lives again when it is renewed, for as long as it is kept; a
+cancelled one is gone for good, so a ticket that is played again opens nothing. A text is in the index when `subscribe`,
+`resume` or `renew` returns: whatever is published afterwards is matched.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+import unicodedata
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from tidings.errors import SubscriptionError, TidingsError
+from tidings.feeds.addresses import check_url
+from tidings.service import tickets
+from tidings.service.access import Access, AccessError, Forbidden, NotFound
+from tidings.service.model import Delivery, Principal, Role, State, Subscription
+from tidings.service.questions import Questions
+from tidings.service.settings import Settings
+from tidings.service.store.registry import Conflict, Registry
+
+if TYPE_CHECKING:
+    from tidings.service.indexing import Indexing
+    from tidings.service.store.mailbox import Mailbox
+
+MAX_TEXT = 64 << 10  # bytes
+MAX_TITLE = 200  # characters
+_MADE_TITLE = 80
+_TRIES = 5
+_FOR_LONG = 100 * 366 * 86_400.0  # seconds that nobody means: "never" is the word for it
+
+Validity = float | None | Literal["default"]
+"""Seconds from now on, None for good, or what the service gives to those that name none."""
+
+
+class Ended(AccessError):
+    """What was cancelled stays so, and what expired is renewed before anything else."""
+
+    status = 410
+
+
+class Refused(TidingsError):
+    """A title, a validity or an address that cannot be accepted."""
+
+    status = 422
+
+
+class Subscribed(NamedTuple):
+    """What whoever subscribes is told; the ticket and the webhook's secret never again."""
+
+    subscription: Subscription
+    ticket: str
+    warnings: tuple[str, ...] = ()
+    webhook: Delivery | None = None
+
+
+class Life:
+    """What becomes of subscriptions. Thread-safe; every method is a few short transactions."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        mailbox: Mailbox,
+        indexing: Indexing,
+        questions: Questions,
+        access: Access,
+        settings: Settings,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._registry = registry
+        self._mailbox = mailbox
+        self._indexing = indexing
+        self._questions = questions
+        self._access = access
+        self._settings = settings
+        self._clock = clock
+        self._counting = threading.Lock()  # so that two at once do not both take the last of a quota
+
+    def subscribe(
+        self,
+        principal: Principal,
+        text: str,
+        *,
+        title: str = "",
+        validity: Validity = "default",
+        public: bool = False,
+        webhook: str | None = None,
+    ) -> Subscribed:
+        """A new subscription. Whatever is wrong with it is told before anything is kept."""
+        self._access.need(principal, Role.SUBSCRIBER)
+        warnings = self._check(text)
+        title = check_title(title) or made_title(text)
+        now = self._clock()
+        until = self._until(validity, now)
+        if webhook is not None:
+            check_url(webhook, self._settings.allowed)
+        ticket = tickets.new_secret(tickets.TICKET)
+        new = Subscription(
+            tickets.new_id("s"),
+            text,
+            title,
+            principal.token,
+            tickets.digest(ticket),
+            tickets.new_secret("f"),
+            now,
+            until,
+            public=public,
+        )
+        cursor = self._mailbox.last() if webhook is not None else 0
+        if principal.token:
+            with self._counting:
+                self._access.check_quota(principal)
+                number = self._registry.add(new)
+        else:
+            number = self._registry.add(new)
+        delivery = None
+        if webhook is not None:
+            delivery = Delivery(new.id, webhook, tickets.new_webhook_secret(), cursor)
+            self._registry.set_delivery(delivery)
+        try:
+            self._indexing.wait_for(number)
+        except TidingsError:
+            # Nobody has its ticket yet, and nobody will: whoever asked tries again.
+            self._registry.update(replace(new, state=State.CANCELLED, valid_until=now))
+            raise
+        return Subscribed(new, ticket, warnings, delivery)
+
+    def find(self, principal: Principal, id: str) -> Subscription:
+        """The subscription, for those who may see it; NotFound for everybody else."""
+        found = self._registry.find(id)
+        if found is None or not self._access.may_see(principal, found):
+            raise _none(id)
+        return found
+
+    def page(
+        self,
+        principal: Principal,
+        *,
+        state: State | None = None,
+        search: str = "",
+        after: str | None = None,
+        limit: int = 50,
+    ) -> list[Subscription]:
+        """Those that the principal may see, newest first, from behind the one with the id `after`."""
+        return self._registry.page(
+            owner=self._owner(principal), state=state, search=search, after=after, limit=limit
+        )
+
+    def counts(self, principal: Principal) -> dict[State, int]:
+        return self._registry.counts(self._owner(principal))
+
+    def renew(
+        self, principal: Principal, id: str, ticket: str | None = None, validity: Validity = "default"
+    ) -> Subscription:
+        """Valid from now on anew. An expired one is asked again; a paused one stays paused."""
+
+        def renewed(old: Subscription) -> Subscription:
+            now = self._clock()
+            state = State.ACTIVE if old.state is State.EXPIRED else old.state
+            return replace(
+                old, state=state, valid_until=self._until(validity, now), renewed=now, warned=False
+            )
+
+        return self._change(principal, id, ticket, renewed, lives=False)
+
+    def cancel(self, principal: Principal, id: str, ticket: str | None = None) -> Subscription:
+        """Over for good. What was told so far stays until its time is over; nothing more is delivered."""
+        now = self._clock()
+        gone = self._change(
+            principal,
+            id,
+            ticket,
+            lambda old: replace(old, state=State.CANCELLED, valid_until=min(old.valid_until or now, now)),
+            lives=False,
+        )
+        self._registry.remove_delivery(id)
+        return gone
+
+    def pause(self, principal: Principal, id: str, ticket: str | None = None) -> Subscription:
+        """Not asked until it is resumed; its time goes on."""
+        return self._change(principal, id, ticket, lambda old: replace(old, state=State.PAUSED))
+
+    def resume(self, principal: Principal, id: str, ticket: str | None = None) -> Subscription:
+        return self._change(principal, id, ticket, lambda old: replace(old, state=State.ACTIVE))
+
+    def set_webhook(self, principal: Principal, id: str, ticket: str | None, url: str) -> Delivery:
+        """Delivers to `url`, with a new secret. One that had a webhook goes on where that one stood."""
+        found = self._changeable(principal, id, ticket)
+        self._living(found)
+        check_url(url, self._settings.allowed)
+        old = self._registry.delivery(id)
+        cursor = old.cursor if old is not None else self._mailbox.last()
+        delivery = Delivery(id, url, tickets.new_webhook_secret(), cursor)
+        self._registry.set_delivery(delivery)
+        return delivery
+
+    def remove_webhook(self, principal: Principal, id: str, ticket: str | None = None) -> None:
+        self._changeable(principal, id, ticket)
+        self._registry.remove_delivery(id)
+
+    def _owner(self, principal: Principal) -> str | None:
+        self._access.need(principal, Role.SUBSCRIBER)
+        return None if principal.role is Role.ADMIN else principal.token
+
+    def _change(
+        self,
+        principal: Principal,
+        id: str,
+        ticket: str | None,
+        step: Callable[[Subscription], Subscription],
+        *,
+        lives: bool = True,
+    ) -> Subscription:
+        """Takes one step, again if somebody else was faster; returns when the index has heard of it."""
+        for attempt in range(_TRIES):
+            old = self._changeable(principal, id, ticket)
+            if lives:
+                self._living(old)
+            new = step(old)
+            if new == old:
+                return old
+            try:
+                number = self._update(principal, old, new)
+            except Conflict:
+                if attempt == _TRIES - 1:
+                    raise
+                continue
+            if number is not None:
+                self._indexing.wait_for(number)
+            return replace(new, revision=old.revision + 1)
+        raise AssertionError("the last try returns or raises")
+
+    def _update(self, principal: Principal, old: Subscription, new: Subscription) -> int | None:
+        if old.state is not State.EXPIRED or new.state is not State.ACTIVE or not principal.token:
+            return self._registry.update(new)
+        with self._counting:
+            if principal.token == old.owner:
+                self._access.check_quota(principal)
+            return self._registry.update(new)
+
+    def _changeable(self, principal: Principal, id: str, ticket: str | None) -> Subscription:
+        """The subscription, for those who may change it. Who may see it is told that the ticket is wrong; to others
+        there is none. A cancelled one is gone, whatever ticket comes."""
+        found = self._registry.find(id)
+        if found is None:
+            raise _none(id)
+        if not self._access.may_change(principal, found, ticket):
+            if not self._access.may_see(principal, found):
+                raise _none(id)
+            if ticket:
+                raise Forbidden(
+                    f"this is not the ticket of subscription {id}; use the one shown when it began"
+                )
+            raise Forbidden(f"subscription {id} is changed with its ticket; send it along")
+        if found.state is State.CANCELLED:
+            raise Ended(f"subscription {id} was cancelled and stays so; subscribe anew")
+        return found
+
+    def _living(self, found: Subscription) -> None:
+        if found.state is State.EXPIRED:
+            raise Ended(f"subscription {found.id} has expired; renew it first")
+
+    def _check(self, text: str) -> tuple[str, ...]:
+        """What is to be said of a text that can be asked; SubscriptionError if it cannot."""
+        size = len(text.encode("utf-8", "surrogatepass"))
+        if size > MAX_TEXT:
+            raise SubscriptionError(
+                f"the text has {size:,} bytes, and a subscription has at most {MAX_TEXT:,}; make it shorter"
+            )
+        if bad := _unprintable(text):
+            raise SubscriptionError(f"the text has the character {bad} in it; take it out")
+        checked = self._questions.check(text)
+        if not checked.ok:
+            error = SubscriptionError(checked.message)  # which names the place already
+            error.line, error.column = checked.line, checked.column
+            raise error
+        return tuple(checked.warnings)
+
+    def _until(self, validity: Validity, now: float) -> float | None:
+        """When it ends. What is longer than the service allows is refused, not cut: nobody would notice."""
+        longest = self._settings.longest_validity
+        if isinstance(validity, str):
+            return now + (
+                self._settings.validity if longest is None else min(self._settings.validity, longest)
+            )
+        if validity is None:
+            if longest is None:
+                return None
+            raise Refused(
+                f"here no subscription is for good; ask for at most {longest:,.0f} seconds, and renew it"
+            )
+        if not (math.isfinite(validity) and 0 < validity <= _FOR_LONG):
+            raise Refused(
+                f"a validity of {validity:,} seconds is none; give a number of seconds greater than 0, or 'never'"
+            )
+        if longest is not None and validity > longest:
+            raise Refused(
+                f"a validity of {validity:,.0f} seconds is longer than the {longest:,.0f} that are allowed here;"
+                " ask for less, and renew it"
+            )
+        return now + validity
+
+
+def read_validity(given: object) -> Validity:
+    """A validity as people and programs write it: nothing, "never", or seconds as a number or a text."""
+    if given is None or given == "":
+        return "default"
+    if isinstance(given, str):
+        if given.strip().lower() == "never":
+            return None
+        try:
+            return float(given)
+        except ValueError:
+            pass
+    elif isinstance(given, int | float) and not isinstance(given, bool):
+        try:
+            return float(given)
+        except OverflowError:
+            pass
+    shown = f"{given!r}"[:60]
+    raise Refused(f"a validity is a number of seconds, or 'never', not {shown}")
+
+
+def check_title(title: str) -> str:
+    """The title on one line; Refused if it cannot be shown as one."""
+    if bad := _unprintable(title):
+        raise Refused(f"the title has the character {bad} in it; take it out")
+    title = " ".join(title.split())
+    if len(title) > MAX_TITLE:
+        raise Refused(f"the title has {len(title):,} characters, and may have {MAX_TITLE}; make it shorter")
+    return title
+
+
+def made_title(text: str) -> str:
+    """The beginning of a text, for those that gave it no title."""
+    line = " ".join(text.split())
+    return line if len(line) <= _MADE_TITLE else line[: _MADE_TITLE - 1].rstrip() + "…"
+
+
+def _unprintable(text: str) -> str | None:
+    """The first character that no page, feed or database takes: control characters, halves of pairs, U+FFFE."""
+    for character in text:
+        if character in "\t\n\r" or character.isprintable():
+            continue
+        if unicodedata.category(character) in ("Cc", "Cs") or ord(character) & 0xFFFE == 0xFFFE:
+            return f"U+{ord(character):04X}"
+    return None
+
+
+def _none(id: str) -> NotFound:
+    return NotFound(f"there is no subscription {id[:40]!r}; look at the list for those there are")
