@@ -1,0 +1,352 @@
+"""What an event or a notification looks like to a person: a title, an address, a summary, who and when.
+
+Events come in any shape: a graph in the terms of RSS 1.0 or of any other vocabulary, attributes with names that
+people use, a text, nothing at all. `describe` makes the best of each, never fails, never leaves a title empty, and
+looks at a bounded part of however much there is. Whatever HTML it gives is as it came: `safe_html` before it is shown.
+"""
+
+from __future__ import annotations
+
+import html as characters
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from tidings.errors import TidingsError
+from tidings.event import Event
+from tidings.feeds.dates import utc
+from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, iri
+from tidings.rdf import NTRIPLES, is_rdf
+from tidings.service.markup import MAX_HTML, as_html, one_line, plain_text, safe_html
+from tidings.service.model import Kind, Told
+from tidings.terms import RDF, RDFS, unescape
+
+__all__ = ["Item", "Property", "content_of", "describe", "plain_text", "safe_html"]
+
+TITLE = 200  # characters
+_WORD = 100  # of one value in a line of several
+_READ = 256 << 10  # bytes of a graph or a text that are looked at
+_TRIPLES = 2_000
+_PROPERTIES = 50
+_ROWS = 50
+
+_FOAF, _SKOS, _SCHEMA = (
+    "http://xmlns.com/foaf/0.1/",
+    "http://www.w3.org/2004/02/skos/core#",
+    "http://schema.org/",
+)
+_TYPE = RDF + "type"
+_TITLES = (
+    RSS + "title", DC + "title", DCTERMS + "title", RDFS + "label", _SKOS + "prefLabel", _FOAF + "name",
+    _SCHEMA + "headline", _SCHEMA + "name",
+)  # fmt: skip
+_LINKS = (RSS + "link", _SCHEMA + "url", _FOAF + "page", _FOAF + "homepage")
+_SUMMARIES = (
+    RSS + "description", DC + "description", DCTERMS + "description", RDFS + "comment", _SCHEMA + "description",
+)  # fmt: skip
+_AUTHORS = (DC + "creator", DCTERMS + "creator", _SCHEMA + "author")
+_SUBJECTS = (DC + "subject", DCTERMS + "subject")
+_DATES = (
+    DC + "date",
+    DCTERMS + "issued",
+    DCTERMS + "created",
+    DCTERMS + "modified",
+    _SCHEMA + "datePublished",
+)
+_SAID = frozenset(
+    (*_TITLES[:1], *_LINKS[:1], *_SUMMARIES[:1], *_AUTHORS[:1], *_SUBJECTS[:1], *_DATES[:1])
+) | {CONTENT + "encoded", DC + "identifier"}  # fmt: skip
+
+_TRIPLE = re.compile(
+    r'^(<[^<>\s]*>|_:\S+) <([^<>\s]*)> (?:<([^<>\s]*)>|_:\S+|"((?:[^"\\\n]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^<>\s]*)>)?) \.$',
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One more thing that a graph says of its item: a text, or the address of a resource."""
+
+    predicate: str
+    value: str
+    resource: bool = False
+    datatype: str | None = None
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """How to show something. `summary_html` and `content_html` are as they came; `content_html` is the whole text
+    where there is one besides the summary. `link` is an http or https address. `published` is in seconds."""
+
+    title: str
+    link: str | None = None
+    summary_html: str = ""
+    author: str | None = None
+    categories: tuple[str, ...] = ()
+    published: float | None = None
+    content_html: str = ""
+    properties: tuple[Property, ...] = ()
+
+
+def describe(event: Event) -> Item:
+    """What `event` is about."""
+    item = _of_graph(event) or _of_attributes(event)
+    published = item.published if item.published is not None else _seconds(event.time)
+    return replace(item, published=published)
+
+
+def content_of(told: Told) -> Item:
+    """What a notification says: its event, the rows that were gained and lost, or the notice."""
+    if told.changes:
+        item = Item(_changes_title(told), summary_html=_changes_table(told.changes))
+    elif told.event is not None:
+        item = describe(told.event)
+        if told.kind is Kind.SNAPSHOT:
+            item = Item("A snapshot without rows", published=item.published)
+    else:
+        message = told.message or _NOTICES.get(told.kind, "")
+        item = Item(one_line(message, TITLE) or told.kind.value, summary_html=characters.escape(message))
+    if told.kind is Kind.UNDECIDED:
+        reason = characters.escape(
+            one_line(told.message or "It could not be decided whether this answers.", 500)
+        )
+        item = replace(
+            item,
+            title=one_line(f"Perhaps: {item.title}", TITLE),
+            summary_html=f"<p>{reason}</p>{item.summary_html}",
+        )
+    return item if item.published is not None else replace(item, published=told.at)
+
+
+_NOTICES = {
+    Kind.EXPIRES_SOON: "The subscription expires soon",
+    Kind.EXPIRED: "The subscription has expired",
+    Kind.MISSED: "Something was missed",
+}
+
+
+# -- graphs
+
+
+def _of_graph(event: Event) -> Item | None:
+    triples = list(_triples(event))
+    if not triples:
+        return None
+    node = _subject(triples)
+    said: dict[str, list[str]] = {}
+    properties = []
+    for subject, predicate, resource, text, language, datatype in triples:
+        if subject != node:
+            continue
+        value = resource or unescape(text or "")
+        said.setdefault(predicate, []).append(value)
+        if predicate in _SAID or (predicate == _TYPE and resource == RSS + "item") or len(value) > 2_000:
+            continue
+        if resource or text is not None:
+            properties.append(Property(predicate, value, bool(resource), datatype or None, language or None))
+    summary, content = _first(said, _SUMMARIES), _first(said, (CONTENT + "encoded",))
+    title = one_line(_first(said, _TITLES), TITLE) or plain_text(summary or content, TITLE)
+    links = [value for name in _LINKS for value in said.get(name, ())]
+    return Item(
+        title=title or _line((_local(name), value) for name, value in _flat(said)) or _fallback(event),
+        link=next(filter(None, map(_address, [*links, node[1:-1]])), None),
+        summary_html=as_html(summary or content)[:MAX_HTML],
+        author=one_line(_first(said, _AUTHORS), _WORD) or None,
+        categories=_categories(value for name in _SUBJECTS for value in said.get(name, ())),
+        published=next(filter(None, (_seconds(v) for name in _DATES for v in said.get(name, ()))), None),
+        content_html=content[:MAX_HTML] if summary else "",
+        properties=tuple(properties[:_PROPERTIES]),
+    )
+
+
+def _triples(event: Event) -> Iterator[tuple[str, ...]]:
+    """The first triples of the event's graph, as subject, predicate, IRI, text, language, datatype."""
+    if not is_rdf(event.datacontenttype):
+        return iter(())
+    data = event.data
+    if event.datacontenttype != NTRIPLES:
+        if len(data) > _READ:
+            return iter(())  # a parser would have to read the whole
+        try:
+            data = event.graph()
+        except TidingsError:
+            return iter(())
+    text = data[:_READ].decode(errors="replace")
+    return (found.groups(default="") for found in islice(_TRIPLE.finditer(text), _TRIPLES))
+
+
+def _subject(triples: list[tuple[str, ...]]) -> str:
+    """The node that the graph is about: an item, or what has a title, or what comes first; a channel is last."""
+    channels = {t[0] for t in triples if t[1] == _TYPE and t[2] == RSS + "channel"}
+    items = (t[0] for t in triples if t[1] == _TYPE and t[2] == RSS + "item")
+    titled = (t[0] for t in triples if t[1] in _TITLES and t[0] not in channels)
+    others = (t[0] for t in triples if t[0] not in channels)
+    return next(items, None) or next(titled, None) or next(others, None) or triples[0][0]
+
+
+def _first(said: Mapping[str, list[str]], names: tuple[str, ...]) -> str:
+    return next((value for name in names for value in said.get(name, ()) if value.strip()), "")
+
+
+def _flat(said: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
+    return ((name, _local(value)) for name, values in said.items() for value in values)
+
+
+def _local(address: str) -> str:
+    """The last part of an IRI; a text as it is."""
+    if "://" not in address and not address.startswith("urn:"):
+        return address
+    return re.split(r"[#/:]", address.rstrip("#/:"))[-1] or address
+
+
+# -- attributes
+
+
+def _of_attributes(event: Event) -> Item:
+    named = {name.lower(): value for name, value in islice(event.attributes.items(), 1_000)}
+    summary = as_html(_text(named, "summary", "description", "text", "content", "message", "body"))
+    if not summary and (not event.attributes or event.datacontenttype.startswith("text/")):
+        summary = _data(event)
+    title = one_line(_text(named, "title", "name", "headline", "subject"), TITLE)
+    line = _line(_pairs(event.attributes))
+    tags = named.get("tags", named.get("categories", named.get("category", ())))
+    return Item(
+        title=title or plain_text(summary, TITLE) or line or _fallback(event),
+        link=next(filter(None, (_address(_text(named, name)) for name in ("url", "link", "href"))), None),
+        summary_html=summary or characters.escape(line),
+        author=one_line(_text(named, "author", "creator", "by"), _WORD) or None,
+        categories=_categories(
+            [tags] if isinstance(tags, str) else tags if isinstance(tags, list | tuple) else ()
+        ),
+        published=next(
+            filter(None, (_seconds(named.get(name)) for name in ("published", "time", "date"))), None
+        ),
+    )
+
+
+def _text(named: Mapping[str, Any], *names: str) -> str:
+    for name in names:
+        value = named.get(name)
+        if isinstance(value, str) and value.strip():
+            return value[:MAX_HTML]
+    return ""
+
+
+def _data(event: Event) -> str:
+    """An event's content if it is a text, or no longer than one that somebody reads."""
+    kind = event.datacontenttype.partition(";")[0].strip().lower()
+    if not event.data or is_rdf(kind) or not (kind.startswith("text/") or kind.endswith("json") or not kind):
+        return ""
+    text = event.data[: min(_READ, MAX_HTML)].decode(errors="ignore")
+    if "\0" in text:
+        return ""
+    return text if kind == "text/html" else characters.escape(text, quote=False)
+
+
+def _pairs(value: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    for name, inner in islice(value.items(), 50):
+        path = f"{prefix}{name}"
+        if isinstance(inner, Mapping) and inner and depth < 3:
+            yield from _pairs(inner, f"{path}.", depth + 1)
+        else:
+            yield path, _shown(inner)
+
+
+def _shown(value: object) -> str:
+    """A value in few characters."""
+    if isinstance(value, str):
+        return one_line(value, _WORD)
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    if isinstance(value, int | float):
+        try:
+            return str(value)
+        except ValueError:  # an integer of thousands of digits
+            return "a large number"
+    if isinstance(value, list | tuple):
+        return one_line(
+            ", ".join(_shown(one) if not isinstance(one, list) else "…" for one in value[:5]), _WORD
+        )
+    if isinstance(value, Mapping):
+        return "…" if value else ""
+    return one_line(str(value), _WORD)
+
+
+def _line(pairs: Iterator[tuple[str, str]]) -> str:
+    """ "topic: sport, age: 24"."""
+    shown = (
+        f"{one_line(name, _WORD)}: {one_line(value, _WORD)}" for name, value in islice(pairs, 20) if name
+    )
+    return one_line(", ".join(shown), TITLE)
+
+
+def _fallback(event: Event) -> str:
+    return one_line(event.type, TITLE) or one_line(f"Event {event.id}", TITLE)
+
+
+# -- rows
+
+
+def _changes_title(told: Told) -> str:
+    counts: dict[tuple[str, str], int] = {}
+    for change in told.changes:
+        key = (str(change.get("table", "")), str(change.get("change", "+")))
+        counts[key] = counts.get(key, 0) + 1
+    parts: list[str] = []
+    for (table, sign), count in counts.items():
+        verb = "has" if told.kind is Kind.SNAPSHOT else "gained" if sign == "+" else "lost"
+        noun = "" if parts else " row" if count == 1 else " rows"
+        parts.append(f"{one_line(table, _WORD) or 'a table'} {verb} {count:,}{noun}")
+    return one_line(", ".join(parts), TITLE)
+
+
+def _changes_table(changes: tuple[Mapping[str, Any], ...]) -> str:
+    rows = []
+    for change in changes[:_ROWS]:
+        row = change.get("row")
+        cells = row if isinstance(row, Mapping) else {"row": row}
+        words = _line((str(name), _shown(value)) for name, value in cells.items())
+        sign = "gained" if change.get("change", "+") == "+" else "lost"
+        cell = "".join(
+            f"<td>{characters.escape(text)}</td>"
+            for text in (one_line(str(change.get("table", "")), _WORD), sign, words)
+        )
+        rows.append(f"<tr>{cell}</tr>")
+    more = f"<p>… and {len(changes) - _ROWS:,} more</p>" if len(changes) > _ROWS else ""
+    head = "<thead><tr><th>table</th><th>change</th><th>row</th></tr></thead>"
+    return f"<table>{head}<tbody>{''.join(rows)}</tbody></table>{more}"
+
+
+# -- parts of any shape
+
+
+def _categories(values: Any) -> tuple[str, ...]:
+    lines = (one_line(value, _WORD) for value in islice(values, 50) if isinstance(value, str))
+    return tuple(dict.fromkeys(filter(None, lines)))
+
+
+def _address(text: str) -> str | None:
+    """An http or https address that is one; None for all else."""
+    if not text[:8].strip().lower().startswith(("http://", "https://")) or len(text) > 2_000:
+        return None
+    node = iri(text)
+    if node is None or "://" not in node.value or not node.value.partition("://")[2].strip("/"):
+        return None
+    return str(node.value)
+
+
+def _seconds(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value) if 0 < value < 32_503_680_000 else None  # the year 3000
+    moment = utc(value[:64]) if isinstance(value, str) else None
+    if moment is None:
+        return None
+    try:
+        return datetime.fromisoformat(moment).timestamp()
+    except ValueError:
+        return None

@@ -1,0 +1,160 @@
+"""The one public JSON form of a notification: in the API, in server-sent events and in webhooks.
+
+It is always JSON that every reader takes: no NaN, no halves of characters, nested no deeper than is reasonable, and
+with no more of an event's attributes than fit into a message. Members are added over time, never renamed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, TypedDict
+from urllib.parse import quote
+
+from tidings.service.contents import describe, plain_text
+from tidings.service.markup import one_line, printable
+from tidings.service.model import Told
+from tidings.service.settings import Settings
+
+_ROOM = 64 << 10  # characters of attributes, about
+_DEPTH = 32
+_SUMMARY = 300
+
+
+class EventJson(TypedDict):
+    """The event that a notification is about. `title` is never empty; `link` is an http or https address."""
+
+    id: str
+    source: str
+    type: str
+    time: str | None
+    title: str
+    link: str | None
+    summary: str
+    attributes: dict[str, Any]
+
+
+class ChangeJson(TypedDict):
+    """A row that the subscription gained ("+") or lost ("-")."""
+
+    table: str
+    change: str
+    row: dict[str, Any]
+
+
+class ToldJson(TypedDict):
+    """A notification. `number` is what cursors hold; `id` stays the same however often it is delivered; `url` is
+    where it is shown."""
+
+    id: str
+    number: int
+    subscription: str
+    kind: str
+    time: str
+    url: str
+    event: EventJson | None
+    bindings: dict[str, str]
+    changes: list[ChangeJson]
+    part: str | None
+    sequence: int | None
+    message: str | None
+
+
+def told_to_json(told: Told, settings: Settings) -> ToldJson:
+    """`told` as everybody outside gets it."""
+    room = [_ROOM]
+    return {
+        "id": printable(told.id),
+        "number": told.number,
+        "subscription": printable(told.subscription),
+        "kind": told.kind.value,
+        "time": moment(told.at),
+        "url": page_of(told, settings),
+        "event": None if told.event is None else _event(told, room),
+        "bindings": {printable(str(name)): printable(str(value)) for name, value in told.bindings.items()},
+        "changes": [_change(change) for change in told.changes],
+        "part": told.part,
+        "sequence": told.sequence,
+        "message": None if told.message is None else printable(told.message),
+    }
+
+
+def moment(at: float) -> str:
+    """Seconds since 1970 as "2026-11-16T10:06:50.123Z"."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def page_of(told: Told, settings: Settings) -> str:
+    """Where a notification is shown."""
+    return f"{settings.address}/subscriptions/{quote(told.subscription, safe='')}#{quote(told.id, safe='')}"
+
+
+def _event(told: Told, room: list[int]) -> EventJson:
+    event = told.event
+    assert event is not None
+    item = describe(event)
+    return {
+        "id": printable(event.id),
+        "source": printable(event.source),
+        "type": printable(event.type),
+        "time": event.time,
+        "title": item.title,
+        "link": item.link,
+        "summary": plain_text(item.summary_html, _SUMMARY),
+        "attributes": _members(event.attributes, room, 0),
+    }
+
+
+def _change(change: Mapping[str, Any]) -> ChangeJson:
+    # A row has a room of its own: a subscriber who lacks one has a wrong table from then on.
+    row = change.get("row")
+    return {
+        "table": printable(str(change.get("table", ""))),
+        "change": "-" if change.get("change") == "-" else "+",
+        "row": _members(row, [16 * _ROOM], 0) if isinstance(row, Mapping) else {},
+    }
+
+
+def _members(values: Mapping[str, Any], room: list[int], depth: int) -> dict[str, Any]:
+    """The members that fit; a large one is left out, those after it are not."""
+    kept: dict[str, Any] = {}
+    for name, value in values.items():
+        before = room[0]
+        room[0] -= len(name) + 4
+        plain = _plain(value, room, depth + 1)
+        if room[0] < 0:
+            room[0] = before
+            if before < 64:
+                break
+        else:
+            kept[printable(name)] = plain
+    return kept
+
+
+def _plain(value: object, room: list[int], depth: int) -> Any:
+    if room[0] < 0:
+        return None
+    if isinstance(value, str):
+        room[0] -= len(value) + 2
+        return printable(value) if room[0] >= 0 else None
+    room[0] -= 8
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        room[0] -= value.bit_length() // 3
+        return value if value.bit_length() < 4_000 else "a large number"
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if depth > _DEPTH:
+        return "…"
+    if isinstance(value, Mapping):
+        return _members(value, room, depth)
+    if isinstance(value, list | tuple | set | frozenset):
+        plain = []
+        for one in value:
+            if room[0] < 0:
+                break
+            plain.append(_plain(one, room, depth + 1))
+        return plain
+    return _plain(one_line(str(value), 1_000), room, depth)
