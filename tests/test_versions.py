@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -152,6 +154,60 @@ def test_two_processes_append(root: Path) -> None:
     assert matched(versions.open(root, versions.current(root))) == {"s0", "a19", "b19"}
 
 
+def test_changes_appended_while_a_tail_is_folded(root: Path) -> None:
+    writers = [subprocess.Popen([sys.executable, "-c", APPENDER, str(root), name]) for name in "ab"]
+    folds = 0
+    while any(writer.poll() is None for writer in writers):
+        folds += versions.compact(root).base > folds
+    assert [writer.wait(60) for writer in writers] == [0, 0]
+    assert folds > 1
+    assert matched(versions.open(root, versions.current(root))) == {"s0", "a19", "b19"}
+    assert matched(versions.open(root, versions.compact(root))) == {"s0", "a19", "b19"}
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
+    """What is done once, after a new base was written aside and before it is the current one."""
+    to_do: list[Callable[[], object]] = []
+    write = versions._write
+
+    def and_then(*args: Any) -> None:
+        write(*args)
+        while to_do:
+            to_do.pop()()
+
+    monkeypatch.setattr(versions, "_write", and_then)
+    return to_do
+
+
+def test_the_tail_of_a_new_base_begins_with_what_it_does_not_hold(
+    root: Path, meanwhile: list[Callable[[], object]]
+) -> None:
+    folded = versions.append(root, [Change("s2", P)])
+    pinned: list[Version] = []
+    meanwhile.append(lambda: pinned.append(versions.append(root, [Change("s3", P), Change("s0", None)])))
+    compacted = versions.compact(root)
+    assert compacted == versions.current(root) == Version(2, pinned[0].offset - folded.offset)
+    assert matched(versions.open(root, Version(2, 0))) == matched(versions.open(root, folded)) == {"s0", "s2"}
+    assert matched(versions.open(root, compacted)) == matched(versions.open(root, pinned[0])) == {"s2", "s3"}
+    versions.append(root, [Change("s4", P)])
+    assert versions.compact(root) == Version(3, 0)
+    assert matched(versions.open(root, Version(3, 0))) == {"s2", "s3", "s4"}
+    assert not (root / "compacting").exists()
+
+
+def test_a_base_that_is_published_while_a_tail_is_folded_stays(
+    root: Path, meanwhile: list[Callable[[], object]]
+) -> None:
+    versions.append(root, [Change("s2", P)])
+    engine = Engine()
+    engine.subscribe("new", P)
+    meanwhile.append(lambda: versions.publish(root, engine))
+    assert versions.compact(root) == versions.current(root) == Version(2, 0)
+    assert matched(versions.open(root, Version(2, 0))) == {"new"}
+    assert not (root / "compacting").exists()
+
+
 def test_what_is_no_index(tmp_path: Path, root: Path) -> None:
     for call in (versions.current, versions.compact, versions.drop, lambda path: versions.append(path, [])):
         for place in (tmp_path / "nowhere", tmp_path):
@@ -186,14 +242,15 @@ def test_a_damaged_tail_changes_no_version_before_it(root: Path) -> None:
 
 
 def test_an_unfinished_base_is_no_version(root: Path) -> None:
-    (root / "v2.writing").mkdir()
-    (root / "v2.writing" / "junk").write_text("x")
+    (root / "publishing").mkdir()
+    (root / "publishing" / "junk").write_text("x")
     assert versions.current(root) == Version(1, 0)
     engine = Engine()
     engine.subscribe("new", P)
     assert versions.publish(root, engine) == Version(2, 0)
     assert matched(versions.open(root, Version(2, 0))) == {"new"}
-    assert not (root / "v2.writing").exists()
+    assert not (root / "publishing").exists()
+    assert not (root / "v2" / "junk").exists()
 
 
 # ---------------------------------------------------------------------- networks
@@ -406,6 +463,20 @@ def test_numbers_of_joins_are_never_given_again(tmp_path: Path) -> None:
     after = versions.append(tmp_path, [Change("a", LIKED), Change("c", None)])
     assert numbers(versions.open(tmp_path, after)) == {"a": 4, "b": 3}
     assert numbers(versions.open(tmp_path, versions.compact(tmp_path))) == {"a": 4, "b": 3}
+
+
+def test_joins_that_come_while_a_tail_is_folded_have_one_number(
+    tmp_path: Path, meanwhile: list[Callable[[], object]]
+) -> None:
+    versions.publish(tmp_path, over_tables(a=LIKED, b=DEAR))
+    versions.append(tmp_path, [Change("a", None)])
+    before: list[Version] = []
+    changes = [Change("c", LIKED), Change("b", None), Change("d", DEAR)]
+    meanwhile.append(lambda: before.append(versions.append(tmp_path, changes)))
+    after = versions.compact(tmp_path)
+    assert after.base == 2
+    assert numbers(versions.open(tmp_path, before[0])) == {"c": 2, "d": 3}
+    assert numbers(versions.open(tmp_path, after)) == {"c": 2, "d": 3}
 
 
 def test_a_base_that_is_built_anew_goes_on_with_the_numbers(tmp_path: Path) -> None:

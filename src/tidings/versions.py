@@ -4,6 +4,7 @@
     ROOT/v3/         a base: the folder of a saved engine
     ROOT/v3.tail     changes since, one JSON object a line, only ever appended to
     ROOT/learnt/     what streams have learnt of operators (gathered.py), which the next base begins with
+    ROOT/LOCK        held while a tail grows or CURRENT is replaced; ROOT/COMPACTING while a tail is folded
 
 A version is a base and a number of bytes of its tail, so it names one state of subscriptions and networks for good:
 who opens it sees the same answers today and after a crash. A base is written aside and renamed, CURRENT is replaced,
@@ -142,13 +143,27 @@ def set_network(
 
 
 def compact(root: str | Path, *, operators: Iterable[Operator] = ()) -> Version:
-    """Folds the current tail, and what streams have learnt of operators, into a new base."""
+    """Folds the current tail, and what streams have learnt of operators, into a new base.
+
+    Changes go on being appended meanwhile: those that the new base does not hold are the beginning of its tail. If another base
+    was published meanwhile, that one stays the current one.
+    """
     root = Path(root)
-    with _lock(root):
+    with _lock(root, "COMPACTING"):
         version = current(root)
         if not version.offset and not gathered.is_news(root, version.base):
             return version
-        return _publish(root, _replay(root, version, None, tuple(operators)))
+        engine = _replay(root, version, None, tuple(operators))
+        with _lock(root):
+            taken = gathered.take_in(root, version.base, engine)
+        aside = root / "compacting"
+        _write(aside, engine, taken)
+        with _lock(root):
+            now = current(root)
+            if now.base != version.base:
+                shutil.rmtree(aside)
+                return now
+            return _set_current(root, aside, _bytes(_tail(root, now), version.offset, now.offset))
 
 
 def current(root: str | Path) -> Version:
@@ -348,9 +363,7 @@ def _from_line(line: bytes) -> Change | NetworkChange:
 
 def _changes(path: Path, start: int, version: Version) -> list[Change | NetworkChange]:
     try:
-        with path.open("rb") as tail:
-            tail.seek(start)
-            data = tail.read(version.offset - start)
+        data = _bytes(path, start, version.offset)
         if start + len(data) < version.offset or (data and not data.endswith(b"\n")):
             raise ValueError("there is no end of a change")
         return [_from_line(line) for line in data.splitlines()]
@@ -360,24 +373,42 @@ def _changes(path: Path, start: int, version: Version) -> list[Change | NetworkC
         ) from None
 
 
+def _bytes(path: Path, start: int, end: int) -> bytes:
+    with path.open("rb") as tail:
+        tail.seek(start)
+        return tail.read(end - start)
+
+
 def _publish(root: Path, engine: Engine) -> Version:
-    number = max([0, *_bases(root)]) + 1
-    aside = root / f"v{number}.writing"
-    shutil.rmtree(aside, ignore_errors=True)
+    """Of one who holds the lock."""
     base = int((root / "CURRENT").read_text()) if (root / "CURRENT").exists() else None
-    taken = gathered.take_in(root, base, engine)
+    aside = root / "publishing"
+    _write(aside, engine, gathered.take_in(root, base, engine))
+    return _set_current(root, aside, b"")
+
+
+def _write(aside: Path, engine: Engine, taken: dict[str, bytes]) -> None:
+    """Writes a base that has no number yet."""
+    shutil.rmtree(aside, ignore_errors=True)
     engine.save(aside)
     gathered.note(aside, taken)
     for path in [*aside.rglob("*"), aside]:
         sync(path)
+
+
+def _set_current(root: Path, aside: Path, tail: bytes) -> Version:
+    """Gives a base the next number, a tail to begin with, and makes it the current one."""
+    number = max([0, *_bases(root)]) + 1
     aside.rename(root / f"v{number}")
-    (root / f"v{number}.tail").write_bytes(b"")
+    begun = root / f"v{number}.tail"
+    begun.write_bytes(tail)
+    sync(begun)
     pointer = root / "CURRENT.writing"
     pointer.write_text(str(number))
     sync(pointer)
     pointer.replace(root / "CURRENT")
     sync(root)
-    return Version(number, 0)
+    return Version(number, len(tail))
 
 
 def _bases(root: Path) -> list[int]:
@@ -414,10 +445,10 @@ def _complete(tail: Path) -> int:
 
 
 @contextmanager
-def _lock(root: Path) -> Iterator[Any]:
+def _lock(root: Path, name: str = "LOCK") -> Iterator[Any]:
     """One writer at a time; readers need no lock."""
     if not root.is_dir():
         raise IndexFileError(f"{root} holds no index; make one with 'tidings index build'")
-    with (root / "LOCK").open("w") as file:
+    with (root / name).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield file
