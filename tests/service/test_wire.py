@@ -12,7 +12,7 @@ from tests.service.test_contents import values
 from tidings.event import Event
 from tidings.service.model import Kind, Told
 from tidings.service.settings import Settings
-from tidings.service.wire import moment, told_to_json
+from tidings.service.wire import told_to_json
 
 SETTINGS = Settings(Path("data"), url="https://tidings.example")
 
@@ -70,7 +70,3 @@ def test_what_is_too_large_is_left_out() -> None:
     assert said is not None
     assert set(said["attributes"]) == {"a", "deep", "z"}
     assert len(json.dumps(said)) < 10_000
-
-
-def test_moment() -> None:
-    assert moment(1.0) == "1970-01-01T00:00:01.000Z"

@@ -20,12 +20,13 @@ from tidings.errors import TidingsError
 from tidings.event import Event
 from tidings.feeds.dates import utc
 from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, iri
+from tidings.feeds.write import Property
 from tidings.rdf import NTRIPLES, is_rdf
 from tidings.service.markup import MAX_HTML, as_html, one_line, plain_text, safe_html
 from tidings.service.model import Kind, Told
 from tidings.terms import RDF, RDFS, unescape
 
-__all__ = ["Item", "Property", "content_of", "describe", "plain_text", "safe_html"]
+__all__ = ["Item", "content_of", "describe", "plain_text", "safe_html"]
 
 TITLE = 200  # characters
 _WORD = 100  # of one value in a line of several
@@ -65,17 +66,6 @@ _TRIPLE = re.compile(
     r'^(<[^<>\s]*>|_:\S+) <([^<>\s]*)> (?:<([^<>\s]*)>|_:\S+|"((?:[^"\\\n]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^<>\s]*)>)?) \.$',
     re.MULTILINE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Property:
-    """One more thing that a graph says of its item: a text, or the address of a resource."""
-
-    predicate: str
-    value: str
-    resource: bool = False
-    datatype: str | None = None
-    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from itertools import islice
 
 import nh3
 
+from tidings.feeds.write.channel import printable
+
 MAX_HTML = 100_000  # characters of one text; an article has a tenth of it
 _MAX_TAGS = 4_000  # the parser's time goes with the square of how deep they nest: 60 ms for so many
 
@@ -35,7 +37,6 @@ _BLOCK = re.compile(
     r"<(?=/?(?:p|br|div|li|ul|ol|dl|dt|dd|t[dhr]|table|h[1-6r]|blockquote|pre|figcaption|caption|summary)\b)",
     re.IGNORECASE,
 )
-_FORBIDDEN = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SPACE = re.compile(r"\s+")
 _TAG = re.compile(r"<[A-Za-z/!?]")
 
@@ -85,11 +86,6 @@ def one_line(text: str, length: int) -> str:
     cut = line[: length - 1]
     word = cut.rpartition(" ")[0]
     return f"{word if len(word) > length // 2 else cut}…"
-
-
-def printable(text: str) -> str:
-    """`text` without what XML forbids and UTF-8 has no bytes for: controls, halves of characters."""
-    return _FORBIDDEN.sub("\ufffd", text)
 
 
 def as_html(text: str) -> str:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, TypedDict
 from urllib.parse import quote
 
+from tidings.feeds.write.channel import moment, printable
 from tidings.service.contents import describe, plain_text
-from tidings.service.markup import one_line, printable
+from tidings.service.markup import one_line
 from tidings.service.model import Told
 from tidings.service.settings import Settings
+
+__all__ = ["ChangeJson", "EventJson", "ToldJson", "moment", "page_of", "told_to_json"]
 
 _ROOM = 64 << 10  # characters of attributes, about
 _DEPTH = 32
@@ -78,11 +80,6 @@ def told_to_json(told: Told, settings: Settings) -> ToldJson:
         "sequence": told.sequence,
         "message": None if told.message is None else printable(told.message),
     }
-
-
-def moment(at: float) -> str:
-    """Seconds since 1970 as "2026-11-16T10:06:50.123Z"."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def page_of(told: Told, settings: Settings) -> str:

@@ -1,0 +1,112 @@
+"""A subscription's own feed: what it was told, as a page of RSS 1.0, RSS 2.0, Atom or JSON Feed.
+
+An entry's id is made of the subscription's and the notification's, so it is the same in every format and on every
+page. The same notifications give the same bytes, and with them the same ETag: a reader's second poll costs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from hashlib import blake2b
+from urllib.parse import quote
+
+from tidings.errors import TidingsError
+from tidings.feeds.write import Channel, Entry, atom, jsonfeed, rss1, rss2
+from tidings.feeds.write.channel import rfc822
+from tidings.service.contents import content_of, plain_text, safe_html
+from tidings.service.markup import one_line
+from tidings.service.model import Subscription, Told
+from tidings.service.settings import Settings
+from tidings.service.wire import page_of
+
+FORMATS: Mapping[str, tuple[str, Callable[[Channel], bytes]]] = {
+    "rdf": (rss1.MEDIA_TYPE, rss1.write),
+    "rss": (rss2.MEDIA_TYPE, rss2.write),
+    "atom": (atom.MEDIA_TYPE, atom.write),
+    "json": (jsonfeed.MEDIA_TYPE, jsonfeed.write),
+}
+_TAG = re.compile(r'(?:W/)?("[^"]*")')
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A feed to be sent. `last_modified` is in seconds since 1970."""
+
+    body: bytes
+    media_type: str
+    etag: str
+    last_modified: float
+    links: Mapping[str, str]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What goes with the body, and with an answer that it is unchanged."""
+        shown = ", ".join(f'<{address}>; rel="{relation}"' for relation, address in self.links.items())
+        return {"ETag": self.etag, "Last-Modified": rfc822(self.last_modified), "Link": shown}
+
+
+def render(
+    subscription: Subscription,
+    page: Sequence[Told],
+    format: str,
+    settings: Settings,
+    self_url: str,
+    next_url: str | None = None,
+    previous_url: str | None = None,
+) -> Rendered:
+    """`page`, newest first, as a feed of one of `FORMATS`; the addresses are those of this page and of its neighbours."""
+    if format not in FORMATS:
+        raise TidingsError(f"there is no feed format {format!r}; ask for one of {', '.join(FORMATS)}")
+    media_type, write = FORMATS[format]
+    title = one_line(subscription.title, 200) or one_line(subscription.text, 200) or subscription.id
+    channel = Channel(
+        id=f"urn:tidings:subscription:{quote(subscription.id, safe='')}",
+        url=self_url,
+        link=f"{settings.address}/subscriptions/{quote(subscription.id, safe='')}",
+        title=title,
+        description=f"What answers {one_line(subscription.text, 2_000)}",
+        updated=max((told.at for told in page), default=subscription.created),
+        entries=tuple(entry_of(told, settings) for told in page),
+        next_url=next_url,
+        previous_url=previous_url,
+    )
+    body = write(channel)
+    etag = f'"{blake2b(body, digest_size=16).hexdigest()}"'
+    return Rendered(body, media_type, etag, channel.updated, channel.pages)
+
+
+def entry_of(told: Told, settings: Settings) -> Entry:
+    """A notification as an entry of a feed. What has no address of its own leads to where it is shown."""
+    item = content_of(told)
+    return Entry(
+        id=f"urn:tidings:notification:{quote(told.subscription, safe='')}:{quote(told.id, safe='')}",
+        title=item.title,
+        link=item.link or page_of(told, settings),
+        updated=told.at,
+        published=item.published,
+        summary_html=safe_html(item.summary_html),
+        summary_text=plain_text(item.summary_html, 300),
+        content_html=safe_html(item.content_html) if item.content_html else "",
+        author=item.author,
+        categories=item.categories,
+        properties=item.properties,
+    )
+
+
+def is_unchanged(etag: str, modified: float, headers: Mapping[str, str]) -> bool:
+    """Whether whoever asks has this already: 304 instead of the body (RFC 9110, 13.1). A tag is asked for before a
+    date, since two changes may fall into one second."""
+    given = {name.lower(): value for name, value in headers.items()}
+    if (tags := given.get("if-none-match")) is not None:
+        return tags.strip() == "*" or etag.removeprefix("W/") in _TAG.findall(tags)
+    if (since := given.get("if-modified-since")) is None:
+        return False
+    try:
+        moment = parsedate_to_datetime(since)
+        return modified // 1 <= moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return False
