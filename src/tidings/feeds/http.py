@@ -15,6 +15,8 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
+from tidings.feeds.addresses import AddressRefused
+
 MAX_SECONDS = 120.0  # for one document, however slowly it trickles
 MAX_REDIRECTS = 5
 LONGEST_WAIT = 24 * 60 * 60.0
@@ -67,7 +69,7 @@ def get(client: httpx.Client, address: str, etag: str | None, modified: str | No
                     raise _Refused(f"redirected to {here[:200]!r}, which is not an address on the web")
                 lasting = here if permanent else lasting
         raise _Refused(f"more than {MAX_REDIRECTS} redirects")
-    except (httpx.HTTPError, httpx.InvalidURL, _Refused, ValueError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, AddressRefused, _Refused, ValueError) as error:
         what = str(error) or type(error).__name__
         return Answer("error", address, error=f"{address}: {what}")
 

@@ -1,0 +1,307 @@
+"""Which addresses a service may ask on behalf of others: those of the open internet, and networks named as allowed.
+
+A feed or a webhook may name any host, and the host's name may lead anywhere, today here and tomorrow there, by
+a redirect or by another answer of DNS. So the question is put where a connection is made: a name is resolved
+once, each address is looked at, and the connection goes to the very address that was found good. A client from
+here knows no other way out: no proxy of the environment, no Unix socket.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import httpcore
+import httpx
+
+from tidings.errors import TidingsError
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Resolve = Callable[[str, int], Sequence[str]]  # a host and a port to addresses
+
+TIMEOUT = 20.0
+MAX_URL = 4096
+_TRIED = 4  # addresses of one name
+_POOL: dict[str, Any] = {"max_connections": 100, "max_keepalive_connections": 20, "keepalive_expiry": 5.0}
+_RESOLVING = 16  # names at once, apart from the threads that a server answers with
+
+# IANA's registries of special-purpose addresses, which Python's `is_global` follows with some delay, and two
+# addresses that clouds put their own services at.
+_SPECIAL: tuple[tuple[str, Network], ...] = tuple(
+    (kind, ipaddress.ip_network(text))
+    for kind, text in (
+        ("this machine", "0.0.0.0/8"),
+        ("this machine", "127.0.0.0/8"),
+        ("this machine", "::/127"),
+        ("a private network", "10.0.0.0/8"),
+        ("a private network", "172.16.0.0/12"),
+        ("a private network", "192.168.0.0/16"),
+        ("a private network", "fc00::/7"),
+        ("a private network", "fec0::/10"),
+        ("a private network", "64:ff9b:1::/48"),
+        ("a provider's network", "100.64.0.0/10"),
+        ("the local link", "169.254.0.0/16"),
+        ("the local link", "fe80::/10"),
+        ("a cloud's own services", "168.63.129.16/32"),
+        ("reserved addresses", "192.0.0.0/24"),
+        ("reserved addresses", "192.0.2.0/24"),
+        ("reserved addresses", "192.88.99.0/24"),
+        ("reserved addresses", "198.18.0.0/15"),
+        ("reserved addresses", "198.51.100.0/24"),
+        ("reserved addresses", "203.0.113.0/24"),
+        ("reserved addresses", "240.0.0.0/4"),
+        ("reserved addresses", "::/96"),
+        ("reserved addresses", "100::/64"),
+        ("reserved addresses", "2001:2::/48"),
+        ("reserved addresses", "2001:db8::/32"),
+        ("reserved addresses", "3fff::/20"),
+        ("reserved addresses", "5f00::/16"),
+        ("a group of machines", "224.0.0.0/4"),
+        ("a group of machines", "ff00::/8"),
+    )
+)
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+class AddressRefused(TidingsError):
+    """An address that nobody may send this service to."""
+
+    status = 422
+
+
+def networks(allowed: Iterable[str]) -> tuple[Network, ...]:
+    """Networks as they are configured: "10.1.0.0/16", "::1"."""
+    found = []
+    for text in allowed:
+        try:
+            found.append(ipaddress.ip_network(text, strict=False))
+        except ValueError:
+            raise TidingsError(
+                f"{text!r} is not a network; write one as 10.1.0.0/16, or as a single address"
+            ) from None
+    return tuple(found)
+
+
+def refusal(address: str, allowed: Sequence[Network] = ()) -> str | None:
+    """Why nobody is sent to `address`; None if it is on the open internet, or inside an allowed network."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return "not an address"
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped is not None:
+            return _refusal(found.ipv4_mapped, allowed)  # the same machine, in another spelling
+        for inner in _carried(found):
+            if (reason := _refusal(inner, allowed)) is not None:
+                return reason
+    return _refusal(found, allowed)
+
+
+def _refusal(address: Address, allowed: Sequence[Network]) -> str | None:
+    if any(address in network for network in allowed):
+        return None
+    for kind, network in _SPECIAL:
+        if address in network:
+            return kind
+    # Addresses that carry another have been opened up: of themselves they are not "global".
+    carries = isinstance(address, ipaddress.IPv6Address) and bool(_carried(address))
+    return None if carries or (address.is_global and not address.is_reserved) else "reserved addresses"
+
+
+def _carried(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
+    """The IPv4 addresses to which a packet for this one goes on: NAT64, 6to4, Teredo."""
+    if address in _NAT64:
+        return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
+    if address.sixtofour is not None:
+        return [address.sixtofour]
+    return list(address.teredo or ())
+
+
+def check_url(url: str, allowed: Iterable[str] = ()) -> None:
+    """Refuses what can be refused before anything is asked: no address on the web, or one that names the inside.
+
+    A name is not looked up here; where it leads is seen at each connection.
+    """
+    if len(url) > MAX_URL:
+        raise AddressRefused(f"the address has {len(url):,} characters; at most {MAX_URL:,} are accepted")
+    try:
+        parsed = httpx.URL(url)  # as the client reads it, which counts
+        host = parsed.host
+    except (httpx.InvalidURL, ValueError, TypeError) as error:
+        raise AddressRefused(f"{url[:200]!r} is not an address on the web: {error}") from None
+    if parsed.scheme not in ("http", "https") or not host:
+        raise AddressRefused(
+            f"{url[:200]!r} is not an address on the web; it starts with http:// or https://"
+        )
+    if parsed.port is not None and not 0 < parsed.port < 65536:
+        raise AddressRefused(f"there is no port {parsed.port}; one between 1 and 65535 is needed")
+    bare = host.rstrip(".").lower()
+    known = ["127.0.0.1", "::1"] if bare == "localhost" or bare.endswith(".localhost") else _literal(host)
+    reasons = [refusal(address, networks(allowed)) for address in known]
+    if reasons and all(reasons):
+        raise _refused(host, known[0], reasons[0])
+
+
+def _literal(host: str) -> list[str]:
+    """The address that `host` is, in any of the ways that a resolver understands: 127.1, 0x7f000001, 2130706433."""
+    try:
+        return [str(ipaddress.ip_address(host.partition("%")[0]))]
+    except ValueError:
+        pass
+    try:
+        return [socket.inet_ntoa(socket.inet_aton(host.rstrip(".")))]
+    except OSError:
+        return []
+
+
+def _refused(host: str, address: str, reason: str | None) -> AddressRefused:
+    where = host if host == address else f"{host} ({address})"
+    return AddressRefused(
+        f"{where[:200]} leads to {reason}, where this service sends nobody; if it shall, allow its network"
+    )
+
+
+def resolve_host(host: str, port: int) -> list[str]:
+    """The addresses of a host, as this machine's resolver has them."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(where[0]) for *_, where in found))
+
+
+def permitted(host: str, addresses: Sequence[str], allowed: Sequence[Network]) -> list[str]:
+    """Those of a host's addresses that may be connected to; raises `AddressRefused` if there is none."""
+    reasons = {address: refusal(address, allowed) for address in addresses}
+    good = [address for address, reason in reasons.items() if reason is None]
+    if not good:
+        address, reason = next(iter(reasons.items()), ("no address", "nowhere"))
+        raise _refused(host, address, reason)
+    return good[:_TRIED]
+
+
+class GuardedBackend(httpcore.NetworkBackend):
+    """Connections to permitted addresses only. TLS still asks for a certificate of the host's name."""
+
+    def __init__(self, allowed: Sequence[Network], resolve: Resolve = resolve_host) -> None:
+        self._allowed, self._resolve = allowed, resolve
+        self._inner = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        until = time.monotonic() + (TIMEOUT if timeout is None else timeout)
+        try:
+            addresses = self._resolve(host, port)
+        except (OSError, UnicodeError) as error:
+            raise _unknown(host, error) from None
+        failure: Exception = httpcore.ConnectTimeout(f"{host} did not answer in time")
+        for address in permitted(host, addresses, self._allowed):
+            if (left := until - time.monotonic()) <= 0:
+                break
+            try:
+                return self._inner.connect_tcp(address, port, left, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> httpcore.NetworkStream:
+        raise AddressRefused("a Unix socket is not an address on the web")
+
+
+class AsyncGuardedBackend(httpcore.AsyncNetworkBackend):
+    """The same for asyncio; names are looked up in threads of its own, few at a time."""
+
+    def __init__(self, allowed: Sequence[Network], resolve: Resolve = resolve_host) -> None:
+        self._allowed, self._resolve = allowed, resolve
+        self._inner = httpcore.AnyIOBackend()
+        self._turns = anyio.CapacityLimiter(_RESOLVING)
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        until = time.monotonic() + (TIMEOUT if timeout is None else timeout)
+        try:
+            with anyio.fail_after(until - time.monotonic()):
+                addresses = await anyio.to_thread.run_sync(
+                    self._resolve, host, port, abandon_on_cancel=True, limiter=self._turns
+                )
+        except TimeoutError:
+            raise httpcore.ConnectTimeout(f"the name {host} was not found in time") from None
+        except (OSError, UnicodeError) as error:
+            raise _unknown(host, error) from None
+        failure: Exception = httpcore.ConnectTimeout(f"{host} did not answer in time")
+        for address in permitted(host, addresses, self._allowed):
+            if (left := until - time.monotonic()) <= 0:
+                break
+            try:
+                return await self._inner.connect_tcp(address, port, left, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        raise AddressRefused("a Unix socket is not an address on the web")
+
+    async def sleep(self, seconds: float) -> None:
+        await anyio.sleep(seconds)
+
+
+def _unknown(host: str, error: Exception) -> httpcore.ConnectError:
+    return httpcore.ConnectError(f"the name {host[:200]!r} cannot be looked up: {error}")
+
+
+def guarded_client(
+    allowed: Iterable[str] = (), *, resolve: Resolve = resolve_host, timeout: float = TIMEOUT, **options: Any
+) -> httpx.Client:
+    """A client that connects to permitted addresses only; `AddressRefused` says that one is not."""
+    context = httpx.create_ssl_context()  # with the certificates that the machine's owner set
+    transport = httpx.HTTPTransport(verify=context)
+    _check_pool(transport)
+    backend = GuardedBackend(networks(allowed), resolve)
+    transport._pool = httpcore.ConnectionPool(context, network_backend=backend, **_POOL)
+    return httpx.Client(transport=transport, trust_env=False, timeout=timeout, **_checked(options))
+
+
+def guarded_async_client(
+    allowed: Iterable[str] = (), *, resolve: Resolve = resolve_host, timeout: float = TIMEOUT, **options: Any
+) -> httpx.AsyncClient:
+    """The same for asyncio."""
+    context = httpx.create_ssl_context()
+    transport = httpx.AsyncHTTPTransport(verify=context)
+    _check_pool(transport)
+    backend = AsyncGuardedBackend(networks(allowed), resolve)
+    transport._pool = httpcore.AsyncConnectionPool(context, network_backend=backend, **_POOL)
+    return httpx.AsyncClient(transport=transport, trust_env=False, timeout=timeout, **_checked(options))
+
+
+def _check_pool(transport: httpx.HTTPTransport | httpx.AsyncHTTPTransport) -> None:
+    """httpx has no parameter for a network backend, so its pool is replaced by one that has ours. Should another
+    httpx keep its pool elsewhere, nothing may go out past the guard."""
+    pool = getattr(transport, "_pool", None)
+    if not isinstance(pool, httpcore.ConnectionPool | httpcore.AsyncConnectionPool):
+        raise TidingsError("this httpx keeps its connections in another way; install httpx 0.28")
+
+
+def _checked(options: dict[str, Any]) -> dict[str, Any]:
+    for name in ("proxy", "mounts", "transport", "trust_env"):
+        if name in options:
+            raise TidingsError(f"a guarded client takes no {name!r}; it would lead past the guard")
+    return options
