@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 from urllib.parse import quote
 
+from tidings.event import Event
 from tidings.feeds.write.channel import moment, printable
 from tidings.service.contents import describe, plain_text
 from tidings.service.markup import one_line
 from tidings.service.model import Told
 from tidings.service.settings import Settings
 
-__all__ = ["ChangeJson", "EventJson", "ToldJson", "moment", "page_of", "told_to_json"]
+__all__ = ["ChangeJson", "EventJson", "ToldJson", "event_to_json", "moment", "page_of", "told_to_json"]
 
 _ROOM = 64 << 10  # characters of attributes, about
 _DEPTH = 32
@@ -65,7 +66,6 @@ class ToldJson(TypedDict):
 
 def told_to_json(told: Told, settings: Settings) -> ToldJson:
     """`told` as everybody outside gets it."""
-    room = [_ROOM]
     return {
         "id": printable(told.id),
         "number": told.number,
@@ -73,7 +73,7 @@ def told_to_json(told: Told, settings: Settings) -> ToldJson:
         "kind": told.kind.value,
         "time": moment(told.at),
         "url": page_of(told, settings),
-        "event": None if told.event is None else _event(told, room),
+        "event": None if told.event is None else event_to_json(told.event),
         "bindings": {printable(str(name)): printable(str(value)) for name, value in told.bindings.items()},
         "changes": [_change(change) for change in told.changes],
         "part": told.part,
@@ -87,9 +87,8 @@ def page_of(told: Told, settings: Settings) -> str:
     return f"{settings.address}/subscriptions/{quote(told.subscription, safe='')}#{quote(told.id, safe='')}"
 
 
-def _event(told: Told, room: list[int]) -> EventJson:
-    event = told.event
-    assert event is not None
+def event_to_json(event: Event) -> EventJson:
+    """An event as notifications have it."""
     item = describe(event)
     return {
         "id": printable(event.id),
@@ -99,7 +98,7 @@ def _event(told: Told, room: list[int]) -> EventJson:
         "title": item.title,
         "link": item.link,
         "summary": plain_text(item.summary_html, _SUMMARY),
-        "attributes": _members(event.attributes, room, 0),
+        "attributes": _members(event.attributes, [_ROOM], 0),
     }
 
 

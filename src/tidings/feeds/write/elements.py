@@ -13,7 +13,7 @@ from tidings.feeds.rss import ATOM
 from tidings.feeds.write.channel import Property, printable
 from tidings.terms import RDF
 
-PREFIXES = {"rdf": RDF, "dc": DC, "dcterms": DCTERMS, "content": CONTENT}
+PREFIXES: dict[str | None, str] = {"rdf": RDF, "dc": DC, "dcterms": DCTERMS, "content": CONTENT}
 
 _NAME = re.compile(r"(.*[/#:?=&%;,!$'()*+~@.-])([A-Za-z_][A-Za-z0-9_.-]*)", re.DOTALL)
 _OWN = (RSS, ATOM, CONTENT, "http://www.w3.org/1999/xhtml", "http://www.w3.org/2000/xmlns/", XML[1:-1])

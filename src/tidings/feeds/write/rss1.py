@@ -17,8 +17,7 @@ _ABOUT, _RESOURCE = f"{{{RDF}}}about", f"{{{RDF}}}resource"
 
 
 def write(channel: Channel) -> bytes:
-    prefixes: dict[str | None, str] = {None: RSS, **PREFIXES, "xhv": _PAGES}
-    root = etree.Element(f"{{{RDF}}}RDF", nsmap=prefixes)
+    root = etree.Element(f"{{{RDF}}}RDF", nsmap={None: RSS, "xhv": _PAGES} | PREFIXES)
     about = add(root, f"{{{RSS}}}channel", **{_ABOUT: channel.url})
     add(about, f"{{{RSS}}}title", channel.title)
     add(about, f"{{{RSS}}}link", channel.link)

@@ -14,7 +14,7 @@ MEDIA_TYPE = "application/rss+xml"
 
 
 def write(channel: Channel) -> bytes:
-    root = etree.Element("rss", {"version": "2.0"}, nsmap={"atom": ATOM, **PREFIXES})
+    root = etree.Element("rss", {"version": "2.0"}, nsmap={**PREFIXES, "atom": ATOM})
     about = add(root, "channel")
     add(about, "title", channel.title)
     add(about, "link", channel.link)
