@@ -1,0 +1,290 @@
+"""The mailbox: what subscribers were told, numbered over all subscriptions in the order in which it was committed.
+
+A micro-batch comes in one transaction, by its query and batch: one that comes again is known and changes nothing.
+Whoever delivers reads from a number on; a number that was seen is never followed by a lower one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Any, Final
+
+import pyarrow as pa
+from sqlalchemy import Connection, delete, func, select, text, update
+
+from tidings.event import Event
+from tidings.log import Offset
+from tidings.service.model import BatchRecord, Fault, Kind, Notice, Told
+from tidings.service.store import tables
+from tidings.service.store.letters import letters_of
+from tidings.service.store.tables import clean
+from tidings.service.store.transactions import Database, insert_columns
+
+HEAD: Final = "0001"
+_PORTION = 5_000
+_NUMBERS = (1 << 63) - 1
+_ONCE = "ON CONFLICT (subscription, id) DO NOTHING"
+_SEEN_AGAIN = "ON CONFLICT (key) DO UPDATE SET last = excluded.last"
+_FURTHER = "ON CONFLICT (query) DO UPDATE SET batch = excluded.batch, segment = excluded.segment, byte = excluded.byte"
+
+_BATCH = [one.name for one in fields(BatchRecord)]
+_told = tables.notifications.c
+_event = tables.events.c
+_TOLD: Final = select(
+    _told.number,
+    _told.id,
+    _told.subscription,
+    _told.kind,
+    _told.at,
+    _told.bindings,
+    _told.part,
+    _told.sequence,
+    _told.changes,
+    _told.message,
+    _event.key,
+    _event.id.label("event_id"),
+    _event.source,
+    _event.type,
+    _event.time,
+    _event.datacontenttype,
+    _event.data,
+    _event.attributes,
+).select_from(tables.notifications.outerjoin(tables.events, _told.event == _event.key))
+
+
+class Mailbox:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._among = _AMONG_POSTGRESQL if database.on_postgresql else _AMONG_SQLITE
+
+    def close(self) -> None:
+        self._database.close()
+
+    # --- writing
+
+    def record(self, batch: BatchRecord, notifications: pa.Table, events: pa.Table) -> bool:
+        """Keep what a micro-batch has told, and the events that it told of. False, and nothing is done, if it is here
+        already. What was told before under the same id, by whatever query, is not told again."""
+        letters = letters_of(batch, notifications, events)
+        with self._database.writing() as connection:
+            last = _take(connection, "number", letters.count)
+            kept = tables.batches.c
+            there = select(kept.batch).where(kept.query == batch.query, kept.batch == batch.batch)
+            if connection.execute(there).first() is not None:
+                connection.rollback()
+                return False
+            numbers = range(last - letters.count + 1, last + 1)
+            insert_columns(
+                connection, tables.notifications, {"number": numbers, **letters.notifications}, _ONCE
+            )
+            lasts = [last] * len(letters.events["key"])
+            insert_columns(connection, tables.events, {**letters.events, "last": lasts}, _SEEN_AGAIN)
+            faults = len(letters.faults["message"])
+            end = _take(connection, "fault", faults)
+            insert_columns(
+                connection, tables.faults, {"number": range(end - faults + 1, end + 1), **letters.faults}
+            )
+            self._settle(connection, batch)
+        return True
+
+    def notify(self, notices: Iterable[Notice]) -> None:
+        """Tell of a subscription's life, once for each subscription and id."""
+        given = list(notices)
+        with self._database.writing() as connection:
+            last = _take(connection, "number", len(given))
+            columns: dict[str, Sequence[Any]] = {
+                "number": range(last - len(given) + 1, last + 1),
+                "subscription": [clean(one.subscription) for one in given],
+                "id": [clean(one.id) for one in given],
+                "kind": [one.kind.value for one in given],
+                "at": [one.at for one in given],
+                "message": [clean(one.message) for one in given],
+            }
+            insert_columns(connection, tables.notifications, columns, _ONCE)
+
+    def forget(self, before: float) -> dict[str, int]:
+        """Drop what was told before a time, oldest numbers first, up to the first that is younger; then the events
+        that nobody was told of since. Returns the largest number dropped of each subscription. It is done in portions:
+        others write in between."""
+        dropped: dict[str, int] = {}
+        while True:
+            with self._database.writing() as connection:
+                rows = connection.execute(
+                    select(_told.number, _told.subscription, _told.at).order_by(_told.number).limit(_PORTION)
+                ).all()
+                old = next((i for i, row in enumerate(rows) if row.at >= before), len(rows))
+                if old:
+                    end = rows[old - 1].number
+                    connection.execute(delete(tables.notifications).where(_told.number <= end))
+                    connection.execute(delete(tables.events).where(_event.last <= end))
+                dropped.update((row.subscription, row.number) for row in rows[:old])
+                if old < _PORTION:
+                    self._forget_batches(connection, before)
+                    return dropped
+
+    # --- reading
+
+    def page(
+        self,
+        subscriptions: Sequence[str],
+        *,
+        after: int | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[Told]:
+        """With `after` what came after that number, oldest first; otherwise newest first, from `before` on."""
+        if len(subscriptions) == 1:
+            query = _TOLD.where(_told.subscription == subscriptions[0])
+        else:
+            query = _TOLD.where(text(self._among)).params(subscriptions=self._list(subscriptions))
+        if after is not None:
+            query = query.where(_told.number > _bounded(after)).order_by(_told.number)
+        else:
+            query = query.order_by(_told.number.desc())
+        if before is not None:
+            query = query.where(_told.number < _bounded(before))
+        with self._database.reading() as connection:
+            return [_as_told(row) for row in connection.execute(query.limit(max(limit, 0)))]
+
+    def find(self, subscription: str, id: str) -> Told | None:
+        query = _TOLD.where(_told.subscription == subscription, _told.id == id)
+        with self._database.reading() as connection:
+            row = connection.execute(query).first()
+        return None if row is None else _as_told(row)
+
+    def news(self, after: int) -> tuple[int, dict[str, int]]:
+        """The last number now, and of each subscription that was told something after `after`, its last."""
+        after = _bounded(after)
+        with self._database.reading() as connection:
+            last = _counter(connection, "number")
+            if last <= after:
+                return last, {}
+            query = (
+                select(_told.subscription, func.max(_told.number))
+                .where(_told.number > after, _told.number <= last)
+                .group_by(_told.subscription)
+            )
+            return last, {row[0]: int(row[1]) for row in connection.execute(query)}
+
+    def first(self) -> int:
+        """The smallest number that is still kept; one above the last if there is none."""
+        with self._database.reading() as connection:
+            first = connection.execute(select(func.min(_told.number))).scalar()
+            return _counter(connection, "number") + 1 if first is None else int(first)
+
+    def last(self) -> int:
+        """The largest number ever given; 0 before the first."""
+        with self._database.reading() as connection:
+            return _counter(connection, "number")
+
+    def reached(self) -> dict[str, Offset]:
+        """Of each query, the end of what its last batch had read of the log."""
+        kept = tables.reached.c
+        with self._database.reading() as connection:
+            rows = connection.execute(select(kept.query, kept.segment, kept.byte))
+            return {query: Offset(segment, byte) for query, segment, byte in rows}
+
+    def batches(self, limit: int = 100) -> list[BatchRecord]:
+        """Newest first."""
+        kept = tables.batches
+        query = select(kept).order_by(kept.c.ended.desc(), kept.c.batch.desc()).limit(max(limit, 0))
+        with self._database.reading() as connection:
+            return [BatchRecord(**row._mapping) for row in connection.execute(query)]
+
+    def faults(self, limit: int = 50) -> list[Fault]:
+        """Newest first."""
+        kept = tables.faults.c
+        query = select(kept.source, kept.event, kept.message, kept.at).order_by(kept.number.desc())
+        with self._database.reading() as connection:
+            return [Fault(*row) for row in connection.execute(query.limit(max(limit, 0)))]
+
+    def totals(self) -> dict[str, int]:
+        """How many events were read and notifications told by batches, ever."""
+        with self._database.reading() as connection:
+            return {name: _counter(connection, name) for name in ("events", "notifications", "errors")}
+
+    # ---
+
+    def _settle(self, connection: Connection, batch: BatchRecord) -> None:
+        values = {name: [getattr(batch, name)] for name in _BATCH}
+        values |= {name: [clean(value) for value in values[name]] for name in ("query", "version")}
+        insert_columns(connection, tables.batches, values)
+        place = {name: values[name] for name in ("query", "batch", "segment", "byte")}
+        insert_columns(connection, tables.reached, place, _FURTHER)
+        for name in ("events", "notifications", "errors"):
+            _take(connection, name, getattr(batch, name))
+
+    def _forget_batches(self, connection: Connection, before: float) -> None:
+        """Old batches go too, but not the last of a query, which a restart replays."""
+        kept, last = tables.batches, tables.reached.c
+        is_last = select(last.batch).where(last.query == kept.c.query, last.batch == kept.c.batch).exists()
+        connection.execute(delete(kept).where(kept.c.ended < before, ~is_last))
+        connection.execute(delete(tables.faults).where(tables.faults.c.at < before))
+
+    def _list(self, subscriptions: Sequence[str]) -> Any:
+        """Many subscriptions as one parameter: databases limit how many there may be."""
+        cleaned = [clean(one) for one in subscriptions]
+        return cleaned if self._database.on_postgresql else json.dumps(cleaned)
+
+
+_AMONG_SQLITE = "notifications.subscription IN (SELECT value FROM json_each(:subscriptions))"
+_AMONG_POSTGRESQL = "notifications.subscription = ANY(:subscriptions)"
+
+
+def _take(connection: Connection, name: str, count: int) -> int:
+    """Raise a counter. Returns its new value; nobody else changes it before this transaction ends."""
+    kept = tables.counters.c
+    raised = update(tables.counters).where(kept.name == name).values(value=kept.value + count)
+    return int(connection.execute(raised.returning(kept.value)).scalar_one())
+
+
+def _counter(connection: Connection, name: str) -> int:
+    kept = tables.counters.c
+    query = select(kept.value).where(kept.name == name)
+    return int(connection.execute(query).scalar_one())
+
+
+def _bounded(number: int) -> int:
+    """A cursor may be any integer that somebody wrote; a database's have 64 bits."""
+    return max(-1, min(number, _NUMBERS))
+
+
+def _as_told(row: Any) -> Told:
+    event = None
+    if row.key is not None:
+        event = Event(
+            source=row.source or "",
+            attributes=_object(row.attributes),
+            id=row.event_id or "",
+            type=row.type or "",
+            time=row.time,
+            datacontenttype=row.datacontenttype or "",
+            data=row.data or b"",
+        )
+    return Told(
+        number=row.number,
+        id=row.id,
+        subscription=row.subscription,
+        kind=Kind(row.kind),
+        at=row.at,
+        event=event,
+        bindings=_object(row.bindings),
+        part=row.part,
+        sequence=row.sequence,
+        changes=tuple(
+            {"table": table, "change": change, "row": _object(text)}
+            for table, change, text in json.loads(row.changes or "[]")
+        ),
+        message=row.message,
+    )
+
+
+def _object(written: str | None) -> dict[str, Any]:
+    """A JSON object; of what cannot be read nothing is shown."""
+    try:
+        value = json.loads(written) if written else {}
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,329 @@
+"""The registry: subscriptions, tokens, sources and deliveries, and the outbox of what the index has yet to hear of.
+
+A subscription and its change of the index are written in one transaction: whatever happens afterwards, the index
+comes to agree with the registry. Changes are optimistic: who has read an older revision changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import Connection, Executable, Table, delete, func, select, tuple_, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
+
+from tidings.errors import TidingsError
+from tidings.service.model import Delivery, IndexChange, Role, Source, State, Subscription, Token
+from tidings.service.store import tables
+from tidings.service.store.tables import clean
+from tidings.service.store.transactions import Database, insert_columns
+
+HEAD: Final = "0001"
+_PORTION = 10_000
+_T = TypeVar("_T")
+
+
+class Conflict(TidingsError):
+    """Somebody else was there first: another revision, or the same id."""
+
+
+def _columns(table: Table, kind: type) -> list[Any]:
+    return [table.c[one.name] for one in fields(kind)]
+
+
+_SUBSCRIPTION = _columns(tables.subscriptions, Subscription)
+_TOKEN = _columns(tables.tokens, Token)
+_SOURCE = _columns(tables.sources, Source)
+_DELIVERY = _columns(tables.deliveries, Delivery)
+
+
+class Registry:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        postgres = database.on_postgresql
+        self._insert: Callable[[Table], Any] = postgresql.insert if postgres else sqlite.insert
+        self._position = func.strpos if postgres else func.instr
+
+    def close(self) -> None:
+        self._database.close()
+
+    # --- subscriptions
+
+    def add(self, subscription: Subscription) -> int:
+        """Keep a new subscription. Returns the number of its change of the index."""
+        return self.add_many([subscription])
+
+    def add_many(self, subscriptions: Sequence[Subscription]) -> int:
+        """Keep new subscriptions, all or none. Returns the number of the last change of the index."""
+        rows = [_stored(one) for one in subscriptions]
+        names = [column.name for column in _SUBSCRIPTION]
+        columns = dict(zip([*names, "folded"], zip(*rows, strict=True), strict=True)) if rows else {}
+        active = [(clean(one.id), clean(one.text)) for one in subscriptions if one.state is State.ACTIVE]
+        try:
+            with self._database.writing() as connection:
+                if rows:
+                    insert_columns(connection, tables.subscriptions, columns)
+                return _note(connection, active)
+        except IntegrityError as error:
+            raise Conflict("there is a subscription with this id or feed already; give another") from error
+
+    def find(self, id: str) -> Subscription | None:
+        return self._one(select(*_SUBSCRIPTION).where(tables.subscriptions.c.id == id), _subscription)
+
+    def by_feed(self, secret: str) -> Subscription | None:
+        return self._one(select(*_SUBSCRIPTION).where(tables.subscriptions.c.feed == secret), _subscription)
+
+    def page(
+        self,
+        *,
+        owner: str | None,
+        state: State | None = None,
+        search: str = "",
+        after: str | None = None,
+        limit: int = 50,
+    ) -> list[Subscription]:
+        """Newest first. Without an owner those of everybody; `after` is the id of the last one of the page before."""
+        kept = tables.subscriptions.c
+        query = select(*_SUBSCRIPTION).order_by(kept.created.desc(), kept.id.desc()).limit(max(limit, 0))
+        if owner is not None:
+            query = query.where(kept.owner == owner)
+        if state is not None:
+            query = query.where(kept.state == state)
+        if search:
+            # LIKE has signs of its own, and a limit of length.
+            query = query.where(self._position(kept.folded, clean(search).casefold()) > 0)
+        with self._database.reading() as connection:
+            if after is not None:
+                last = connection.execute(select(kept.created, kept.id).where(kept.id == after)).first()
+                if last is None:
+                    return []
+                query = query.where(tuple_(kept.created, kept.id) < tuple_(last.created, last.id))
+            return [_subscription(row) for row in connection.execute(query)]
+
+    def counts(self, owner: str | None) -> dict[State, int]:
+        kept = tables.subscriptions.c
+        query = select(kept.state, func.count()).group_by(kept.state)
+        if owner is not None:
+            query = query.where(kept.owner == owner)
+        with self._database.reading() as connection:
+            found = {State(state): int(count) for state, count in connection.execute(query)}
+        return {state: found.get(state, 0) for state in State}
+
+    def update(self, subscription: Subscription) -> int | None:
+        """Put this in place of the revision that it was made from; its revision becomes one higher. Returns the
+        number of its change of the index, None where the index need not change."""
+        kept = tables.subscriptions
+        mine = (kept.c.id == subscription.id) & (kept.c.revision == subscription.revision)
+        values = _values(subscription) | {
+            "revision": subscription.revision + 1,
+            "folded": _folded(subscription),
+        }
+        try:
+            with self._database.writing() as connection:
+                before = connection.execute(
+                    select(kept.c.state, kept.c.text).where(mine).with_for_update()
+                ).first()
+                if before is None:
+                    raise Conflict(
+                        f"the subscription {subscription.id} was changed meanwhile; read it again, then change it"
+                    )
+                connection.execute(update(kept).where(mine).values(values))
+                was, now = before.state == State.ACTIVE, subscription.state is State.ACTIVE
+                text = clean(subscription.text)
+                if now and not (was and before.text == text):
+                    return _note(connection, [(subscription.id, text)])
+                return _note(connection, [(subscription.id, None)]) if was and not now else None
+        except IntegrityError as error:
+            raise Conflict("there is a subscription with this feed already; give another") from error
+
+    def expiring(self, before: float, *, warned: bool | None = None, limit: int = 1000) -> list[Subscription]:
+        """Active and paused ones whose time is over by then, soonest first."""
+        kept = tables.subscriptions.c
+        query = (
+            select(*_SUBSCRIPTION)
+            .where(kept.state.in_([State.ACTIVE, State.PAUSED]), kept.valid_until <= before)
+            .order_by(kept.valid_until, kept.id)
+            .limit(max(limit, 0))
+        )
+        if warned is not None:
+            query = query.where(kept.warned == warned)
+        return self._all(query, _subscription)
+
+    def active(self) -> Iterator[tuple[str, str]]:
+        """(id, text) of all active ones. They are read in portions: of one that changes meanwhile, the outbox tells."""
+        kept, after = tables.subscriptions.c, ""
+        portion = (
+            select(kept.id, kept.text).where(kept.state == State.ACTIVE).order_by(kept.id).limit(_PORTION)
+        )
+        while True:
+            with self._database.reading() as connection:
+                rows = connection.execute(portion.where(kept.id > after)).all()
+            yield from ((row.id, row.text) for row in rows)
+            if len(rows) < _PORTION:
+                return
+            after = rows[-1].id
+
+    # --- the outbox of the index
+
+    def changes(self, limit: int = 10_000) -> list[IndexChange]:
+        """What the index has yet to hear of, oldest first."""
+        kept = tables.index_changes
+        return self._all(
+            select(kept).order_by(kept.c.number).limit(max(limit, 0)), lambda row: IndexChange(*row)
+        )
+
+    def applied(self, number: int) -> None:
+        """The index has heard of all changes up to this one."""
+        with self._database.writing() as connection:
+            connection.execute(delete(tables.index_changes).where(tables.index_changes.c.number <= number))
+
+    def last_change(self) -> int:
+        """The number of the newest change ever given out; 0 before the first."""
+        with self._database.reading() as connection:
+            return _last_change(connection)
+
+    # --- tokens
+
+    def add_token(self, token: Token) -> None:
+        try:
+            with self._database.writing() as connection:
+                connection.execute(self._insert(tables.tokens).values(_values(token)))
+        except IntegrityError as error:
+            raise Conflict("there is a token with this id or secret already; give another") from error
+
+    def token(self, secret_hash: str) -> Token | None:
+        return self._one(select(*_TOKEN).where(tables.tokens.c.secret == secret_hash), _token)
+
+    def tokens(self) -> list[Token]:
+        """All that ever were, oldest first."""
+        kept = tables.tokens.c
+        return self._all(select(*_TOKEN).order_by(kept.created, kept.id), _token)
+
+    def end_token(self, id: str, at: float) -> bool:
+        """Whether there was one that had not ended."""
+        kept = tables.tokens
+        with self._database.writing() as connection:
+            ended = connection.execute(
+                update(kept).where(kept.c.id == id, kept.c.ended.is_(None)).values(ended=at)
+            )
+            return bool(ended.rowcount)
+
+    # --- sources
+
+    def add_source(self, source: Source) -> bool:
+        """Whether it is new."""
+        statement = self._insert(tables.sources).values(_values(source)).on_conflict_do_nothing()
+        with self._database.writing() as connection:
+            return bool(connection.execute(statement).rowcount)
+
+    def remove_source(self, url: str) -> bool:
+        """Whether there was one."""
+        with self._database.writing() as connection:
+            gone = connection.execute(delete(tables.sources).where(tables.sources.c.url == url))
+            return bool(gone.rowcount)
+
+    def sources(self) -> list[Source]:
+        """Oldest first."""
+        kept = tables.sources.c
+        return self._all(select(*_SOURCE).order_by(kept.added, kept.url), lambda row: Source(*row))
+
+    # --- deliveries
+
+    def set_delivery(self, delivery: Delivery) -> None:
+        """The webhook of its subscription, in place of the one before."""
+        values = _values(delivery)
+        statement = self._insert(tables.deliveries).values(values)
+        statement = statement.on_conflict_do_update(index_elements=["subscription"], set_=values)
+        with self._database.writing() as connection:
+            connection.execute(statement)
+
+    def move_delivery(self, delivery: Delivery) -> bool:
+        """How a webhook goes, noted by whoever tries it. False, and nothing is changed, if it has another address or
+        secret by now, or is gone: what its owner set is not undone."""
+        return self.move_deliveries([delivery]) == 1
+
+    def move_deliveries(self, deliveries: Sequence[Delivery]) -> int:
+        """The same of many at once. Returns how many were changed."""
+        kept, moved = tables.deliveries, 0
+        with self._database.writing() as connection:
+            for delivery in deliveries:
+                values = _values(delivery)
+                settled = [values.pop(name) for name in ("subscription", "url", "secret")]
+                mine = tuple_(kept.c.subscription, kept.c.url, kept.c.secret) == tuple_(*settled)
+                moved += connection.execute(update(kept).where(mine).values(values)).rowcount
+        return moved
+
+    def delivery(self, subscription: str) -> Delivery | None:
+        query = select(*_DELIVERY).where(tables.deliveries.c.subscription == subscription)
+        return self._one(query, lambda row: Delivery(*row))
+
+    def remove_delivery(self, subscription: str) -> None:
+        with self._database.writing() as connection:
+            connection.execute(
+                delete(tables.deliveries).where(tables.deliveries.c.subscription == subscription)
+            )
+
+    def deliveries(self, *, due: float | None = None) -> list[Delivery]:
+        """Those that are not disabled, the longest due first."""
+        kept = tables.deliveries.c
+        query = select(*_DELIVERY).where(kept.disabled.is_(None)).order_by(kept.next_try, kept.subscription)
+        if due is not None:
+            query = query.where(kept.next_try <= due)
+        return self._all(query, lambda row: Delivery(*row))
+
+    # ---
+
+    def _one(self, query: Executable, make: Callable[[Any], _T]) -> _T | None:
+        with self._database.reading() as connection:
+            row = connection.execute(query).first()
+        return None if row is None else make(row)
+
+    def _all(self, query: Executable, make: Callable[[Any], _T]) -> list[_T]:
+        with self._database.reading() as connection:
+            return [make(row) for row in connection.execute(query)]
+
+
+_FIELDS = attrgetter(*(column.name for column in _SUBSCRIPTION))
+
+
+def _stored(subscription: Subscription) -> list[Any]:
+    """The row that is kept of a subscription, clean."""
+    row = [clean(str(value)) if isinstance(value, str) else value for value in _FIELDS(subscription)]
+    return [*row, _folded(subscription)]
+
+
+def _folded(subscription: Subscription) -> str:
+    return clean(f"{subscription.title}\n{subscription.text}").casefold()
+
+
+def _values(thing: Any) -> dict[str, Any]:
+    return {one.name: getattr(thing, one.name) for one in fields(thing)}
+
+
+def _subscription(row: Any) -> Subscription:
+    return Subscription(**{**row._mapping, "state": State(row.state)})
+
+
+def _token(row: Any) -> Token:
+    return Token(**{**row._mapping, "role": Role(row.role)})
+
+
+def _note(connection: Connection, changed: Sequence[tuple[str, str | None]]) -> int:
+    """Put changes into the outbox. Returns the number of the last."""
+    if not changed:
+        return _last_change(connection)
+    kept = tables.index_change_numbers.c.value
+    count = len(changed)
+    statement = update(tables.index_change_numbers).values(value=kept + count).returning(kept)
+    last = int(connection.execute(statement).scalar_one())
+    ids, texts = zip(*changed, strict=True)
+    numbers = range(last - count + 1, last + 1)
+    insert_columns(connection, tables.index_changes, {"number": numbers, "id": ids, "text": texts})
+    return last
+
+
+def _last_change(connection: Connection) -> int:
+    return int(connection.execute(select(tables.index_change_numbers.c.value)).scalar_one())

@@ -1,0 +1,216 @@
+"""The tables of both stores. What is here is what the migrations come to, which a test compares.
+
+Every text passes `clean` on its way in, also one that is only compared: PostgreSQL refuses a NUL character, and no
+database takes half a character, so both become U+FFFD, in either store.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """The text as both databases can hold it."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+class Words(TypeDecorator[str]):
+    """A text, or a word of an enumeration by its value."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return None if value is None else clean(str(value))
+
+
+# SQLite's own row number, where it is the primary key: rows then lie in its order.
+Number = BigInteger().with_variant(Integer(), "sqlite")
+
+REGISTRY = MetaData()
+MAILBOX = MetaData()
+
+# --- registry
+
+subscriptions = Table(
+    "subscriptions",
+    REGISTRY,
+    Column("id", Words, primary_key=True),
+    Column("text", Words, nullable=False),
+    Column("title", Words, nullable=False),
+    Column("owner", Words, nullable=False),
+    Column("ticket", Words, nullable=False),
+    Column("feed", Words, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("valid_until", Double),
+    Column("state", Words, nullable=False),
+    Column("public", Boolean, nullable=False),
+    Column("warned", Boolean, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("renewed", Double),
+    Column("folded", Words, nullable=False),  # title and text without case, which is what is searched
+    UniqueConstraint("feed", name="subscriptions_feed"),
+    Index("subscriptions_created", "created", "id"),
+    Index("subscriptions_owner_created", "owner", "created", "id"),
+    Index("subscriptions_owner_state", "owner", "state", "created", "id"),
+    Index("subscriptions_state_valid_until", "state", "valid_until"),
+)
+
+index_changes = Table(
+    "index_changes",
+    REGISTRY,
+    Column("number", Number, primary_key=True, autoincrement=False),
+    Column("id", Words, nullable=False),
+    Column("text", Words),
+)
+
+# One row: the number of the last change. Whoever changes it holds it until the commit, so numbers rise in the order
+# of commits, and `applied` never forgets one that is yet to appear.
+index_change_numbers = Table(
+    "index_change_numbers",
+    REGISTRY,
+    Column("name", Words, primary_key=True),
+    Column("value", BigInteger, nullable=False),
+)
+
+tokens = Table(
+    "tokens",
+    REGISTRY,
+    Column("id", Words, primary_key=True),
+    Column("name", Words, nullable=False),
+    Column("role", Words, nullable=False),
+    Column("secret", Words, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("ended", Double),
+    Column("subscriptions", BigInteger, nullable=False),
+    Column("events_per_second", Double, nullable=False),
+    Column("requests_per_second", Double, nullable=False),
+    UniqueConstraint("secret", name="tokens_secret"),
+)
+
+sources = Table(
+    "sources",
+    REGISTRY,
+    Column("url", Words, primary_key=True),
+    Column("title", Words, nullable=False),
+    Column("owner", Words, nullable=False),
+    Column("added", Double, nullable=False),
+)
+
+deliveries = Table(
+    "deliveries",
+    REGISTRY,
+    Column("subscription", Words, primary_key=True),
+    Column("url", Words, nullable=False),
+    Column("secret", Words, nullable=False),
+    Column("cursor", BigInteger, nullable=False),
+    Column("failures", BigInteger, nullable=False),
+    Column("next_try", Double, nullable=False),
+    Column("failing_since", Double),
+    Column("error", Words),
+    Column("disabled", Words),
+    Index("deliveries_next_try", "next_try"),
+)
+
+# --- mailbox
+
+notifications = Table(
+    "notifications",
+    MAILBOX,
+    Column("number", Number, primary_key=True, autoincrement=False),
+    Column("subscription", Words, nullable=False),
+    Column("id", Words, nullable=False),
+    Column("kind", Words, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("event", LargeBinary),  # key of `events`; null for notices
+    Column("bindings", Words),  # JSON
+    Column("part", Words),
+    Column("sequence", BigInteger),
+    Column("changes", Words),  # JSON
+    Column("message", Words),
+    Column("query", Words),
+    Column("batch", BigInteger),
+    UniqueConstraint("subscription", "id", name="notifications_id"),
+    Index("notifications_subscription", "subscription", "number"),
+)
+
+# An event is here once, however many were told of it. `last` is a number up to which somebody may have been: when
+# notifications up to it are forgotten, nobody refers to the event any more, and no search for references is needed.
+events = Table(
+    "events",
+    MAILBOX,
+    Column("key", LargeBinary, primary_key=True),
+    Column("id", Words),
+    Column("source", Words),
+    Column("type", Words),
+    Column("time", Words),
+    Column("datacontenttype", Words),
+    Column("data", LargeBinary),
+    Column("attributes", Words),
+    Column("last", BigInteger, nullable=False),
+    Index("events_last", "last"),
+)
+
+batches = Table(
+    "batches",
+    MAILBOX,
+    Column("query", Words, primary_key=True),
+    Column("batch", BigInteger, primary_key=True, autoincrement=False),
+    Column("version", Words, nullable=False),
+    Column("segment", BigInteger, nullable=False),
+    Column("byte", BigInteger, nullable=False),
+    Column("events", BigInteger, nullable=False),
+    Column("notifications", BigInteger, nullable=False),
+    Column("errors", BigInteger, nullable=False),
+    Column("began", Double, nullable=False),
+    Column("ended", Double, nullable=False),
+    Index("batches_ended", "ended"),
+)
+
+# How far each query has come: the last of its batches, found without going through them.
+reached = Table(
+    "reached",
+    MAILBOX,
+    Column("query", Words, primary_key=True),
+    Column("batch", BigInteger, nullable=False),
+    Column("segment", BigInteger, nullable=False),
+    Column("byte", BigInteger, nullable=False),
+)
+
+faults = Table(
+    "faults",
+    MAILBOX,
+    Column("number", Number, primary_key=True, autoincrement=False),
+    Column("source", Words, nullable=False),
+    Column("event", Words, nullable=False),
+    Column("message", Words, nullable=False),
+    Column("at", Double, nullable=False),
+)
+
+# "number" is the last that a notification or a fault has got, "events" and "notifications" are totals of all time.
+# Writers change "number" first and hold it until the commit: they take turns, and numbers rise in their order.
+counters = Table(
+    "counters",
+    MAILBOX,
+    Column("name", Words, primary_key=True),
+    Column("value", BigInteger, nullable=False),
+)

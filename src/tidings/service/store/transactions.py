@@ -1,0 +1,218 @@
+"""A database under one of the stores: opened, brought to this version's tables, read and written in transactions.
+
+On SQLite writers take turns (BEGIN IMMEDIATE; threads of one process by a lock, which is fair where SQLite's waiting
+is not) and readers have connections of their own, which never wait. A commit is on disk before it returns.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import URL, Connection, Engine, MetaData, Table, create_engine, event, inspect, make_url, text
+from sqlalchemy.exc import ArgumentError, DatabaseError, InterfaceError, OperationalError, SQLAlchemyError
+
+from tidings.errors import TidingsError
+
+BUSY_SECONDS: Final = 30
+_MIGRATIONS = Path(__file__).parent / "migrations"
+# Under which PostgreSQL lets one process at a time bring tables to this version.
+_MIGRATING = 7_464_494_263_115_337_043
+# Rows of one INSERT on PostgreSQL, whose arrays are made in memory.
+_AT_ONCE = 10_000
+
+
+class StoreError(TidingsError):
+    """The database cannot be used: out of reach, busy for too long, not ours, or of a newer version."""
+
+
+class Database:
+    """One store's tables. Thread-safe; `name` is that of its chain of migrations, `head` the last of them."""
+
+    def __init__(self, url: URL, tables: MetaData, name: str, head: str) -> None:
+        self.url, self.name = url, name
+        self.on_postgresql = url.get_backend_name() == "postgresql"
+        self._turn = nullcontext() if self.on_postgresql else threading.Lock()
+        if self.on_postgresql:
+            self._readers = self._writers = _postgresql(url)
+        else:
+            _prepare_file(Path(str(url.database)))
+            self._readers, self._writers = _sqlite(url, read_only=True), _sqlite(url, read_only=False)
+        try:
+            self._migrate(tables, head)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._readers.dispose()
+        self._writers.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that sees what was committed, and changes nothing."""
+        with self._told(), self._readers.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that is on disk when the block ends, or undone if it raises."""
+        with self._told(), self._turn, self._writers.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (OperationalError, InterfaceError) as error:
+            raise StoreError(f"the {self.name} cannot be used now: {_cause(error)}; try again") from error
+
+    def _migrate(self, tables: MetaData, head: str) -> None:
+        try:
+            if self._version() == head:
+                return
+            with self.writing() as connection:
+                if self.on_postgresql:
+                    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATING})
+                    encoding = connection.execute(text("SHOW server_encoding")).scalar()
+                    if encoding != "UTF8":
+                        raise StoreError(
+                            f"the database {self} has the encoding {encoding}; create one with UTF8"
+                        )
+                self._upgrade(connection, tables, head)
+        except StoreError as error:
+            raise StoreError(f"{error} ({self})" if str(self) not in str(error) else str(error)) from error
+        except DatabaseError as error:
+            raise StoreError(
+                f"{self} cannot be used as {self.name}: {_cause(error)}; name another"
+            ) from error
+
+    def _upgrade(self, connection: Connection, tables: MetaData, head: str) -> None:
+        at = self._version(connection)
+        if at is not None and at > head:
+            raise StoreError(
+                f"the {self.name} in {self} has version {at}, this program knows {head}; install a newer tidings"
+            )
+        if at is None and (
+            foreign := sorted(set(inspect(connection).get_table_names()) & set(tables.tables))
+        ):
+            raise StoreError(
+                f"{self} has tables of somebody else, such as {foreign[0]!r}; give tidings a database of its own"
+            )
+        from alembic import command  # only here: a start without anything to do is quicker by it
+        from alembic.config import Config
+
+        config = Config(attributes={"connection": connection, "version_table": f"{self.name}_version"})
+        config.set_main_option("script_location", _escaped(_MIGRATIONS))
+        config.set_main_option("version_locations", _escaped(_MIGRATIONS / self.name))
+        config.set_main_option("path_separator", "newline")
+        command.upgrade(config, "head")
+
+    def _version(self, connection: Connection | None = None) -> str | None:
+        if connection is None:
+            with self._writers.connect() as connection:
+                return self._version(connection)
+        if not inspect(connection).has_table(f"{self.name}_version"):
+            return None
+        return connection.execute(text(f"SELECT version_num FROM {self.name}_version")).scalar()
+
+    def __str__(self) -> str:
+        return self.url.render_as_string() if self.on_postgresql else str(self.url.database)
+
+
+def postgresql_url(given: str) -> URL:
+    """The address of a PostgreSQL database, as the driver that we use wants it."""
+    try:
+        url = make_url(given)
+    except (ArgumentError, ValueError):
+        url = None
+    if url is None or url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
+        shown = given.split(":")[0][:40]  # the rest may hold a password
+        raise StoreError(
+            f"the store {shown!r}… is no address of PostgreSQL; try postgresql://user@host/database"
+        )
+    return url.set(drivername="postgresql+psycopg")
+
+
+def sqlite_url(path: Path) -> URL:
+    return URL.create("sqlite+pysqlite", database=str(path))
+
+
+def insert_columns(
+    connection: Connection, table: Table, columns: Mapping[str, Sequence[Any]], conflict: str = ""
+) -> None:
+    """Put many rows into a table, given as columns of plain values whose texts are clean. `conflict` is an ON
+    CONFLICT clause. SQLite takes 100,000 rows in a few tenths of a second that way; PostgreSQL gets arrays."""
+    names = ", ".join(columns)
+    count = len(next(iter(columns.values())))
+    if not count:
+        return
+    if connection.dialect.name == "sqlite":
+        marks = ", ".join("?" * len(columns))
+        connection.exec_driver_sql(
+            f"INSERT INTO {table.name} ({names}) VALUES ({marks}) {conflict}",
+            list(zip(*columns.values(), strict=True)),
+        )
+        return
+    kinds = [table.c[name].type.compile(connection.dialect) for name in columns]
+    arrays = ", ".join(f"%s::{kind}[]" for kind in kinds)
+    statement = f"INSERT INTO {table.name} ({names}) SELECT * FROM unnest({arrays}) {conflict}"
+    for first in range(0, count, _AT_ONCE):
+        some = tuple(list(column[first : first + _AT_ONCE]) for column in columns.values())
+        connection.exec_driver_sql(statement, some)
+
+
+def _sqlite(url: URL, *, read_only: bool) -> Engine:
+    engine = create_engine(
+        url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False}, pool_size=8, max_overflow=56
+    )
+
+    @event.listens_for(engine, "connect")
+    def _connected(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None  # we say BEGIN ourselves: the driver would say it late
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+        connection.execute("PRAGMA cache_size = -32768")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
+
+    @event.listens_for(engine, "begin")
+    def _begun(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _postgresql(url: URL) -> Engine:
+    try:
+        return create_engine(url, pool_pre_ping=True, pool_size=8, max_overflow=24)
+    except ModuleNotFoundError:
+        raise StoreError(
+            "PostgreSQL needs the package psycopg; try: pip install 'tidings[postgresql]'"
+        ) from None
+
+
+def _prepare_file(path: Path) -> None:
+    """A file that only its owner may read: it holds the secrets of feeds and webhooks."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror}; name another folder") from error
+
+
+def _escaped(path: Path) -> str:
+    return str(path).replace("%", "%%")
+
+
+def _cause(error: SQLAlchemyError) -> str:
+    """The database's own words, on one line."""
+    cause = getattr(error, "orig", None) or error
+    return " ".join(str(cause).split())[:300] or type(cause).__name__
