@@ -1,0 +1,143 @@
+"""One try to deliver one notification to one webhook, by the Standard Webhooks rules, and what came of it.
+
+Whatever a receiver does is an outcome and never an error here: it may be slow, redirect us, talk without end or not
+be there at all. Its answer's body is of no interest, so little of it is read and nothing unpacked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from hashlib import blake2b
+
+import httpx
+from standardwebhooks import Webhook
+
+from tidings.errors import TidingsError
+from tidings.service.model import Delivery, Kind, Told
+from tidings.service.wire import moment
+
+TIMEOUT = 15.0  # for all of it: name, connection, answer
+LONGEST_WAIT = 86_400.0
+_ENOUGH = 4 << 10  # bytes of an answer
+
+_NOTICES = frozenset({Kind.EXPIRES_SOON, Kind.EXPIRED, Kind.MISSED})
+
+DELIVERED, FAILED, GONE = "delivered", "failed", "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`result` is "delivered", "failed" or "gone" (for good: 410)."""
+
+    result: str
+    error: str | None = None
+    retry_after: float | None = None  # seconds that the receiver asked for
+
+
+async def attempt(
+    client: httpx.AsyncClient,
+    delivery: Delivery,
+    told: Told,
+    form: Callable[[Told], Mapping[str, object]],
+    now: float,
+    timeout: float = TIMEOUT,
+) -> Outcome:
+    """Posts `told` to the webhook, signed now."""
+    body = json.dumps(
+        {"type": f"tidings.{told.kind.value}", "timestamp": moment(told.at), "data": form(told)},
+        separators=(",", ":"),
+    )
+    id = message_id(told)
+    try:
+        signature = Webhook(delivery.secret).sign(id, datetime.fromtimestamp(now, UTC), body)
+    except (ValueError, RuntimeError) as error:
+        return Outcome(FAILED, f"the webhook's secret cannot sign: {error}; set the webhook anew")
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "tidings (webhooks)",
+        "Accept-Encoding": "identity",
+        "webhook-id": id,
+        "webhook-timestamp": str(math.floor(now)),
+        "webhook-signature": signature,
+    }
+    try:
+        async with (
+            asyncio.timeout(timeout),
+            client.stream(
+                "POST", delivery.url, content=body.encode(), headers=headers, follow_redirects=False
+            ) as response,
+        ):
+            await _skim(response)
+            return _outcome(response, now)
+    except (TimeoutError, httpx.TimeoutException):
+        return Outcome(FAILED, f"the receiver did not answer within {timeout:g} seconds")
+    except TidingsError as error:  # the address is not one that may be asked
+        return Outcome(FAILED, str(error))
+    except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError, ValueError) as error:
+        return Outcome(FAILED, f"the receiver cannot be reached: {_said(str(error) or type(error).__name__)}")
+
+
+def message_id(told: Told) -> str:
+    """The same for the same notification however often it is tried, and another for every other. What the stream told
+    has an id that is a hash; that of a notice is one of its subscription, of which a receiver may have many."""
+    if told.kind not in _NOTICES and _plain(told.id):
+        return told.id
+    together = f"{told.subscription}_{told.id}".replace(" ", "-").replace(".", "-")
+    if _plain(together):
+        return together
+    return "msg_" + blake2b(together.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _plain(id: str) -> bool:
+    return len(id) <= 200 and id.isascii() and all(letter.isalnum() or letter in "_-:" for letter in id)
+
+
+async def _skim(response: httpx.Response) -> None:
+    """A short answer is read to its end, so that the connection serves again; of a long one the rest is let go."""
+    came = 0
+    async for piece in response.aiter_raw():
+        came += len(piece)
+        if came > _ENOUGH:
+            return
+
+
+def _outcome(response: httpx.Response, now: float) -> Outcome:
+    code = response.status_code
+    if 200 <= code < 300:
+        return Outcome(DELIVERED)
+    if code == 410:
+        return Outcome(GONE, "the receiver said that it is gone for good (410)")
+    if 300 <= code < 400:
+        target = _said(response.headers.get("Location", "nowhere"))
+        return Outcome(
+            FAILED,
+            f"the receiver redirects to {target} ({code}), and webhooks follow no redirects; set the address it is at",
+        )
+    reason = _said(response.reason_phrase)
+    return Outcome(
+        FAILED, f"the receiver answered {code} {reason}".rstrip(), _retry_after(response.headers, now)
+    )
+
+
+def _retry_after(headers: httpx.Headers, now: float) -> float | None:
+    said = headers.get("Retry-After", "").strip()
+    if said.isascii() and said.isdecimal():
+        seconds = float(said[:9])
+    else:
+        try:
+            seconds = parsedate_to_datetime(said).timestamp() - now
+        except (ValueError, TypeError, IndexError, OverflowError):
+            return None
+    return min(max(seconds, 0.0), LONGEST_WAIT)
+
+
+def _said(text: str) -> str:
+    """What came from outside, for a sentence: one line, not long."""
+    return "".join(letter if letter.isprintable() else " " for letter in text[:200])

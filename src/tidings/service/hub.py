@@ -1,0 +1,176 @@
+"""Who wants to know that something was told, and the one thread that looks for them.
+
+The mailbox is looked at every 50 ms, whoever listens: one small query when nothing is new, whether there is one listener
+or thousands. Only those are woken whose subscriptions were told something. A listener says up to which number it has
+seen everything; what was told between its own look and its waiting is not missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+log = logging.getLogger(__name__)
+
+INTERVAL = 0.05
+LONGEST_PAUSE = 2.0  # between two looks at a store that is away
+_RECENT = 20_000  # subscriptions whose last number is remembered
+
+
+class News(Protocol):
+    """What the hub asks of a mailbox."""
+
+    def last(self) -> int: ...
+    def news(self, after: int) -> tuple[int, dict[str, int]]: ...
+
+
+class Hub:
+    """Wakes who waits. Listeners wait in an event loop, any number of loops; callbacks are called in the hub's thread
+    with {subscription: last number} and must be quick."""
+
+    def __init__(self, mailbox: News, *, interval: float = INTERVAL) -> None:
+        self._mailbox = mailbox
+        self._interval = interval
+        self._lock = threading.Lock()
+        self._last = 0
+        # Complete for numbers above the floor; below it a listener is told to look for itself.
+        self._recent: dict[str, int] = {}
+        self._floor = 0
+        self._waiting: defaultdict[str, set[_Listener]] = defaultdict(set)
+        self._callbacks: list[Callable[[Mapping[str, int]], None]] = []
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def last(self) -> int:
+        """The largest number that was seen. Who reads this first and the mailbox afterwards has missed nothing up to it."""
+        return self._last
+
+    @property
+    def listeners(self) -> int:
+        """How many wait at this moment."""
+        with self._lock:
+            return len({listener for listeners in self._waiting.values() for listener in listeners})
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopping.is_set()
+
+    def on_news(self, callback: Callable[[Mapping[str, int]], None]) -> None:
+        self._callbacks.append(callback)
+
+    def start(self) -> None:
+        self._last = self._floor = self._mailbox.last()
+        self._thread = threading.Thread(target=self._run, name="tidings-hub", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Everyone who waits goes on, told nothing."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+        with self._lock:
+            listeners = {listener for waiting in self._waiting.values() for listener in waiting}
+            self._waiting.clear()
+        _wake(listeners, False)
+
+    async def wait(self, subscriptions: frozenset[str], after: int, timeout: float) -> bool:
+        """True as soon as one of the subscriptions may have been told something numbered above `after`; False when
+        the time is over or the hub stops. `after` is a number up to which the caller has seen everything."""
+        listener = _Listener()
+        with self._lock:
+            if self._told(subscriptions, after):
+                return True
+            if self._stopping.is_set():
+                return False
+            for subscription in subscriptions:
+                self._waiting[subscription].add(listener)
+        try:
+            async with asyncio.timeout(timeout):
+                return await listener.woken
+        except TimeoutError:
+            return False
+        finally:
+            with self._lock:
+                for subscription in subscriptions:
+                    self._leave(subscription, listener)
+
+    def _told(self, subscriptions: frozenset[str], after: int) -> bool:
+        if self._last <= after:
+            return False
+        if after < self._floor:
+            return bool(subscriptions)
+        return any(self._recent.get(subscription, 0) > after for subscription in subscriptions)
+
+    def _leave(self, subscription: str, listener: _Listener) -> None:
+        waiting = self._waiting.get(subscription)
+        if waiting is not None:
+            waiting.discard(listener)
+            if not waiting:
+                del self._waiting[subscription]
+
+    def _run(self) -> None:
+        pause = self._interval
+        away = False
+        while not self._stopping.wait(pause):
+            try:
+                last, told = self._mailbox.news(self._last)
+            except (
+                Exception
+            ) as error:  # whatever a database's driver raises; it comes back, or somebody stops us
+                if not away:
+                    log.warning("the mailbox cannot be read, trying on: %s", error)
+                away, pause = True, min(2 * pause, LONGEST_PAUSE)
+                continue
+            if away:
+                log.info("the mailbox can be read again")
+            away, pause = False, self._interval
+            if last > self._last:
+                self._spread(last, told)
+
+    def _spread(self, last: int, told: Mapping[str, int]) -> None:
+        listeners: set[_Listener] = set()
+        with self._lock:
+            if len(self._recent) + len(told) > _RECENT:
+                self._recent.clear()
+                self._floor = self._last
+            self._recent.update(told)
+            self._last = last
+            for subscription in told:
+                listeners |= self._waiting.pop(subscription, set())
+        _wake(listeners, True)
+        for callback in self._callbacks if told else ():
+            try:
+                callback(told)
+            except Exception:
+                log.exception("somebody who was to hear the news did not take them")
+
+
+class _Listener:
+    __slots__ = ("loop", "woken")
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.woken: asyncio.Future[bool] = self.loop.create_future()
+
+
+def _wake(listeners: set[_Listener], told: bool) -> None:
+    """One call into each loop, however many of its listeners there are."""
+    loops: defaultdict[asyncio.AbstractEventLoop, list[_Listener]] = defaultdict(list)
+    for listener in listeners:
+        loops[listener.loop].append(listener)
+    for loop, group in loops.items():
+        try:
+            loop.call_soon_threadsafe(_settle, group, told)
+        except RuntimeError:  # the loop is closed, and with it its listeners
+            pass
+
+
+def _settle(listeners: list[_Listener], told: bool) -> None:
+    for listener in listeners:
+        if not listener.woken.done():
+            listener.woken.set_result(told)

@@ -1,0 +1,200 @@
+"""What the service counts, for Prometheus; and the last five minutes, for the page.
+
+Counters are of this process since it started. States (subscriptions, the driver, the log) are asked for when somebody
+looks, never kept. Requests are counted by the template of their route: nobody's id or secret becomes a label.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
+
+from tidings.service.guards import App, Message, Receive, Scope, Send
+from tidings.service.model import BatchRecord
+from tidings.service.rates import Rates
+
+DRIVER_STATES = ("starting", "running", "failed", "stopped")
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_TO_MAILBOX = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 300.0)
+_REQUEST = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Metrics:
+    """One of these a service, with a registry of its own."""
+
+    media_type = CONTENT_TYPE_LATEST
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self.registry = CollectorRegistry(auto_describe=True)
+        self.rates = Rates(clock=clock)
+        self._events = self._counter("events_accepted", "Events that are in the log")
+        self._duplicates = self._counter("events_duplicate", "Events that were in the log already")
+        self._rejected = self._counter("events_rejected", "Events that could not be read")
+        self._notifications = self._counter("notifications", "Notifications that are in the mailbox")
+        self._batches = self._counter("batches", "Micro-batches that are in the mailbox")
+        self._batch = Histogram(
+            "tidings_batch_seconds", "From the beginning of a micro-batch to its end", registry=self.registry
+        )
+        self._latency = Histogram(
+            "tidings_publish_to_mailbox_seconds",
+            "From the acceptance of an event until its notifications are in the mailbox",
+            buckets=_TO_MAILBOX,
+            registry=self.registry,
+        )
+        self._attempts = Counter(
+            "tidings_webhook_attempts",
+            "Deliveries to webhooks that were tried",
+            ["outcome"],
+            registry=self.registry,
+        )
+        self._requests = Counter(
+            "tidings_http_requests", "Requests", ["method", "route", "status"], registry=self.registry
+        )
+        self._request = Histogram(
+            "tidings_http_request_seconds",
+            "From a request to the end of its answer; of a stream, to its beginning",
+            ["method", "route"],
+            buckets=_REQUEST,
+            registry=self.registry,
+        )
+        self.listeners = Gauge(
+            "tidings_sse_listeners", "Streams of server-sent events that are open", registry=self.registry
+        )
+
+    def _counter(self, name: str, about: str) -> Counter:
+        return Counter(f"tidings_{name}", about, registry=self.registry)
+
+    def accepted(self, events: int, *, duplicates: int = 0) -> None:
+        self._events.inc(events)
+        self._duplicates.inc(duplicates)
+        self.rates.add(events=events)
+
+    def rejected(self, events: int) -> None:
+        self._rejected.inc(events)
+
+    def batch(self, record: BatchRecord) -> None:
+        """Of a micro-batch that came to the mailbox."""
+        self._batches.inc()
+        self._batch.observe(max(0.0, record.ended - record.began))
+        self._notifications.inc(record.notifications)
+        self.rates.add(notifications=record.notifications)
+
+    def latency(self, seconds: float) -> None:
+        """Of one event, or one accepted request, from its acceptance to the mailbox."""
+        self._latency.observe(seconds)
+        self.rates.add(latency=seconds)
+
+    def attempt(self, outcome: str) -> None:
+        """Of a webhook: "delivered", "failed", "gone"."""
+        self._attempts.labels(outcome).inc()
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        method = method if method in _METHODS else "other"
+        self._requests.labels(method, route, str(status)).inc()
+        self._request.labels(method, route).observe(seconds)
+
+    def watch(
+        self,
+        *,
+        subscriptions: Callable[[], Mapping[Any, int]] | None = None,
+        driver: Callable[[], str] | None = None,
+        log_bytes: Callable[[], int] | None = None,
+    ) -> None:
+        """What is asked whenever somebody looks: counts by state, the driver's state, the size of the log."""
+        self.registry.register(_Watch(subscriptions, driver, log_bytes))
+
+    def text(self) -> bytes:
+        """All of it, in Prometheus' text form."""
+        return generate_latest(self.registry)
+
+
+class _Watch(Collector):
+    def __init__(
+        self,
+        subscriptions: Callable[[], Mapping[Any, int]] | None,
+        driver: Callable[[], str] | None,
+        log_bytes: Callable[[], int] | None,
+    ) -> None:
+        self._subscriptions = subscriptions
+        self._driver = driver
+        self._log_bytes = log_bytes
+
+    def describe(self) -> Iterable[Metric]:
+        return ()  # registering asks nobody anything
+
+    def collect(self) -> Iterable[Metric]:
+        # A store that is away takes away its own numbers, not all others.
+        if self._subscriptions is not None:
+            family = GaugeMetricFamily("tidings_subscriptions", "Subscriptions by state", labels=["state"])
+            for state, count in (_asked(self._subscriptions) or {}).items():
+                family.add_metric([str(state)], count)
+            yield family
+        if self._driver is not None:
+            family = GaugeMetricFamily("tidings_driver_state", "1 for the driver's state", labels=["state"])
+            now = _asked(self._driver)
+            for state in DRIVER_STATES:
+                family.add_metric([state], float(state == now))
+            yield family
+        if self._log_bytes is not None:
+            size = _asked(self._log_bytes)
+            yield GaugeMetricFamily(
+                "tidings_log_bytes", "Size of the event log", value=float("nan") if size is None else size
+            )
+
+
+def _asked(what: Callable[[], Any]) -> Any:
+    try:
+        return what()
+    except Exception:
+        return None
+
+
+class Measured:
+    """An ASGI layer that counts requests and how long they take."""
+
+    def __init__(self, app: App, metrics: Metrics, *, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = self._clock()
+        status, seconds = 500, None
+
+        async def tell(message: Message) -> None:
+            nonlocal status, seconds
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                for name, value in message.get("headers", ()):
+                    if name.lower() == b"content-type" and value.startswith(b"text/event-stream"):
+                        seconds = self._clock() - began
+            await send(message)
+
+        try:
+            await self._app(scope, receive, tell)
+        finally:
+            took = self._clock() - began if seconds is None else seconds
+            self._metrics.request(scope["method"], route_of(scope), status, took)
+
+
+def route_of(scope: Scope) -> str:
+    """The template of the route that a request took: "/api/subscriptions/{id}"; "static" for a mounted folder, and
+    "none" where no route was found: a scanner's paths are not ours to count one by one."""
+    path = getattr(scope.get("route"), "path", None)
+    if isinstance(path, str):
+        return path
+    endpoint = scope.get("endpoint")
+    if endpoint is None:
+        return "none"
+    # A mount leaves its prefix; a plain route of Starlette has no parameters here, so that its path is its template.
+    mount = scope.get("root_path", "").removeprefix(scope.get("app_root_path", ""))
+    return mount or ("none" if scope.get("path_params") else str(scope.get("path", "")))

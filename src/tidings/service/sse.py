@@ -1,0 +1,144 @@
+"""What subscriptions are told, as a stream of server-sent events.
+
+First what is in the mailbox after the client's cursor, a page at a time, then whatever comes. The next page is read
+when the client has taken the one before: a slow client costs no more memory than a quick one. The id of an event is
+its number in the mailbox, which a browser sends back as Last-Event-ID when it connects again; nothing is skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from tidings.service.hub import Hub
+from tidings.service.model import Kind, Told
+
+MEDIA_TYPE = "text/event-stream"
+# Proxies neither keep it nor hold it back.
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+PAGE = 100
+HEARTBEAT = 15.0
+RETRY = 3_000  # milliseconds until a client that lost its connection tries again
+
+_NAMES = {Kind.EXPIRES_SOON: "notice", Kind.EXPIRED: "notice", Kind.MISSED: "missed"}
+
+
+class Pages(Protocol):
+    """What a stream asks of a mailbox."""
+
+    def page(
+        self, subscriptions: Sequence[str], *, after: int | None = None, limit: int = 50
+    ) -> list[Told]: ...
+    def first(self) -> int: ...
+    def last(self) -> int: ...
+
+
+async def stream(
+    mailbox: Pages,
+    hub: Hub,
+    subscriptions: Callable[[], Mapping[str, bool]],
+    form: Callable[[Told], Mapping[str, object]],
+    *,
+    last_event_id: str | None = None,
+    stop: asyncio.Event,
+    endless: bool = False,
+    heartbeat: float = HEARTBEAT,
+) -> AsyncGenerator[bytes, None]:
+    """The events, each piece as it goes to the client.
+
+    `subscriptions` says whose: id -> whether it lives (is active or paused). It is asked in a thread, at the start and
+    at every heartbeat: the stream ends when none lives and all is told, unless it is `endless`, such as that of whatever
+    one person has. Without a cursor the stream begins with what comes next."""
+    yield f"retry: {RETRY}\n\n".encode()
+    seen = await asyncio.to_thread(_beginning, mailbox, last_event_id)
+    if isinstance(seen, str):
+        yield f": {seen}\n\n".encode()
+        seen = await asyncio.to_thread(mailbox.last)
+    elif last_event_id:
+        first = await asyncio.to_thread(mailbox.first)
+        if seen < first - 1:
+            yield _missed(seen + 1, first - 1)
+            seen = first - 1
+    looked = hub.last  # what comes to a subscription that is not yet known here has a larger number
+    lives = dict(await asyncio.to_thread(subscriptions))
+    loop = asyncio.get_running_loop()
+    due = loop.time() + heartbeat
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        while not (stop.is_set() or hub.stopped):
+            if loop.time() >= due:
+                yield b": still here\n\n"
+                before, looked = looked, hub.last
+                known, lives = frozenset(lives), dict(await asyncio.to_thread(subscriptions))
+                new = frozenset(lives) - known
+                while new and before < seen:
+                    # No id: they are older than what the client has, and its cursor stays where it is.
+                    told, text = await asyncio.to_thread(_page, mailbox, new, before, form, seen)
+                    if text:
+                        yield text
+                    before = told[-1].number if told else seen
+                due = loop.time() + heartbeat
+            ids, mark = frozenset(lives), hub.last
+            told, text = await asyncio.to_thread(_page, mailbox, ids, seen, form)
+            if text:
+                yield text
+                seen = told[-1].number
+                lives.update((one.subscription, False) for one in told if one.kind is Kind.EXPIRED)
+                continue
+            seen = max(seen, mark)
+            if not endless and not any(lives.values()):
+                return
+            await _news(hub, ids, seen, due - loop.time(), stopping)
+    finally:
+        stopping.cancel()
+
+
+def _beginning(mailbox: Pages, last_event_id: str | None) -> int | str:
+    """The number after which to begin, or why that is the present end after all."""
+    last = mailbox.last()
+    if not last_event_id:
+        return last
+    given = last_event_id.strip()
+    if not (given.isascii() and given.isdecimal()):
+        return f"Last-Event-ID {given[:40]!a} is not a number of ours; beginning with what comes next"
+    if len(given) > 18 or int(given) > last:
+        return f"Last-Event-ID {given[:40]} is not given out yet; beginning with what comes next"
+    return int(given)
+
+
+def _page(
+    mailbox: Pages,
+    ids: frozenset[str],
+    after: int,
+    form: Callable[[Told], Mapping[str, object]],
+    late: int | None = None,
+) -> tuple[list[Told], bytes]:
+    """The next notifications and their text; `late` ones up to that number, without their ids."""
+    told = mailbox.page(sorted(ids), after=after, limit=PAGE) if ids else []
+    if late is not None:
+        told = [one for one in told if one.number <= late]
+    return told, b"".join(_event(one, form, late is None) for one in told)
+
+
+def _event(told: Told, form: Callable[[Told], Mapping[str, object]], numbered: bool) -> bytes:
+    data = json.dumps(form(told), separators=(",", ":"))  # ASCII: no reader takes a line of it for two
+    number = f"id: {told.number}\n" if numbered else ""
+    return f"{number}event: {_NAMES.get(told.kind, 'notification')}\ndata: {data}\n\n".encode()
+
+
+def _missed(first: int, last: int) -> bytes:
+    data = json.dumps({"from": first, "to": last})
+    return f"id: {last}\nevent: missed\ndata: {data}\n\n".encode()
+
+
+async def _news(
+    hub: Hub, ids: frozenset[str], after: int, timeout: float, stopping: asyncio.Future[Any]
+) -> None:
+    """Until there is a reason to look again, which the end of the service is too."""
+    waiting = asyncio.ensure_future(hub.wait(ids, after, timeout))
+    try:
+        await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()

@@ -1,0 +1,318 @@
+"""Webhooks: what a subscription is told goes to an address, in order, until the receiver has taken it.
+
+Each subscription has a lane of its own. In a lane one notification is tried at a time, and the next only when it was
+taken; lanes go side by side, and slow receivers have workers of their own, so that no quick one waits for them. The
+cursor is noted after the receiver has answered: after a crash some come again, with the same webhook-id, and none is
+left out. A receiver that fails is tried again, ever less often, for as long as there is something to deliver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import httpx
+
+from tidings.service.attempts import DELIVERED, GONE, TIMEOUT, Outcome, attempt
+from tidings.service.hub import Hub
+from tidings.service.model import Delivery, Kind, Notice, State, Subscription, Told
+from tidings.service.wire import moment
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 25  # of the quick receivers, and as many of the slow ones
+PAGE = 20  # that a lane delivers before the next one's turn
+TURN = 2.0  # seconds of it
+SLOW = 1.0  # seconds of an answer
+FIRST_RETRY = 2.0
+LAST_RETRY = 600.0
+LATE = 3_600.0  # who failed for longer is told that things come late
+TICK = 0.25  # seconds between two looks at what is due and what is to be noted
+GRACE = 5.0  # for tries under way when the service stops
+
+
+class Deliveries(Protocol):
+    """What webhooks ask of a registry."""
+
+    def deliveries(self, *, due: float | None = None) -> list[Delivery]: ...
+    def delivery(self, subscription: str) -> Delivery | None: ...
+    def move_deliveries(self, deliveries: Sequence[Delivery]) -> int: ...
+    def find(self, id: str) -> Subscription | None: ...
+
+
+class Box(Protocol):
+    """What webhooks ask of a mailbox."""
+
+    def page(
+        self, subscriptions: Sequence[str], *, after: int | None = None, limit: int = 50
+    ) -> list[Told]: ...
+    def last(self) -> int: ...
+    def notify(self, notices: Sequence[Notice]) -> None: ...
+
+
+@dataclass(slots=True)
+class _Lane:
+    queued: bool = False  # or being visited
+    woken: bool = False  # there is news since it was queued
+    stale: bool = False  # its webhook was changed since it was queued
+    slow: bool = False
+    due: float = 0.0  # not before
+    timed: float = 0.0  # the last time that was set for it
+
+
+class Webhooks:
+    """Runs in an event loop; `poke` may be called from any thread."""
+
+    def __init__(
+        self,
+        registry: Deliveries,
+        mailbox: Box,
+        hub: Hub,
+        client: httpx.AsyncClient,
+        form: Callable[[Told], Mapping[str, object]],
+        *,
+        count: Callable[[str], None] = lambda outcome: None,
+        clock: Callable[[], float] = time.time,
+        tick: float = TICK,
+        timeout: float = TIMEOUT,
+        seed: int | None = None,
+    ) -> None:
+        self._registry = registry
+        self._mailbox = mailbox
+        self._hub = hub
+        self._client = client
+        self._form = form
+        self._count = count
+        self._clock = clock
+        self._tick = tick
+        self._timeout = timeout
+        self._random = random.Random(seed)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = False
+        self._lanes: dict[str, _Lane] = {}
+        self._due: list[tuple[float, str]] = []
+        self._moved: dict[str, Delivery] = {}  # not yet in the registry
+        self._complained = False
+        self._quick: asyncio.Queue[str] = asyncio.Queue()
+        self._slow: asyncio.Queue[str] = asyncio.Queue()
+
+    def poke(self, subscription: str) -> None:
+        """Its webhook is new, was changed or removed, or shall be tried now."""
+        self._call(self._changed, subscription)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Delivers until `stop` is set, and lets tries under way end."""
+        self._loop = asyncio.get_running_loop()
+        self._hub.on_news(lambda told: self._call(self._news, told))
+        ticking = asyncio.create_task(self._ticks())
+        workers = [
+            asyncio.create_task(self._work(queue))
+            for queue in (self._quick, self._slow)
+            for _ in range(AT_ONCE)
+        ]
+        try:
+            await self._begin(stop)
+            await stop.wait()
+        finally:
+            self._stopping, self._loop = True, None
+            busy = [worker for worker in workers if not worker.done()]
+            for queue in (self._quick, self._slow):
+                for _ in range(AT_ONCE):
+                    queue.put_nowait("")
+            await asyncio.wait(busy, timeout=GRACE)
+            for task in (*workers, ticking):
+                task.cancel()
+            await asyncio.gather(*workers, ticking, return_exceptions=True)
+            await self._note()
+            await self._client.aclose()
+
+    async def _begin(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            try:
+                deliveries = await asyncio.to_thread(self._registry.deliveries)
+            except Exception as error:
+                self._complain(error)
+                await asyncio.sleep(self._tick)
+                continue
+            for delivery in deliveries:
+                self._changed(delivery.subscription)
+            return
+
+    # --- who is to be visited, all in the loop's thread
+
+    def _call(self, what: Callable[[Any], None], argument: Any) -> None:
+        loop = self._loop
+        if loop is not None:
+            try:
+                loop.call_soon_threadsafe(what, argument)
+            except RuntimeError:  # it ended just now; a start looks at everything
+                pass
+
+    def _news(self, told: Mapping[str, int]) -> None:
+        # Whichever is smaller: thousands are told something, or thousands have webhooks.
+        few, many = (told, self._lanes) if len(told) < len(self._lanes) else (self._lanes, told)
+        for subscription in [one for one in few if one in many]:
+            lane = self._lanes[subscription]
+            lane.woken = True
+            self._queue(subscription, lane)
+
+    def _changed(self, subscription: str) -> None:
+        lane = self._lanes.setdefault(subscription, _Lane())
+        lane.stale, lane.due = True, 0.0
+        self._queue(subscription, lane)
+
+    def _queue(self, subscription: str, lane: _Lane) -> None:
+        if lane.queued or self._stopping:
+            return
+        if lane.due > self._clock():
+            if lane.timed != lane.due:
+                lane.timed = lane.due
+                heapq.heappush(self._due, (lane.due, subscription))
+            return
+        lane.queued = True
+        (self._slow if lane.slow else self._quick).put_nowait(subscription)
+
+    async def _ticks(self) -> None:
+        # The clock is looked at again and again, because it may be set, or stand still while a machine sleeps.
+        while True:
+            await asyncio.sleep(self._tick)
+            now = self._clock()
+            while self._due and self._due[0][0] <= now:
+                _, subscription = heapq.heappop(self._due)
+                lane = self._lanes.get(subscription)
+                if lane is not None and lane.due <= now:
+                    self._queue(subscription, lane)
+            await self._note()
+
+    async def _note(self) -> None:
+        """Where deliveries stand comes to the registry, many in one transaction."""
+        moved = dict(self._moved)
+        if not moved:
+            return
+        try:
+            await asyncio.to_thread(self._registry.move_deliveries, list(moved.values()))
+        except Exception as error:  # it is tried again with the next tick
+            self._complain(error)
+            return
+        self._complained = False
+        for subscription, delivery in moved.items():
+            if self._moved.get(subscription) is delivery:
+                del self._moved[subscription]
+
+    def _complain(self, error: Exception) -> None:
+        if not self._complained:
+            log.warning("webhooks cannot use the store, trying on: %s", error)
+        self._complained = True
+
+    # --- visits
+
+    async def _work(self, queue: asyncio.Queue[str]) -> None:
+        while not self._stopping:
+            subscription = await queue.get()
+            lane = self._lanes.get(subscription)
+            if lane is None:
+                continue
+            lane.woken = lane.stale = False
+            try:
+                more = await self._visit(subscription, lane)
+            except Exception as error:  # a store's trouble; a receiver's is an outcome
+                self._complain(error)
+                lane.due, more = self._clock() + 1.0, True
+            lane.queued = False
+            if lane.stale:
+                lane.due = 0.0
+            if self._lanes.get(subscription) is lane and (more or lane.woken or lane.stale):
+                self._queue(subscription, lane)
+
+    async def _visit(self, subscription: str, lane: _Lane) -> bool:
+        """Delivers the next few. Returns whether there may be more."""
+        # Taken before the registry is read: whatever is noted meanwhile, this is not older than what is found there.
+        moved = self._moved.get(subscription)
+        delivery = await asyncio.to_thread(self._wanted, subscription, moved)
+        if delivery is None:
+            if not lane.stale:
+                del self._lanes[subscription]
+            return False
+        if delivery.next_try > self._clock():
+            lane.due = delivery.next_try
+            return True
+        page = await asyncio.to_thread(self._mailbox.page, [subscription], after=delivery.cursor, limit=PAGE)
+        began = time.monotonic()
+        for told in page:
+            if self._stopping or lane.stale or time.monotonic() - began > TURN:
+                return True
+            before = time.monotonic()
+            outcome = await attempt(self._client, delivery, told, self._form, self._clock(), self._timeout)
+            self._count(outcome.result)
+            lane.slow = outcome.result != DELIVERED or time.monotonic() - before > SLOW
+            late = _late(delivery, outcome, self._clock())
+            if late:
+                # Before the failure is forgotten: a crash in between tells it again, and it is one notice.
+                last = await asyncio.to_thread(self._mailbox.last)
+                await asyncio.to_thread(self._mailbox.notify, [_delayed(delivery, told, last, self._clock())])
+            delivery = self._moved[subscription] = self._next(delivery, told, outcome)
+            if outcome.result == GONE:
+                log.info("a webhook is gone for good", extra={"fields": {"subscription": subscription}})
+                if not lane.stale:
+                    del self._lanes[subscription]
+                return False
+            if outcome.result != DELIVERED:
+                lane.due = delivery.next_try
+                return True
+        return len(page) == PAGE
+
+    def _wanted(self, subscription: str, moved: Delivery | None) -> Delivery | None:
+        """The webhook as it is now; None if there is none, or nothing more is to be delivered."""
+        delivery = self._registry.delivery(subscription)
+        if delivery is None:
+            return None
+        if moved is not None and (moved.url, moved.secret) == (delivery.url, delivery.secret):
+            delivery = moved
+        if delivery.disabled is not None:
+            return None
+        found = self._registry.find(subscription)
+        return None if found is None or found.state is State.CANCELLED else delivery
+
+    def _next(self, delivery: Delivery, told: Told, outcome: Outcome) -> Delivery:
+        """Where the webhook stands after a try."""
+        if outcome.result == DELIVERED:
+            return replace(
+                delivery, cursor=told.number, failures=0, next_try=0.0, failing_since=None, error=None
+            )
+        now = self._clock()
+        failures = delivery.failures + 1
+        since = delivery.failing_since if delivery.failing_since is not None else now
+        failed = replace(delivery, failures=failures, failing_since=since, error=outcome.error)
+        if outcome.result == GONE:
+            return replace(failed, disabled=outcome.error)
+        return replace(failed, next_try=now + self._pause(failures, outcome.retry_after))
+
+    def _pause(self, failures: int, retry_after: float | None) -> float:
+        """Up to twice as long after each failure, anything from a second on: many who failed at once do not come back
+        at once. Never sooner than the receiver asked for."""
+        longest = min(LAST_RETRY, FIRST_RETRY * 2.0 ** min(failures - 1, 30))
+        return max(self._random.uniform(1.0, longest), retry_after or 0.0)
+
+
+def _late(delivery: Delivery, outcome: Outcome, now: float) -> bool:
+    since = delivery.failing_since
+    return outcome.result == DELIVERED and since is not None and now - since > LATE
+
+
+def _delayed(delivery: Delivery, told: Told, last: int, now: float) -> Notice:
+    assert delivery.failing_since is not None
+    since = delivery.failing_since
+    return Notice(
+        delivery.subscription,
+        Kind.MISSED,
+        f"delayed {since:.3f}",
+        now,
+        f"the webhook could not be reached from {moment(since)} to {moment(now)}:"
+        f" what is numbered {told.number} to {last} comes late",
+    )
