@@ -1,0 +1,109 @@
+"""Who asks, and what of: a request's principal, counted against its limits, and the service it was put to.
+
+A token comes in the Authorization header, or a session of the page in its cookie; see `Access`. JSON is taken as JSON
+only: a form of another site can send everything but that without the browser asking first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Request, Response, Security
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+from starlette.concurrency import run_in_threadpool
+
+from tidings.service.csrf import SESSION_COOKIE
+from tidings.service.model import Principal, Role
+from tidings.service.problems import Problem
+
+if TYPE_CHECKING:
+    from tidings.service.service import Service
+
+bearer = HTTPBearer(
+    auto_error=False,
+    scheme_name="token",
+    description="A token, `tid_…`. On a machine of one's own none is needed.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    service: Service
+    principal: Principal
+
+    def need(self, role: Role) -> None:
+        self.service.access.need(self.principal, role)
+
+
+async def principal_of(request: Request) -> Principal:
+    """Who it is. Only a token has to be looked up; that is kept off the loop."""
+    access = request.app.state.service.access
+    authorization, session = request.headers.get("authorization"), request.cookies.get(SESSION_COOKIE)
+    if authorization is None and session is None:
+        return access.principal()
+    return await run_in_threadpool(access.principal, authorization, session)
+
+
+async def caller(request: Request) -> Caller:
+    principal = await principal_of(request)
+    service = request.app.state.service
+    if principal.token:
+        await run_in_threadpool(service.access.count_request, principal)
+    return Caller(service, principal)
+
+
+Asking = Annotated[Caller, Depends(caller)]
+Ticket = Annotated[
+    str | None,
+    Header(
+        alias="Tidings-Ticket",
+        max_length=200,
+        description="The ticket that was shown when the subscription began. The owner's token does as well.",
+    ),
+]
+
+
+class JsonRoute(APIRoute):
+    """A body is JSON and says so: 415 otherwise."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        takes_json = self.body_field is not None
+
+        async def checked(request: Request) -> Response:
+            if takes_json and not _is_json(request):
+                raise Problem(
+                    415,
+                    "the body is JSON here; send it as Content-Type: application/json",
+                    headers={"Accept": "application/json"},
+                )
+            return await handle(request)
+
+        return checked
+
+
+def _is_json(request: Request) -> bool:
+    headers = request.headers
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "":
+        return headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def router(tag: str) -> APIRouter:
+    """A router of the API whose operations take a token."""
+    return APIRouter(prefix="/api", tags=[tag], route_class=JsonRoute, dependencies=[Security(bearer)])
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The errors that an operation is known for; those of every operation are told of as "default"."""
+    return {status: PROBLEM for status in statuses}
+
+
+PROBLEM: dict[str, Any] = {
+    "description": "What is wrong, and what to change.",
+    "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
+}

@@ -1,0 +1,61 @@
+"""Paging by cursor: a page says where the next one begins, in the body and as a Link header.
+
+A cursor is given out by us and not to be read: what it says may change. It holds a place, not a number of pages, so
+nothing is shown twice or left out when things come or go in between.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import Query
+
+from tidings.service.problems import Problem
+from tidings.service.settings import Settings
+
+MOST = 200
+
+Limit = Annotated[int, Query(ge=1, le=MOST, description="How many at most.")]
+Cursor = Annotated[
+    str | None,
+    Query(max_length=100, description="`next` of the page before. Other parameters stay as they were."),
+]
+Number = Annotated[int | None, Query(ge=0, le=2**62)]
+
+_PLACE = re.compile(r"([ab])([0-9]{1,18})")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def number_cursor(direction: str, number: int) -> str:
+    """After ("a") or before ("b") the notification with this number."""
+    return f"{direction}{number}"
+
+
+def read_number_cursor(cursor: str) -> tuple[str, int]:
+    found = _PLACE.fullmatch(cursor)
+    if found is None:
+        raise _wrong(cursor)
+    return found[1], int(found[2])
+
+
+def read_id_cursor(cursor: str | None) -> str | None:
+    if cursor is not None and _ID.fullmatch(cursor) is None:
+        raise _wrong(cursor)
+    return cursor
+
+
+def link(settings: Settings, path: str, next: str | None, parameters: Mapping[str, object]) -> dict[str, str]:
+    """The header that leads to the next page, if there is one."""
+    if next is None:
+        return {}
+    kept = {name: value for name, value in parameters.items() if value not in (None, "")}
+    return {"Link": f'<{settings.address}{path}?{urlencode({**kept, "cursor": next})}>; rel="next"'}
+
+
+def _wrong(cursor: str) -> Problem:
+    return Problem(
+        422, f"the cursor {cursor[:40]!r} is none of ours; take `next` of the page before as it is"
+    )

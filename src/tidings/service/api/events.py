@@ -1,0 +1,126 @@
+"""Publishing. An answer of 202 says that the events are on disk; what was there already counts as a duplicate.
+
+This is the busiest address of the service, so nothing stands between a body and its reader: no model, no thread that
+waits. A small body is read on the loop, since handing it to a thread would take longer than reading it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter, Request, Response, Security
+from starlette.concurrency import run_in_threadpool
+
+from tidings.service.api.callers import bearer, principal_of, problems
+from tidings.service.api.models import Receipt
+from tidings.service.bodies import read_events
+from tidings.service.model import Role
+from tidings.service.problems import Problem, dumps
+
+api = APIRouter(prefix="/api", tags=["events"], dependencies=[Security(bearer)])
+
+SMALL = 8 << 10  # bytes
+MOST_ERRORS = 100
+
+_EVENT = {
+    "specversion": "1.0",
+    "id": "1",
+    "source": "/sensors/7",
+    "type": "org.example.reading",
+    "data": {"topic": "sport", "price": 12},
+}
+_EVENT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "description": "A CloudEvent. Members that CloudEvents does not know are attributes.",
+    "properties": {
+        "specversion": {"type": "string"},
+        "id": {"type": "string"},
+        "source": {"type": "string"},
+        "type": {"type": "string"},
+        "time": {"type": "string", "format": "date-time"},
+        "datacontenttype": {"type": "string"},
+        "data": {},
+    },
+    "additionalProperties": True,
+}
+_TEXT: dict[str, Any] = {"schema": {"type": "string"}}
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "description": "One event, a batch, an RDF document or a feed. In the binary form the envelope is in `ce-` headers.",
+        "content": {
+            "application/cloudevents+json": {"schema": _EVENT_SCHEMA, "example": _EVENT},
+            "application/cloudevents-batch+json": {"schema": {"type": "array", "items": _EVENT_SCHEMA}},
+            "application/json": {
+                "schema": {"anyOf": [_EVENT_SCHEMA, {"type": "array", "items": _EVENT_SCHEMA}]}
+            },
+            "application/x-ndjson": _TEXT,
+            "text/turtle": _TEXT,
+            "application/n-triples": _TEXT,
+            "application/rdf+xml": _TEXT,
+            "application/ld+json": {"schema": {}},
+            "application/rss+xml": _TEXT,
+            "application/atom+xml": _TEXT,
+            "application/feed+json": {"schema": {}},
+        },
+    },
+    "parameters": [
+        {
+            "name": "source",
+            "in": "query",
+            "required": False,
+            "description": "The source of events that name none.",
+            "schema": {"type": "string"},
+        }
+    ],
+}
+
+
+@api.post(
+    "/events",
+    operation_id="publish",
+    summary="Publish events",
+    status_code=202,
+    response_model=Receipt,
+    responses=problems(400, 413, 415, 429),
+    openapi_extra=_BODY,
+)
+async def publish(request: Request) -> Response:
+    """They are durable when the answer comes. An event is known by its source and id: sent again, it is not
+    published again. Events that cannot be read are listed with their place; the others are accepted."""
+    service = request.app.state.service
+    principal = await principal_of(request)
+    service.access.need(principal, Role.PUBLISHER)
+    body = await request.body()
+    kind = request.headers.get("content-type", "")
+    source = request.query_params.get("source") or principal.name
+    if len(body) <= SMALL:
+        read = read_events(body, kind, request.headers, source)
+    else:
+        read = await run_in_threadpool(read_events, body, kind, request.headers, source)
+    if read.rejected:
+        service.metrics.rejected(len(read.rejected))
+        if not read.events:
+            raise _none_accepted(read.rejected)
+    if principal.token:
+        await run_in_threadpool(service.access.count_events, principal, len(read.events))
+    receipt = await asyncio.wrap_future(service.intake.accept_later(read.events))
+    told = {
+        "accepted": receipt.accepted,
+        "duplicates": receipt.duplicates,
+        "ids": receipt.ids,
+        "rejected": [{"place": str(place), "message": message} for place, message in read.rejected],
+    }
+    return Response(dumps(told), 202, media_type="application/json")
+
+
+def _none_accepted(rejected: list[tuple[Any, str]]) -> Problem:
+    place, message = rejected[0]
+    more = f" ({len(rejected) - 1:,} more below)" if len(rejected) > 1 else ""
+    return Problem(
+        400,
+        f"no event could be accepted; {place}: {message}{more}",
+        kind="event",
+        errors=[{"place": str(place), "message": message} for place, message in rejected[:MOST_ERRORS]],
+    )

@@ -1,0 +1,73 @@
+"""A subscription's own feed, at an address that is its secret; of a public one also at its id.
+
+A reader that has the page already is told so (304). What is cancelled is gone for good, and readers stop asking.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Request, Response
+
+from tidings.service.api.callers import problems
+from tidings.service.api.cursors import Number
+from tidings.service.model import State, Subscription
+from tidings.service.outfeeds import FORMATS, is_unchanged, render
+from tidings.service.problems import Problem
+
+api = APIRouter(tags=["feeds"])
+PAGE = 50
+
+_FEED = {
+    200: {
+        "description": "The feed.",
+        "content": {kind.partition(";")[0]: {"schema": {"type": "string"}} for kind, _ in FORMATS.values()},
+    },
+    304: {"description": "It is as it was."},
+}
+
+
+@api.head("/feeds/{key}.{format}", include_in_schema=False)
+@api.get(
+    "/feeds/{key}.{format}",
+    operation_id="get_feed",
+    summary="A subscription's feed",
+    response_class=Response,
+    responses={**_FEED, **problems(404, 410)},
+)
+def get_feed(
+    request: Request,
+    key: Annotated[
+        str, Path(pattern=r"^[A-Za-z0-9_-]{1,100}$", description="The secret, or the id of a public one.")
+    ],
+    format: Annotated[
+        Literal["rdf", "rss", "atom", "json"], Path(description="RSS 1.0, RSS 2.0, Atom, JSON Feed.")
+    ],
+    before: Number = None,
+) -> Response:
+    """Newest first, 50 on a page; the next page is linked as RFC 5005 says. No token is needed."""
+    service = request.app.state.service
+    subscription = _found(service.registry.by_feed(key), service.registry.find(key))
+    if subscription.state is State.CANCELLED:
+        raise Problem(410, "the subscription of this feed was cancelled; take it off your list")
+    found = service.mailbox.page([subscription.id], before=before, limit=PAGE + 1)
+    page = found[:PAGE]
+    address = f"{service.settings.address}/feeds/{key}.{format}"
+    next_url = f"{address}?before={page[-1].number}" if len(found) > PAGE else None
+    self_url = address if before is None else f"{address}?before={before}"
+    feed = render(subscription, page, format, service.settings, self_url, next_url)
+    headers = {
+        **feed.headers,
+        "Cache-Control": "public, no-cache" if subscription.public else "private, no-cache",
+    }
+    if is_unchanged(feed.etag, feed.last_modified, request.headers):
+        return Response(status_code=304, headers=headers)
+    return Response(feed.body, media_type=feed.media_type, headers=headers)
+
+
+def _found(by_secret: Subscription | None, by_id: Subscription | None) -> Subscription:
+    if by_secret is not None:
+        return by_secret
+    if by_id is not None and by_id.public:
+        return by_id
+    raise Problem(404, "no feed is at this address; look at the subscription for the one it has")

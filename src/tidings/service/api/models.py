@@ -1,0 +1,377 @@
+"""What requests and answers look like. OpenAPI is written from these, so every field says what it is.
+
+Texts come without NUL, which no database takes; an unknown member is refused rather than overlooked.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from tidings.service.life import MAX_TEXT, MAX_TITLE
+from tidings.service.model import Kind, Role, State
+
+MAX_URL = 2_000
+CENTURY = 100 * 365 * 86_400
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("it has a NUL character in it; take it out")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_without_nul)]
+Question = Annotated[
+    Text,
+    Field(
+        min_length=1,
+        max_length=MAX_TEXT,
+        description="A subscription in the language of Tidings.",
+        examples=["WHERE topic = 'sport' AND price < 20"],
+    ),
+]
+Title = Annotated[
+    Text, Field(max_length=MAX_TITLE, description="What people call it.", examples=["Cheap sport"])
+]
+Address = Annotated[Text, Field(min_length=1, max_length=MAX_URL, description="An http or https address.")]
+Validity = Annotated[
+    Annotated[float, Field(gt=0, le=CENTURY, allow_inf_nan=False)] | Literal["never"] | None,
+    Field(
+        description='Seconds from now, or "never"; the default of the service if it is left out.',
+        examples=[86400],
+    ),
+]
+Moment = Annotated[
+    str,
+    Field(
+        description="RFC 3339, in UTC.",
+        examples=["2026-11-16T10:06:50.123Z"],
+        json_schema_extra={"format": "date-time"},
+    ),
+]
+
+
+class Asked(BaseModel):
+    """What comes in."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Told(BaseModel):
+    """What goes out. Members are added over time, never renamed."""
+
+
+# Subscriptions
+
+
+class NewSubscription(Asked):
+    text: Question
+    title: Title = ""
+    valid_for: Validity = None
+    public: bool = Field(False, description="Its feeds are found by its id, by anybody.")
+    webhook: Address | None = Field(
+        None, description="Where notifications are posted to.", examples=["https://example.org/hook"]
+    )
+
+
+class Renewal(Asked):
+    valid_for: Validity = None
+    ticket: Text | None = Field(None, max_length=200, description="Instead of the header Tidings-Ticket.")
+
+
+class Ticketed(Asked):
+    """A body is needed only to bring the ticket along, where no header can be sent."""
+
+    ticket: Text | None = Field(None, max_length=200, description="Instead of the header Tidings-Ticket.")
+
+
+class WebhookSettings(Asked):
+    url: Address = Field(examples=["https://example.org/hook"])
+    ticket: Text | None = Field(None, max_length=200, description="Instead of the header Tidings-Ticket.")
+
+
+class FeedAddresses(Told):
+    """The same notifications in four forms. Keep the addresses secret unless the subscription is public."""
+
+    rss1: str
+    rss2: str
+    atom: str
+    json_feed: str
+
+
+class Webhook(Told):
+    url: str
+    state: Literal["waiting", "failing", "disabled"]
+    failures: int = Field(description="Tries in a row that failed.")
+    error: str | None = Field(description="Of the last try.")
+    disabled: str | None = Field(description="Why it is not tried any more.")
+    next_try: Moment | None
+
+
+class WebhookWithSecret(Webhook):
+    secret: str = Field(description='"whsec_…": what signatures are verified with. It is shown once.')
+
+
+class Subscription(Told):
+    id: str
+    text: str
+    title: str
+    state: State
+    public: bool
+    created: Moment
+    valid_until: Moment | None = Field(description="null: for good.")
+    feeds: FeedAddresses
+    webhook: Webhook | None = None
+
+
+class SubscriptionCreated(Subscription):
+    ticket: str = Field(
+        description="What renews, pauses or cancels the subscription. It is shown once: keep it."
+    )
+    webhook_secret: str | None = Field(None, description="What the webhook's signatures are verified with.")
+    warnings: list[str] = Field(description="What may not be meant, such as a text that every event answers.")
+
+
+class SubscriptionPage(Told):
+    items: list[Subscription]
+    next: str | None = Field(description="The cursor of the next page; null on the last one.")
+
+
+# Notifications
+
+
+class NotifiedEvent(Told):
+    id: str
+    source: str
+    type: str
+    time: str | None
+    title: str
+    link: str | None
+    summary: str
+    attributes: dict[str, Any]
+
+
+class RowChange(Told):
+    table: str
+    change: Literal["+", "-"]
+    row: dict[str, Any]
+
+
+class Notification(Told):
+    id: str = Field(description="The same however often, and however, it is delivered.")
+    number: int = Field(description="Rises over all subscriptions; what `after` and `before` take.")
+    subscription: str
+    kind: Kind
+    time: Moment
+    url: str
+    event: NotifiedEvent | None
+    bindings: dict[str, str]
+    changes: list[RowChange]
+    part: str | None
+    sequence: int | None
+    message: str | None
+
+
+class NotificationPage(Told):
+    items: list[Notification]
+    next: str | None = Field(description="The cursor of the next page; null on the last one.")
+
+
+class Clause(Told):
+    text: str
+    depth: int
+    held: bool | None = Field(description="null: it was not looked at.")
+    evidence: str
+    decides: bool
+
+
+class Explanation(Told):
+    verdict: Literal["match", "no match", "undecided", "error"]
+    clauses: list[Clause]
+    bindings: dict[str, str]
+    message: str
+    text: str = Field(description="All of it for reading.")
+
+
+# Events
+
+
+class Rejected(Told):
+    place: str
+    message: str
+
+
+class Receipt(Told):
+    accepted: int
+    duplicates: int = Field(description="Those whose source and id were there already.")
+    ids: list[str]
+    rejected: list[Rejected]
+
+
+# Questions
+
+
+class QuestionText(Asked):
+    text: Annotated[Text, Field(max_length=MAX_TEXT, examples=["WHERE topic = 'sport'"])]
+
+
+class Checked(Told):
+    ok: bool
+    kinds: list[str]
+    message: str
+    line: int | None
+    column: int | None
+    warnings: list[str]
+
+
+class Reason(Told):
+    event: NotifiedEvent
+    explanation: Explanation
+
+
+class Trial(Told):
+    looked: int
+    matched: int
+    matches: list[Reason]
+    near: list[Reason]
+    late: bool = Field(description="The time was over before all events were looked at.")
+
+
+class Completion(Told):
+    text: str
+    kind: str
+    detail: str
+    start: int = Field(description="`text` takes the place of the characters from here to the caret.")
+
+
+class Completions(Told):
+    items: list[Completion]
+
+
+class NamedClass(Told):
+    iri: str
+    written: str = Field(description="As a subscription writes it.")
+    label: str
+    below: int
+
+
+class AboutClass(NamedClass):
+    labels: list[str]
+    parents: list[NamedClass]
+    children: list[NamedClass]
+    instances: list[NamedClass]
+    instances_in_all: int
+
+
+class TaxonomyAnswer(Told):
+    classes: int = Field(description="How many there are in all.")
+    items: list[NamedClass] = Field(description="The roots, or what a search found.")
+    about: AboutClass | None = None
+
+
+# Sources
+
+
+class NewSource(Asked):
+    url: Address = Field(examples=["https://example.org/feed.xml"])
+    title: Title = ""
+
+
+class Source(Told):
+    url: str
+    title: str
+    added: Moment
+    fetched: Moment | None = Field(None, description="When it was last fetched with success.")
+    error: str | None = None
+    due: Moment | None = Field(None, description="When it will be fetched next.")
+    failures: int = 0
+    gone: bool = False
+
+
+class Sources(Told):
+    items: list[Source]
+
+
+class Imported(Told):
+    added: int
+    known: int = Field(description="Those that were followed already.")
+    refused: list[Rejected]
+
+
+# The service
+
+
+class Driver(Told):
+    status: str
+    message: str
+    since: Moment | None
+    restarts: int
+
+
+class Status(Told):
+    version: str
+    ready: bool
+    driver: Driver
+    subscriptions: dict[str, int] = Field(description="By state; those that whoever asks may see.")
+    events: int
+    notifications: int
+    events_per_second: float
+    notifications_per_second: float
+    lag_seconds: float = Field(description="How long the oldest event has waited that is not matched yet.")
+    waiting_events: int
+    latency_seconds: float | None = Field(description="From acceptance to notification, of late.")
+    index_version: str | None
+
+
+class NewToken(Asked):
+    name: Annotated[Text, Field(min_length=1, max_length=100, examples=["the newsroom"])]
+    role: Role
+    subscriptions: int = Field(1_000, ge=0, le=10_000_000)
+    events_per_second: float = Field(1_000.0, gt=0, le=1e6, allow_inf_nan=False)
+    requests_per_second: float = Field(50.0, gt=0, le=1e6, allow_inf_nan=False)
+
+
+class Token(Told):
+    id: str
+    name: str
+    role: Role
+    created: Moment
+    ended: Moment | None
+    subscriptions: int
+    events_per_second: float
+    requests_per_second: float
+
+
+class TokenCreated(Token):
+    secret: str = Field(description='"tid_…", for the Authorization header. It is shown once: keep it.')
+
+
+class Tokens(Told):
+    items: list[Token]
+
+
+class Health(Told):
+    status: Literal["ok", "starting", "failing"]
+    message: str = ""
+
+
+class ProblemPlace(BaseModel):
+    place: str
+    message: str
+
+
+class ProblemDetails(BaseModel):
+    """RFC 9457. `detail` says what to change."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(examples=["/problems/not-found"])
+    title: str
+    status: int
+    detail: str
+    instance: str | None = None
+    line: int | None = Field(None, description="Where a subscription's text is wrong, from 1 on.")
+    column: int | None = None
+    errors: list[ProblemPlace] | None = Field(None, description="Every value that cannot be accepted.")

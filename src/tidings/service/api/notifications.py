@@ -1,0 +1,159 @@
+"""What a subscription was told: page by page, one by one with the reason, or as a stream of server-sent events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import Header, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from tidings.service import sse
+from tidings.service.api import answers
+from tidings.service.api.callers import Asking, Caller, problems, router
+from tidings.service.api.cursors import Cursor, Limit, Number, link, number_cursor, read_number_cursor
+from tidings.service.api.models import Explanation, NotificationPage
+from tidings.service.api.subscriptions import Id
+from tidings.service.model import State, Subscription, Told
+from tidings.service.problems import Problem, dumps
+from tidings.service.wire import told_to_json
+
+api = router("notifications")
+MOST_STREAMED = 1_000  # subscriptions in one stream
+_LIVING = (State.ACTIVE, State.PAUSED)
+_EVENTS = {
+    200: {
+        "description": "Server-sent events: `notification`, `notice` and `missed`, each with a notification as its data"
+        " and its number as its id.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+}
+LastEventId = Annotated[
+    str | None,
+    Header(alias="Last-Event-ID", description="The number of the last one that was seen: goes on after it."),
+]
+
+
+@api.get(
+    "/subscriptions/{id}/notifications",
+    operation_id="list_notifications",
+    summary="What a subscription was told",
+    response_model=NotificationPage,
+    responses=problems(404),
+)
+def list_notifications(
+    asking: Asking,
+    id: Id,
+    after: Number = None,
+    before: Number = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Response:
+    """Newest first, or with `after` (a number) what came since, oldest first."""
+    if sum(one is not None for one in (after, before, cursor)) > 1:
+        raise Problem(422, "a page begins at one place; give one of `after`, `before` and `cursor`")
+    if cursor is not None:
+        direction, number = read_number_cursor(cursor)
+        after, before = (number, None) if direction == "a" else (None, number)
+    service = asking.service
+    service.life.find(asking.principal, id)
+    found = service.mailbox.page([id], after=after, before=before, limit=limit + 1)
+    page, next = found[:limit], None
+    if len(found) > limit:
+        next = number_cursor("b" if after is None else "a", page[-1].number)
+    body = {"items": [told_to_json(told, service.settings) for told in page], "next": next}
+    headers = link(service.settings, f"/api/subscriptions/{id}/notifications", next, {"limit": limit})
+    return Response(dumps(body), media_type="application/json", headers=headers)
+
+
+@api.get(
+    "/subscriptions/{id}/notifications/{notification}/why",
+    operation_id="explain_notification",
+    summary="Why it was told",
+    responses=problems(404),
+)
+def explain_notification(asking: Asking, id: Id, notification: str) -> Explanation:
+    """By the text as it is now and the event as it was."""
+    service = asking.service
+    subscription = service.life.find(asking.principal, id)
+    told = None if "\0" in notification else service.mailbox.find(id, notification)
+    if told is None:
+        raise Problem(404, f"subscription {id} was told nothing of the id {notification[:60]!r}")
+    if told.event is None:
+        raise Problem(404, "this is a notice of the subscription's life; there is no event to explain")
+    return answers.explanation(service.questions.explain(subscription.text, told.event))
+
+
+@api.get(
+    "/subscriptions/{id}/stream",
+    operation_id="stream_subscription",
+    summary="What a subscription is told, as it is told",
+    response_class=StreamingResponse,
+    responses={**_EVENTS, **problems(404)},
+)
+async def stream_subscription(
+    request: Request, asking: Asking, id: Id, last_event_id: LastEventId = None
+) -> StreamingResponse:
+    """Ends when the subscription is over and all is told."""
+    await run_in_threadpool(asking.service.life.find, asking.principal, id)
+    return _stream(asking, [id], last_event_id)
+
+
+@api.get(
+    "/stream",
+    operation_id="stream_subscriptions",
+    summary="What several subscriptions are told, as it is told",
+    response_class=StreamingResponse,
+    responses={**_EVENTS, **problems(404)},
+)
+async def stream_subscriptions(
+    request: Request,
+    asking: Asking,
+    subscription: Annotated[
+        list[str] | None,
+        Query(max_length=MOST_STREAMED, description="Those with these ids; all of mine without."),
+    ] = None,
+    last_event_id: LastEventId = None,
+) -> StreamingResponse:
+    ids = subscription or None
+    if ids is not None:
+        await run_in_threadpool(_all_seen, asking, ids)
+    return _stream(asking, ids, last_event_id)
+
+
+def _all_seen(asking: Caller, ids: list[str]) -> None:
+    for id in ids:
+        asking.service.life.find(asking.principal, id.replace("\0", " ")[:64])
+
+
+def _stream(asking: Caller, ids: list[str] | None, last_event_id: str | None) -> StreamingResponse:
+    service = asking.service
+
+    def subscriptions() -> Mapping[str, bool]:
+        return {one.id: one.state in _LIVING for one in _those(asking, ids)}
+
+    def form(told: Told) -> Mapping[str, Any]:
+        return told_to_json(told, service.settings)
+
+    async def pieces():  # type: ignore[no-untyped-def]
+        with service.metrics.listeners.track_inprogress():
+            async for piece in sse.stream(
+                service.mailbox,
+                service.hub,
+                subscriptions,
+                form,
+                last_event_id=last_event_id,
+                stop=service.stopping,
+                endless=ids is None,
+            ):
+                yield piece
+
+    return StreamingResponse(pieces(), media_type=sse.MEDIA_TYPE, headers=sse.HEADERS)
+
+
+def _those(asking: Caller, ids: list[str] | None) -> list[Subscription]:
+    registry, life = asking.service.registry, asking.service.life
+    if ids is not None:
+        return [one for one in map(registry.find, ids) if one is not None]
+    return [one for state in _LIVING for one in life.page(asking.principal, state=state, limit=MOST_STREAMED)]

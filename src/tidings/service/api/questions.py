@@ -1,0 +1,96 @@
+"""Questions before anybody asks them: checked, tried on the last events, completed; and the taxonomy they speak of."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import Query
+
+from tidings.errors import SubscriptionError
+from tidings.service.api import answers, models
+from tidings.service.api.callers import Asking, problems, router
+from tidings.service.classes import Named
+from tidings.service.life import MAX_TEXT
+from tidings.service.problems import Problem
+
+api = router("questions")
+
+
+@api.post("/check", operation_id="check", summary="Is this text right?")
+def check(asking: Asking, question: models.QuestionText) -> models.Checked:
+    """A text that cannot be subscribed to is no error here: the answer says what is wrong with it, and where."""
+    found = asking.service.questions.check(question.text)
+    return models.Checked(
+        ok=found.ok,
+        kinds=list(found.kinds),
+        message=found.message,
+        line=found.line,
+        column=found.column,
+        warnings=list(found.warnings),
+    )
+
+
+@api.post("/try", operation_id="try", summary="What would it have matched?", responses=problems(422))
+def try_(asking: Asking, question: models.QuestionText) -> models.Trial:
+    """Tried on the last 1,000 events, with the reason for each match and near miss."""
+    service = asking.service
+    found = service.questions.check(question.text)
+    if not found.ok:
+        error = SubscriptionError(found.message)
+        error.line, error.column = found.line, found.column
+        raise error
+    trial = service.questions.try_on(question.text, service.intake.recent.events())
+    return models.Trial(
+        looked=trial.looked,
+        matched=trial.matched,
+        matches=[answers.reason(one, service.settings) for one in trial.matches],
+        near=[answers.reason(one, service.settings) for one in trial.near],
+        late=trial.late,
+    )
+
+
+@api.get("/complete", operation_id="complete", summary="What could come next")
+def complete(
+    asking: Asking,
+    text: Annotated[str, Query(max_length=MAX_TEXT, description="The text so far.")] = "",
+    at: Annotated[
+        int | None, Query(ge=0, le=MAX_TEXT, description="Where the caret is; the end without.")
+    ] = None,
+) -> models.Completions:
+    found = asking.service.completer.complete(text, len(text) if at is None else at)
+    return models.Completions(items=[models.Completion(**asdict(one)) for one in found])
+
+
+@api.get("/taxonomy", operation_id="get_taxonomy", summary="The classes there are", responses=problems(404))
+def get_taxonomy(
+    asking: Asking,
+    iri: Annotated[
+        str | None, Query(alias="class", max_length=2_000, description="The IRI of a class to be told about.")
+    ] = None,
+    search: Annotated[str, Query(max_length=200, description="Words of a name or label.")] = "",
+) -> models.TaxonomyAnswer:
+    """The roots, those with certain words, or one class with its relatives."""
+    classes = asking.service.classes
+    if iri is None:
+        items = classes.search(search) if search.strip() else classes.roots()
+        return models.TaxonomyAnswer(classes=len(classes), items=_named(items))
+    about = classes.about(iri)
+    if about is None:
+        raise Problem(404, f"the taxonomy has no class {iri[:200]!r}; search for its name")
+    return models.TaxonomyAnswer(
+        classes=len(classes),
+        items=[],
+        about=models.AboutClass(
+            **asdict(about.named),
+            labels=list(about.labels),
+            parents=_named(about.parents),
+            children=_named(about.children),
+            instances=_named(about.instances),
+            instances_in_all=about.instances_in_all,
+        ),
+    )
+
+
+def _named(them: tuple[Named, ...]) -> list[models.NamedClass]:
+    return [models.NamedClass(**asdict(one)) for one in them]

@@ -1,0 +1,145 @@
+"""Feeds that are followed: one by one, or as an OPML file; and how they fare."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from fastapi import Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from tidings.errors import TidingsError
+from tidings.feeds.addresses import check_url
+from tidings.feeds.opml import Outline, read_opml, write_opml
+from tidings.service import model
+from tidings.service.api.callers import Asking, Caller, problems, router
+from tidings.service.api.models import MAX_URL, Imported, NewSource, Rejected, Source, Sources
+from tidings.service.following import SourceHealth
+from tidings.service.life import check_title
+from tidings.service.model import Role
+from tidings.service.problems import Problem
+from tidings.feeds.write.channel import iso as moment
+
+api = router("sources")
+MOST = 10_000  # feeds in one file
+
+
+@api.get("/sources", operation_id="list_sources", summary="The feeds that are followed, and how they fare")
+def list_sources(asking: Asking) -> Sources:
+    return Sources(items=[_told(health) for health in asking.service.following.health()])
+
+
+@api.post(
+    "/sources",
+    operation_id="follow",
+    summary="Follow a feed",
+    status_code=201,
+    responses={200: {"description": "It is followed already.", "model": Source}, **problems(403, 422)},
+)
+def follow(asking: Asking, new: NewSource, response: Response) -> Source:
+    """Its items are events from now on. Addresses inside a network are refused unless they are allowed."""
+    asking.need(Role.PUBLISHER)
+    source = _source(asking, new.url, new.title)
+    if asking.service.registry.add_source(source):
+        asking.service.following.wake()
+    else:
+        response.status_code = 200
+    for health in asking.service.following.health():
+        if health.source.url == new.url:
+            return _told(health)
+    return Source(url=source.url, title=source.title, added=moment(source.added))
+
+
+@api.delete(
+    "/sources",
+    operation_id="unfollow",
+    summary="Follow a feed no more",
+    status_code=204,
+    responses=problems(403, 404),
+)
+def unfollow(asking: Asking, url: Annotated[str, Query(min_length=1, max_length=MAX_URL)]) -> None:
+    asking.need(Role.PUBLISHER)
+    found = next((one for one in asking.service.registry.sources() if one.url == url), None)
+    if found is None:
+        raise Problem(404, "no feed is followed at this address; look at the list for those that are")
+    if asking.principal.role is not Role.ADMIN and found.owner != asking.principal.token:
+        raise Problem(403, "this feed is followed for somebody else; ask them, or an admin")
+    asking.service.registry.remove_source(url)
+    asking.service.following.wake()
+
+
+@api.post(
+    "/sources/opml",
+    operation_id="follow_opml",
+    summary="Follow all feeds of an OPML file",
+    responses=problems(400, 403, 413),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {kind: {"schema": {"type": "string"}} for kind in ("text/x-opml", "application/xml")},
+        }
+    },
+)
+async def follow_opml(request: Request, asking: Asking) -> Imported:
+    asking.need(Role.PUBLISHER)
+    body = await request.body()
+    return await run_in_threadpool(import_opml, asking, body)
+
+
+@api.get(
+    "/sources.opml",
+    operation_id="export_opml",
+    summary="The feeds that are followed, as an OPML file",
+    response_class=Response,
+    responses={200: {"description": "OPML 2.0", "content": {"text/x-opml": {"schema": {"type": "string"}}}}},
+)
+def export_opml(asking: Asking) -> Response:
+    outlines = [Outline(one.url, one.title) for one in asking.service.registry.sources()]
+    return Response(
+        write_opml(outlines),
+        media_type="text/x-opml",
+        headers={"Content-Disposition": 'attachment; filename="tidings.opml"'},
+    )
+
+
+def import_opml(asking: Caller, body: bytes) -> Imported:
+    """Every feed of the file that may be followed; the others with the reason why not."""
+    outlines = read_opml(body)
+    if len(outlines) > MOST:
+        raise Problem(422, f"the file has {len(outlines):,} feeds, and one takes at most {MOST:,}; split it")
+    added, known = 0, 0
+    refused: list[Rejected] = []
+    for outline in outlines:
+        try:
+            if asking.service.registry.add_source(_source(asking, outline.url, outline.title[:200])):
+                added += 1
+            else:
+                known += 1
+        except TidingsError as error:
+            refused.append(Rejected(place=outline.url[:MAX_URL], message=str(error)))
+    if added:
+        asking.service.following.wake()
+    return Imported(added=added, known=known, refused=refused)
+
+
+def _source(asking: Caller, url: str, title: str) -> model.Source:
+    check_url(url, asking.service.settings.allowed)
+    return model.Source(url, check_title(title), asking.principal.token, time.time())
+
+
+def _told(health: SourceHealth) -> Source:
+    source = health.source
+    return Source(
+        url=source.url,
+        title=source.title,
+        added=moment(source.added),
+        fetched=_moment(health.fetched),
+        error=health.error,
+        due=_moment(health.due),
+        failures=health.failures,
+        gone=health.gone,
+    )
+
+
+def _moment(at: float | None) -> str | None:
+    return None if at is None else moment(at)

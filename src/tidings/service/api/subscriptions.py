@@ -1,0 +1,177 @@
+"""Subscriptions and their life over HTTP: begun, listed, renewed, paused, resumed, cancelled; and their webhooks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Query, Response
+
+from tidings.service import model
+from tidings.service.api import answers
+from tidings.service.api.callers import Asking, Caller, Ticket, problems, router
+from tidings.service.api.cursors import Cursor, Limit, link, read_id_cursor
+from tidings.service.api.models import (
+    NewSubscription,
+    Renewal,
+    Subscription,
+    SubscriptionCreated,
+    SubscriptionPage,
+    Ticketed,
+    WebhookSettings,
+    WebhookWithSecret,
+)
+from tidings.service.life import read_validity
+from tidings.service.model import State
+
+api = router("subscriptions")
+Id = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The id of a subscription.")]
+
+
+@api.post(
+    "/subscriptions",
+    operation_id="subscribe",
+    summary="Begin a subscription",
+    status_code=201,
+    responses=problems(422, 429),
+)
+def subscribe(asking: Asking, new: NewSubscription, response: Response) -> SubscriptionCreated:
+    """What is published after the answer is matched. The ticket in it is shown this once."""
+    begun = asking.service.life.subscribe(
+        asking.principal,
+        new.text,
+        title=new.title,
+        validity=read_validity(new.valid_for),
+        public=new.public,
+        webhook=new.webhook,
+    )
+    settings, one = asking.service.settings, begun.subscription
+    if begun.webhook is not None:
+        asking.service.webhooks.poke(one.id)
+    response.headers["Location"] = f"{settings.address}/api/subscriptions/{one.id}"
+    return SubscriptionCreated(
+        **answers.subscription(one, settings, begun.webhook).model_dump(),
+        ticket=begun.ticket,
+        webhook_secret=None if begun.webhook is None else begun.webhook.secret,
+        warnings=list(begun.warnings),
+    )
+
+
+@api.get("/subscriptions", operation_id="list_subscriptions", summary="My subscriptions, newest first")
+def list_subscriptions(
+    asking: Asking,
+    response: Response,
+    state: Annotated[State | None, Query(description="Only those in this state.")] = None,
+    search: Annotated[
+        str, Query(max_length=200, description="Only those whose text or title has this.")
+    ] = "",
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> SubscriptionPage:
+    after = read_id_cursor(cursor)
+    life, settings = asking.service.life, asking.service.settings
+    found = life.page(
+        asking.principal, state=state, search=search.replace("\0", " "), after=after, limit=limit + 1
+    )
+    page, more = found[:limit], len(found) > limit
+    next = page[-1].id if more else None
+    response.headers.update(
+        link(settings, "/api/subscriptions", next, {"state": state, "search": search, "limit": limit})
+    )
+    return SubscriptionPage(items=[answers.subscription(one, settings) for one in page], next=next)
+
+
+@api.get(
+    "/subscriptions/{id}",
+    operation_id="get_subscription",
+    summary="One subscription",
+    responses=problems(404),
+)
+def get_subscription(asking: Asking, id: Id) -> Subscription:
+    one = asking.service.life.find(asking.principal, id)
+    return answers.subscription(one, asking.service.settings, asking.service.registry.delivery(id))
+
+
+@api.post(
+    "/subscriptions/{id}/renew",
+    operation_id="renew_subscription",
+    summary="Valid from now on anew",
+    responses=problems(403, 404, 410),
+)
+def renew_subscription(
+    asking: Asking, id: Id, renewal: Renewal | None = None, ticket: Ticket = None
+) -> Subscription:
+    """An expired subscription lives again."""
+    wanted = renewal or Renewal()
+    validity = read_validity(wanted.valid_for)
+    one = asking.service.life.renew(asking.principal, id, ticket or wanted.ticket, validity)
+    return _changed(asking, id, one)
+
+
+@api.post(
+    "/subscriptions/{id}/pause",
+    operation_id="pause_subscription",
+    summary="Not asked until it is resumed",
+    responses=problems(403, 404, 410),
+)
+def pause_subscription(
+    asking: Asking, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
+) -> Subscription:
+    one = asking.service.life.pause(asking.principal, id, ticket or _of(with_ticket))
+    return _changed(asking, id, one)
+
+
+@api.post(
+    "/subscriptions/{id}/resume",
+    operation_id="resume_subscription",
+    summary="Asked again",
+    responses=problems(403, 404, 410),
+)
+def resume_subscription(
+    asking: Asking, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
+) -> Subscription:
+    one = asking.service.life.resume(asking.principal, id, ticket or _of(with_ticket))
+    return _changed(asking, id, one)
+
+
+@api.delete(
+    "/subscriptions/{id}",
+    operation_id="cancel_subscription",
+    summary="Cancel a subscription, for good",
+    responses=problems(403, 404, 410),
+)
+def cancel_subscription(asking: Asking, id: Id, ticket: Ticket = None) -> Subscription:
+    one = asking.service.life.cancel(asking.principal, id, ticket)
+    return answers.subscription(one, asking.service.settings)
+
+
+@api.put(
+    "/subscriptions/{id}/webhook",
+    operation_id="set_webhook",
+    summary="Post notifications to an address",
+    responses=problems(403, 404, 410),
+)
+def set_webhook(asking: Asking, id: Id, webhook: WebhookSettings, ticket: Ticket = None) -> WebhookWithSecret:
+    """Signed by the Standard Webhooks rules, with a new secret that is shown this once. What was not delivered to the
+    address before goes to this one."""
+    delivery = asking.service.life.set_webhook(asking.principal, id, ticket or webhook.ticket, webhook.url)
+    asking.service.webhooks.poke(id)
+    return WebhookWithSecret(**answers.webhook(delivery).model_dump(), secret=delivery.secret)
+
+
+@api.delete(
+    "/subscriptions/{id}/webhook",
+    operation_id="remove_webhook",
+    summary="Post notifications no more",
+    status_code=204,
+    responses=problems(403, 404, 410),
+)
+def remove_webhook(asking: Asking, id: Id, ticket: Ticket = None) -> None:
+    asking.service.life.remove_webhook(asking.principal, id, ticket)
+
+
+def _of(body: Ticketed | None) -> str | None:
+    return None if body is None else body.ticket
+
+
+def _changed(asking: Caller, id: str, one: model.Subscription) -> Subscription:
+    return answers.subscription(one, asking.service.settings, asking.service.registry.delivery(id))

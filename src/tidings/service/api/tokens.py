@@ -1,0 +1,53 @@
+"""Tokens, for admins: who may use the service, and for how much."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+from tidings.service.api import answers
+from tidings.service.api.callers import Asking, problems, router
+from tidings.service.api.models import NewToken, TokenCreated, Tokens
+from tidings.service.model import Role
+from tidings.service.problems import Problem
+
+api = router("tokens")
+
+
+@api.get("/tokens", operation_id="list_tokens", summary="All tokens that ever were", responses=problems(403))
+def list_tokens(asking: Asking) -> Tokens:
+    asking.need(Role.ADMIN)
+    return Tokens(items=[answers.token(one) for one in asking.service.registry.tokens()])
+
+
+@api.post(
+    "/tokens", operation_id="create_token", summary="A new token", status_code=201, responses=problems(403)
+)
+def create_token(asking: Asking, new: NewToken) -> TokenCreated:
+    """Its secret is shown this once."""
+    asking.need(Role.ADMIN)
+    token, secret = asking.service.access.grant(
+        new.name,
+        new.role,
+        subscriptions=new.subscriptions,
+        events_per_second=new.events_per_second,
+        requests_per_second=new.requests_per_second,
+    )
+    return TokenCreated(**answers.token(token).model_dump(), secret=secret)
+
+
+@api.delete(
+    "/tokens",
+    operation_id="end_token",
+    summary="End a token",
+    status_code=204,
+    responses=problems(403, 404),
+)
+def end_token(
+    asking: Asking, id: Annotated[str, Query(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Its id.")]
+) -> None:
+    """Nobody gets in with it any more; the subscriptions stay."""
+    asking.need(Role.ADMIN)
+    if not asking.service.access.end(id):
+        raise Problem(404, "there is no such token, or it has ended; look at the list")

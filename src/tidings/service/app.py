@@ -1,0 +1,107 @@
+"""The HTTP application: guards, routers, the page, and the description of it all.
+
+The application belongs to a service that somebody else starts and stops; it keeps nothing itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.types import ASGIApp
+
+import tidings
+from tidings.service import problems
+from tidings.service.api import (
+    events,
+    feeds,
+    health,
+    notifications,
+    questions,
+    remote,
+    sources,
+    subscriptions,
+    tokens,
+)
+from tidings.service.api.callers import PROBLEM
+from tidings.service.api.models import ProblemDetails
+from tidings.service.guards import guard
+from tidings.service.metrics import Measured
+
+if TYPE_CHECKING:
+    from tidings.service.service import Service
+
+ROUTERS = (
+    events.api,  # the busiest is looked at first
+    subscriptions.api,
+    notifications.api,
+    questions.api,
+    sources.api,
+    health.api,
+    tokens.api,
+    feeds.api,
+    remote.api,
+    health.open_api,
+)
+TAGS = {
+    "subscriptions": "Standing questions and their life.",
+    "notifications": "What a subscription was told, by page or as a stream.",
+    "events": "Publishing.",
+    "sources": "Feeds that are followed.",
+    "questions": "Texts before they are subscribed to.",
+    "feeds": "A subscription as a feed.",
+    "tokens": "Who may use the service.",
+    "service": "How it fares.",
+    "xml-rpc": "For clients of old.",
+}
+
+
+class Application(FastAPI):
+    """A FastAPI whose guards stand before everything, its own answers to errors included."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        service: Service = self.state.service
+        return Measured(guard(super().build_middleware_stack(), service.settings), service.metrics)
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            self.openapi_schema = describe(self)
+        return self.openapi_schema
+
+
+def create_app(service: Service) -> FastAPI:
+    app = Application(
+        title="Tidings",
+        summary="Standing questions, answered by every event that matches them.",
+        version=tidings.__version__,
+        openapi_tags=[{"name": name, "description": about} for name, about in TAGS.items()],
+        servers=[{"url": service.settings.address}],
+        docs_url=None,  # they would load their scripts from elsewhere
+        redoc_url=None,
+        responses={"default": PROBLEM},
+        separate_input_output_schemas=False,
+    )
+    app.state.service = service
+    for router in ROUTERS:
+        app.include_router(router)
+    problems.install(app)
+    return app
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """OpenAPI, with the errors that every operation may answer with."""
+    document = get_openapi(
+        title=app.title,
+        version=app.version,
+        summary=app.summary,
+        routes=app.routes,
+        tags=app.openapi_tags,
+        servers=app.servers,
+        separate_input_output_schemas=app.separate_input_output_schemas,
+    )
+    schema = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    schemas.update(schema.pop("$defs", {}))
+    schemas["ProblemDetails"] = schema
+    return document

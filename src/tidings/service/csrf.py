@@ -1,0 +1,66 @@
+"""Forms of our own pages, and of nobody else's: a cookie that only this origin can set, and a field that fits it.
+
+The field is a signature over the cookie, so it can neither be made elsewhere nor carried from one visitor to another.
+Where somebody is logged in the cookie is the session; where nobody has to, a random one that says nothing.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tidings.service.access import SESSION, Access
+from tidings.service.problems import Problem
+from tidings.service.settings import Settings
+
+SESSION_COOKIE = "tidings_session"
+VISIT_COOKIE = "tidings_visit"
+FIELD = "csrf"
+
+
+def visit_of(request: Request) -> str | None:
+    """What the forms of this visitor are tied to; None before the first page."""
+    return request.cookies.get(SESSION_COOKIE) or request.cookies.get(VISIT_COOKIE)
+
+
+def new_visit() -> str:
+    return secrets.token_urlsafe(24)
+
+
+def csrf_token(access: Access, visit: str) -> str:
+    """What goes into the hidden field of a form."""
+    return access.sign("csrf", visit)
+
+
+def check_csrf(access: Access, request: Request, given: object) -> None:
+    """Refuses a form that was not on a page of this visitor's."""
+    visit = visit_of(request)
+    good = visit is not None and hmac.compare_digest(
+        str(given or "").encode("utf-8", "surrogatepass"), csrf_token(access, visit).encode()
+    )
+    if not good:
+        raise Problem(
+            403, "this form is not from a page of yours, or too old; load the page again", kind="csrf"
+        )
+
+
+def set_cookie(response: Response, settings: Settings, name: str, value: str) -> None:
+    """No script reads it, no other site's forms send it, and over HTTPS nothing else carries it."""
+    response.set_cookie(
+        name,
+        value,
+        max_age=int(SESSION),
+        path="/",
+        httponly=True,
+        samesite="lax",
+        secure=settings.address.startswith("https:"),
+    )
+
+
+def forget_cookie(response: Response, settings: Settings, name: str) -> None:
+    response.delete_cookie(
+        name, path="/", httponly=True, samesite="lax", secure=settings.address.startswith("https:")
+    )
