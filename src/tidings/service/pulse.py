@@ -1,0 +1,76 @@
+"""How the service feels: looks at what the stream has done and what has come in, and tells the metrics.
+
+A micro-batch counts once, when it is seen in the mailbox; latency is from the acceptance of an event until its answers are
+there. What events look like is learnt here too, from a few at a time: completion needs no more.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from tidings.errors import TidingsError
+from tidings.log import Offset
+from tidings.service.completion import Words
+from tidings.service.intake import Intake
+from tidings.service.metrics import Metrics
+from tidings.service.store.mailbox import Mailbox
+
+log = logging.getLogger(__name__)
+
+EVERY = 0.5  # seconds
+_BATCHES = 100
+_LEARNT_FROM = 20  # events at a time
+
+
+class Pulse:
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        intake: Intake,
+        words: Words,
+        metrics: Metrics,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._mailbox, self._intake, self._words, self._metrics = mailbox, intake, words, metrics
+        self._clock = clock
+        self._seen: dict[str, int] = {}  # query -> its last batch that was counted
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
+
+    def start(self) -> None:
+        """From here on; what was done before is history."""
+        self._words.observe(self._intake.recent.events())
+        for batch in self._mailbox.batches(_BATCHES):
+            self._seen[batch.query] = max(batch.batch, self._seen.get(batch.query, -1))
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        newest = ""
+        while not self._stopping.wait(EVERY):
+            try:
+                self.beat()
+                events = self._intake.recent.events()[:_LEARNT_FROM]
+                if events and events[0].id != newest:
+                    newest = events[0].id
+                    self._words.observe(events)
+            except (TidingsError, OSError):  # a store that is away: whoever needs it says so
+                log.debug("the pulse could not be taken", exc_info=True)
+            except Exception:
+                log.exception("the pulse could not be taken")
+
+    def beat(self) -> None:
+        """One look."""
+        for batch in reversed(self._mailbox.batches(_BATCHES)):
+            if batch.batch > self._seen.get(batch.query, -1):
+                self._seen[batch.query] = batch.batch
+                self._metrics.batch(batch)
+                for seconds in self._intake.answered(Offset(batch.segment, batch.byte), batch.ended):
+                    self._metrics.latency(seconds)

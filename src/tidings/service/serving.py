@@ -1,0 +1,102 @@
+"""One service in one process: locked to its folder, behind uvicorn, until a signal ends it.
+
+A first signal lets requests and the micro-batch under way come to their end, streams of events are closed; a second one
+ends at once.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from tidings.errors import TidingsError
+from tidings.service.app import create_app
+from tidings.service.logs import configure
+from tidings.service.service import Service
+from tidings.service.settings import Settings
+
+PATIENCE = 10  # seconds for requests under way
+
+
+def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda service: None) -> None:
+    """Serves until SIGINT or SIGTERM. `on_listening` is called when the address answers; matching begins a moment later."""
+    configure(settings.log_format)
+    settings.data.mkdir(parents=True, exist_ok=True)
+    with _locked(settings.data), _listening(settings) as listener:
+        service = Service(settings)
+        try:
+            service.start()
+            config = uvicorn.Config(
+                create_app(service),
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=PATIENCE,
+                timeout_keep_alive=30,
+                lifespan="on",
+                h11_max_incomplete_event_size=64 << 10,
+            )
+            on_listening(service)
+            _Server(config, service).run([listener])
+        finally:
+            service.stop()
+
+
+class _Server(uvicorn.Server):
+    """Tells the service of the first signal, so that nothing that has no end of its own waits for one."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._service.begin_to_stop()
+        super().handle_exit(sig, frame)
+
+
+@contextmanager
+def _locked(data: Path) -> Iterator[None]:
+    """One service a folder: it is the only writer of the log, the index and the registry."""
+    file = os.open(data / "LOCK", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(file, 32, 0).decode(errors="replace").strip() or "unknown"
+            raise TidingsError(
+                f"process {holder} serves {data} already; stop it first, or name another folder by --data"
+            ) from None
+        os.ftruncate(file, 0)
+        os.pwrite(file, str(os.getpid()).encode(), 0)
+        yield
+        os.ftruncate(file, 0)
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def _listening(settings: Settings) -> Iterator[socket.socket]:
+    """The socket, taken before anything else is begun: that the port is free is known at once."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((settings.host, settings.port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                what = f"port {settings.port} of {settings.host} is in use; name another by --port"
+            elif error.errno == errno.EACCES:
+                what = f"port {settings.port} may not be used by this account; name one above 1023 by --port"
+            else:
+                what = f"{settings.host} is no address of this machine ({error.strerror or error}); name one by --host"
+            raise TidingsError(what) from None
+        yield listener
