@@ -77,6 +77,7 @@ def create_app(service: Service) -> FastAPI:
         version=tidings.__version__,
         openapi_tags=[{"name": name, "description": about} for name, about in TAGS.items()],
         servers=[{"url": service.settings.address}],
+        lifespan=service.lifespan,
         docs_url=None,  # they would load their scripts from elsewhere
         redoc_url=None,
         responses={"default": PROBLEM},
