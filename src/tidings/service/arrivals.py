@@ -1,0 +1,161 @@
+"""Which events are in the log, by (source, id): a file of hashes beside it, so that an event is accepted once.
+
+The file is derived. Its mark, an offset of the log, is written in the same transaction as the hashes; what the log
+has beyond the mark is read when the file is opened, so a crash between the two loses nothing and doubles nothing. It
+is not synced with each group: a power cut takes hashes and mark back together. A mark beyond the log's end, or a
+damaged file, and all is built anew from the log.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+from tidings.errors import TidingsError
+from tidings.log import START, EventLog, LogError, Offset
+
+_FORMAT = 1
+_ASKED = 500  # keys in one question; SQLite bounds its parameters
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS arrivals (key BLOB PRIMARY KEY, segment INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS mark (one INTEGER PRIMARY KEY, segment INTEGER NOT NULL, byte INTEGER NOT NULL);
+PRAGMA user_version = {_FORMAT};
+"""
+_SETTINGS = (
+    # A commit is not synced, a checkpoint is: after a power cut the file is whole, and as it was some time before.
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = NORMAL",
+    "PRAGMA cache_size = -32768",
+)
+
+
+def key(source: str, id: str) -> bytes:
+    """What an event is known by."""
+    return blake2b(f"{source}\0{id}".encode(), digest_size=16).digest()
+
+
+class Arrivals:
+    """Any thread may ask; the log's writer adds."""
+
+    def __init__(self, path: str | Path, log: EventLog) -> None:
+        self._path, self._log = Path(path), log
+        self._lock = threading.RLock()
+        self._dropped = 0  # segments below have been forgotten
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        # The writer's recovery may bring to light what was written just before a crash: before anything is read.
+        log.append([])
+        try:
+            self._db = self._open()
+            self.catch_up()
+        except sqlite3.OperationalError as error:
+            raise TidingsError(
+                f"{self._path} cannot be used: {error}; make room, or mend its rights"
+            ) from None
+        except (sqlite3.DatabaseError, LogError):
+            self._build_anew()
+
+    def known(self, keys: Collection[bytes]) -> set[bytes]:
+        """Those of `keys` that are in the log."""
+        with self._lock:
+            try:
+                return self._known(keys)
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError:
+                self._build_anew()
+                return self._known(keys)
+
+    def add(self, keys: Iterable[bytes], upto: Offset) -> None:
+        """The log has these too, and ends at `upto`."""
+        with self._lock:
+            self._add(keys, upto.segment, upto)
+
+    def mark(self) -> Offset | None:
+        """Up to where the log was read; None for nowhere yet."""
+        with self._lock:
+            row = self._db.execute("SELECT segment, byte FROM mark").fetchone()
+        return None if row is None else Offset(*row)
+
+    def catch_up(self) -> int:
+        """Reads what the log has beyond the mark; returns how many events that was."""
+        with self._lock:
+            first, end, mark = self._log.start(), self._log.end(), self.mark()
+            if mark is not None and mark > end:
+                raise LogError(f"{self._path} knows more than the log has")
+            if mark is None or mark.segment < first.segment:
+                mark = first
+            count = 0
+            for segment in range(mark.segment, end.segment + 1):
+                start = mark if segment == mark.segment else Offset(segment, START)
+                stop = min(end, Offset(segment + 1, START))
+                keys: list[bytes] = []
+                for batch in self._log.read(start, stop):
+                    names = batch.column("source").to_pylist(), batch.column("id").to_pylist()
+                    keys += [key(source or "", id) for source, id in zip(*names, strict=True)]
+                self._add(keys, segment, stop)
+                count += len(keys)
+            return count
+
+    def drop_before(self, segment: int) -> None:
+        """Forgets what is in segments that the log has dropped."""
+        if segment <= self._dropped:
+            return
+        # One part of the keys after the other: whoever publishes waits for no more than one.
+        for first in range(256):
+            with self._lock, self._db:
+                self._db.execute(
+                    "DELETE FROM arrivals WHERE key >= ? AND key < ? AND segment < ?",
+                    (bytes([first]), bytes([first + 1]) if first < 255 else b"\xff" * 17, segment),
+                )
+        self._dropped = segment
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return int(self._db.execute("SELECT count(*) FROM arrivals").fetchone()[0])
+
+    def _open(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self._path, timeout=30, check_same_thread=False)
+        try:
+            if db.execute("PRAGMA user_version").fetchone()[0] not in (0, _FORMAT):
+                raise sqlite3.DatabaseError("of another format")
+            for setting in _SETTINGS:
+                db.execute(setting)
+            db.executescript(_SCHEMA)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _build_anew(self) -> None:
+        with self._lock:
+            with suppress(AttributeError, sqlite3.Error):
+                self._db.close()
+            for ending in ("", "-wal", "-shm", "-journal"):
+                Path(f"{self._path}{ending}").unlink(missing_ok=True)
+            self._db = self._open()
+            self.catch_up()
+
+    def _known(self, keys: Collection[bytes]) -> set[bytes]:
+        wanted = sorted(keys)  # neighbours share pages
+        found: set[bytes] = set()
+        for first in range(0, len(wanted), _ASKED):
+            some = wanted[first : first + _ASKED]
+            marks = ",".join("?" * len(some))
+            rows = self._db.execute(f"SELECT key FROM arrivals WHERE key IN ({marks})", some)
+            found.update(row[0] for row in rows)
+        return found
+
+    def _add(self, keys: Iterable[bytes], segment: int, upto: Offset) -> None:
+        with self._db:
+            rows = [(one, segment) for one in sorted(keys)]
+            # The later segment counts: an event that an older log holds twice is known until both are dropped.
+            self._db.executemany("INSERT OR REPLACE INTO arrivals VALUES (?, ?)", rows)
+            self._db.execute("INSERT OR REPLACE INTO mark VALUES (1, ?, ?)", upto)

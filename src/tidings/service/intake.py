@@ -1,0 +1,236 @@
+"""The way in: events of all publishers into the log, each once, and an answer only when they are on disk.
+
+One thread writes. It takes everything that waits, leaves out what the log has already, appends the rest with one
+fsync, and answers all who waited: the more publishers there are, the larger the groups. What waits is bounded;
+beyond that a publisher is told to come back. A disk that fails costs those who wait their answer, and nobody
+after them.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from tidings.errors import EventError, TidingsError
+from tidings.event import EVENT_SCHEMA, Event
+from tidings.log import EventLog, LogError, Offset
+from tidings.service.arrivals import Arrivals, key
+from tidings.service.recent import Recent, size_of
+
+MAX_EVENTS = 100_000  # that wait
+MAX_BYTES = 64 << 20
+_ENVELOPE = 200  # bytes, about, of an event beside its content
+_REMEMBERED = 10_000  # groups of which the time is known until the stream has answered them
+
+logger = logging.getLogger(__name__)
+
+
+class Unavailable(TidingsError):
+    """The events cannot be accepted now; nothing of them was kept, and they may be sent again."""
+
+    status = 503
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Receipt(NamedTuple):
+    """What became of one call. `ids` are those of all its events in their order; `end` is after all of them."""
+
+    accepted: int
+    duplicates: int
+    ids: list[str]
+    end: Offset
+
+
+class Waiting(NamedTuple):
+    """Events that the stream has yet to answer: how many, and for how long the oldest has been waiting."""
+
+    events: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Call:
+    events: Sequence[Event]
+    keys: list[bytes]
+    rows: list[dict[str, Any]]
+    size: int
+    future: Future[Receipt]
+
+
+class Intake:
+    """Any thread may publish. Closing it answers those who wait; the log and the arrivals stay open."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        arrivals: Arrivals,
+        *,
+        on_accept: Callable[[list[Event]], None] | None = None,
+        clock: Callable[[], float] = time.time,
+        max_events: int = MAX_EVENTS,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self._log, self._arrivals, self._on_accept, self._clock = log, arrivals, on_accept, clock
+        self._max_events, self._max_bytes = max_events, max_bytes
+        self.recent = Recent()
+        self.recent.fill(log)
+        self._began = self._end = log.end()
+        self._calls: list[_Call] = []
+        self._events = self._bytes = 0  # that wait
+        self._work = threading.Condition()
+        self._closed = self._behind = False
+        self._unanswered: deque[tuple[Offset, float, int]] = deque()
+        self._unanswered_lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="intake", daemon=True)
+        self._thread.start()
+
+    def accept(self, events: Sequence[Event]) -> Receipt:
+        """Puts events into the log; when it returns they are on disk."""
+        return self.accept_later(events).result()
+
+    def accept_later(self, events: Sequence[Event]) -> Future[Receipt]:
+        """The same without waiting. Raises at once what the events themselves have wrong, or that too many wait."""
+        for event in events:
+            if not isinstance(event, Event):
+                raise EventError(f"an event is an Event, not {type(event).__name__}")
+        rows = [event.row() for event in events]
+        keys = [key(event.source, event.id) for event in events]
+        size = sum(size_of(row) + _ENVELOPE for row in rows)
+        call = _Call(events, keys, rows, size, Future())
+        with self._work:
+            if self._closed:
+                raise Unavailable("the service is being stopped; send the events again when it is back", 5.0)
+            too_many = self._events + len(events) > self._max_events or self._bytes + size > self._max_bytes
+            if too_many and self._calls:  # one call alone is taken, however large
+                raise Unavailable(
+                    f"{self._events:,} events wait to be written, more than the disk keeps up with;"
+                    " send these again in a moment"
+                )
+            self._calls.append(call)
+            self._events += len(events)
+            self._bytes += size
+            self._work.notify()
+        return call.future
+
+    def answered(self, reached: Offset, at: float) -> list[float]:
+        """The stream has answered up to `reached`: how long each group that is now done was on its way."""
+        done = []
+        with self._unanswered_lock:
+            while self._unanswered and self._unanswered[0][0] <= reached:
+                done.append(at - self._unanswered.popleft()[1])
+        return done
+
+    def lag(self, reached: Offset | None) -> Waiting:
+        """What the stream has yet to answer. Of events that were accepted before this start, the time is not known."""
+        with self._unanswered_lock:
+            later = [entry for entry in self._unanswered if reached is None or entry[0] > reached]
+        events = sum(count for _, _, count in later)
+        if reached is None or reached < self._began:
+            start = self._log.start()
+            low = start if reached is None else max(reached, start)
+            events += sum(frame.rows for frame in self._log.frames(low, self._began))
+        return Waiting(events, self._clock() - later[0][1] if later else 0.0)
+
+    def waiting(self) -> int:
+        """Events that wait to be written."""
+        with self._work:
+            return self._events
+
+    def close(self) -> None:
+        """Takes no more, and returns when those who waited have their answer."""
+        with self._work:
+            self._closed = True
+            self._work.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._work:
+                while not self._calls and not self._closed:
+                    self._work.wait()
+                calls, self._calls = self._calls, []
+                self._events = self._bytes = 0
+            if not calls:
+                return
+            # One that was given up meanwhile is not written.
+            group = [call for call in calls if call.future.set_running_or_notify_cancel()]
+            try:
+                self._write(group)
+            except Exception as error:
+                self._behind = True
+                refused = self._refusal(error)
+                for call in group:
+                    if not call.future.done():
+                        call.future.set_exception(refused)
+
+    def _write(self, group: list[_Call]) -> None:
+        if self._behind:
+            # Something failed before: what the log really has is read from it.
+            self._log.append([])
+            self._arrivals.catch_up()
+            self._end, self._behind = self._log.end(), False
+        known = self._arrivals.known([one for call in group for one in call.keys])
+        rows: list[dict[str, Any]] = []
+        keys: list[bytes] = []
+        events: list[Event] = []
+        new: list[int] = []  # of each call, how many
+        for call in group:
+            before = len(keys)
+            for event, one, row in zip(call.events, call.keys, call.rows, strict=True):
+                if one not in known:
+                    known.add(one)
+                    keys.append(one)
+                    rows.append(row)
+                    events.append(event)
+            new.append(len(keys) - before)
+        if rows:
+            table = {name: [row[name] for row in rows] for name in EVENT_SCHEMA.names}
+            self._end = self._log.append(pa.table(table, schema=EVENT_SCHEMA))
+            self._note(len(rows))
+            try:
+                self._arrivals.add(keys, self._end)
+            except sqlite3.Error as error:
+                # They are in the log, so they are accepted; the next group reads them from there first.
+                logger.warning("the arrivals could not be written: %s", error)
+                self._behind = True
+            self.recent.add(events, map(size_of, rows))
+            self._tell(events)
+        for call, count in zip(group, new, strict=True):
+            ids = [event.id for event in call.events]
+            call.future.set_result(Receipt(count, len(ids) - count, ids, self._end))
+
+    def _note(self, count: int) -> None:
+        now = self._clock()
+        with self._unanswered_lock:
+            if len(self._unanswered) >= _REMEMBERED:  # the stream is far behind: times become coarse
+                _, now, before = self._unanswered.pop()
+                count += before
+            self._unanswered.append((self._end, now, count))
+
+    def _tell(self, events: list[Event]) -> None:
+        if self._on_accept is not None:
+            try:
+                self._on_accept(events)
+            except Exception:
+                logger.exception("whoever wanted to hear of accepted events failed")
+
+    def _refusal(self, error: Exception) -> TidingsError:
+        logger.warning("a group of events was not accepted: %s", error)
+        if isinstance(error, LogError):
+            return Unavailable(str(error), 5.0)
+        if isinstance(error, TidingsError):
+            return error
+        what = f"{type(error).__name__}: {error}"
+        return Unavailable(f"the events could not be written: {what}; send them again in a moment", 5.0)

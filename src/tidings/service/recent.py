@@ -1,0 +1,91 @@
+"""The last events that were accepted, newest first: what a new subscription is tried on.
+
+Bounded in number and in bytes, and filled from the end of the log when the service starts.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from tidings.errors import EventError
+from tidings.event import Event
+from tidings.log import START, EventLog, Frame, Offset
+
+KEPT = 1_000
+MAX_BYTES = 32 << 20
+
+
+class Recent:
+    def __init__(self, kept: int = KEPT, max_bytes: int = MAX_BYTES) -> None:
+        self._kept, self._max_bytes = kept, max_bytes
+        self._events: deque[tuple[Event, int]] = deque()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def add(self, events: Iterable[Event], sizes: Iterable[int]) -> None:
+        """Later ones, in the order in which they were accepted, and how large they are."""
+        with self._lock:
+            for event, size in zip(events, sizes, strict=True):
+                self._events.append((event, size))
+                self._bytes += size
+            while self._events and (len(self._events) > self._kept or self._bytes > self._max_bytes):
+                self._bytes -= self._events.popleft()[1]
+
+    def events(self, limit: int | None = None) -> list[Event]:
+        """Newest first."""
+        with self._lock:
+            found = [event for event, _ in self._events]
+        return found[::-1][:limit]
+
+    def fill(self, log: EventLog) -> None:
+        """Takes the end of the log; of all that is before, at most the heads of some frames are looked at."""
+        for batch in log.read(self._start(log)):
+            found, sizes = [], []
+            for row in batch.slice(max(0, batch.num_rows - self._kept)).to_pylist():
+                try:
+                    found.append(event_of(row))
+                except EventError:
+                    continue  # which the stream tells of
+                sizes.append(size_of(row))
+            self.add(found, sizes)
+
+    def _start(self, log: EventLog) -> Offset | None:
+        """From where on the log has as many as are kept."""
+        first, end, rows, size = log.start(), log.end(), 0, 0
+        start = end
+        for segment in range(end.segment, first.segment - 1, -1):
+            frames: list[Frame] = list(
+                log.frames(Offset(segment, START), min(end, Offset(segment + 1, START)))
+            )
+            for frame in reversed(frames):
+                if rows >= self._kept or size > self._max_bytes:
+                    return start
+                start, rows = frame.start, rows + frame.rows
+                size += frame.end.byte - frame.start.byte
+        return start
+
+
+def size_of(row: dict[str, Any]) -> int:
+    """Bytes of an event's content."""
+    return len(row["data"] or b"") + len(row["attributes"] or "")
+
+
+def event_of(row: dict[str, Any]) -> Event:
+    """An event from its row in the log. `EventError` if its attributes are no JSON object."""
+    try:
+        attributes = json.loads(row["attributes"] or "{}")
+    except (ValueError, RecursionError):
+        raise EventError("the event's attributes are not JSON") from None
+    return Event(
+        source=row["source"] or "",
+        attributes=attributes,
+        id=row["id"] or "",
+        type=row["type"] or "",
+        time=row["time"],
+        datacontenttype=row["datacontenttype"] or "",
+        data=row["data"] or b"",
+    )
