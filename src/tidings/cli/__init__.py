@@ -18,6 +18,8 @@ from tidings.cli.index import index
 from tidings.cli.match import match
 from tidings.cli.network import network
 from tidings.cli.run import run
+from tidings.cli.serve import serve
+from tidings.cli.token import token
 from tidings.errors import TidingsError
 
 
@@ -54,5 +56,5 @@ def main() -> None:
     """
 
 
-for command in (match, explain, index, network, run, demo, bench):
+for command in (match, explain, index, network, run, serve, token, demo, bench):
     main.add_command(command)

@@ -67,3 +67,17 @@ operators = click.option(
     help="Python functions that the questions call, decorated with @tidings.operator: a file, or an installed"
     " package.module. May be repeated.",
 )
+data = click.option(
+    "--data",
+    default="tidings-data",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Where the service keeps everything.",
+)
+store = click.option(
+    "--store",
+    metavar="URL",
+    help="A PostgreSQL database for subscriptions and notifications, postgresql://user@host/database, instead of files in"
+    " the folder.",
+)

@@ -20,13 +20,13 @@ from tidings.errors import SubscriptionError, TidingsError
 from tidings.feeds.addresses import check_url
 from tidings.service import tickets
 from tidings.service.access import Access, AccessError, Forbidden, NotFound
+from tidings.service.indexing import Indexing, NotYet
 from tidings.service.model import Delivery, Principal, Role, State, Subscription
 from tidings.service.questions import Questions
 from tidings.service.settings import Settings
 from tidings.service.store.registry import Conflict, Registry
 
 if TYPE_CHECKING:
-    from tidings.service.indexing import Indexing
     from tidings.service.store.mailbox import Mailbox
 
 MAX_TEXT = 64 << 10  # bytes
@@ -231,10 +231,24 @@ class Life:
                 if attempt == _TRIES - 1:
                     raise
                 continue
+            new = replace(new, revision=old.revision + 1)
             if number is not None:
-                self._indexing.wait_for(number)
-            return replace(new, revision=old.revision + 1)
+                self._settle(old, new, number)
+            return new
         raise AssertionError("the last try returns or raises")
+
+    def _settle(self, old: Subscription, new: Subscription, number: int) -> None:
+        """Waits until the index has heard of it."""
+        try:
+            self._indexing.wait_for(number)
+        except NotYet:
+            if new.state is State.ACTIVE:
+                raise
+            # What is not asked any more may be so a moment later: it is kept, and comes to the index by itself.
+        except SubscriptionError:
+            # It was asked before, and cannot be now: an operator or a network is not there any more.
+            self._registry.update(replace(new, state=old.state, valid_until=old.valid_until))
+            raise
 
     def _update(self, principal: Principal, old: Subscription, new: Subscription) -> int | None:
         if old.state is not State.EXPIRED or new.state is not State.ACTIVE or not principal.token:

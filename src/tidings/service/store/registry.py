@@ -152,6 +152,15 @@ class Registry:
             query = query.where(kept.warned == warned)
         return self._all(query, _subscription)
 
+    def remove_ended(self, before: float) -> int:
+        """Forget expired and cancelled ones that ended before a time, with their deliveries. Returns how many."""
+        kept = tables.subscriptions
+        over = kept.c.state.in_([State.EXPIRED, State.CANCELLED]) & (kept.c.valid_until < before)
+        with self._database.writing() as connection:
+            gone = select(kept.c.id).where(over)
+            connection.execute(delete(tables.deliveries).where(tables.deliveries.c.subscription.in_(gone)))
+            return int(connection.execute(delete(kept).where(over)).rowcount)
+
     def active(self) -> Iterator[tuple[str, str]]:
         """(id, text) of all active ones. They are read in portions: of one that changes meanwhile, the outbox tells."""
         kept, after = tables.subscriptions.c, ""

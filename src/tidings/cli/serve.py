@@ -1,0 +1,207 @@
+"""`tidings serve`: the whole system on one machine, by one command."""
+
+from __future__ import annotations
+
+import ipaddress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+
+from tidings.cli import options, terminal
+from tidings.errors import TidingsError
+
+if TYPE_CHECKING:
+    from tidings.service.service import Service
+    from tidings.service.settings import Settings
+
+DAY = 86_400.0
+
+
+@click.command()
+@options.data
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option("--port", default=8750, show_default=True, type=click.IntRange(1, 65_535), help="And the port.")
+@click.option(
+    "--url",
+    metavar="URL",
+    help="As which the service is known outside, behind a proxy: it goes into feeds and links.",
+)
+@options.store
+@click.option(
+    "--spark", default="local[*,4]", show_default=True, metavar="MASTER", help="Where the matching runs."
+)
+@options.taxonomy
+@options.prefix
+@options.networks
+@options.operators
+@click.option(
+    "--tables",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The tables that questions join, in TOML or JSON; its form: 'tidings match --help'.",
+)
+@click.option(
+    "--allow-network",
+    "allowed",
+    multiple=True,
+    metavar="CIDR",
+    help="A network inside which feeds and webhooks may be, such as 10.1.0.0/16. Without it no address that is loopback,"
+    " private or link-local is asked. May be repeated.",
+)
+@click.option(
+    "--longest-validity",
+    "longest",
+    type=click.FloatRange(0, min_open=True),
+    metavar="DAYS",
+    help="No subscription is valid for longer; without it one may be for good.",
+)
+@click.option(
+    "--retention",
+    default=7.0,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    metavar="DAYS",
+    help="How long events and notifications are kept.",
+)
+@click.option(
+    "--feeds-every",
+    "every",
+    default=900.0,
+    show_default=True,
+    type=click.FloatRange(1),
+    metavar="SECONDS",
+    help="How often a followed feed is fetched, unless it asks for less.",
+)
+@click.option(
+    "--log-format",
+    "log_format",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="Of what the service tells on standard error.",
+)
+def serve(
+    data: Path,
+    host: str,
+    port: int,
+    url: str | None,
+    store: str | None,
+    spark: str,
+    taxonomy: Path | None,
+    prefixes: tuple[str, ...],
+    networks: tuple[str, ...],
+    modules: tuple[str, ...],
+    tables: Path | None,
+    allowed: tuple[str, ...],
+    longest: float | None,
+    retention: float,
+    every: float,
+    log_format: str,
+) -> None:
+    """Serve subscriptions: a page, an HTTP interface, feeds, and the stream that matches.
+
+    Everything is kept in one folder, and nothing needs to be configured: start it, and open the page that it names.
+    Ctrl-C ends it after the micro-batch under way, a second one at once; the next start goes on where this one ended.
+
+    On this machine (127.0.0.1) everybody may do everything. With another --host, or a --url that others use, a token is
+    needed for every request; the first start makes one for an admin and shows it once, and 'tidings token' makes more.
+
+    \b
+    Example:
+      tidings serve
+      tidings serve --data /var/lib/tidings --host 0.0.0.0 --url https://tidings.example.org
+      tidings serve --store postgresql://tidings@db/tidings --spark spark://master:7077
+    """
+    for package in ("fastapi", "sqlalchemy", "uvicorn"):
+        if find_spec(package) is None:
+            raise TidingsError(
+                "this command needs more packages; install them with: pip install 'tidings[service,spark]'"
+            )
+    from tidings.cli.subscriptions import network_options, operator_options, prefix_options
+    from tidings.service.settings import Settings
+    from tidings.spark.starting import need_spark
+
+    settings = Settings(
+        data.absolute(),
+        host=_host(host),
+        port=port,
+        url=_address(url),
+        store=store,
+        spark=spark,
+        taxonomy=taxonomy,
+        prefixes=prefix_options(prefixes),
+        networks=network_options(networks),
+        operators=tuple(dict.fromkeys(modules)),
+        tables=tables,
+        allowed=tuple(map(_network, allowed)),
+        open=_is_here(host) and (url is None or _is_here(urlsplit(url).hostname or "")),
+        longest_validity=None if longest is None else longest * DAY,
+        retention=retention * DAY,
+        feed_interval=every,
+        log_format=log_format,
+    )
+    operator_options(modules)  # what is wrong with them is told before anything starts
+    need_spark()
+    from tidings.service.serving import serve as serve_until_signal
+
+    serve_until_signal(settings, lambda service: _welcome(service, settings))
+
+
+def _welcome(service: Service, settings: Settings) -> None:
+    """What whoever started it needs to know: the address, and the first token if one was made."""
+    from tidings.service.model import Role
+
+    terminal.out.print(f"Tidings at {settings.address}")
+    if settings.open:
+        terminal.note("Open to everybody on this machine. Ctrl-C ends it.")
+        return
+    if any(token.role is Role.ADMIN and token.ended is None for token in service.registry.tokens()):
+        terminal.note("A token is needed: 'tidings token' makes one.")
+        return
+    _, secret = service.access.grant("admin", Role.ADMIN)
+    terminal.out.print(f"The admin's token, shown this once:\n\n    {secret}\n")
+
+
+def _host(host: str) -> str:
+    host = host.strip()
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    if not host:
+        raise TidingsError("--host is empty; name an address, such as 127.0.0.1")
+    return host
+
+
+def _is_here(host: str) -> bool:
+    """Whether nobody but this machine gets there."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _address(url: str | None) -> str | None:
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
+        parts.port  # noqa: B018 # which is read only now
+    except ValueError:
+        good = False
+    if not good:
+        raise TidingsError(
+            f"--url {url!r} is no address of a service; give one like https://tidings.example.org"
+        )
+    return url.rstrip("/")
+
+
+def _network(cidr: str) -> str:
+    try:
+        return str(ipaddress.ip_network(cidr.strip()))
+    except ValueError as error:
+        raise TidingsError(
+            f"--allow-network {cidr!r} is no network: {error}; give one like 10.1.0.0/16"
+        ) from None

@@ -1,0 +1,176 @@
+"""`tidings token`: who may use a service."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from tidings.cli import options, terminal
+from tidings.errors import TidingsError
+
+if TYPE_CHECKING:
+    from tidings.service.store.registry import Registry
+
+ROLES = ("subscriber", "publisher", "admin")
+
+
+@click.group()
+def token() -> None:
+    """Make, list and end the tokens of a service.
+
+    A token is a secret that is sent with every request, as 'Authorization: Bearer tid_…', or given to the page's
+    login. What is done here counts at once, also while the service runs. A service that only this machine can
+    reach needs none.
+    """
+
+
+@token.command()
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    default="subscriber",
+    show_default=True,
+    help="A subscriber has subscriptions and sees no others; a publisher sends events and follows feeds; an admin does"
+    " all of it, and sees all.",
+)
+@click.option(
+    "--subscriptions",
+    default=1_000,
+    show_default=True,
+    type=click.IntRange(0),
+    metavar="N",
+    help="How many it may have at a time.",
+)
+@click.option(
+    "--events-per-second",
+    default=1_000.0,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    metavar="RATE",
+    help="How many events it may publish in the long run.",
+)
+@click.option(
+    "--requests-per-second",
+    default=50.0,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    metavar="RATE",
+    help="How many requests it may make.",
+)
+@options.data
+@options.store
+def add(
+    name: str,
+    role: str,
+    subscriptions: int,
+    events_per_second: float,
+    requests_per_second: float,
+    data: Path,
+    store: str | None,
+) -> None:
+    """Make a token for NAME and print its secret, which is kept nowhere and cannot be shown again.
+
+    \b
+    Example:
+      tidings token add 'news desk'
+      tidings token add crawler --role publisher --events-per-second 5000
+    """
+    with _registry(data, store, new=True) as registry:
+        from tidings.service.access import grant
+        from tidings.service.model import Role
+
+        made, secret = grant(
+            registry,
+            _name(name),
+            Role(role),
+            time.time(),
+            subscriptions=subscriptions,
+            events_per_second=events_per_second,
+            requests_per_second=requests_per_second,
+        )
+    click.echo(secret)
+    terminal.note(f"{made.id}: {role} {made.name!r}. The secret is shown only now.")
+
+
+@token.command("list")
+@options.data
+@options.store
+def list_(data: Path, store: str | None) -> None:
+    """List the tokens, without their secrets."""
+    with _registry(data, store) as registry:
+        tokens = registry.tokens()
+    if not tokens:
+        terminal.note("There is no token yet; 'tidings token add NAME' makes one.")
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for heading in ("id", "name", "role", "made", "ended", "subscriptions", "events/s", "requests/s"):
+        table.add_column(heading, overflow="fold")
+    for one in tokens:
+        limits = f"{one.subscriptions:,}", f"{one.events_per_second:,g}", f"{one.requests_per_second:,g}"
+        cells = (one.id, one.name, one.role.value, _day(one.created), _day(one.ended), *limits)
+        table.add_row(*(Text(cell) for cell in cells), style="dim" if one.ended is not None else None)
+    terminal.out.print(table)
+
+
+@token.command()
+@click.argument("id")
+@options.data
+@options.store
+def end(id: str, data: Path, store: str | None) -> None:
+    """End the token ID. Its subscriptions stay as they are; a running service refuses it within a second."""
+    with _registry(data, store) as registry:
+        if registry.end_token(id, time.time()):
+            terminal.out.print(f"{id} is ended")
+            return
+        known = {one.id: one for one in registry.tokens()}
+        if id in known:
+            raise TidingsError(f"{id} was ended on {_day(known[id].ended)} already")
+        named = [one.id for one in known.values() if one.name == id and one.ended is None]
+        advice = (
+            f"did you mean {' or '.join(named)}?" if named else "'tidings token list' shows those there are"
+        )
+        raise TidingsError(f"there is no token {id!r}; {advice}")
+
+
+@contextmanager
+def _registry(data: Path, store: str | None, new: bool = False) -> Iterator[Registry]:
+    if find_spec("sqlalchemy") is None or find_spec("alembic") is None:
+        raise TidingsError(
+            "this command needs more packages; install them with: pip install 'tidings[service]'"
+        )
+    from tidings.service.settings import Settings
+    from tidings.service.store.database import open_stores
+
+    if not new and store is None and not (data / "registry.db").exists():
+        raise TidingsError(
+            f"no service keeps anything in {data}; name its folder by --data, or its database by --store"
+        )
+    registry, mailbox = open_stores(Settings(data.absolute(), store=store))
+    try:
+        yield registry
+    finally:
+        registry.close()
+        mailbox.close()
+
+
+def _name(name: str) -> str:
+    name = " ".join(name.split())
+    if not name or len(name) > 100 or not name.isprintable():
+        raise TidingsError(
+            f"{name[:40]!r} is no name for a token; give one of 1 to 100 characters that can be printed"
+        )
+    return name
+
+
+def _day(at: float | None) -> str:
+    return "" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")

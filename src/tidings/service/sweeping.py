@@ -1,0 +1,275 @@
+"""What time does to subscriptions and to what is kept: expiry, the notice before it, and retention.
+
+A subscription whose time is over leaves the index in two steps. First the end of the event log is noted; when the
+stream has answered up to there, it is taken out. So nothing that was accepted in time is lost, however far behind the
+stream was, and no clock is asked during a match: a replay decides alike. Every step can be taken again after a crash.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidings.log import START, EventLog, Offset
+from tidings.service.model import Kind, Notice, State, Subscription
+from tidings.service.settings import DAY, Settings
+from tidings.service.store.registry import Conflict, Registry
+
+if TYPE_CHECKING:
+    from tidings.service.arrivals import Arrivals
+    from tidings.service.indexing import Indexing
+    from tidings.service.store.mailbox import Mailbox
+
+EVERY = 1.0
+RETENTION_EVERY = 300.0
+_FAR_EVERY = 60.0
+_SHARE = 0.1  # of the validity that is left when its end is announced
+_LONGEST, _SHORTEST = 3_600.0, 60.0
+_AT_ONCE = 1_000
+_MANY = 100_000
+_BATCHES = 200  # that are looked through for the last two of each query
+
+logger = logging.getLogger(__name__)
+
+
+class Sweeper:
+    """A thread that goes round every second. `sweep` is one round, for who has no thread."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        mailbox: Mailbox,
+        log: EventLog,
+        arrivals: Arrivals,
+        indexing: Indexing,
+        settings: Settings,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._registry = registry
+        self._mailbox = mailbox
+        self._log = log
+        self._arrivals = arrivals
+        self._indexing = indexing
+        self._retention = settings.retention
+        self._checkpoint = settings.data / "checkpoint"
+        self._clock = clock
+        self._over: dict[str, Offset] = {}  # whose time is over -> the log's end when that was seen
+        self._expired_told = False
+        self._far_due = self._retention_due = float("-inf")
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._steps = (self.tell_forgotten, self.expire, self.announce, self.retain)
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="sweeper", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(timeout=30)
+
+    def sweep(self) -> None:
+        """One round. A step that fails is told in the log and taken again in the next round; the others go on."""
+        for step in self._steps:
+            try:
+                step()
+            except Exception:
+                if self._stopping.is_set():
+                    return
+                logger.exception("the sweeper could not %s", step.__name__.replace("_", " "))
+
+    def _run(self) -> None:
+        while not self._stopping.wait(EVERY):
+            self.sweep()
+
+    # Expiry
+
+    def tell_forgotten(self) -> None:
+        """Once after a start: those that expired just before a crash, and were not told. To all others it is no news,
+        because a notice has an id."""
+        if self._expired_told:
+            return
+        oldest, after = self._clock() - self._retention, None
+        while page := self._registry.page(owner=None, state=State.EXPIRED, after=after, limit=_AT_ONCE):
+            self._mailbox.notify(
+                [
+                    _expired(one, one.valid_until)
+                    for one in page
+                    if one.valid_until and one.valid_until > oldest
+                ]
+            )
+            after = page[-1].id
+        self._expired_told = True
+
+    def expire(self) -> None:
+        """Notes whose time is over, and ends those whose events are all answered."""
+        due = self._registry.expiring(self._clock(), limit=_AT_ONCE + len(self._over))
+        if not due:
+            self._over.clear()
+            return
+        end = self._log.end()
+        # Who was renewed meanwhile is not due any more, and forgotten here.
+        self._over = {one.id: self._over.get(one.id, end) for one in due}
+        answered = self._answered()
+        clear: dict[Offset, bool] = {}  # most were seen at the same end
+        ended: list[Subscription] = []
+        change: int | None = None
+        for one in due:
+            upto = self._over[one.id]
+            if upto not in clear:
+                clear[upto] = self._nothing_between(answered, upto)
+            if one.state is State.ACTIVE and not clear[upto]:
+                continue
+            try:
+                change = self._registry.update(replace(one, state=State.EXPIRED)) or change
+            except Conflict:  # renewed or cancelled at this moment
+                continue
+            ended.append(one)
+        if ended:
+            now = self._clock()
+            self._mailbox.notify([_expired(one, now) for one in ended])
+            for one in ended:
+                del self._over[one.id]
+        if change is not None:
+            self._indexing.wait_for(change)
+
+    def _answered(self) -> Offset:
+        """Up to where every query of the stream that runs has answered. Those of earlier checkpoints do not count."""
+        reached = self._mailbox.reached()
+        start = self._log.start()
+        return min((reached.get(query, start) for query in _queries(self._checkpoint)), default=start)
+
+    def _nothing_between(self, low: Offset, high: Offset) -> bool:
+        """Whether no event lies between two places. The end of a segment and the start of the next are one place with
+        two names, so comparing is not enough."""
+        low = max(low, self._log.start())
+        return low >= high or next(self._log.frames(low, high), None) is None
+
+    # The notice before it
+
+    def announce(self) -> None:
+        """Tells those whose validity is nearly over, once for each end."""
+        now = self._clock()
+        # Whatever is within a minute is looked for every second; what is farther has time for a longer look.
+        horizon, limit = now + _SHORTEST, _AT_ONCE + len(self._over)
+        if now >= self._far_due:
+            horizon, limit = now + _LONGEST, _MANY
+            self._far_due = now + _FAR_EVERY
+        soon = self._registry.expiring(horizon, warned=False, limit=limit)
+        due = [
+            one for one in soon if one.valid_until is not None and now < one.valid_until <= now + _lead(one)
+        ]
+        for first in range(0, len(due), _AT_ONCE):
+            some = due[first : first + _AT_ONCE]
+            # Told first, then noted: in the other order a crash between the two would swallow it.
+            self._mailbox.notify([_expires_soon(one, now) for one in some])
+            for one in some:
+                try:
+                    self._registry.update(replace(one, warned=True))
+                except Conflict:
+                    pass  # it was changed at this moment; the next round looks again
+
+    # Retention
+
+    def retain(self) -> None:
+        """Every few minutes: lets go of what is older than the retention time, and tells who missed it."""
+        now = self._clock()
+        if now < self._retention_due:
+            return
+        before = now - self._retention
+        self._drop_log(before)
+        self._forget(before, now)
+        self._indexing.drop()
+        self._registry.remove_ended(before)
+        self._retention_due = now + RETENTION_EVERY
+
+    def _forget(self, before: float, now: float) -> None:
+        dropped = self._mailbox.forget(before)
+        if not dropped:
+            return
+        missed = []
+        for delivery in self._registry.deliveries():
+            last = dropped.get(delivery.subscription, 0)
+            if last > delivery.cursor:
+                message = (
+                    f"notifications after number {delivery.cursor} up to number {last} could not be delivered within"
+                    f" {_days(self._retention)}, and are not kept any longer"
+                )
+                missed.append(Notice(delivery.subscription, Kind.MISSED, f"missed {last}", now, message))
+        self._mailbox.notify(missed)
+
+    def _drop_log(self, before: float) -> None:
+        """Drops segments that were last written to before then, but none that the stream may still read."""
+        start, end = self._log.start(), self._log.end()
+        last = min(end.segment, self._safe().segment)
+        keep = start.segment
+        while keep < last and _written(self._log, keep) < before:
+            keep += 1
+        if keep > start.segment:
+            self._log.drop_before(Offset(keep, START))
+        self._arrivals.drop_before(keep)
+
+    def _safe(self) -> Offset:
+        """From where on the stream may read again. A micro-batch that is recorded may be one that Spark has not noted as
+        done: after a crash it is read once more, from its start. That is the end of the one before."""
+        queries = set(_queries(self._checkpoint))
+        ends: dict[str, list[Offset]] = {query: [] for query in queries}
+        for batch in self._mailbox.batches(_BATCHES):
+            if batch.query in queries:
+                ends[batch.query].append(Offset(batch.segment, batch.byte))
+        start = self._log.start()
+        return min((found[1] if len(found) > 1 else start for found in ends.values()), default=start)
+
+
+def _lead(one: Subscription) -> float:
+    """How long before its end a subscription is told: a tenth of its validity, between a minute and an hour; of one
+    that is valid for a minute or two, the half."""
+    began = one.created if one.renewed is None else one.renewed
+    validity = (one.valid_until or began) - began
+    return min(max(_SHARE * validity, _SHORTEST), _LONGEST, validity / 2)
+
+
+def _expires_soon(one: Subscription, now: float) -> Notice:
+    message = f"this subscription ends at {_time(one.valid_until)}; renew it to go on"
+    return Notice(one.id, Kind.EXPIRES_SOON, f"expires-soon {one.valid_until:.3f}", now, message)
+
+
+def _expired(one: Subscription, at: float | None) -> Notice:
+    message = (
+        f"this subscription ended at {_time(one.valid_until)}; while it is kept, renewing it wakes it again"
+    )
+    return Notice(one.id, Kind.EXPIRED, f"expired {one.valid_until:.3f}", at or 0.0, message)
+
+
+def _time(at: float | None) -> str:
+    return datetime.fromtimestamp(at or 0.0, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _days(seconds: float) -> str:
+    days = seconds / DAY
+    return f"{days:g} day{'' if days == 1 else 's'}" if days >= 1 else f"{seconds:,.0f} seconds"
+
+
+def _queries(checkpoint: Path) -> Iterable[str]:
+    """The ids of the stream's queries: the one that matches, and the one that keeps joins if there are tables."""
+    for place in (checkpoint, checkpoint / "joins"):
+        try:
+            yield str(json.loads((place / "spark" / "metadata").read_text())["id"])
+        except (OSError, ValueError, KeyError):
+            continue  # not started yet
+
+
+def _written(log: EventLog, segment: int) -> float:
+    """When a segment got its last event."""
+    try:
+        return (log.folder / f"{segment:012d}.log").stat().st_mtime
+    except FileNotFoundError:
+        return float("-inf")
