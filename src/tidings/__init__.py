@@ -12,6 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tidings.client.awaited import AsyncClient
+    from tidings.client.direct import Client
     from tidings.engine import Engine
     from tidings.errors import EventError, IndexFileError, SubscriptionError, TaxonomyError, TidingsError
     from tidings.event import Event
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from tidings.taxonomy import Taxonomy
 
 _HOMES = {
+    "AsyncClient": "client.awaited",
+    "Client": "client.direct",
     "Engine": "engine",
     "Event": "event",
     "EventError": "errors",

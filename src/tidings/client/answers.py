@@ -1,0 +1,194 @@
+"""What the service answers, as values. Members that a newer service adds are overlooked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any, Self
+
+from tidings.errors import TidingsError
+
+
+class ServiceError(TidingsError):
+    """The service refused something, or did not answer. The text is the service's own sentence.
+
+    `status` is that of HTTP, None where nothing answered. `line` and `column` are of a subscription's text;
+    `retry_after` is in seconds."""
+
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        *,
+        problem: Mapping[str, Any] | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.problem = dict(problem or {})
+        self.retry_after = retry_after
+        self.line: int | None = self.problem.get("line")
+        self.column: int | None = self.problem.get("column")
+
+
+class _Answer:
+    """A dataclass made from an object of JSON."""
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> Self:
+        values = {}
+        for one in fields(cls):  # type: ignore[arg-type]
+            if one.name in told:
+                value = told[one.name]
+                values[one.name] = _moment(value) if one.metadata.get("moment") else value
+        return cls(**values)
+
+
+_TIME = {"moment": True}
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription(_Answer):
+    """A standing question. `ticket` and `webhook_secret` are there only where the subscription was begun; keep them."""
+
+    id: str
+    text: str
+    title: str
+    state: str
+    public: bool
+    created: datetime = field(metadata=_TIME)
+    valid_until: datetime | None = field(metadata=_TIME)
+    feeds: Mapping[str, str] = field(default_factory=dict)
+    webhook: Mapping[str, Any] | None = None
+    ticket: str | None = field(default=None, repr=False)
+    webhook_secret: str | None = field(default=None, repr=False)
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Notification(_Answer):
+    """What a subscription was told. `kind` is "match", "undecided", "snapshot", or a notice: "expires-soon", "expired",
+    "missed". `number` is what `after` takes."""
+
+    id: str
+    number: int
+    subscription: str
+    kind: str
+    time: datetime | None = field(default=None, metadata=_TIME)
+    url: str = ""
+    event: Mapping[str, Any] | None = None
+    bindings: Mapping[str, str] = field(default_factory=dict)
+    changes: list[Mapping[str, Any]] = field(default_factory=list)
+    part: str | None = None
+    sequence: int | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt(_Answer):
+    """What became of published events: they are durable. `rejected` has place and message of those that could not be read."""
+
+    accepted: int = 0
+    duplicates: int = 0
+    ids: list[str] = field(default_factory=list)
+    rejected: list[Mapping[str, str]] = field(default_factory=list)
+
+    def __add__(self, other: Receipt) -> Receipt:
+        return Receipt(
+            self.accepted + other.accepted,
+            self.duplicates + other.duplicates,
+            self.ids + other.ids,
+            self.rejected + other.rejected,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Source(_Answer):
+    """A feed that is followed, and how it fares."""
+
+    url: str
+    title: str
+    added: datetime = field(metadata=_TIME)
+    fetched: datetime | None = field(default=None, metadata=_TIME)
+    error: str | None = None
+    due: datetime | None = field(default=None, metadata=_TIME)
+    failures: int = 0
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Checked(_Answer):
+    """Whether a text can be subscribed to; if not, why and where."""
+
+    ok: bool
+    kinds: list[str] = field(default_factory=list)
+    message: str = ""
+    line: int | None = None
+    column: int | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+@dataclass(frozen=True, slots=True)
+class Trial(_Answer):
+    """A text tried on the last events. Matches and near misses have an event and an explanation each."""
+
+    looked: int
+    matched: int
+    matches: list[Mapping[str, Any]] = field(default_factory=list)
+    near: list[Mapping[str, Any]] = field(default_factory=list)
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation(_Answer):
+    """Why an event matched. `text` is for reading."""
+
+    verdict: str
+    text: str = ""
+    clauses: list[Mapping[str, Any]] = field(default_factory=list)
+    bindings: Mapping[str, str] = field(default_factory=dict)
+    message: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Status(_Answer):
+    """How the service fares."""
+
+    version: str
+    ready: bool
+    driver: Mapping[str, Any] = field(default_factory=dict)
+    subscriptions: Mapping[str, int] = field(default_factory=dict)
+    events: int = 0
+    notifications: int = 0
+    events_per_second: float = 0.0
+    notifications_per_second: float = 0.0
+    waiting_events: int = 0
+    lag_seconds: float = 0.0
+    latency_seconds: float | None = None
+    last_number: int = 0
+    index_version: str | None = None
+
+
+def error_of(status: int, body: bytes, retry_after: str | None) -> ServiceError:
+    """What an answer that is an error says; of something that is not the service, the beginning of what it said."""
+    try:
+        problem = json.loads(body)
+    except ValueError:
+        problem = None
+    wait = float(retry_after) if retry_after and retry_after.isdecimal() and len(retry_after) < 10 else None
+    if isinstance(problem, dict) and isinstance(problem.get("detail"), str):
+        return ServiceError(problem["detail"], status, problem=problem, retry_after=wait)
+    said = " ".join(body[:200].decode(errors="replace").split())
+    return ServiceError(f"the answer was {status}: {said or 'without a word'}", status, retry_after=wait)

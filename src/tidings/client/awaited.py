@@ -1,0 +1,232 @@
+"""The client whose calls are awaited. It has the same names as the other, and says the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from tidings.client import calls
+from tidings.client.answers import (
+    Checked,
+    Explanation,
+    Notification,
+    Receipt,
+    ServiceError,
+    Source,
+    Status,
+    Subscription,
+    Trial,
+)
+from tidings.client.calls import Call, Page, Validity, id_of
+from tidings.client.connection import Connection, ended
+from tidings.client.stream import Parser
+
+T = TypeVar("T")
+
+
+class AsyncClient(Connection):
+    """A service at an address. `token` is needed where the service is not open; `transport` is for tests.
+
+    Each call is described at `Client`."""
+
+    def __init__(
+        self,
+        address: str = "http://localhost:8750",
+        token: str | None = None,
+        *,
+        timeout: float = 30.0,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        super().__init__(address)
+        self._http = httpx.AsyncClient(transport=transport, **self._options(token, timeout))
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # Subscriptions
+
+    async def subscribe(
+        self,
+        text: str,
+        *,
+        title: str = "",
+        valid_for: Validity = None,
+        public: bool = False,
+        webhook: str | None = None,
+    ) -> Subscription:
+        """Begins a subscription: what is published afterwards is matched. `valid_for` is in seconds, a timedelta or
+        "never"; without it the service decides."""
+        return self._keep(await self._do(calls.subscribe(text, title, valid_for, public, webhook)))
+
+    async def subscriptions(
+        self, *, state: str | None = None, search: str = ""
+    ) -> AsyncGenerator[Subscription, None]:
+        """Mine, newest first."""
+        cursor = None
+        while True:
+            page = await self._do(calls.subscriptions(state, search, cursor))
+            for one in page.items:
+                yield one
+            if (cursor := page.next) is None:
+                return
+
+    async def subscription(self, id: str) -> Subscription:
+        return await self._do(calls.subscription(id))
+
+    async def renew(
+        self, subscription: Subscription | str, valid_for: Validity = None, *, ticket: str | None = None
+    ) -> Subscription:
+        """Valid from now on anew; an expired one lives again."""
+        id = id_of(subscription)
+        return await self._do(calls.renew(id, valid_for, self._ticket(subscription, ticket)))
+
+    async def pause(self, subscription: Subscription | str, *, ticket: str | None = None) -> Subscription:
+        return await self._do(calls.change(id_of(subscription), "pause", self._ticket(subscription, ticket)))
+
+    async def resume(self, subscription: Subscription | str, *, ticket: str | None = None) -> Subscription:
+        return await self._do(calls.change(id_of(subscription), "resume", self._ticket(subscription, ticket)))
+
+    async def cancel(self, subscription: Subscription | str, *, ticket: str | None = None) -> Subscription:
+        """Over for good."""
+        return await self._do(calls.cancel(id_of(subscription), self._ticket(subscription, ticket)))
+
+    async def set_webhook(
+        self, subscription: Subscription | str, url: str, *, ticket: str | None = None
+    ) -> str:
+        """Posts notifications to `url`; returns the secret that their signatures are verified with."""
+        return await self._do(calls.set_webhook(id_of(subscription), url, self._ticket(subscription, ticket)))
+
+    async def remove_webhook(self, subscription: Subscription | str, *, ticket: str | None = None) -> None:
+        await self._do(calls.remove_webhook(id_of(subscription), self._ticket(subscription, ticket)))
+
+    # Notifications
+
+    async def notifications(
+        self, subscription: Subscription | str, *, after: int | None = None, page: int = 100
+    ) -> AsyncGenerator[Notification, None]:
+        """What it was told, newest first; or, with the number of one, what came after that, oldest first. Pages are
+        fetched as they are needed."""
+        cursor = None
+        while True:
+            told: Page[Notification] = await self._do(
+                calls.notifications(id_of(subscription), after, page, cursor)
+            )
+            for one in told.items:
+                yield one
+            if (cursor := told.next) is None:
+                return
+
+    async def listen(
+        self,
+        subscription: Subscription | str | Iterable[Subscription | str] | None = None,
+        *,
+        after: int | None = None,
+    ) -> AsyncGenerator[Notification, None]:
+        """What is told from now on, or after the notification with this number, as it is told; of one subscription,
+        several, or all of mine. A connection that breaks is opened again where it was. Ends when the subscription does."""
+        ids = self._ids(subscription)
+        parser = Parser((await self.status()).last_number if after is None else after)
+        failures = 0
+        while True:
+            heard = False
+            try:
+                async for told in self._pieces(ids, parser):
+                    failures, heard = 0, True
+                    yield told
+            except ServiceError as error:
+                failures += 1
+                if not calls.may_pass(error) or failures > calls.TRIES:
+                    raise
+                await asyncio.sleep(calls.pause(failures, error.retry_after))
+                continue
+            # The service closed it: it stops, or everything is told.
+            if not heard and ids is not None:
+                found = [await self.subscription(id) for id in ids]
+                if all(map(ended, found)):
+                    return
+            await asyncio.sleep(calls.pause(0, None))
+
+    async def explain(self, notification: Notification) -> Explanation:
+        """Why it was told."""
+        return await self._do(calls.explain(notification))
+
+    # Events
+
+    async def publish(self, events: Any, *, format: str | None = None, source: str = "") -> Receipt:
+        """Publishes an event, a dict, many of them, or a document with its format: "turtle", "nt", "rdfxml", "jsonld",
+        "rss", "atom", "jsonfeed", "ndjson", or a media type. They are durable when it returns. It is tried again when
+        the service is away; an event that got through is not published twice."""
+        receipt = Receipt()
+        for call in calls.publish(events, format, source):
+            receipt = receipt + await self._do(call)
+        return receipt
+
+    async def follow(self, url: str, *, title: str = "") -> Source:
+        """Follows a feed: its items are events from now on."""
+        return await self._do(calls.follow(url, title))
+
+    async def follow_opml(self, document: str | bytes) -> Mapping[str, Any]:
+        """Follows all feeds of an OPML file; how many were added, known and refused."""
+        return await self._do(calls.follow_opml(document))
+
+    async def unfollow(self, url: str) -> None:
+        await self._do(calls.unfollow(url))
+
+    async def sources(self) -> list[Source]:
+        """The feeds that are followed, and how they fare."""
+        return await self._do(calls.sources())
+
+    # Questions
+
+    async def check(self, text: str) -> Checked:
+        """Whether a text can be subscribed to."""
+        return await self._do(calls.check(text))
+
+    async def try_(self, text: str) -> Trial:
+        """What a text would have matched of the last events, and why."""
+        return await self._do(calls.try_(text))
+
+    async def status(self) -> Status:
+        """How the service fares."""
+        return await self._do(calls.status())
+
+    async def _do(self, call: Call[T]) -> T:
+        attempt = 0
+        while True:
+            try:
+                try:
+                    response = await self._http.request(**self._request(call))
+                except httpx.TransportError as error:
+                    raise self._away(error) from None
+                return self._read(call, response)
+            except ServiceError as error:
+                attempt += 1
+                if not call.repeatable or not calls.may_pass(error) or attempt >= calls.TRIES:
+                    raise
+                await asyncio.sleep(calls.pause(attempt, error.retry_after))
+
+    async def _pieces(self, ids: list[str] | None, parser: Parser) -> AsyncGenerator[Notification, None]:
+        parser.begin()
+        request = self._request(calls.stream(ids, parser.last))
+        try:
+            async with self._http.stream(**request, timeout=self._patience) as response:
+                if response.status_code != 200:
+                    await response.aread()
+                    raise self._error(response)
+                async for piece in response.aiter_raw():
+                    for told in parser.feed(piece):
+                        yield told
+        except httpx.TransportError as error:
+            raise self._away(error) from None

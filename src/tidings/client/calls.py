@@ -1,0 +1,317 @@
+"""The calls that the service takes, without anything that carries them: what to send, how to read what comes back.
+
+A call that may be made twice without harm is `repeatable`; publishing is, because an event is known by its source and
+id. How long to wait before the next try is decided here too.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from urllib.parse import quote
+
+from tidings.client.answers import (
+    Checked,
+    Explanation,
+    Notification,
+    Receipt,
+    ServiceError,
+    Source,
+    Status,
+    Subscription,
+    Trial,
+)
+from tidings.errors import EventError
+
+if TYPE_CHECKING:
+    from tidings.event import Event
+
+T = TypeVar("T")
+Validity = float | timedelta | Literal["never"] | None
+Published = "Event | Mapping[str, Any] | str | bytes | Iterable[Event | Mapping[str, Any]]"
+
+BATCH_EVENTS, BATCH_BYTES = 500, 2 << 20
+TRIES = 5
+LONGEST_PAUSE = 30.0
+MEDIA_TYPES = {
+    "nt": "application/n-triples",
+    "ntriples": "application/n-triples",
+    "turtle": "text/turtle",
+    "ttl": "text/turtle",
+    "rdfxml": "application/rdf+xml",
+    "jsonld": "application/ld+json",
+    "nq": "application/n-quads",
+    "trig": "application/trig",
+    "rss": "application/rss+xml",
+    "atom": "application/atom+xml",
+    "jsonfeed": "application/feed+json",
+    "ndjson": "application/x-ndjson",
+    "cloudevent": "application/cloudevents+json",
+}
+_ENVELOPE = (
+    "specversion",
+    "id",
+    "source",
+    "type",
+    "time",
+    "datacontenttype",
+    "data",
+    "data_base64",
+    "dataschema",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request. `read` makes the answer's value out of its JSON."""
+
+    method: str
+    path: str
+    read: Callable[[Any], T]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content: bytes | None = None
+    repeatable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    items: list[T]
+    next: str | None
+
+
+def pause(attempt: int, retry_after: float | None) -> float:
+    """Seconds until the next try: what the service says, or twice as long each time, not all clients at once."""
+    if retry_after is not None:
+        return min(retry_after, LONGEST_PAUSE) + random.uniform(0, 0.1)
+    return min(0.1 * 2**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.5)
+
+
+def may_pass(error: ServiceError) -> bool:
+    """Whether the same call may succeed a little later."""
+    return error.status in (None, 429, 502, 503, 504)
+
+
+def id_of(subscription: Subscription | str) -> str:
+    return subscription if isinstance(subscription, str) else subscription.id
+
+
+# Subscriptions
+
+
+def subscribe(
+    text: str, title: str, valid_for: Validity, public: bool, webhook: str | None
+) -> Call[Subscription]:
+    asked: dict[str, Any] = {"text": text, "title": title, "public": public, **_validity(valid_for)}
+    if webhook is not None:
+        asked["webhook"] = webhook
+    return _json("POST", "/api/subscriptions", asked, Subscription.read)
+
+
+def subscriptions(state: str | None, search: str, cursor: str | None) -> Call[Page[Subscription]]:
+    params = {"state": state, "search": search or None, "cursor": cursor, "limit": 200}
+    return _get("/api/subscriptions", _page(Subscription.read), params)
+
+
+def subscription(id: str) -> Call[Subscription]:
+    return _get(_path(id), Subscription.read)
+
+
+def renew(id: str, valid_for: Validity, ticket: str | None) -> Call[Subscription]:
+    return _json("POST", f"{_path(id)}/renew", _validity(valid_for), Subscription.read, ticket=ticket)
+
+
+def change(id: str, word: Literal["pause", "resume"], ticket: str | None) -> Call[Subscription]:
+    return _json("POST", f"{_path(id)}/{word}", {}, Subscription.read, ticket=ticket, repeatable=True)
+
+
+def cancel(id: str, ticket: str | None) -> Call[Subscription]:
+    return Call("DELETE", _path(id), Subscription.read, headers=_ticket(ticket))
+
+
+def set_webhook(id: str, url: str, ticket: str | None) -> Call[str]:
+    return _json("PUT", f"{_path(id)}/webhook", {"url": url}, lambda told: str(told["secret"]), ticket=ticket)
+
+
+def remove_webhook(id: str, ticket: str | None) -> Call[None]:
+    return Call("DELETE", f"{_path(id)}/webhook", _nothing, headers=_ticket(ticket), repeatable=True)
+
+
+# Notifications
+
+
+def notifications(id: str, after: int | None, limit: int, cursor: str | None) -> Call[Page[Notification]]:
+    params = {"after": after if cursor is None else None, "limit": limit, "cursor": cursor}
+    return _get(f"{_path(id)}/notifications", _page(Notification.read), params)
+
+
+def explain(notification: Notification) -> Call[Explanation]:
+    id = quote(notification.id, safe="")
+    return _get(f"{_path(notification.subscription)}/notifications/{id}/why", Explanation.read)
+
+
+def stream(ids: list[str] | None, last: int | None) -> Call[None]:
+    """What to open; it is read with `stream.Parser`."""
+    headers = {"Accept": "text/event-stream"}
+    if last is not None:
+        headers["Last-Event-ID"] = str(last)
+    if ids is not None and len(ids) == 1:
+        return Call("GET", f"{_path(ids[0])}/stream", _nothing, headers=headers, repeatable=True)
+    params = {} if ids is None else {"subscription": ids}
+    return Call("GET", "/api/stream", _nothing, params, headers, repeatable=True)
+
+
+# Events
+
+
+def publish(events: Any, format: str | None, source: str) -> Iterator[Call[Receipt]]:
+    """One call for each batch: events and dicts are split, a document goes as it is."""
+    params = {"source": source} if source else {}
+    if isinstance(events, str | bytes):
+        if format is None:
+            raise EventError(
+                f"a text needs its format; give one of {', '.join(MEDIA_TYPES)}, or a media type"
+            )
+        body = events.encode(errors="surrogatepass") if isinstance(events, str) else events
+        kind = MEDIA_TYPES.get(format, format)
+        if "/" not in kind:
+            raise EventError(
+                f"there is no format {format!r}; give one of {', '.join(MEDIA_TYPES)}, or a media type"
+            )
+        yield _publish(body, kind, params)
+        return
+    if isinstance(events, Mapping) or not isinstance(events, Iterable):
+        events = [events]
+    for batch in _batches(map(_line, events)):
+        yield _publish(b"[" + b",".join(batch) + b"]", "application/cloudevents-batch+json", params)
+
+
+def _publish(body: bytes, kind: str, params: Mapping[str, Any]) -> Call[Receipt]:
+    return Call("POST", "/api/events", Receipt.read, params, {"Content-Type": kind}, body, repeatable=True)
+
+
+def _batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    size = 0
+    for line in lines:
+        if batch and (len(batch) >= BATCH_EVENTS or size + len(line) > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(line)
+        size += len(line)
+    if batch:
+        yield batch
+
+
+def _line(event: Any) -> bytes:
+    told = event if isinstance(event, Mapping) else to_cloudevent(event)
+    try:
+        return json.dumps(told, default=str, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EventError(f"the event cannot be written as JSON: {error}; give plain values") from None
+
+
+def to_cloudevent(event: Event) -> dict[str, Any]:
+    """The JSON form of CloudEvents."""
+    for name in ("source", "attributes", "data"):
+        if not hasattr(event, name):
+            raise EventError(f"an event is an Event or a dict, not {type(event).__name__}")
+    told: dict[str, Any] = {"specversion": "1.0", "id": event.id, "source": event.source, "type": event.type}
+    if event.time is not None:
+        told["time"] = event.time
+    if event.datacontenttype:
+        told["datacontenttype"] = event.datacontenttype
+    hidden = [name for name in event.attributes if name in _ENVELOPE]
+    if event.data:
+        if hidden:
+            raise EventError(f"the attribute {hidden[0]!r} has the name of the envelope's; name it otherwise")
+        told["data_base64"] = base64.b64encode(event.data).decode()
+    elif hidden:
+        return {**told, "data": dict(event.attributes)}
+    return {**told, **event.attributes}
+
+
+# Questions, sources, the service
+
+
+def check(text: str) -> Call[Checked]:
+    return _json("POST", "/api/check", {"text": text}, Checked.read, repeatable=True)
+
+
+def try_(text: str) -> Call[Trial]:
+    return _json("POST", "/api/try", {"text": text}, Trial.read, repeatable=True)
+
+
+def follow(url: str, title: str) -> Call[Source]:
+    return _json("POST", "/api/sources", {"url": url, "title": title}, Source.read, repeatable=True)
+
+
+def follow_opml(document: str | bytes) -> Call[Mapping[str, Any]]:
+    body = document.encode() if isinstance(document, str) else document
+    return Call(
+        "POST",
+        "/api/sources/opml",
+        dict,
+        headers={"Content-Type": "text/x-opml"},
+        content=body,
+        repeatable=True,
+    )
+
+
+def unfollow(url: str) -> Call[None]:
+    return Call("DELETE", "/api/sources", _nothing, {"url": url})
+
+
+def sources() -> Call[list[Source]]:
+    return _get("/api/sources", lambda told: [Source.read(one) for one in told["items"]])
+
+
+def status() -> Call[Status]:
+    return _get("/api/status", Status.read)
+
+
+def _get(path: str, read: Callable[[Any], T], params: Mapping[str, Any] | None = None) -> Call[T]:
+    given = {name: value for name, value in (params or {}).items() if value is not None}
+    return Call("GET", path, read, given, repeatable=True)
+
+
+def _json(
+    method: str,
+    path: str,
+    asked: Mapping[str, Any],
+    read: Callable[[Any], T],
+    *,
+    ticket: str | None = None,
+    repeatable: bool = False,
+) -> Call[T]:
+    headers = {"Content-Type": "application/json", **_ticket(ticket)}
+    return Call(
+        method, path, read, headers=headers, content=json.dumps(asked).encode(), repeatable=repeatable
+    )
+
+
+def _ticket(ticket: str | None) -> dict[str, str]:
+    return {"Tidings-Ticket": ticket} if ticket else {}
+
+
+def _validity(valid_for: Validity) -> dict[str, Any]:
+    if valid_for is None:
+        return {}
+    return {"valid_for": valid_for.total_seconds() if isinstance(valid_for, timedelta) else valid_for}
+
+
+def _page(read: Callable[[Any], T]) -> Callable[[Any], Page[T]]:
+    return lambda told: Page([read(one) for one in told["items"]], told.get("next"))
+
+
+def _path(id: str) -> str:
+    return f"/api/subscriptions/{quote(id, safe='')}"
+
+
+def _nothing(told: Any) -> None:
+    return None

@@ -1,0 +1,89 @@
+"""What both clients share of a connection: the address, the tickets, requests in httpx's words, answers out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import httpx
+
+from tidings.client.answers import ServiceError, Subscription, error_of
+from tidings.client.calls import Call, id_of
+
+T = TypeVar("T")
+
+
+class Connection:
+    # A stream says something every 15 seconds, if only that it is still there.
+    _patience = httpx.Timeout(10.0, read=60.0)
+
+    def __init__(self, address: str) -> None:
+        self.address = address.rstrip("/")
+        if not self.address.startswith(("http://", "https://")):
+            raise ServiceError(f"{address!r} is no address of a service; give one as http://localhost:8750")
+        self._tickets: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.address!r})"
+
+    def _options(self, token: str | None, timeout: float) -> dict[str, Any]:
+        headers = {"Accept": "application/json", "User-Agent": "tidings-client"}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        return {"base_url": self.address, "headers": headers, "timeout": httpx.Timeout(timeout, connect=10.0)}
+
+    def _keep(self, begun: Subscription) -> Subscription:
+        if begun.ticket is not None:
+            self._tickets[begun.id] = begun.ticket
+        return begun
+
+    def _ticket(self, subscription: Subscription | str, given: str | None) -> str | None:
+        if given is not None:
+            return given
+        if isinstance(subscription, Subscription) and subscription.ticket is not None:
+            return subscription.ticket
+        return self._tickets.get(id_of(subscription))
+
+    @staticmethod
+    def _ids(given: Subscription | str | Iterable[Subscription | str] | None) -> list[str] | None:
+        if given is None:
+            return None
+        if isinstance(given, Subscription | str):
+            return [id_of(given)]
+        return [id_of(one) for one in given]
+
+    @staticmethod
+    def _request(call: Call[Any]) -> dict[str, Any]:
+        return {
+            "method": call.method,
+            "url": call.path,
+            "params": call.params or None,
+            "headers": dict(call.headers),
+            "content": call.content,
+        }
+
+    def _read(self, call: Call[T], response: httpx.Response) -> T:
+        if not response.is_success:
+            raise self._error(response)
+        if response.status_code == 204:
+            return call.read(None)
+        try:
+            return call.read(response.json())
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise ServiceError(
+                f"what answers at {self.address} is not Tidings, or of another version; look at the address",
+                response.status_code,
+            ) from None
+
+    @staticmethod
+    def _error(response: httpx.Response) -> ServiceError:
+        return error_of(response.status_code, response.content, response.headers.get("retry-after"))
+
+    def _away(self, error: httpx.TransportError) -> ServiceError:
+        why = str(error) or type(error).__name__
+        return ServiceError(f"the service at {self.address} does not answer ({why}); is it running?")
+
+
+def ended(subscription: Subscription) -> bool:
+    """Whether nothing more will be told to it."""
+    return subscription.state in ("expired", "cancelled")

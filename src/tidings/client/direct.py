@@ -1,0 +1,222 @@
+"""The client whose calls return when they are done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from tidings.client import calls
+from tidings.client.answers import (
+    Checked,
+    Explanation,
+    Notification,
+    Receipt,
+    ServiceError,
+    Source,
+    Status,
+    Subscription,
+    Trial,
+)
+from tidings.client.calls import Call, Page, Validity, id_of
+from tidings.client.connection import Connection, ended
+from tidings.client.stream import Parser
+
+T = TypeVar("T")
+
+
+class Client(Connection):
+    """A service at an address. `token` is needed where the service is not open; `transport` is for tests.
+
+    Tickets of subscriptions that were begun here are kept, so that they can be renewed or cancelled here; another
+    client gives them as `ticket`, or has the owner's token."""
+
+    def __init__(
+        self,
+        address: str = "http://localhost:8750",
+        token: str | None = None,
+        *,
+        timeout: float = 30.0,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        super().__init__(address)
+        self._http = httpx.Client(transport=transport, **self._options(token, timeout))
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Subscriptions
+
+    def subscribe(
+        self,
+        text: str,
+        *,
+        title: str = "",
+        valid_for: Validity = None,
+        public: bool = False,
+        webhook: str | None = None,
+    ) -> Subscription:
+        """Begins a subscription: what is published afterwards is matched. `valid_for` is in seconds, a timedelta or
+        "never"; without it the service decides."""
+        return self._keep(self._do(calls.subscribe(text, title, valid_for, public, webhook)))
+
+    def subscriptions(self, *, state: str | None = None, search: str = "") -> Iterator[Subscription]:
+        """Mine, newest first."""
+        cursor = None
+        while True:
+            page = self._do(calls.subscriptions(state, search, cursor))
+            yield from page.items
+            if (cursor := page.next) is None:
+                return
+
+    def subscription(self, id: str) -> Subscription:
+        return self._do(calls.subscription(id))
+
+    def renew(
+        self, subscription: Subscription | str, valid_for: Validity = None, *, ticket: str | None = None
+    ) -> Subscription:
+        """Valid from now on anew; an expired one lives again."""
+        id = id_of(subscription)
+        return self._do(calls.renew(id, valid_for, self._ticket(subscription, ticket)))
+
+    def pause(self, subscription: Subscription | str, *, ticket: str | None = None) -> Subscription:
+        return self._do(calls.change(id_of(subscription), "pause", self._ticket(subscription, ticket)))
+
+    def resume(self, subscription: Subscription | str, *, ticket: str | None = None) -> Subscription:
+        return self._do(calls.change(id_of(subscription), "resume", self._ticket(subscription, ticket)))
+
+    def cancel(self, subscription: Subscription | str, *, ticket: str | None = None) -> Subscription:
+        """Over for good."""
+        return self._do(calls.cancel(id_of(subscription), self._ticket(subscription, ticket)))
+
+    def set_webhook(self, subscription: Subscription | str, url: str, *, ticket: str | None = None) -> str:
+        """Posts notifications to `url`; returns the secret that their signatures are verified with."""
+        return self._do(calls.set_webhook(id_of(subscription), url, self._ticket(subscription, ticket)))
+
+    def remove_webhook(self, subscription: Subscription | str, *, ticket: str | None = None) -> None:
+        self._do(calls.remove_webhook(id_of(subscription), self._ticket(subscription, ticket)))
+
+    # Notifications
+
+    def notifications(
+        self, subscription: Subscription | str, *, after: int | None = None, page: int = 100
+    ) -> Iterator[Notification]:
+        """What it was told, newest first; or, with the number of one, what came after that, oldest first. Pages are
+        fetched as they are needed."""
+        cursor = None
+        while True:
+            told: Page[Notification] = self._do(calls.notifications(id_of(subscription), after, page, cursor))
+            yield from told.items
+            if (cursor := told.next) is None:
+                return
+
+    def listen(
+        self,
+        subscription: Subscription | str | Iterable[Subscription | str] | None = None,
+        *,
+        after: int | None = None,
+    ) -> Iterator[Notification]:
+        """What is told from now on, or after the notification with this number, as it is told; of one subscription,
+        several, or all of mine. A connection that breaks is opened again where it was. Ends when the subscription does."""
+        ids = self._ids(subscription)
+        parser = Parser(self.status().last_number if after is None else after)
+        failures = 0
+        while True:
+            heard = False
+            try:
+                for told in self._pieces(ids, parser):
+                    failures, heard = 0, True
+                    yield told
+            except ServiceError as error:
+                failures += 1
+                if not calls.may_pass(error) or failures > calls.TRIES:
+                    raise
+                time.sleep(calls.pause(failures, error.retry_after))
+                continue
+            # The service closed it: it stops, or everything is told.
+            if not heard and ids is not None and all(ended(self.subscription(id)) for id in ids):
+                return
+            time.sleep(calls.pause(0, None))
+
+    def explain(self, notification: Notification) -> Explanation:
+        """Why it was told."""
+        return self._do(calls.explain(notification))
+
+    # Events
+
+    def publish(self, events: Any, *, format: str | None = None, source: str = "") -> Receipt:
+        """Publishes an event, a dict, many of them, or a document with its format: "turtle", "nt", "rdfxml", "jsonld",
+        "rss", "atom", "jsonfeed", "ndjson", or a media type. They are durable when it returns. It is tried again when
+        the service is away; an event that got through is not published twice."""
+        receipt = Receipt()
+        for call in calls.publish(events, format, source):
+            receipt = receipt + self._do(call)
+        return receipt
+
+    def follow(self, url: str, *, title: str = "") -> Source:
+        """Follows a feed: its items are events from now on."""
+        return self._do(calls.follow(url, title))
+
+    def follow_opml(self, document: str | bytes) -> Mapping[str, Any]:
+        """Follows all feeds of an OPML file; how many were added, known and refused."""
+        return self._do(calls.follow_opml(document))
+
+    def unfollow(self, url: str) -> None:
+        self._do(calls.unfollow(url))
+
+    def sources(self) -> list[Source]:
+        """The feeds that are followed, and how they fare."""
+        return self._do(calls.sources())
+
+    # Questions
+
+    def check(self, text: str) -> Checked:
+        """Whether a text can be subscribed to."""
+        return self._do(calls.check(text))
+
+    def try_(self, text: str) -> Trial:
+        """What a text would have matched of the last events, and why."""
+        return self._do(calls.try_(text))
+
+    def status(self) -> Status:
+        """How the service fares."""
+        return self._do(calls.status())
+
+    def _do(self, call: Call[T]) -> T:
+        attempt = 0
+        while True:
+            try:
+                try:
+                    response = self._http.request(**self._request(call))
+                except httpx.TransportError as error:
+                    raise self._away(error) from None
+                return self._read(call, response)
+            except ServiceError as error:
+                attempt += 1
+                if not call.repeatable or not calls.may_pass(error) or attempt >= calls.TRIES:
+                    raise
+                time.sleep(calls.pause(attempt, error.retry_after))
+
+    def _pieces(self, ids: list[str] | None, parser: Parser) -> Iterator[Notification]:
+        parser.begin()
+        request = self._request(calls.stream(ids, parser.last))
+        try:
+            with self._http.stream(**request, timeout=self._patience) as response:
+                if response.status_code != 200:
+                    response.read()
+                    raise self._error(response)
+                for piece in response.iter_raw():
+                    yield from parser.feed(piece)
+        except httpx.TransportError as error:
+            raise self._away(error) from None

@@ -1,0 +1,66 @@
+"""Server-sent events as they arrive, byte by byte: what they say, and where to go on after a break.
+
+The number of the last event that was given out is kept here; whoever opens the stream again sends it along, and
+nothing is missed or told twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from tidings.client.answers import Notification
+
+
+class Parser:
+    """Give it bytes, it gives notifications. `last` is the number of the last one."""
+
+    def __init__(self, last: int | None = None) -> None:
+        self.last = last
+        self.retry = 3.0  # seconds
+        self._rest = b""
+        self.begin()
+
+    def begin(self) -> None:
+        """A new connection: what was half there is gone, and comes again."""
+        self._rest = b""
+        self._id = self._name = ""
+        self._data: list[str] = []
+
+    def feed(self, piece: bytes) -> Iterator[Notification]:
+        *lines, self._rest = (self._rest + piece.replace(b"\r\n", b"\n")).split(b"\n")
+        for line in lines:
+            if line:
+                self._take(line.decode("utf-8", errors="replace"))
+            else:
+                yield from self._end()
+
+    def _take(self, line: str) -> None:
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "id" and "\0" not in value:
+            self._id = value
+        elif name == "event":
+            self._name = value
+        elif name == "data":
+            self._data.append(value)
+        elif name == "retry" and value.isdecimal():
+            self.retry = int(value) / 1000
+
+    def _end(self) -> Iterator[Notification]:
+        number = int(self._id) if self._id.isdecimal() else None
+        data, name = "\n".join(self._data), self._name
+        self._id, self._name, self._data = "", "", []
+        if data:
+            told = json.loads(data)
+            if name == "missed" and "kind" not in told:
+                yield _missed(int(told["from"]), int(told["to"]))
+            else:
+                yield Notification.read(told)
+        if number is not None:  # after it was taken: who breaks off in between hears it again
+            self.last = number
+
+
+def _missed(first: int, last: int) -> Notification:
+    message = f"notifications {first:,} to {last:,} are no longer kept; some of them may have been yours"
+    return Notification(f"missed {first} {last}", last, "", "missed", message=message)
