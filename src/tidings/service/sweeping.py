@@ -90,6 +90,10 @@ class Sweeper:
         while not self._stopping.wait(EVERY):
             self.sweep()
 
+    def _tell(self, notices: list[Notice]) -> None:
+        if notices:
+            self._mailbox.notify(notices)
+
     # Expiry
 
     def tell_forgotten(self) -> None:
@@ -99,13 +103,8 @@ class Sweeper:
             return
         oldest, after = self._clock() - self._retention, None
         while page := self._registry.page(owner=None, state=State.EXPIRED, after=after, limit=_AT_ONCE):
-            self._mailbox.notify(
-                [
-                    _expired(one, one.valid_until)
-                    for one in page
-                    if one.valid_until and one.valid_until > oldest
-                ]
-            )
+            untold = [one for one in page if one.valid_until is not None and one.valid_until > oldest]
+            self._tell([_expired(one, one.valid_until or 0.0) for one in untold])
             after = page[-1].id
         self._expired_told = True
 
@@ -135,7 +134,7 @@ class Sweeper:
             ended.append(one)
         if ended:
             now = self._clock()
-            self._mailbox.notify([_expired(one, now) for one in ended])
+            self._tell([_expired(one, now) for one in ended])
             for one in ended:
                 del self._over[one.id]
         if change is not None:
@@ -170,7 +169,7 @@ class Sweeper:
         for first in range(0, len(due), _AT_ONCE):
             some = due[first : first + _AT_ONCE]
             # Told first, then noted: in the other order a crash between the two would swallow it.
-            self._mailbox.notify([_expires_soon(one, now) for one in some])
+            self._tell([_expires_soon(one, now) for one in some])
             for one in some:
                 try:
                     self._registry.update(replace(one, warned=True))
@@ -204,7 +203,7 @@ class Sweeper:
                     f" {_days(self._retention)}, and are not kept any longer"
                 )
                 missed.append(Notice(delivery.subscription, Kind.MISSED, f"missed {last}", now, message))
-        self._mailbox.notify(missed)
+        self._tell(missed)
 
     def _drop_log(self, before: float) -> None:
         """Drops segments that were last written to before then, but none that the stream may still read."""
@@ -242,11 +241,11 @@ def _expires_soon(one: Subscription, now: float) -> Notice:
     return Notice(one.id, Kind.EXPIRES_SOON, f"expires-soon {one.valid_until:.3f}", now, message)
 
 
-def _expired(one: Subscription, at: float | None) -> Notice:
+def _expired(one: Subscription, at: float) -> Notice:
     message = (
         f"this subscription ended at {_time(one.valid_until)}; while it is kept, renewing it wakes it again"
     )
-    return Notice(one.id, Kind.EXPIRED, f"expired {one.valid_until:.3f}", at or 0.0, message)
+    return Notice(one.id, Kind.EXPIRED, f"expired {one.valid_until:.3f}", at, message)
 
 
 def _time(at: float | None) -> str:
