@@ -188,7 +188,7 @@ def publish(events: Any, format: str | None, source: str) -> Iterator[Call[Recei
     if isinstance(events, Mapping) or not isinstance(events, Iterable):
         events = [events]
     for batch in _batches(map(_line, events)):
-        yield _publish(b"[" + b",".join(batch) + b"]", "application/cloudevents-batch+json", params)
+        yield _publish(b"[" + b",".join(batch) + b"]", "application/json", params)
 
 
 def _publish(body: bytes, kind: str, params: Mapping[str, Any]) -> Call[Receipt]:

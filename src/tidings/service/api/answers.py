@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidings.explanation import Explanation
+from tidings.feeds.write.channel import moment
 from tidings.service import model
 from tidings.service.api import models
 from tidings.service.questions import Reason
 from tidings.service.settings import Settings
 from tidings.service.wire import told_to_json
-from tidings.feeds.write.channel import iso as moment
 
 
 def subscription(
@@ -72,7 +72,7 @@ def reason(one: Reason, settings: Settings) -> models.Reason:
     told = model.Told(0, "", "", model.Kind.MATCH, 0.0, one.event)  # so that an event has one form everywhere
     event = told_to_json(told, settings)["event"]
     return models.Reason(
-        event=models.NotifiedEvent(**(event or {})), explanation=explanation(one.explanation)
+        event=models.NotifiedEvent.model_validate(event), explanation=explanation(one.explanation)
     )
 
 

@@ -100,7 +100,7 @@ def router(tag: str) -> APIRouter:
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The errors that an operation is known for; those of every operation are told of as "default"."""
-    return {status: PROBLEM for status in statuses}
+    return dict.fromkeys(statuses, PROBLEM)
 
 
 PROBLEM: dict[str, Any] = {

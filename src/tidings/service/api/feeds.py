@@ -5,7 +5,7 @@ A reader that has the page already is told so (304). What is cancelled is gone f
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Request, Response
 
@@ -18,7 +18,7 @@ from tidings.service.problems import Problem
 api = APIRouter(tags=["feeds"])
 PAGE = 50
 
-_FEED = {
+_FEED: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The feed.",
         "content": {kind.partition(";")[0]: {"schema": {"type": "string"}} for kind, _ in FORMATS.values()},

@@ -8,9 +8,12 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 import tidings
-from tidings.feeds.write.channel import iso as moment
+from tidings import versions
+from tidings.errors import TidingsError
+from tidings.feeds.write.channel import moment
 from tidings.service.api.callers import Asking, Caller, problems, router
-from tidings.service.api.models import Driver, Health, Status
+from tidings.service.api.models import Driver, Health, Rates, Status
+from tidings.service.model import Role
 from tidings.service.problems import Problem
 
 api = router("service")
@@ -28,14 +31,18 @@ async def get_health() -> Health:
     "/ready", operation_id="get_ready", summary="Is what is published matched?", responses=problems(503)
 )
 def get_ready(request: Request) -> Health:
+    """The stream runs, and the store answers."""
     service = request.app.state.service
-    if not service.ready:
-        state = service.supervisor.state
+    state = service.supervisor.state
+    if state.status != "running":
+        why = f": {state.message}" if state.message else ""
         raise Problem(
             503,
-            f"the stream is {state.status}{': ' + state.message if state.message else ''}; events are accepted and wait",
+            f"the stream is {state.status}{why}; events are accepted, and wait",
             headers={"Retry-After": "2"},
         )
+    service.mailbox.last()
+    service.registry.last_change()
     return Health(status="ok")
 
 
@@ -59,4 +66,33 @@ def get_status(asking: Asking) -> Status:
 
 
 def status_of(asking: Caller) -> Status:
-    raise NotImplementedError
+    """Counts of subscriptions are of those that whoever asks may see."""
+    service = asking.service
+    driver, totals = service.supervisor.state, service.mailbox.totals()
+    waiting = service.intake.lag(max(service.mailbox.reached().values(), default=None))
+    rates = service.metrics.rates.snapshot()
+    now = rates["now"]
+    counts = {} if asking.principal.role is Role.PUBLISHER else service.life.counts(asking.principal)
+    try:
+        version = str(versions.current(service.settings.data / "index"))
+    except TidingsError:
+        version = None
+    return Status(
+        version=tidings.__version__,
+        ready=driver.status == "running",
+        driver=Driver(
+            status=driver.status, message=driver.message, since=moment(driver.since), restarts=driver.restarts
+        ),
+        subscriptions={state.value: count for state, count in counts.items()},
+        events=totals.get("events", 0),
+        notifications=totals.get("notifications", 0),
+        events_per_second=now["events_per_second"],
+        notifications_per_second=now["notifications_per_second"],
+        waiting_events=waiting.events,
+        lag_seconds=round(waiting.seconds, 3),
+        latency_seconds=now["latency_median"],
+        latency_p95_seconds=now["latency_p95"],
+        rates=Rates.model_validate(rates),
+        last_number=service.mailbox.last(),
+        index_version=version,
+    )

@@ -70,26 +70,32 @@ class NewSubscription(Asked):
     text: Question
     title: Title = ""
     valid_for: Validity = None
-    public: bool = Field(False, description="Its feeds are found by its id, by anybody.")
+    public: bool = Field(default=False, description="Its feeds are found by its id, by anybody.")
     webhook: Address | None = Field(
-        None, description="Where notifications are posted to.", examples=["https://example.org/hook"]
+        default=None, description="Where notifications are posted to.", examples=["https://example.org/hook"]
     )
 
 
 class Renewal(Asked):
     valid_for: Validity = None
-    ticket: Text | None = Field(None, max_length=200, description="Instead of the header Tidings-Ticket.")
+    ticket: Text | None = Field(
+        default=None, max_length=200, description="Instead of the header Tidings-Ticket."
+    )
 
 
 class Ticketed(Asked):
     """A body is needed only to bring the ticket along, where no header can be sent."""
 
-    ticket: Text | None = Field(None, max_length=200, description="Instead of the header Tidings-Ticket.")
+    ticket: Text | None = Field(
+        default=None, max_length=200, description="Instead of the header Tidings-Ticket."
+    )
 
 
 class WebhookSettings(Asked):
     url: Address = Field(examples=["https://example.org/hook"])
-    ticket: Text | None = Field(None, max_length=200, description="Instead of the header Tidings-Ticket.")
+    ticket: Text | None = Field(
+        default=None, max_length=200, description="Instead of the header Tidings-Ticket."
+    )
 
 
 class FeedAddresses(Told):
@@ -130,7 +136,9 @@ class SubscriptionCreated(Subscription):
     ticket: str = Field(
         description="What renews, pauses or cancels the subscription. It is shown once: keep it."
     )
-    webhook_secret: str | None = Field(None, description="What the webhook's signatures are verified with.")
+    webhook_secret: str | None = Field(
+        default=None, description="What the webhook's signatures are verified with."
+    )
     warnings: list[str] = Field(description="What may not be meant, such as a text that every event answers.")
 
 
@@ -283,9 +291,9 @@ class Source(Told):
     url: str
     title: str
     added: Moment
-    fetched: Moment | None = Field(None, description="When it was last fetched with success.")
+    fetched: Moment | None = Field(default=None, description="When it was last fetched with success.")
     error: str | None = None
-    due: Moment | None = Field(None, description="When it will be fetched next.")
+    due: Moment | None = Field(default=None, description="When it will be fetched next.")
     failures: int = 0
     gone: bool = False
 
@@ -310,6 +318,16 @@ class Driver(Told):
     restarts: int
 
 
+class Rates(Told):
+    """The last five minutes, a number for every five seconds, oldest first."""
+
+    bucket_seconds: float
+    events_per_second: list[float]
+    notifications_per_second: list[float]
+    latency_median: list[float | None]
+    latency_p95: list[float | None]
+
+
 class Status(Told):
     version: str
     ready: bool
@@ -319,18 +337,21 @@ class Status(Told):
     notifications: int
     events_per_second: float
     notifications_per_second: float
-    lag_seconds: float = Field(description="How long the oldest event has waited that is not matched yet.")
-    waiting_events: int
-    latency_seconds: float | None = Field(description="From acceptance to notification, of late.")
+    waiting_events: int = Field(description="Those that the stream has yet to answer.")
+    lag_seconds: float = Field(description="How long the oldest of them has waited.")
+    latency_seconds: float | None = Field(description="From acceptance to notification: the median of late.")
+    latency_p95_seconds: float | None
+    rates: Rates
+    last_number: int = Field(description="The number of the last notification of all; what `after` takes.")
     index_version: str | None
 
 
 class NewToken(Asked):
     name: Annotated[Text, Field(min_length=1, max_length=100, examples=["the newsroom"])]
     role: Role
-    subscriptions: int = Field(1_000, ge=0, le=10_000_000)
-    events_per_second: float = Field(1_000.0, gt=0, le=1e6, allow_inf_nan=False)
-    requests_per_second: float = Field(50.0, gt=0, le=1e6, allow_inf_nan=False)
+    subscriptions: int = Field(default=1_000, ge=0, le=10_000_000)
+    events_per_second: float = Field(default=1_000.0, gt=0, le=1e6, allow_inf_nan=False)
+    requests_per_second: float = Field(default=50.0, gt=0, le=1e6, allow_inf_nan=False)
 
 
 class Token(Told):
@@ -372,6 +393,8 @@ class ProblemDetails(BaseModel):
     status: int
     detail: str
     instance: str | None = None
-    line: int | None = Field(None, description="Where a subscription's text is wrong, from 1 on.")
+    line: int | None = Field(default=None, description="Where a subscription's text is wrong, from 1 on.")
     column: int | None = None
-    errors: list[ProblemPlace] | None = Field(None, description="Every value that cannot be accepted.")
+    errors: list[ProblemPlace] | None = Field(
+        default=None, description="Every value that cannot be accepted."
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any
 
 from fastapi import Header, Query, Request
@@ -15,14 +15,13 @@ from tidings.service.api.callers import Asking, Caller, problems, router
 from tidings.service.api.cursors import Cursor, Limit, Number, link, number_cursor, read_number_cursor
 from tidings.service.api.models import Explanation, NotificationPage
 from tidings.service.api.subscriptions import Id
-from tidings.service.model import State, Subscription, Told
+from tidings.service.model import State, Subscription
 from tidings.service.problems import Problem, dumps
-from tidings.service.wire import told_to_json
 
 api = router("notifications")
 MOST_STREAMED = 1_000  # subscriptions in one stream
 _LIVING = (State.ACTIVE, State.PAUSED)
-_EVENTS = {
+_EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: `notification`, `notice` and `missed`, each with a notification as its data"
         " and its number as its id.",
@@ -62,7 +61,7 @@ def list_notifications(
     page, next = found[:limit], None
     if len(found) > limit:
         next = number_cursor("b" if after is None else "a", page[-1].number)
-    body = {"items": [told_to_json(told, service.settings) for told in page], "next": next}
+    body = {"items": [service.form(told) for told in page], "next": next}
     headers = link(service.settings, f"/api/subscriptions/{id}/notifications", next, {"limit": limit})
     return Response(dumps(body), media_type="application/json", headers=headers)
 
@@ -133,16 +132,13 @@ def _stream(asking: Caller, ids: list[str] | None, last_event_id: str | None) ->
     def subscriptions() -> Mapping[str, bool]:
         return {one.id: one.state in _LIVING for one in _those(asking, ids)}
 
-    def form(told: Told) -> Mapping[str, Any]:
-        return told_to_json(told, service.settings)
-
-    async def pieces():  # type: ignore[no-untyped-def]
+    async def pieces() -> AsyncIterator[bytes]:
         with service.metrics.listeners.track_inprogress():
             async for piece in sse.stream(
                 service.mailbox,
                 service.hub,
                 subscriptions,
-                form,
+                service.form,
                 last_event_id=last_event_id,
                 stop=service.stopping,
                 endless=ids is None,

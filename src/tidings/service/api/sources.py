@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from tidings.errors import TidingsError
 from tidings.feeds.addresses import check_url
 from tidings.feeds.opml import Outline, read_opml, write_opml
+from tidings.feeds.write.channel import moment
 from tidings.service import model
 from tidings.service.api.callers import Asking, Caller, problems, router
 from tidings.service.api.models import MAX_URL, Imported, NewSource, Rejected, Source, Sources
@@ -18,7 +19,6 @@ from tidings.service.following import SourceHealth
 from tidings.service.life import check_title
 from tidings.service.model import Role
 from tidings.service.problems import Problem
-from tidings.feeds.write.channel import iso as moment
 
 api = router("sources")
 MOST = 10_000  # feeds in one file
