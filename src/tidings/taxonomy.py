@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
@@ -75,6 +76,16 @@ class Taxonomy:
             raise
         except TidingsError as error:
             raise TaxonomyError(f"the taxonomy is {error}") from None
+
+    @classmethod
+    def from_file(cls, path: Path) -> Taxonomy:
+        """The taxonomy of a file in the syntax that the end of its name says, Turtle without one."""
+        try:
+            return cls.from_rdf(path.read_bytes(), path.suffix.lstrip(".") or "turtle")
+        except OSError as error:
+            raise TaxonomyError(f"{path}: {error.strerror}; name a file that holds a taxonomy") from None
+        except TaxonomyError as error:
+            raise TaxonomyError(f"{path}: {error}") from None
 
     @classmethod
     def from_ntriples(cls, data: bytes) -> Taxonomy:

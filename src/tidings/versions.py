@@ -92,7 +92,7 @@ def publish(root: str | Path, engine: Engine) -> Version:
     with _lock(root):
         if (root / "CURRENT").exists() and engine.joins.tables:
             with suppress(IndexFileError):  # of what cannot be read nothing goes on
-                succeed(_joins(root, current(root)), engine)
+                succeed(joins(root, current(root)), engine)
         return _publish(root, engine)
 
 
@@ -275,8 +275,9 @@ def _broken(folder: Path, error: Exception) -> IndexFileError:
     return IndexFileError(f"{folder} holds no whole index ({error!r}); build it anew")
 
 
-def _joins(root: Path, version: Version) -> Joins:
+def joins(root: str | Path, version: Version) -> Joins:
     """The subscriptions over tables of a version, and no others."""
+    root = Path(root)
     folder = _folder(root, version)
     try:
         engine = Engine(prefixes=json.loads((folder / "prefixes.json").read_text()))

@@ -122,8 +122,9 @@ class Demo:
         )
 
     def _start(self) -> tuple[Stream, EventLog, Batches]:
-        from tidings.cli.streaming import Batches, start_spark
+        from tidings.cli.streaming import Batches
         from tidings.log import EventLog
+        from tidings.spark.starting import start_spark
 
         task = self.bar.add_task("starting Spark", total=None, done="")
         began = time.perf_counter()

@@ -128,7 +128,7 @@ class _Run:
         terminal.note(f"{config.index} is now {version}: {len(engine):,} subscriptions")
 
     def _start(self, log: EventLog, batches: Batches, once: bool) -> Stream:
-        from tidings.cli.streaming import start_spark
+        from tidings.spark.starting import start_spark
 
         self._show(STARTING)
         spark = start_spark(self.config.master, self.config.index, self.config.settings)
@@ -165,24 +165,12 @@ class _Run:
         if self.interrupted:
             if sources is not None:
                 sources.stop()
-            self._finish(stream, batches)
+            self._show("finishing the micro-batch; Ctrl-C again to end at once")
+            stream.finish()
         else:
             stream.wait(10)  # raises what made it end, if anything did
         for batch in batches.ready(0.25):
             self._take(batch)
-
-    def _finish(self, stream: Stream, batches: Batches) -> None:
-        """Until the micro-batch under way is done. With a backlog the next one follows at once: one is enough."""
-        self._show("finishing the micro-batch; Ctrl-C again to end at once")
-        done = False
-        while stream.is_active and stream.is_busy and not done:
-            for batch in batches.ready(0.1):
-                self._take(batch)
-                done = True
-        # Spark notes that a micro-batch is done a moment after we know; otherwise the next run would do it again.
-        patience = time.monotonic() + 1
-        while done and stream.is_behind and time.monotonic() < patience:
-            time.sleep(0.01)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         if self.interrupted:

@@ -1,44 +1,15 @@
-"""What `run` and `demo` share: a Spark session with a sentence for what is missing, and batches as they are done."""
+"""What `run` and `demo` share: the micro-batches of a stream, as they are done."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Iterator
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings.errors import TidingsError
 
 if TYPE_CHECKING:
     from tidings.spark import Batch, Stream
-
-
-def start_spark(master: str, index: Path, settings: Mapping[str, str] | None = None) -> Any:
-    """A session whose workers have the index open from the start."""
-    if find_spec("pyspark") is None:
-        raise TidingsError("this command needs PySpark; install it with: pip install 'tidings[spark]'")
-    home = os.environ.get("JAVA_HOME")
-    if shutil.which("java", path=f"{home}/bin" if home else None) is None:
-        where = f"there is none in JAVA_HOME={home}" if home else "there is none on the PATH"
-        raise TidingsError(
-            f"Spark needs Java 17 or newer, and {where}; install a JDK, or set JAVA_HOME to one"
-        )
-    from tidings.spark import session
-
-    interrupt = signal.getsignal(signal.SIGINT)
-    try:
-        return session(master, name="tidings", preload=index, settings=settings)
-    except Exception as error:
-        if "JAVA_GATEWAY_EXITED" not in str(error):
-            raise
-        raise TidingsError("Java ended before Spark had started; Spark needs Java 17 or newer") from None
-    finally:
-        # Spark puts in a handler that cancels all jobs, and a stream whose job is cancelled ends in an error.
-        signal.signal(signal.SIGINT, interrupt)
 
 
 class Batches:

@@ -188,21 +188,15 @@ def network_options(options: tuple[str, ...]) -> dict[str, Path]:
 
 def operator_options(modules: Iterable[str]) -> list[Operator]:
     """The operators of files and modules."""
-    from tidings.operators.catalogue import from_module
+    from tidings.operators.catalogue import from_modules
 
-    return [operator for module in dict.fromkeys(modules) for operator in from_module(module)]
+    return from_modules(modules)
 
 
 def _taxonomy(path: Path | None) -> Taxonomy | None:
-    from tidings.errors import TaxonomyError
     from tidings.taxonomy import Taxonomy
 
-    if path is None:
-        return None
-    try:
-        return Taxonomy.from_rdf(path.read_bytes(), path.suffix.lstrip(".") or "turtle")
-    except TaxonomyError as error:
-        raise TaxonomyError(f"{path}: {error}") from None
+    return None if path is None else Taxonomy.from_file(path)
 
 
 def _tables(path: Path | None) -> list[Table]:

@@ -35,6 +35,11 @@ def from_module(where: str) -> list[Operator]:
     return list(found.values())
 
 
+def from_modules(modules: Iterable[str]) -> list[Operator]:
+    """The operators of several modules and files, each taken once."""
+    return [operator for module in dict.fromkeys(modules) for operator in from_module(module)]
+
+
 def _import(name: str) -> ModuleType:
     try:
         return import_module(name)

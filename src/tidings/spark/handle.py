@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import NamedTuple
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
@@ -22,11 +22,13 @@ class StreamError(TidingsError):
     """The stream ended because something in it failed."""
 
 
-class Running(NamedTuple):
-    """A query of Spark, and the lock that our side of it holds during a micro-batch."""
+@dataclass(slots=True)
+class Running:
+    """A query of Spark, the lock that our side of it holds during a micro-batch, and how many of these it has done."""
 
     query: StreamingQuery
     busy: threading.Lock
+    done: Callable[[], int]
 
 
 class Stream:
@@ -35,6 +37,7 @@ class Stream:
 
     def __init__(self, running: Sequence[Running], lock: StreamLock) -> None:
         self.queries = tuple(one.query for one in running)
+        self._running = tuple(running)
         self._busy = [one.busy for one in running]
         self._lock = lock
 
@@ -73,6 +76,26 @@ class Stream:
                 query.processAllAvailable()
         except StreamingQueryException as error:
             raise StreamError(f"the stream stopped: {_reason(error)}") from error
+
+    def finish(self, seconds: float | None = None) -> None:
+        """Until the micro-batches under way are done, or for some seconds. With a backlog the next one follows at once:
+        one is enough."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        before = [one.done() for one in self._running]
+
+        def under_way() -> bool:
+            return any(
+                one.done() == count and one.query.status["isTriggerActive"]
+                for one, count in zip(self._running, before, strict=True)
+            )
+
+        while self.is_active and under_way() and (deadline is None or time.monotonic() < deadline):
+            time.sleep(_GLANCE / 10)
+        # Spark notes that a micro-batch is done a moment after we know; otherwise the next run would do it again.
+        patience = time.monotonic() + 1
+        done = [one.done() for one in self._running] != before
+        while done and self.is_behind and time.monotonic() < patience:
+            time.sleep(_GLANCE / 10)
 
     def stop(self) -> None:
         """End the stream; a micro-batch under way is given up and replayed at the next start."""

@@ -9,6 +9,8 @@ replayed after a crash finds the state as it was, the version that was pinned fo
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -22,6 +24,7 @@ from tidings.errors import IndexFileError
 from tidings.spark.buckets import REPORT, BucketProcessor
 from tidings.spark.handle import Running, Stream
 from tidings.spark.ledger import ERRAND, LedgerProcessor
+from tidings.spark.lock import StreamLock
 from tidings.spark.micro_batches import Folder, Outlet, Sink
 from tidings.spark.output import Batch, settle, unfinished
 from tidings.spark.pieces import PIECE, Site, cut
@@ -86,6 +89,24 @@ def has_tables(index: Path) -> bool:
     """Whether the current version of an index has tables."""
     facts = index / f"v{versions.current(index).base}" / "joins" / "tables.json"
     return facts.exists() and bool(json.loads(facts.read_text())["tables"])
+
+
+def leave_other_tables(index: Path, checkpoint: Path) -> None:
+    """Removes the joins' checkpoint in a stream's if it was made with other tables than the index has now: what it keeps is
+    of no use, and nobody goes on with it. The stream must not run."""
+    folder = checkpoint / "joins"
+    facts = index / f"v{versions.current(index).base}" / "joins" / "tables.json"
+    now = json.dumps(json.loads(facts.read_text())["tables"]) if facts.exists() else "[]"
+    mark = folder / "TABLES"
+    lock = StreamLock(checkpoint, os.getpid())
+    try:
+        if (folder / "spark").exists() and (not mark.exists() or mark.read_text() != now):
+            shutil.rmtree(folder)
+        if now != "[]":
+            folder.mkdir(parents=True, exist_ok=True)
+            mark.write_text(now)
+    finally:
+        lock.release()
 
 
 def start(

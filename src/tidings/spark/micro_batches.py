@@ -10,7 +10,6 @@ the stream runs is used from the next micro-batch on.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from tidings.notification import NOTIFICATION_SCHEMA
 from tidings.spark import pins
 from tidings.spark.handle import Running
 from tidings.spark.lock import StreamLock
+from tidings.spark.offsets import query_id
 from tidings.spark.output import Batch, clear_unfinished
 from tidings.spark.shipment import unpack
 
@@ -66,6 +66,7 @@ class Outlet:
     def start(self, frame: DataFrame, checkpoint: Path, answer: Answer) -> Running:
         """Starts a query whose micro-batches are answered and told of."""
         busy = threading.Lock()
+        done: list[int] = [0]
 
         def process(rows: DataFrame, batch: int) -> None:
             with busy:
@@ -74,12 +75,13 @@ class Outlet:
                     checkpoint / "pins", batch, lambda: self._can_answer(str(versions.current(self.index)))
                 )
                 self._can_answer(version)
-                done = answer(rows, _query_id(checkpoint), batch, version)
+                answered = answer(rows, query_id(checkpoint), batch, version)
                 with self._telling:  # two queries may be done at once
                     if self.sink is not None:
-                        self.sink(_frame(rows.sparkSession, done), batch)
+                        self.sink(_frame(rows.sparkSession, answered), batch)
                     if self.on_batch is not None:
-                        self.on_batch(done)
+                        self.on_batch(answered)
+                done[0] += 1
 
         writer = frame.writeStream.option("checkpointLocation", str(checkpoint / "spark"))
         writer = writer.outputMode("append").foreachBatch(process)
@@ -87,7 +89,7 @@ class Outlet:
             writer = writer.trigger(availableNow=True)
         elif self.interval is not None:
             writer = writer.trigger(processingTime=self.interval)
-        return Running(writer.start(), busy)
+        return Running(writer.start(), busy, lambda: done[0])
 
 
 class _Check:
@@ -111,9 +113,3 @@ def _frame(spark: SparkSession, batch: Batch) -> DataFrame:
     if not batch.folder.exists():
         return spark.createDataFrame([], schema)
     return spark.read.schema(schema).parquet(str(batch.folder))
-
-
-def _query_id(checkpoint: Path) -> str:
-    text = (checkpoint / "spark" / "metadata").read_text()
-    query: str = json.loads(text)["id"]
-    return query

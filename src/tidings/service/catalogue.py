@@ -1,0 +1,79 @@
+"""What a service asks with: taxonomy, prefixes, networks, operators and tables, read from where its settings say.
+
+Their fingerprint says whether an index was built with the same ones. It is of contents, not of names or times: a file
+that was moved or touched is the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from hashlib import blake2b
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from tidings.engine import Engine
+from tidings.errors import TidingsError
+from tidings.joins.declarations import read_tables
+from tidings.network.sources import read_network
+from tidings.operators.catalogue import from_modules
+from tidings.operators.operator import Operator
+from tidings.service.settings import Settings
+from tidings.taxonomy import Taxonomy
+
+
+def load_engine(settings: Settings) -> Engine:
+    """An engine with everything but subscriptions."""
+    return Engine(
+        taxonomy=None if settings.taxonomy is None else Taxonomy.from_file(settings.taxonomy),
+        prefixes=settings.prefixes,
+        networks={name: read_network(path) for name, path in settings.networks.items()},
+        operators=load_operators(settings),
+        tables=[] if settings.tables is None else read_tables(settings.tables),
+    )
+
+
+def load_operators(settings: Settings) -> list[Operator]:
+    return from_modules(settings.operators)
+
+
+def fingerprint(settings: Settings) -> str:
+    """Of all that an index is built with, beside subscriptions; and of this release, which may build another."""
+    digest = blake2b(digest_size=16)
+    try:
+        for part in _parts(settings):
+            digest.update(len(part).to_bytes(8, "little") + part)
+    except OSError as error:
+        raise TidingsError(f"{error.filename}: {error.strerror}; look at the settings that name it") from None
+    return digest.hexdigest()
+
+
+def _parts(settings: Settings) -> Iterator[bytes]:
+    yield version("tidings").encode()
+    yield json.dumps(sorted(settings.prefixes.items())).encode()
+    for path in (settings.taxonomy, settings.tables):
+        yield b"" if path is None else path.suffix.encode() + path.read_bytes()
+    for name, path in sorted(settings.networks.items()):
+        yield name.encode()
+        yield from _contents(path)
+    for where in settings.operators:
+        yield where.encode()
+        yield from _contents(_origin(where))
+
+
+def _contents(path: Path | None) -> Iterator[bytes]:
+    if path is None:
+        return
+    for file in [path] if path.is_file() else sorted(path.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            yield str(file.relative_to(path)).encode()
+            yield file.read_bytes()
+
+
+def _origin(where: str) -> Path | None:
+    """The file of a module of operators. Of what it imports nothing is known: the whole package would not do either."""
+    if where.endswith(".py"):
+        return Path(where)
+    found = find_spec(where)
+    return Path(found.origin) if found is not None and found.origin and Path(found.origin).exists() else None

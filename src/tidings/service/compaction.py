@@ -1,0 +1,136 @@
+"""Folding the index's tail into a new base, in a process of its own: it takes seconds that no thread of the service has.
+
+    python -m tidings.service.compaction    with the settings on its standard input
+
+The service goes on appending meanwhile. A compaction that is killed has changed nothing. Bases that nobody needs are
+dropped before it, not after: the one that it replaces may be in the hands of a micro-batch that is about to pin it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tidings import versions
+from tidings.errors import TidingsError
+from tidings.service import handover
+from tidings.service.catalogue import load_operators
+from tidings.service.settings import Settings
+
+AT_LEAST, SHARE = 1_000, 0.1  # changes in a tail, or such a share of all subscriptions
+_AGAIN_AFTER = 60.0  # seconds, if it failed
+_PINNED_BY_THEN = 60.0  # seconds in which a micro-batch has long pinned the version that it saw
+_PATIENCE = 30.0
+
+logger = logging.getLogger(__name__)
+
+
+def drop_bases(data: Path, clock: Callable[[], float] = time.time) -> list[int]:
+    """Removes the bases that are neither current nor asked for by a replay; returns their numbers."""
+    root = data / "index"
+    try:
+        if clock() - (root / "CURRENT").stat().st_mtime < _PINNED_BY_THEN:
+            return []
+    except FileNotFoundError:
+        return []
+    pins = [*(data / "checkpoint" / "pins").glob("[0-9]*")]
+    pins += (data / "checkpoint" / "joins" / "pins").glob("[0-9]*")
+    return versions.drop(root, [versions.Version.parse(text) for path in pins if (text := _read(path))])
+
+
+def _read(pin: Path) -> str:
+    try:
+        return pin.read_text()
+    except FileNotFoundError:  # its micro-batch has become too old meanwhile
+        return ""
+
+
+class Compaction:
+    """A thread that folds the tail when it is told that there is enough in it. `size` is the number of subscriptions."""
+
+    def __init__(self, settings: Settings, size: Callable[[], int]) -> None:
+        self._settings, self._size = settings, size
+        self._root = settings.data / "index"
+        self._tail, self._most = 0, AT_LEAST
+        self._due, self._stopping = threading.Event(), threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._measure()
+        self._thread = threading.Thread(target=self._run, name="compacting", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """One that is under way is given up."""
+        self._stopping.set()
+        self._due.set()
+        if (process := self._process) is not None:
+            process.kill()
+        if self._thread is not None:
+            self._thread.join(_PATIENCE)
+
+    def appended(self, changes: int) -> None:
+        """So many more are in the tail."""
+        self._tail += changes
+        if self._tail > self._most:
+            self._due.set()
+
+    def _measure(self) -> None:
+        version = versions.current(self._root)
+        self._tail = (self._root / f"v{version.base}.tail").read_bytes().count(b"\n")
+        self._most = max(AT_LEAST, int(SHARE * self._size()))
+        self.appended(0)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._due.wait()
+            self._due.clear()
+            if self._stopping.is_set():
+                return
+            began = time.monotonic()
+            try:
+                self._fold()
+                self._measure()
+            except Exception as error:
+                if self._stopping.is_set():
+                    return
+                logger.error("the index could not be folded: %s", error)
+                self._stopping.wait(_AGAIN_AFTER)
+                self._due.set()
+            else:
+                seconds = time.monotonic() - began
+                logger.info("folded the index to %s in %.1f s", versions.current(self._root), seconds)
+
+    def _fold(self) -> None:
+        command = [sys.executable, "-m", __name__]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=subprocess.DEVNULL, stderr=pipe) as process:
+            self._process = process
+            if self._stopping.is_set():
+                process.kill()
+            _, said = process.communicate(handover.to_line(self._settings))
+        self._process = None
+        if process.returncode:
+            last = said.decode(errors="replace").strip().splitlines()[-1:]
+            raise TidingsError(last[0] if last else f"its process ended with {process.returncode}")
+
+
+def main() -> None:
+    settings = handover.from_line(sys.stdin.buffer.readline())
+    os.nice(5)
+    drop_bases(settings.data)
+    try:
+        versions.compact(settings.data / "index", operators=load_operators(settings))
+    except TidingsError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""The driver: a process of its own in which Spark matches the event log, and puts each micro-batch into the mailbox.
+
+    python -m tidings.service.driver    with the settings on the first line of its standard input
+
+Before Spark notes a micro-batch as done, its notifications and the events that they tell of are in the mailbox, in one
+transaction under the key (query, batch). Killed at any moment, the batch is done again and found there, or not. If
+the mailbox cannot be written, the batch fails, and with it the driver: who started it (supervisor.py) tries again.
+
+It ends after the micro-batch under way on SIGTERM, or when its standard input ends: then whoever started it is gone.
+It says what it does in lines of JSON on what was its standard output; what Spark or anybody else prints goes to
+standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.event import EVENT_SCHEMA
+from tidings.log import EventLog
+from tidings.service import handover, remains
+from tidings.service.model import BatchRecord
+from tidings.service.settings import Settings
+from tidings.service.store.database import open_mailbox
+
+if TYPE_CHECKING:
+    from tidings.service.store.mailbox import Mailbox
+    from tidings.spark import Batch, Stream
+
+FINISH_SECONDS = 10.0  # for the micro-batch under way
+END_SECONDS = 20.0  # until what does not end by itself is killed
+_WAIT_FOR_OTHER = 30.0  # for a driver whose service was killed, and that finishes
+_GLANCE = 0.25
+
+
+class Recorder:
+    """Puts micro-batches into the mailbox; what `tidings.spark.run` calls for each."""
+
+    def __init__(self, data: Path, mailbox: Mailbox, clock: Callable[[], float] = time.time) -> None:
+        self._log, self._mailbox, self._clock = EventLog(data / "log"), mailbox, clock
+        self._checkpoints = (data / "checkpoint", data / "checkpoint" / "joins")
+
+    def __call__(self, batch: Batch) -> None:
+        from tidings.spark.offsets import reach
+
+        reached = reach(self._checkpoint(batch.query), batch.id)
+        told = batch.table()
+        events = EVENT_SCHEMA.empty_table()
+        if len(told):
+            wanted = _keys(told["source"], told["event"])
+            stretch = self._log.read(reached.start, reached.end)
+            found = [
+                one.filter(pc.is_in(_keys(one["source"], one["id"]), value_set=wanted)) for one in stretch
+            ]
+            events = pa.Table.from_batches(found, EVENT_SCHEMA)
+        record = BatchRecord(
+            batch.query,
+            batch.id,
+            batch.version,
+            reached.end.segment,
+            reached.end.byte,
+            batch.events,
+            batch.notifications,
+            batch.errors,
+            reached.began,
+            self._clock(),
+        )
+        self._mailbox.record(record, told, events)
+        # It is in the mailbox; a replay would write it once more.
+        shutil.rmtree(batch.folder, ignore_errors=True)
+
+    def _checkpoint(self, query: str) -> Path:
+        from tidings.spark.offsets import query_id
+
+        for checkpoint in self._checkpoints:
+            with suppress(FileNotFoundError):
+                if query_id(checkpoint) == query:
+                    return checkpoint
+        raise AssertionError(f"no query {query} is under {self._checkpoints[0]}")
+
+
+def _keys(sources: Any, ids: Any) -> pa.Array:
+    """Source and id as one text. Of two that read alike both are taken; the mailbox looks again."""
+    joined = pc.binary_join_element_wise(sources, ids, "\0")
+    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
+
+
+class Driver:
+    """One life of the stream. `say` gets what it does, as a dictionary."""
+
+    def __init__(self, settings: Settings, say: Callable[..., None]) -> None:
+        self._settings, self._say = settings, say
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """Ends after the micro-batch under way."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        from tidings.spark.starting import start_spark
+
+        settings, data = self._settings, self._settings.data
+        self._say(status="starting", pid=os.getpid())
+        with ExitStack() as stack:
+            mailbox = open_mailbox(settings)
+            stack.callback(mailbox.close)
+            spark = start_spark(settings.spark, data / "index", settings.spark_settings)
+            stack.callback(_quietly, spark.stop)
+            if self._stopping.is_set():
+                return
+            stream = self._start(spark, Recorder(data, mailbox))
+            stack.callback(_quietly, stream.stop)
+            self._say(status="running", queries=[query.id for query in stream.queries])
+            while stream.is_active and not self._stopping.wait(_GLANCE):
+                pass
+            if self._stopping.is_set():
+                stream.finish(FINISH_SECONDS)
+            else:
+                stream.wait(_WAIT_FOR_OTHER)  # raises what made it end
+                raise RuntimeError("the stream ended by itself")
+
+    def _start(self, spark: Any, recorder: Recorder) -> Stream:
+        """Once a driver whose service was killed is gone."""
+        from tidings.spark import run
+        from tidings.spark.joins import leave_other_tables
+        from tidings.spark.lock import StreamBusy
+
+        data = self._settings.data
+        deadline = time.monotonic() + _WAIT_FOR_OTHER
+        while True:
+            try:
+                leave_other_tables(data / "index", data / "checkpoint")
+                return run(
+                    spark,
+                    data / "log",
+                    data / "index",
+                    data / "output",
+                    data / "checkpoint",
+                    operators=self._settings.operators,
+                    on_batch=recorder,
+                )
+            except StreamBusy:
+                if time.monotonic() > deadline or self._stopping.wait(_GLANCE):
+                    raise
+
+
+def _quietly(step: Callable[[], object]) -> None:
+    """Something is ended that may be dead already."""
+    with suppress(Exception):
+        step()
+
+
+def main() -> None:
+    # What is printed from here on, by Java too, is no state.
+    states = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+
+    def say(**state: object) -> None:
+        with suppress(OSError, ValueError):  # whoever listened may be gone
+            states.write(json.dumps(state) + "\n")
+
+    driver = Driver(handover.from_line(sys.stdin.buffer.readline()), say)
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        driver.stop()
+
+    signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the service, which ends this one in its turn
+    threading.Thread(target=_end_with_input, args=(driver,), daemon=True).start()
+    code = 0
+    try:
+        driver.run()
+        say(status="stopped")
+    except BaseException as error:
+        say(status="failed", message=" ".join(str(error).split()) or type(error).__name__)
+        code = 1
+    if code:
+        # No waiting at the end for what may not answer any more.
+        sys.stderr.flush()
+        remains.kill(os.getsid(0), but=os.getpid())
+        os._exit(code)
+
+
+def _end_with_input(driver: Driver) -> None:
+    """Standard input ends when the service says so, or is gone."""
+    while sys.stdin.buffer.read(1 << 10):
+        pass
+    driver.stop()
+    time.sleep(END_SECONDS)
+    remains.kill(os.getsid(0), but=os.getpid())
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""Settings on their way to a process that the service starts: one line of JSON on its standard input.
+
+Not in its arguments, which everybody on the machine can read: the store's address may hold a password.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from tidings.service.settings import Settings
+
+_PATHS = ("data", "taxonomy", "tables")
+
+
+def to_line(settings: Settings) -> bytes:
+    values = {one.name: getattr(settings, one.name) for one in fields(settings)}
+    values |= {name: dict(values[name]) for name in ("spark_settings", "prefixes", "networks")}
+    return json.dumps(values, default=str).encode() + b"\n"
+
+
+def from_line(line: bytes) -> Settings:
+    values: dict[str, Any] = json.loads(line)
+    for name in _PATHS:
+        values[name] = None if values[name] is None else Path(values[name])
+    values["networks"] = {name: Path(path) for name, path in values["networks"].items()}
+    values["operators"], values["allowed"] = tuple(values["operators"]), tuple(values["allowed"])
+    return Settings(**values)

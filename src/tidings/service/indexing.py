@@ -1,0 +1,238 @@
+"""The index follows the registry: what is asked from now on, and what no longer, goes into the tail at once.
+
+The registry's outbox holds each change until the index has it. Whatever is killed when: a change that is not in the tail
+is appended at the next start, and one that is there already does no harm. One thread appends all that waits at once,
+so a hundred who subscribe at the same time share one write. A tail that has grown is folded by compaction.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tidings import versions
+from tidings.engine import BroadSubscription, EmptySubscription, Engine
+from tidings.errors import IndexFileError, SubscriptionError, TidingsError
+from tidings.log import sync
+from tidings.service.catalogue import fingerprint, load_engine
+from tidings.service.compaction import Compaction, drop_bases
+from tidings.service.model import IndexChange, State
+from tidings.service.settings import Settings
+from tidings.service.store.registry import Registry
+from tidings.versions import Change
+
+_GLANCE = 1.0  # how often the outbox is looked at though nobody waits
+_APPLIED_EVERY = 0.25  # how often what the index has is taken out of the outbox
+_LONGEST_PAUSE = 5.0
+_PATIENCE = 30.0
+_REFUSALS = 10_000
+
+logger = logging.getLogger(__name__)
+
+
+class NotYet(TidingsError):
+    """The index could not be changed in time; the change is kept, and made as soon as it can be."""
+
+    status = 503
+
+
+class Indexing:
+    """`prepare`, then `start`; after each change of the registry `wait_for` its number.
+
+    `on_refused` hears of a subscription that the index cannot take, by its id, and why.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        registry: Registry,
+        on_refused: Callable[[str, str], None] = lambda id, message: None,
+    ) -> None:
+        self.root = settings.data / "index"
+        self.on_refused = on_refused
+        self._settings, self._registry = settings, registry
+        self._means = Engine()
+        self._compaction = Compaction(settings, lambda: registry.counts(None)[State.ACTIVE])
+        self._news = threading.Condition()
+        # Numbers of changes: the last one that somebody waits for, that is in the tail, that is out of the outbox.
+        self._wanted = self._reached = self._applied = 0
+        self._applied_at = 0.0
+        self._refusals: dict[int, str] = {}
+        self._fault = ""
+        self._stopping = self._ended = False
+        self._thread: threading.Thread | None = None
+
+    # --- at the start
+
+    def prepare(self, means: Engine | None = None) -> list[tuple[str, str]]:
+        """Makes the index what the registry says; returns the subscriptions that it cannot take, and why.
+
+        It is built anew if there is none that is whole, or if it was built with another taxonomy, other prefixes, networks,
+        operators or tables. `means` is an engine that has the present ones; without it they are read.
+        """
+        for remark in (BroadSubscription, EmptySubscription):  # who subscribes is told of them elsewhere
+            warnings.filterwarnings("ignore", category=remark)
+        self.root.mkdir(parents=True, exist_ok=True)
+        self._means = load_engine(self._settings) if means is None else means
+        mark, wanted = self.root / "FINGERPRINT", fingerprint(self._settings)
+        if mark.exists() and mark.read_text() == wanted and self._is_whole():
+            return self._catch_up()
+        refused = self._build()
+        _write(mark, wanted)
+        return refused
+
+    def _is_whole(self) -> bool:
+        try:
+            base = versions.current(self.root).base
+            Engine.load(self.root / f"v{base}", operators=self._means.operators)
+            return True
+        except IndexFileError as error:
+            logger.warning("the index is built anew: %s", error)
+            return False
+
+    def _build(self) -> list[tuple[str, str]]:
+        means = self._means
+        engine = Engine(
+            taxonomy=means.taxonomy,
+            prefixes=means.prefixes,
+            networks=means.networks,
+            operators=means.operators,
+            tables=means.joins.tables.values(),
+        )
+        last = self._registry.last_change()
+        refused = engine.subscribe_many(self._registry.active())
+        version = versions.publish(self.root, engine)
+        logger.info("built the index %s of %d subscriptions", version, len(engine))
+        self._registry.applied(last)
+        self._reached = self._applied = last
+        return [(id, str(error)) for id, error in refused]
+
+    def _catch_up(self) -> list[tuple[str, str]]:
+        """With what was committed and not noted as applied when the service ended."""
+        refused: list[tuple[str, str]] = []
+        while changes := self._registry.changes():
+            refused += [(one.id, message) for one, message in self._append(self._unknown(changes))]
+            self._registry.applied(changes[-1].number)
+        self._reached = self._applied = self._registry.last_change()
+        return refused
+
+    def _unknown(self, changes: Sequence[IndexChange]) -> Sequence[IndexChange]:
+        """Without those over tables that the index has already: subscribed again, they would count from 1."""
+        if not self._means.joins.tables:
+            return changes
+        standing = versions.joins(self.root, versions.current(self.root))
+        texts = {change.id: change.text for change in changes}  # what each comes to in the end
+        same = {id for id, text in texts.items() if id in standing and standing.source(id) == (text, None)}
+        return [change for change in changes if change.id not in same]
+
+    # --- while the service runs
+
+    def start(self) -> None:
+        self._compaction.start()
+        self._thread = threading.Thread(target=self._follow, name="indexing", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends when what waits is in the index."""
+        with self._news:
+            self._stopping = True
+            self._news.notify_all()
+        if self._thread is not None:
+            self._thread.join(_PATIENCE)
+        self._compaction.stop()
+
+    def wait_for(self, number: int, timeout: float = 10.0) -> None:
+        """Until the index has a change of the registry: an event that is published afterwards meets it.
+
+        SubscriptionError if the index refuses it; NotYet if it takes too long.
+        """
+        deadline = time.monotonic() + timeout
+        with self._news:
+            self._wanted = max(self._wanted, number)
+            self._news.notify_all()
+            while self._reached < number:
+                left = deadline - time.monotonic()
+                if left <= 0 or self._ended:
+                    why = self._fault or ("the service ends" if self._ended else "it takes too long")
+                    raise NotYet(f"the index could not be changed yet ({why}); try again")
+                self._news.wait(left)
+            if (message := self._refusals.pop(number, None)) is not None:
+                raise SubscriptionError(message)
+
+    def drop(self) -> list[int]:
+        """Removes the bases that nobody needs any more; returns their numbers."""
+        return drop_bases(self._settings.data)
+
+    def _follow(self) -> None:
+        """Appends what waits until the service ends, and once more then."""
+        pause = 0.0
+        while not self._ended:
+            with self._news:
+                if self._wanted <= self._reached and not self._stopping:
+                    self._news.wait(_APPLIED_EVERY if self._applied < self._reached else _GLANCE)
+                last, wanted = self._stopping, self._wanted
+            try:
+                self._take_changes(wanted, last)
+                pause, self._fault = 0.0, ""
+            except Exception as error:
+                # A full disk, a store that is away: the outbox keeps what is to be done.
+                pause, self._fault = min(_LONGEST_PAUSE, 2 * pause or 0.1), str(error)
+                logger.error("the index could not be changed: %s", error)
+            with self._news:
+                self._ended = last
+                self._news.notify_all()
+                if pause and not self._stopping:
+                    self._news.wait_for(lambda: self._stopping, pause)
+
+    def _take_changes(self, wanted: int, last: bool) -> None:
+        changes = [change for change in self._registry.changes() if change.number > self._reached]
+        for change, message in self._append(changes):
+            self.on_refused(change.id, message)
+        if not changes:
+            with self._news:
+                if self._wanted == wanted:  # nobody knows of what is waited for
+                    self._wanted = self._reached
+        # Not each time: that would be one more write that somebody waits for.
+        now = time.monotonic()
+        idle = last or not changes or now - self._applied_at > _APPLIED_EVERY
+        if self._applied < self._reached and idle:
+            self._registry.applied(self._reached)
+            self._applied, self._applied_at = self._reached, now
+
+    def _append(self, changes: Sequence[IndexChange]) -> list[tuple[IndexChange, str]]:
+        """Appends changes; returns those that are refused. One that is wrong keeps out all that come with it, so then
+        they go by halves."""
+        if not changes:
+            return []
+        refused = []
+        try:
+            appended = [Change(change.id, change.text) for change in changes]
+            versions.append(self.root, appended, operators=self._means.operators)
+            self._compaction.appended(len(changes))
+        except (OSError, IndexFileError):
+            raise
+        except Exception as error:
+            if len(changes) > 1:
+                middle = len(changes) // 2
+                return self._append(changes[:middle]) + self._append(changes[middle:])
+            logger.warning("the index refuses subscription %s: %s", changes[0].id, error)
+            refused = [(changes[0], str(error))]
+        with self._news:
+            self._refusals |= {change.number: message for change, message in refused}
+            for number in list(self._refusals)[:-_REFUSALS]:
+                del self._refusals[number]
+            self._reached = changes[-1].number
+            self._news.notify_all()
+        return refused
+
+
+def _write(path: Path, text: str) -> None:
+    aside = path.with_suffix(".writing")
+    aside.write_text(text)
+    sync(aside)
+    aside.replace(path)
+    sync(path.parent)

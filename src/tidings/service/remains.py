@@ -1,0 +1,55 @@
+"""What is left of a session: the processes that one which was started in a session of its own has started in its turn.
+
+A driver has a JVM and Python workers; these put themselves into groups of their own, but stay in the session. All have
+gone when the session is empty.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+_GLANCE = 0.02
+
+
+def living(session: int) -> list[int]:
+    """The processes of a session, without those that have ended and are not yet awaited."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state, _, _, sid, *_ = (folder / "stat").read_text().rpartition(")")[2].split()
+        except (OSError, ValueError):
+            continue  # it has ended meanwhile
+        if int(sid) == session and state not in "ZX":
+            found.append(int(folder.name))
+    return found
+
+
+def await_end(session: int, seconds: float) -> bool:
+    """Whether nothing of a session is left, within some seconds."""
+    deadline = time.monotonic() + seconds
+    while living(session):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_GLANCE)
+    return True
+
+
+def kill(session: int, *, but: int | None = None) -> None:
+    """Kills whatever is left of a session, save one of them; again, for what was being started meanwhile."""
+    if not Path("/proc/self/stat").exists():  # elsewhere at least the group of the first
+        if but is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(session, signal.SIGKILL)
+        return
+    for _ in range(100):
+        left = [pid for pid in living(session) if pid != but]
+        if not left:
+            return
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_GLANCE)

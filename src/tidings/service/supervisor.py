@@ -1,0 +1,174 @@
+"""One driver at a time: started, listened to, started again when it fails, ended with the service.
+
+The driver has a session of its own, so that Ctrl-C reaches the service alone, and so that its JVM and Python workers can be
+found: before another driver is started, and when the service ends, nothing of the last one is left. Its standard
+input stays open as long as the service lives; by its end a driver knows that it is alone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import IO, Literal
+
+from tidings.service import handover, remains
+from tidings.service.settings import Settings
+
+PAUSES = (1.0, 2.0, 5.0, 15.0, 60.0)  # seconds before a next start, the more often it failed
+_WELL_AFTER = 60.0  # seconds of running after which a failure counts as the first
+_STOP_SECONDS = 30.0
+_JVM_SECONDS = 5.0  # what a JVM has to end by itself after its driver
+
+logger = logging.getLogger(__name__)
+Status = Literal["starting", "running", "failed", "stopped"]
+DRIVER = (sys.executable, "-m", "tidings.service.driver")
+
+
+@dataclass(frozen=True, slots=True)
+class DriverState:
+    """`since` is when it became so, in seconds since 1970; `restarts` counts starts after the first."""
+
+    status: Status = "stopped"
+    message: str = ""
+    since: float = 0.0
+    restarts: int = 0
+    pid: int | None = None
+
+
+class Supervisor:
+    """`on_change` hears of every state, from a thread of the supervisor."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        on_change: Callable[[DriverState], None] = lambda state: None,
+        *,
+        command: Sequence[str] = DRIVER,
+        pauses: Sequence[float] = PAUSES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.on_change = on_change
+        self._settings, self._command, self._pauses, self._clock = settings, tuple(command), pauses, clock
+        self._state = DriverState(since=clock())
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._words: deque[str] = deque(maxlen=20)  # its last ones
+
+    @property
+    def state(self) -> DriverState:
+        return self._state
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
+        self._thread.start()
+
+    def stop(self, seconds: float = _STOP_SECONDS) -> None:
+        """Lets the micro-batch under way come to its end, for so long at most; nothing of the driver is left then."""
+        self._stopping.set()
+        process, deadline = self._process, time.monotonic() + seconds
+        if process is not None:
+            _end_input(process)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, deadline - time.monotonic()))
+            if process.poll() is None:
+                logger.warning("the driver did not end within %.0f s, and is killed", seconds)
+                remains.kill(process.pid)
+        if self._thread is not None:
+            self._thread.join(_JVM_SECONDS + 10)
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            message = self._live()
+            if self._stopping.is_set():
+                break
+            failures = 1 if time.monotonic() - began > _WELL_AFTER else failures + 1
+            pause = self._pauses[min(failures, len(self._pauses)) - 1]
+            logger.error("the driver has failed and is started again in %.0f s: %s", pause, message)
+            self._become("failed", message)
+            self._stopping.wait(pause)
+            self._state = replace(self._state, restarts=self._state.restarts + 1)
+        self._become("stopped")
+
+    def _live(self) -> str:
+        """One life of the driver; returns why it ended."""
+        self._words.clear()
+        self._become("starting")
+        pipe = subprocess.PIPE
+        try:
+            process = subprocess.Popen(
+                self._command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+            )
+        except OSError as error:
+            return f"it cannot be started: {error}"
+        self._process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._state = replace(self._state, pid=process.pid)
+        listener = threading.Thread(target=self._pass_on, args=(process.stderr,), daemon=True)
+        listener.start()
+        try:
+            with suppress(OSError):
+                process.stdin.write(handover.to_line(self._settings))
+                process.stdin.flush()
+            if self._stopping.is_set():
+                _end_input(process)
+            message = self._listen(process.stdout)
+            code = process.wait()
+            # A JVM lives a moment longer than its driver.
+            if not remains.await_end(process.pid, _JVM_SECONDS):
+                remains.kill(process.pid)
+            listener.join(1.0)
+        finally:
+            self._process = None
+            _end_input(process)
+            process.stdout.close()
+        return message or (self._words[-1] if self._words else f"it ended with {code}")
+
+    def _listen(self, states: IO[bytes]) -> str:
+        """Takes in states until there are no more; what a failed driver said of it."""
+        message = ""
+        for line in states:
+            try:
+                said = json.loads(line)
+                status: Status = said["status"]
+            except (ValueError, LookupError, TypeError):
+                continue
+            if status == "failed":
+                message = str(said.get("message", ""))
+            elif status == "running":
+                self._become(status)
+        return message
+
+    def _pass_on(self, words: IO[bytes]) -> None:
+        """What Java and others print goes into the service's own log."""
+        with words:
+            for line in words:
+                if text := line.decode(errors="replace").rstrip():
+                    self._words.append(text)
+                    logger.warning("driver: %s", text)
+
+    def _become(self, status: Status, message: str = "") -> None:
+        pid = self._state.pid if status == "running" else None
+        self._state = replace(self._state, status=status, message=message, since=self._clock(), pid=pid)
+        try:
+            self.on_change(self._state)
+        except Exception:
+            logger.exception("a listener of the driver's state has failed")
+
+
+def _end_input(process: subprocess.Popen[bytes]) -> None:
+    with suppress(OSError):
+        if process.stdin is not None:
+            process.stdin.close()

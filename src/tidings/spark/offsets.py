@@ -1,0 +1,51 @@
+"""What Spark has noted of a query: its id, and how far into the log each micro-batch reads.
+
+    checkpoint/spark/metadata     {"id": …}
+    checkpoint/spark/offsets/7    of micro-batch 7, before it runs: a version, facts of the batch, the end of each source
+
+Spark writes both; here they are only read. The offsets of the last 100 micro-batches are kept.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+from tidings.errors import TidingsError
+from tidings.log import Offset
+
+
+class Reach(NamedTuple):
+    """A micro-batch reads the log from `start` (None: from where it began) up to `end`; `began` is when Spark made it,
+    in seconds since 1970, the same in every replay."""
+
+    start: Offset | None
+    end: Offset
+    began: float
+
+
+def query_id(checkpoint: Path) -> str:
+    """The id of the query that has this checkpoint."""
+    text = (checkpoint / "spark" / "metadata").read_text()
+    query: str = json.loads(text)["id"]
+    return query
+
+
+def reach(checkpoint: Path, batch: int) -> Reach:
+    """Of a micro-batch of the query that has this checkpoint."""
+    folder = checkpoint / "spark" / "offsets"
+    end, began = _read(folder / str(batch))
+    before = folder / str(batch - 1)
+    return Reach(_read(before)[0] if before.exists() else None, end, began)
+
+
+def _read(path: Path) -> tuple[Offset, float]:
+    try:
+        _, facts, source = path.read_text().splitlines()
+        offset = json.loads(source)
+        return Offset(offset["segment"], offset["byte"]), json.loads(facts)["batchTimestampMs"] / 1e3
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise TidingsError(
+            f"{path} does not say how far a micro-batch reads ({error!r}); is it written by another Spark?"
+        ) from None

@@ -1,0 +1,289 @@
+"""The index follows the registry, whatever is killed between the two."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tidings import Event, versions
+from tidings.errors import SubscriptionError
+from tidings.service import compaction
+from tidings.service.compaction import Compaction, drop_bases
+from tidings.service.indexing import Indexing, NotYet
+from tidings.service.model import State, Subscription
+from tidings.service.settings import Settings
+from tidings.service.store.database import open_registry
+from tidings.service.store.registry import Registry
+from tidings.versions import Change, Version
+
+OIL, GAS = "WHERE topic = 'oil'", "WHERE topic = 'gas'"
+TABLES = """
+[stocks]
+columns = { symbol = "text", per = "number" }
+key = ["symbol"]
+"""
+DEAR = "SELECT * FROM stocks WHERE per > 90"
+CHEAP = "SELECT * FROM stocks WHERE per < 9"
+
+
+def subscription(id: str, text: str = OIL, **rest: object) -> Subscription:
+    return replace(Subscription(id, text, id, "", "", f"feed-{id}", 1.0, None), **rest)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(tmp_path / "data")
+
+
+@pytest.fixture
+def registry(settings: Settings) -> Iterator[Registry]:
+    opened = open_registry(settings)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def running(settings: Settings, registry: Registry) -> Iterator[Indexing]:
+    indexing = Indexing(settings, registry)
+    assert indexing.prepare() == []
+    indexing.start()
+    yield indexing
+    indexing.stop()
+
+
+def asked(root: Path, topic: str = "oil") -> set[str | None]:
+    engine = versions.open(root, versions.current(root))
+    return {n.subscription for n in engine.publish(Event(attributes={"topic": topic}))}
+
+
+def eventually(holds: Callable[[], object], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it takes too long"
+        time.sleep(0.005)
+
+
+def test_an_empty_registry_gives_an_empty_index(settings: Settings, registry: Registry) -> None:
+    assert Indexing(settings, registry).prepare() == []
+    assert asked(settings.data / "index") == set()
+
+
+def test_what_is_waited_for_is_in_the_index(running: Indexing, registry: Registry) -> None:
+    running.wait_for(registry.add(subscription("a")))
+    running.wait_for(registry.add_many([subscription("b"), subscription("c", GAS)]))
+    assert asked(running.root) == {"a", "b"}
+    number = registry.update(replace(subscription("a"), state=State.PAUSED))
+    assert number is not None
+    running.wait_for(number)
+    assert asked(running.root) == {"b"}
+    eventually(lambda: not registry.changes())
+
+
+def test_many_at_once_share_a_write(
+    running: Indexing, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    append = versions.append
+
+    def counted(root: Path, changes: list[Change], **rest: object) -> Version:
+        sizes.append(len(changes))
+        time.sleep(0.05)  # a slow disk
+        return append(root, changes, **rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(versions, "append", counted)
+    threads = [
+        threading.Thread(target=lambda n=n: running.wait_for(registry.add(subscription(f"s{n}"))))
+        for n in range(40)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert sum(sizes) == 40
+    assert len(sizes) < 15
+    assert len(asked(running.root)) == 40
+
+
+def test_a_change_that_never_reached_the_tail_does_at_the_next_start(
+    settings: Settings, registry: Registry
+) -> None:
+    Indexing(settings, registry).prepare()
+    registry.add(subscription("a"))
+    number = registry.add(subscription("b"))
+    again = Indexing(settings, registry)
+    assert again.prepare() == []
+    assert asked(again.root) == {"a", "b"}
+    assert registry.changes() == []
+    again.start()
+    again.wait_for(number, timeout=0)
+    again.stop()
+
+
+def test_one_wrong_change_keeps_out_no_other(running: Indexing, registry: Registry) -> None:
+    heard: list[tuple[str, str]] = []
+    running.on_refused = lambda id, message: heard.append((id, message))
+    wrong = [7, 23]
+    number = registry.add_many([subscription(f"s{n}", "WHERE (((" if n in wrong else OIL) for n in range(30)])
+    running.wait_for(number)
+    assert asked(running.root) == {f"s{n}" for n in range(30) if n not in wrong}
+    eventually(lambda: len(heard) == 2)
+    assert [id for id, _ in heard] == ["s7", "s23"]
+    with pytest.raises(SubscriptionError, match="expected"):
+        running.wait_for(registry.add(subscription("alone", "WHERE (((")))
+    running.wait_for(registry.add(subscription("good")))
+
+
+def test_refused_changes_of_the_outbox_are_told(settings: Settings, registry: Registry) -> None:
+    Indexing(settings, registry).prepare()
+    registry.add_many([subscription("a"), subscription("b", "FROM nowhere JOIN x USING (y)")])
+    refused = Indexing(settings, registry).prepare()
+    assert [id for id, _ in refused] == ["b"]
+    assert asked(settings.data / "index") == {"a"}
+
+
+def test_another_taxonomy_builds_anew_and_the_same_does_not(
+    settings: Settings, registry: Registry, tmp_path: Path
+) -> None:
+    registry.add_many([subscription("a"), subscription("b", state=State.PAUSED), subscription("c", GAS)])
+    root = settings.data / "index"
+    assert Indexing(settings, registry).prepare() == []
+    assert Indexing(settings, registry).prepare() == []
+    assert versions.current(root) == Version(1, 0)
+    taxonomy = tmp_path / "classes.ttl"
+    taxonomy.write_text("<urn:a> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:b> .")
+    changed = replace(settings, taxonomy=taxonomy, prefixes={"ex": "http://example.org/"})
+    Indexing(changed, registry).prepare()
+    assert versions.current(root) == Version(2, 0)
+    assert versions.open(root, Version(2, 0)).prefixes == {"ex": "http://example.org/"}
+    assert asked(root) == {"a"}
+    moved = taxonomy.rename(tmp_path / "moved.ttl")
+    Indexing(replace(changed, taxonomy=moved), registry).prepare()
+    assert versions.current(root) == Version(2, 0)
+    moved.write_text(
+        moved.read_text() + "<urn:c> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:b> ."
+    )
+    Indexing(replace(changed, taxonomy=moved), registry).prepare()
+    assert versions.current(root) == Version(3, 0)
+
+
+def test_what_new_settings_refuse_is_told_and_stays_in_the_registry(
+    settings: Settings, registry: Registry
+) -> None:
+    with_prefix = replace(settings, prefixes={"ex": "http://example.org/"})
+    registry.add_many([subscription("a"), subscription("b", "WHERE (?x, ex:p, ?y)")])
+    assert Indexing(with_prefix, registry).prepare() == []
+    refused = Indexing(settings, registry).prepare()
+    assert [id for id, _ in refused] == ["b"]
+    assert "ex" in refused[0][1]
+    found = registry.find("b")
+    assert found is not None
+    assert found.state is State.ACTIVE
+    assert Indexing(with_prefix, registry).prepare() == []
+    assert len(versions.open(settings.data / "index", versions.current(settings.data / "index"))) == 2
+
+
+def test_a_damaged_index_is_built_anew(settings: Settings, registry: Registry) -> None:
+    registry.add(subscription("a"))
+    Indexing(settings, registry).prepare()
+    (settings.data / "index" / "v1" / "prefixes.json").unlink()
+    Indexing(settings, registry).prepare()
+    assert versions.current(settings.data / "index") == Version(2, 0)
+    assert asked(settings.data / "index") == {"a"}
+
+
+def test_a_question_over_tables_that_is_there_is_not_subscribed_again(
+    settings: Settings, registry: Registry, tmp_path: Path
+) -> None:
+    (tmp_path / "tables.toml").write_text(TABLES)
+    settings = replace(settings, tables=tmp_path / "tables.toml")
+    root = settings.data / "index"
+    Indexing(settings, registry).prepare()
+    registry.add_many([subscription("a", DEAR), subscription("b", DEAR), subscription("c", OIL)])
+    registry.update(replace(subscription("b", DEAR), text=CHEAP))
+    # What a kill leaves between the append and the note that it is done.
+    versions.append(root, [Change("a", DEAR), Change("b", DEAR), Change("c", OIL)])
+    before = versions.joins(root, versions.current(root)).subscriptions.find("a")
+    Indexing(settings, registry).prepare()
+    joins = versions.joins(root, versions.current(root))
+    assert joins.subscriptions.find("a") == before
+    assert joins.source("b") == (CHEAP, None)
+    assert joins.subscriptions.find("b") > before + 1
+    assert asked(root) == {"c"}
+
+
+def test_a_disk_that_is_full_delays_and_loses_nothing(
+    running: Indexing, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = versions.append
+
+    def full(*_: object, **__: object) -> Version:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(versions, "append", full)
+    number = registry.add(subscription("a"))
+    with pytest.raises(NotYet, match="No space left"):
+        running.wait_for(number, timeout=0.3)
+    assert len(registry.changes()) == 1
+    monkeypatch.setattr(versions, "append", append)
+    running.wait_for(number)
+    assert asked(running.root) == {"a"}
+
+
+def test_what_waits_at_the_end_is_still_done(settings: Settings, registry: Registry) -> None:
+    indexing = Indexing(settings, registry)
+    indexing.prepare()
+    indexing.start()
+    registry.add(subscription("a"))
+    indexing.stop()
+    assert asked(indexing.root) == {"a"}
+    assert registry.changes() == []
+    with pytest.raises(NotYet, match="the service ends"):
+        indexing.wait_for(registry.add(subscription("b")))
+
+
+def test_a_long_tail_is_folded_by_another_process(
+    settings: Settings, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "AT_LEAST", 10)
+    indexing = Indexing(settings, registry)
+    indexing.prepare()
+    indexing.start()
+    n = 0
+    while versions.current(indexing.root).base == 1:
+        indexing.wait_for(registry.add(subscription(f"s{n}")))  # nobody waits for the other process
+        n += 1
+    indexing.wait_for(registry.add(subscription("last")))
+    indexing.stop()
+    assert n > 10
+    assert asked(indexing.root) == {"last", *(f"s{i}" for i in range(n))}
+
+
+def test_a_compaction_that_fails_is_told(
+    settings: Settings, registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    Indexing(settings, registry).prepare()
+    folding = Compaction(replace(settings, operators=("no.such.module",)), lambda: 0)
+    folding.start()
+    folding.appended(2_000)
+    eventually(lambda: "there is no module 'no.such.module'" in caplog.text)
+    folding.stop()
+
+
+def test_bases_that_may_be_needed_stay(settings: Settings, registry: Registry) -> None:
+    Indexing(settings, registry).prepare()
+    root, pins = settings.data / "index", settings.data / "checkpoint" / "joins" / "pins"
+    for n in range(3):
+        versions.append(root, [Change(f"s{n}", OIL)])
+        versions.compact(root)
+    pins.mkdir(parents=True)
+    (pins / "17").write_text("v2+0")
+    later = time.time() + 3600
+    assert drop_bases(settings.data) == []  # a micro-batch may be about to pin the last one
+    assert sorted(drop_bases(settings.data, lambda: later)) == [1, 3]
+    assert drop_bases(settings.data, lambda: later) == []
+    assert drop_bases(settings.data / "nowhere") == []
