@@ -26,13 +26,13 @@ from tidings.service.markup import MAX_HTML, as_html, one_line, plain_text, safe
 from tidings.service.model import Kind, Told
 from tidings.terms import RDF, RDFS, unescape
 
-__all__ = ["Item", "content_of", "describe", "plain_text", "safe_html"]
+__all__ = ["Item", "content_of", "describe", "facts_of", "plain_text", "safe_html"]
 
 TITLE = 200  # characters
 _WORD = 100  # of one value in a line of several
 _READ = 256 << 10  # bytes of a graph or a text that are looked at
 _TRIPLES = 2_000
-_PROPERTIES = 50
+_PROPERTIES, _PROPERTY = 50, 2_000  # how many, and characters of each
 _ROWS = 50
 
 _FOAF, _SKOS, _SCHEMA = (
@@ -123,22 +123,18 @@ _NOTICES = {
 # -- graphs
 
 
+def facts_of(event: Event) -> dict[str, list[str]]:
+    """What the event's graph says of the node that it is about, by predicate; nothing if there is no graph."""
+    return _by_predicate(_about(event))
+
+
 def _of_graph(event: Event) -> Item | None:
-    triples = list(_triples(event))
-    if not triples:
+    about = _about(event)
+    said = _by_predicate(about)
+    if not said:
         return None
-    node = _subject(triples)
-    said: dict[str, list[str]] = {}
-    properties = []
-    for subject, predicate, resource, text, language, datatype in triples:
-        if subject != node:
-            continue
-        value = resource or unescape(text or "")
-        said.setdefault(predicate, []).append(value)
-        if predicate in _SAID or (predicate == _TYPE and resource == RSS + "item") or len(value) > 2_000:
-            continue
-        if resource or text is not None:
-            properties.append(Property(predicate, value, bool(resource), datatype or None, language or None))
+    node = about[0][0]
+    properties = [told for triple in about for told in _property(triple)]
     summary, content = _first(said, _SUMMARIES), _first(said, (CONTENT + "encoded",))
     title = one_line(_first(said, _TITLES), TITLE) or plain_text(summary or content, TITLE)
     links = [value for name in _LINKS for value in said.get(name, ())]
@@ -152,6 +148,20 @@ def _of_graph(event: Event) -> Item | None:
         content_html=content[:MAX_HTML] if summary else "",
         properties=tuple(properties[:_PROPERTIES]),
     )
+
+
+def _about(event: Event) -> list[tuple[str, ...]]:
+    triples = list(_triples(event))
+    node = _subject(triples) if triples else ""
+    return [triple for triple in triples if triple[0] == node]
+
+
+def _by_predicate(about: list[tuple[str, ...]]) -> dict[str, list[str]]:
+    said: dict[str, list[str]] = {}
+    for triple in about:
+        if value := _value(triple):
+            said.setdefault(triple[1], []).append(value)
+    return said
 
 
 def _triples(event: Event) -> Iterator[tuple[str, ...]]:
@@ -177,6 +187,21 @@ def _subject(triples: list[tuple[str, ...]]) -> str:
     titled = (t[0] for t in triples if t[1] in _TITLES and t[0] not in channels)
     others = (t[0] for t in triples if t[0] not in channels)
     return next(items, None) or next(titled, None) or next(others, None) or triples[0][0]
+
+
+def _value(triple: tuple[str, ...]) -> str:
+    return triple[2] or unescape(triple[3])
+
+
+def _property(triple: tuple[str, ...]) -> list[Property]:
+    """What a feed has no element for, as it was said; nothing for unnamed nodes and for whole articles."""
+    _, predicate, resource, text, language, datatype = triple
+    if predicate in _SAID or (predicate == _TYPE and resource == RSS + "item") or not (resource or text):
+        return []
+    value = _value(triple)
+    if len(value) > _PROPERTY:
+        return []
+    return [Property(predicate, value, bool(resource), datatype or None, language or None)]
 
 
 def _first(said: Mapping[str, list[str]], names: tuple[str, ...]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from hashlib import blake2b
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from tidings.errors import TidingsError
 from tidings.feeds.write import Channel, Entry, atom, jsonfeed, rss1, rss2
@@ -29,6 +29,7 @@ FORMATS: Mapping[str, tuple[str, Callable[[Channel], bytes]]] = {
     "atom": (atom.MEDIA_TYPE, atom.write),
     "json": (jsonfeed.MEDIA_TYPE, jsonfeed.write),
 }
+_NOTIFICATION = "urn:tidings:notification:"
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
@@ -83,7 +84,7 @@ def entry_of(told: Told, settings: Settings) -> Entry:
     """A notification as an entry of a feed. What has no address of its own leads to where it is shown."""
     item = content_of(told)
     return Entry(
-        id=f"urn:tidings:notification:{quote(told.subscription, safe='')}:{quote(told.id, safe='')}",
+        id=f"{_NOTIFICATION}{quote(told.subscription, safe='')}:{quote(told.id, safe='')}",
         title=item.title,
         link=item.link or page_of(told, settings),
         updated=told.at,
@@ -95,6 +96,12 @@ def entry_of(told: Told, settings: Settings) -> Entry:
         categories=item.categories,
         properties=item.properties,
     )
+
+
+def told_id(entry: str, subscription: str) -> str | None:
+    """The id of the notification whose entry has the id `entry`; None if it is none of this subscription."""
+    prefix = f"{_NOTIFICATION}{quote(subscription, safe='')}:"
+    return unquote(entry[len(prefix) :]) if entry.startswith(prefix) else None
 
 
 def is_unchanged(etag: str, modified: float, headers: Mapping[str, str]) -> bool:
