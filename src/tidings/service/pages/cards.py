@@ -1,0 +1,106 @@
+"""What pages show of the things that the service keeps: as JSON gives them, and some more for the eye."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidings.explanation import Explanation
+from tidings.service.api import answers
+from tidings.service.contents import content_of, describe, plain_text, safe_html
+from tidings.service.model import Delivery, Subscription, Told
+from tidings.service.questions import Reason, Trial
+from tidings.service.service import Service
+from tidings.service.settings import DAY, Settings
+from tidings.service.wire import moment, told_to_json
+
+_FEEDS = (("RSS 1.0", "rss1"), ("RSS 2.0", "rss2"), ("Atom", "atom"), ("JSON Feed", "json_feed"))
+_SPANS = (
+    (3_600.0, "an hour"),
+    (DAY, "a day"),
+    (7 * DAY, "a week"),
+    (30 * DAY, "30 days"),
+    (365 * DAY, "a year"),
+)
+
+
+def subscription_card(
+    one: Subscription, service: Service, delivery: Delivery | None = None
+) -> dict[str, Any]:
+    card = answers.subscription(one, service.settings, delivery).model_dump(mode="json")
+    newest = service.mailbox.page([one.id], limit=1)
+    return {**card, "last_told": moment(newest[0].at) if newest else None}
+
+
+def notification_card(told: Told, settings: Settings, title: str = "") -> dict[str, Any]:
+    """`title` is that of its subscription, where notifications of several stand together."""
+    item = content_of(told)
+    # Events without any text of their own have one line that says all; once is enough.
+    told_twice = plain_text(item.summary_html, 500).startswith(item.title.rstrip("…"))
+    summary = (
+        "" if told.changes or (told_twice and "<" not in item.summary_html) else safe_html(item.summary_html)
+    )
+    return {
+        **told_to_json(told, settings),
+        "notice": told.event is None and not told.changes,
+        "title": item.title,
+        "link": item.link,
+        "summary": summary,
+        "author": item.author,
+        "source": told.event.source if told.event is not None else "",
+        "subscription_title": title,
+        "why": f"/subscriptions/{told.subscription}/notifications/{told.id}"
+        if told.event is not None
+        else None,
+    }
+
+
+def reason_card(explanation: Explanation) -> dict[str, Any]:
+    card = answers.explanation(explanation).model_dump(mode="json")
+    for clause, line in zip(card["clauses"], explanation.clauses, strict=True):
+        clause["fate"] = line.fate
+    return card
+
+
+def trial_card(trial: Trial) -> dict[str, Any]:
+    return {
+        "problem": "",
+        "looked": trial.looked,
+        "matched": trial.matched,
+        "late": trial.late,
+        "matches": [_tried(one) for one in trial.matches],
+        "near": [_tried(one) for one in trial.near],
+    }
+
+
+def _tried(one: Reason) -> dict[str, Any]:
+    event = one.event
+    return {
+        "title": describe(event).title,
+        "source": event.source,
+        "id": event.id,
+        **reason_card(one.explanation),
+    }
+
+
+def feed_cards(one: Subscription, settings: Settings) -> list[dict[str, str]]:
+    """The feeds of a subscription, with an address that is short enough to be shown."""
+    addresses = answers.feeds(one, settings).model_dump()
+    return [
+        {"name": name, "url": addresses[form], "shown": addresses[form].removeprefix(settings.address)}
+        for name, form in _FEEDS
+    ]
+
+
+def validities(settings: Settings) -> list[tuple[str, str]]:
+    """Choices of how long a subscription is valid; the first is what the service gives by itself."""
+    longest = settings.longest_validity
+    usual = settings.validity if longest is None else min(settings.validity, longest)
+    named = dict(_SPANS)
+    first = named.get(usual) or f"{usual / 3_600:,.3g} hours"
+    choices = [("", f"{first} (as usual)")]
+    choices += [
+        (f"{span:.0f}", words)
+        for span, words in _SPANS
+        if span != usual and (longest is None or span <= longest)
+    ]
+    return choices if longest is not None else [*choices, ("never", "for good")]

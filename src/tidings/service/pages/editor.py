@@ -1,0 +1,119 @@
+"""/subscriptions/new: writing a question, trying it on the last events, and beginning a subscription."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.responses import Response
+
+from tidings.errors import SubscriptionError, TidingsError
+from tidings.service.access import NotFound, Unauthorized
+from tidings.service.api.callers import Caller
+from tidings.service.life import MAX_TEXT, read_validity
+from tidings.service.model import Role
+from tidings.service.pages import shown_once
+from tidings.service.pages.cards import trial_card, validities
+from tidings.service.pages.examples import examples
+from tidings.service.pages.rendering import render, sent_to, sentence
+from tidings.service.pages.visits import Form, Visiting, text_of
+from tidings.service.problems import problem_of
+
+pages = APIRouter()
+
+
+@pages.get("/subscriptions/new")
+def new(
+    request: Request, visiting: Visiting, text: Annotated[str, Query(max_length=MAX_TEXT)] = ""
+) -> Response:
+    visiting.need(Role.SUBSCRIBER)
+    return _editor(request, visiting, {"text": text})
+
+
+@pages.post("/subscriptions/new")
+async def try_it(
+    request: Request, visiting: Visiting, form: Form, part: Annotated[str, Query(max_length=20)] = ""
+) -> Response:
+    """Without a script the whole page comes again; a script asks for the part that changes."""
+    visiting.need(Role.SUBSCRIBER)
+    trial = await run_in_threadpool(_trial, visiting, text_of(form, "text"))
+    if part == "trial":
+        return render(request, "trial.html", {"trial": trial}, visitor=visiting.principal)
+    return await run_in_threadpool(_editor, request, visiting, _typed(form), trial=trial)
+
+
+@pages.post("/subscriptions")
+async def subscribe(request: Request, visiting: Visiting, form: Form) -> Response:
+    return await run_in_threadpool(_subscribe, request, visiting, form)
+
+
+def _subscribe(request: Request, visiting: Caller, form: Mapping[str, str | UploadFile]) -> Response:
+    typed = _typed(form)
+    try:
+        begun = visiting.service.life.subscribe(
+            visiting.principal,
+            typed["text"],
+            title=typed["title"],
+            validity=read_validity(typed["valid_for"]),
+            public=bool(typed["public"]),
+            webhook=typed["webhook"].strip() or None,
+        )
+    except (Unauthorized, NotFound):
+        raise
+    except SubscriptionError as error:
+        return _editor(request, visiting, typed, status=422, wrong=sentence(str(error)))
+    except TidingsError as error:
+        status = problem_of(error).status_code
+        return _editor(request, visiting, typed, status=status, problem=str(error))
+    if begun.webhook is not None:
+        visiting.service.webhooks.poke(begun.subscription.id)
+    response = sent_to(f"/subscriptions/{begun.subscription.id}")
+    told = {"ticket": begun.ticket, "warnings": list(begun.warnings)}
+    if begun.webhook is not None:
+        told["webhook_secret"] = begun.webhook.secret
+    shown_once.keep(response, visiting.service.settings, begun.subscription.id, told)
+    return response
+
+
+def _typed(form: Mapping[str, str | UploadFile]) -> dict[str, str]:
+    return {name: text_of(form, name) for name in ("text", "title", "valid_for", "public", "webhook")}
+
+
+def _trial(visiting: Caller, text: str) -> dict[str, Any]:
+    service = visiting.service
+    checked = service.questions.check(text)
+    if not checked.ok:
+        return {"problem": sentence(checked.message)}
+    try:
+        return trial_card(service.questions.try_on(text, service.intake.recent.events()))
+    except TidingsError as error:
+        return {"problem": sentence(str(error))}
+
+
+def _editor(
+    request: Request,
+    visiting: Caller,
+    typed: Mapping[str, str],
+    *,
+    status: int = 200,
+    problem: str = "",
+    wrong: str = "",
+    trial: dict[str, Any] | None = None,
+) -> Response:
+    service = visiting.service
+    offered, of_events = examples(service.intake.recent.events(100), service.questions)
+    blank = {"text": "", "title": "", "valid_for": "", "public": "", "webhook": ""}
+    data = {**blank, **typed, "examples": offered, "wrong": wrong, "trial": trial}
+    return render(
+        request,
+        "editor.html",
+        data,
+        visitor=visiting.principal,
+        status=status,
+        problem=problem,
+        validities=validities(service.settings),
+        from_events=of_events,
+    )

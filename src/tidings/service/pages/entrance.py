@@ -1,0 +1,54 @@
+"""/login and /logout: a token's secret against a session in a cookie."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from tidings.service.access import AccessError
+from tidings.service.csrf import SESSION_COOKIE, forget_cookie, set_cookie
+from tidings.service.pages.rendering import render, sent_to
+from tidings.service.pages.visits import Form, text_of
+from tidings.service.problems import problem_of
+
+pages = APIRouter()
+
+
+@pages.get("/login")
+def show(request: Request, next: Annotated[str, Query(max_length=2_000)] = "") -> Response:
+    return _show(request, next)
+
+
+@pages.post("/login")
+async def log_in(request: Request, form: Form) -> Response:
+    service = request.app.state.service
+    wanted = text_of(form, "next")
+    try:
+        session = await run_in_threadpool(service.access.log_in, text_of(form, "token"))
+    except AccessError as error:
+        return _show(request, wanted, status=problem_of(error).status_code, problem=str(error))
+    response = sent_to(_own(wanted))
+    set_cookie(response, service.settings, SESSION_COOKIE, session)
+    return response
+
+
+@pages.post("/logout")
+async def log_out(request: Request, form: Form) -> Response:
+    response = sent_to("/login", "logged-out")
+    forget_cookie(response, request.app.state.service.settings, SESSION_COOKIE)
+    return response
+
+
+def _show(request: Request, next: str, *, status: int = 200, problem: str = "") -> Response:
+    is_open = request.app.state.service.settings.open
+    return render(request, "login.html", {"open": is_open}, status=status, problem=problem, next=_own(next))
+
+
+def _own(address: str) -> str:
+    """An address of ours, whatever was asked for: nobody is sent elsewhere by way of us."""
+    if not address.startswith("/") or address.startswith(("//", "/\\", "/login")):
+        return "/"
+    return address if address.isprintable() and "\\" not in address else "/"

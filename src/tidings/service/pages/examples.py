@@ -1,0 +1,113 @@
+"""Questions to begin with, made of what events of late look like; of nothing in particular before there are any."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tidings.errors import TidingsError
+from tidings.event import Event
+from tidings.feeds.facts import DC, RSS
+from tidings.service.questions import Questions
+from tidings.terms import Iri, Literal, read_graph
+
+MOST = 5
+_LOOKED_AT = 100
+_SHORT = 40
+
+USUAL = (
+    ("A filter on attributes", "WHERE topic = 'finance' AND price > 100"),
+    ("One of several values", "WHERE geo IN ('CA', 'NY') AND NOT age < 18"),
+    (
+        "Titles of feeds with a word",
+        "SELECT ?title\nWHERE (?item, rss:title, ?title)\n  AND ?title CONTAINS 'storm'",
+    ),
+    (
+        "Feeds by their category",
+        "SELECT ?title\nWHERE (?item, rss:title, ?title), (?item, dc:subject, 'Science')",
+    ),
+)
+
+
+def examples(events: Iterable[Event], questions: Questions) -> tuple[list[dict[str, str]], bool]:
+    """Questions with what they ask in words, and whether they are of these events. Each of them can be asked."""
+    seen = [event for event, _ in zip(events, range(_LOOKED_AT), strict=False)]
+    made = list(dict.fromkeys([*_of_attributes(seen), *_of_feeds(seen)]))
+    good = [one for one in made if questions.check(one[1]).ok][:MOST]
+    chosen = good or list(USUAL)
+    return [{"words": words, "text": text} for words, text in chosen], bool(good)
+
+
+def _of_attributes(events: list[Event]) -> Iterator[tuple[str, str]]:
+    words: Counter[tuple[str, str]] = Counter()
+    numbers: dict[str, list[float]] = {}
+    for event in events:
+        for name, value in _flat(event.attributes):
+            if isinstance(value, str) and 0 < len(value) <= _SHORT and "'" not in value and "\n" not in value:
+                words[name, value] += 1
+            elif isinstance(value, int | float) and not isinstance(value, bool):
+                numbers.setdefault(name, []).append(value)
+    common = [pair for pair, _ in words.most_common(2)]
+    for name, value in common:
+        yield f"Whatever has the {name} {value}", f"WHERE {_name(name)} = '{value}'"
+    for name, values in list(numbers.items())[:2]:
+        middle = sorted(values)[len(values) // 2]
+        shown = f"{middle:.15g}"
+        if "e" in shown:
+            continue
+        yield f"Where the {name} is high", f"WHERE {_name(name)} > {shown}"
+        if common and common[0][0] != name:
+            first, value = common[0]
+            yield (
+                f"Both together, for {value}",
+                f"WHERE {_name(first)} = '{value}'\n  AND {_name(name)} <= {shown}",
+            )
+
+
+def _of_feeds(events: list[Event]) -> Iterator[tuple[str, str]]:
+    subjects: Counter[str] = Counter()
+    titles: Counter[str] = Counter()
+    feeds = 0
+    for event in events:
+        if not event.datacontenttype:
+            continue
+        try:
+            triples = read_graph(event.graph())
+        except TidingsError:
+            continue
+        for _, predicate, object_ in triples[:200]:
+            text = object_.text if isinstance(object_, Literal) else ""
+            said = predicate.value if isinstance(predicate, Iri) else ""
+            if said == DC + "subject" and 0 < len(text) <= _SHORT and "'" not in text:
+                subjects[text] += 1
+            elif said == RSS + "title":
+                feeds += 1
+                titles.update({word for word in text.split() if len(word) > 5 and word.isalpha()})
+    for subject, _ in subjects.most_common(2):
+        yield (
+            f"Titles about {subject}",
+            f"SELECT ?title\nWHERE (?item, rss:title, ?title), (?item, dc:subject, '{subject}')",
+        )
+    for word, _ in titles.most_common(1):
+        yield (
+            f"Titles with “{word}”",
+            f"SELECT ?title\nWHERE (?item, rss:title, ?title)\n  AND ?title CONTAINS '{word}' IGNORE CASE",
+        )
+    if feeds:
+        yield (
+            "Every item of every feed",
+            "SELECT ?title WHERE (?item, rdf:type, rss:item), (?item, rss:title, ?title)",
+        )
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in list(values.items())[:50]:
+        if isinstance(value, Mapping) and not before:
+            yield from _flat(value, f"{name}.")
+        else:
+            yield f"{before}{name}", value
+
+
+def _name(path: str) -> str:
+    return path if path.replace("_", "").replace(".", "").isalnum() and not path[0].isdigit() else f"`{path}`"

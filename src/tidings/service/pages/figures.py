@@ -1,0 +1,29 @@
+"""How fast it goes, right now and over the last minutes, as the pages show it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidings.service.service import Service
+
+
+def figures_of(service: Service) -> dict[str, Any]:
+    rates = service.metrics.rates.snapshot()
+    state = service.supervisor.state
+    reached = service.mailbox.reached()
+    waiting = service.intake.lag(max(reached.values(), default=None)).events
+    return {
+        "events_per_second": rates["now"]["events_per_second"],
+        "notifications_per_second": rates["now"]["notifications_per_second"],
+        "latency": rates["now"]["latency_median"],
+        "slowest": rates["now"]["latency_p95"],
+        "waiting": waiting,
+        "driver": {"status": state.status, "message": state.message, "restarts": state.restarts},
+        "window": rates["bucket_seconds"] * len(rates["events_per_second"]),
+        "series": {
+            "events": rates["events_per_second"],
+            "notifications": rates["notifications_per_second"],
+            "latency": rates["latency_median"],
+            "slowest": rates["latency_p95"],
+        },
+    }

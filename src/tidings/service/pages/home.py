@@ -1,0 +1,74 @@
+"""/: my subscriptions, what they were told of late, and how fast it goes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from tidings.service.api.callers import Caller
+from tidings.service.api.cursors import read_id_cursor
+from tidings.service.model import Role, State
+from tidings.service.pages.cards import notification_card, subscription_card
+from tidings.service.pages.figures import figures_of
+from tidings.service.pages.rendering import render, sent_to
+from tidings.service.pages.visits import Visiting
+
+pages = APIRouter()
+
+LISTED = 25
+LATEST = 20
+WATCHED = 1_000  # subscriptions whose notifications stand together
+
+
+@pages.get("/")
+def home(
+    request: Request,
+    visiting: Visiting,
+    state: Annotated[str, Query(max_length=20)] = "",
+    search: Annotated[str, Query(max_length=200)] = "",
+    after: Annotated[str, Query(max_length=100)] = "",
+    part: Annotated[str, Query(max_length=20)] = "",
+) -> Response:
+    service, visitor = visiting.service, visiting.principal
+    if visitor.role is Role.PUBLISHER:
+        return sent_to("/sources")  # who publishes has no subscriptions
+    if part == "strip":
+        return render(request, "strip.html", {"figures": figures_of(service)}, visitor=visitor)
+    if part == "news":
+        number = (
+            int(after)
+            if after.isascii() and after.isdecimal() and len(after) < 19
+            else service.mailbox.last()
+        )
+        return render(
+            request, "news.html", {"notifications": _news(visiting, number)}, visitor=visitor, named=True
+        )
+    search = " ".join(search.replace("\0", " ").split())
+    chosen = next((one for one in State if one.value == state), None)
+    last = service.mailbox.last()  # before the page: what comes in between is told again, not missed
+    found = service.life.page(
+        visitor, state=chosen, search=search, after=read_id_cursor(after or None), limit=LISTED + 1
+    )
+    counts = service.life.counts(visitor)
+    data: dict[str, Any] = {
+        "subscriptions": [subscription_card(one, service) for one in found[:LISTED]],
+        "next": found[LISTED - 1].id if len(found) > LISTED else None,
+        "state": chosen.value if chosen else "",
+        "search": search,
+        "counts": {"all": sum(counts.values()), **{one.value: counts.get(one, 0) for one in State}},
+        "notifications": _news(visiting, None),
+        "figures": figures_of(service),
+    }
+    return render(request, "home.html", data, visitor=visitor, last=last)
+
+
+def _news(visiting: Caller, after: int | None) -> list[dict[str, Any]]:
+    """What my subscriptions were told: the latest, newest first; or what came after a number, oldest first."""
+    service = visiting.service
+    mine = {one.id: one.title for one in service.life.page(visiting.principal, limit=WATCHED)}
+    if not mine:
+        return []
+    told = service.mailbox.page(list(mine), after=after, limit=LATEST)
+    return [notification_card(one, service.settings, mine[one.subscription]) for one in told]

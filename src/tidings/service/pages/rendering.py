@@ -1,0 +1,134 @@
+"""From data to an answer: a page for people, JSON for programs, made of the same data. Templates escape whatever they
+show; only what comes from `safe_html` and from our own drawings goes in as markup."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from fastapi import Request
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import RedirectResponse, Response
+
+import tidings
+from tidings.service.csrf import (
+    FIELD,
+    SESSION_COOKIE,
+    VISIT_COOKIE,
+    csrf_token,
+    new_visit,
+    set_cookie,
+    visit_of,
+)
+from tidings.service.markup import safe_html
+from tidings.service.model import Principal
+from tidings.service.pages import charts, wording
+from tidings.service.problems import Problem, dumps, for_people
+
+DONE = {
+    "renewed": "Renewed.",
+    "paused": "Paused. It is asked again when you resume it.",
+    "resumed": "Resumed. What is published from now on is matched.",
+    "cancelled": "Cancelled.",
+    "webhook": "The webhook is set.",
+    "no-webhook": "The webhook is removed.",
+    "followed": "The feed is followed from now on.",
+    "known": "That feed was followed already.",
+    "unfollowed": "The feed is followed no more.",
+    "logged-out": "You are logged out.",
+}
+_WEB = re.compile(r"https?://[^\s<>\"]+", re.IGNORECASE)
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("tidings.service.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "ago": wording.ago,
+        "coloured": wording.coloured,
+        "date": wording.date,
+        "duration": wording.duration,
+        "figure": wording.figure,
+        "query": lambda values: urlencode({name: value for name, value in values.items() if value}),
+        "safe_html": lambda html: Markup(safe_html(html)),
+        "sentence": sentence,
+        "spark": charts.spark,
+    }
+    environment.globals |= {"chart": charts.chart, "version": tidings.__version__}
+    environment.tests["web_address"] = lambda text: bool(_WEB.fullmatch(text))
+    return environment
+
+
+def sentence(text: str) -> str:
+    """As one begins and ends a sentence."""
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+_templates = _environment()
+
+
+def render(
+    request: Request,
+    template: str,
+    data: Mapping[str, Any],
+    *,
+    visitor: Principal | None = None,
+    status: int = 200,
+    problem: str = "",
+    **unsaid: Any,
+) -> Response:
+    """An answer made of `data`. `unsaid` is for the page alone, such as choices of a form; `problem` is told above it."""
+    if not for_people(request) and "json" in request.headers.get("accept", ""):
+        told = {**data, "problem": problem} if problem else data
+        return Response(dumps(told), status, media_type="application/json", headers={"Vary": "Accept"})
+    service = request.app.state.service
+    visit = visit_of(request) or new_visit()
+    token = csrf_token(service.access, visit)
+    page = _templates.get_template(template).render(
+        {
+            "here": request.url.path,
+            "visitor": visitor,
+            "form_token": token,
+            "form_field": Markup('<input type="hidden" name="{}" value="{}">').format(FIELD, token),
+            "done": DONE.get(request.query_params.get("done", ""), ""),
+            "problem": sentence(problem) if problem else "",
+            **data,
+            **unsaid,
+        }
+    )
+    response = Response(page, status, media_type="text/html; charset=utf-8", headers={"Vary": "Accept"})
+    if visit_of(request) is None:
+        set_cookie(response, service.settings, VISIT_COOKIE, visit)
+    return response
+
+
+def sent_to(address: str, done: str = "") -> RedirectResponse:
+    """After a form: on to a page, which says that it is done."""
+    return RedirectResponse(f"{address}?{urlencode({'done': done})}" if done else address, 303)
+
+
+def problem_page(request: Request, problem: Problem) -> Response:
+    """An error in the style of the other pages. Who has to log in first is sent there."""
+    if problem.status_code == 401 and request.method == "GET" and SESSION_COOKIE not in request.cookies:
+        wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(f"/login?next={quote(wanted, safe='')}", 303)
+    told = problem.body()
+    response = render(
+        request,
+        "error.html",
+        {"status": told["status"], "title": told["title"], "detail": told["detail"]},
+        status=problem.status_code,
+        back=request.url.path if request.method == "GET" and problem.status_code in (429, 503) else "",
+    )
+    for name, value in (problem.headers or {}).items():
+        response.headers[name] = value
+    return response

@@ -1,0 +1,48 @@
+"""Secrets that are shown once: carried from a form to the page after it in a cookie that this page alone gets and ends.
+Nothing of it is kept here, and loading the page again shows nothing."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tidings.service.settings import Settings
+
+COOKIE = "tidings_shown_once"
+_SECONDS = 120
+
+
+def keep(response: Response, settings: Settings, id: str, told: Mapping[str, Any]) -> None:
+    """For the page of the subscription `id`."""
+    response.set_cookie(
+        COOKIE,
+        base64.urlsafe_b64encode(json.dumps(told).encode()).decode(),
+        max_age=_SECONDS,
+        path=f"/subscriptions/{id}",
+        httponly=True,
+        samesite="strict",
+        secure=settings.address.startswith("https:"),
+    )
+
+
+def told(request: Request) -> dict[str, Any]:
+    try:
+        found = json.loads(base64.urlsafe_b64decode(request.cookies.get(COOKIE, "")))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def forget(response: Response, settings: Settings, id: str) -> None:
+    response.delete_cookie(
+        COOKIE,
+        path=f"/subscriptions/{id}",
+        httponly=True,
+        samesite="strict",
+        secure=settings.address.startswith("https:"),
+    )

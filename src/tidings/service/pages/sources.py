@@ -1,0 +1,147 @@
+"""/sources: the feeds that are followed and how they fare, events that could not be read, and publishing by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+
+from tidings.errors import TidingsError
+from tidings.service.access import Unauthorized
+from tidings.service.api import sources as api
+from tidings.service.api.callers import Caller
+from tidings.service.api.models import NewSource
+from tidings.service.bodies import read_events
+from tidings.service.model import Role
+from tidings.service.pages.rendering import render, sent_to
+from tidings.service.pages.visits import Form, Visiting, text_of
+from tidings.service.problems import Problem, problem_of
+from tidings.service.wire import moment
+
+pages = APIRouter()
+
+KINDS = (
+    ("application/json", "JSON: attributes, or a CloudEvent"),
+    ("text/turtle", "RDF: Turtle, N-Triples"),
+    ("application/rdf+xml", "RDF/XML, RSS 1.0"),
+    ("application/ld+json", "JSON-LD"),
+    ("application/rss+xml", "RSS or Atom feed"),
+    ("application/feed+json", "JSON Feed"),
+)
+_SAMPLE = '{"source": "me", "topic": "finance", "title": "Markets rise", "price": 120}'
+
+
+@pages.get("/sources")
+def show(request: Request, visiting: Visiting) -> Response:
+    return _show(request, visiting)
+
+
+@pages.post("/sources")
+async def follow(request: Request, visiting: Visiting, form: Form) -> Response:
+    url = text_of(form, "url").strip()
+
+    def step() -> Response:
+        answer = Response()
+        api.follow(visiting, NewSource(url=url[:2_000], title=text_of(form, "title")[:300]), answer)
+        return sent_to("/sources", "known" if answer.status_code == 200 else "followed")
+
+    return await run_in_threadpool(_done, request, visiting, step, url=url)
+
+
+@pages.post("/sources/remove")
+async def unfollow(request: Request, visiting: Visiting, form: Form) -> Response:
+    def step() -> Response:
+        api.unfollow(visiting, text_of(form, "url"))
+        return sent_to("/sources", "unfollowed")
+
+    return await run_in_threadpool(_done, request, visiting, step)
+
+
+@pages.post("/sources/opml")
+async def follow_all(request: Request, visiting: Visiting, form: Form) -> Response:
+    visiting.need(Role.PUBLISHER)
+    file = form.get("file")
+    body = await file.read() if isinstance(file, UploadFile) else b""
+
+    def step() -> Response:
+        found = api.import_opml(visiting, body)
+        said = f"{found.added:,} feeds are followed from now on, {found.known:,} were already"
+        refused = f"; refused: {'; '.join(f'{one.place}: {one.message}' for one in found.refused[:20])}"
+        return _show(request, visiting, done=said + (refused if found.refused else "") + ".")
+
+    return await run_in_threadpool(_done, request, visiting, step)
+
+
+@pages.post("/publish")
+async def publish(request: Request, visiting: Visiting, form: Form) -> Response:
+    visiting.need(Role.PUBLISHER)
+    kind, body = text_of(form, "kind"), text_of(form, "body")
+    return await run_in_threadpool(
+        _done, request, visiting, lambda: _publish(request, visiting, kind, body), kind=kind, body=body
+    )
+
+
+def _publish(request: Request, visiting: Caller, kind: str, body: str) -> Response:
+    service, visitor = visiting.service, visiting.principal
+    read = read_events(body.encode("utf-8", "replace"), kind, {}, visitor.name or "page")
+    if read.rejected and not read.events:
+        place, message = read.rejected[0]
+        raise Problem(400, f"{place}: {message}")
+    if visitor.token:
+        service.access.count_events(visitor, len(read.events))
+    receipt = service.intake.accept(read.events)
+    said = f"{receipt.accepted:,} event{'s' * (receipt.accepted != 1)} accepted"
+    if receipt.duplicates:
+        said += f", {receipt.duplicates:,} known already: an event is known by its source and id"
+    if read.rejected:
+        said += f"; {len(read.rejected):,} could not be read: {read.rejected[0][1]}"
+    return _show(request, visiting, done=f"{said}.", kind=kind, body=body)
+
+
+def _done(request: Request, visiting: Caller, step: Callable[[], Response], **typed: str) -> Response:
+    """The answer of a step; where it was refused the page, with the reason above it and what was typed."""
+    try:
+        return step()
+    except Unauthorized:
+        raise
+    except (TidingsError, Problem) as error:
+        problem = problem_of(error)
+        return _show(request, visiting, status=problem.status_code, problem=str(problem.detail), **typed)
+
+
+def _show(
+    request: Request,
+    visiting: Caller,
+    *,
+    status: int = 200,
+    problem: str = "",
+    done: str | None = None,
+    kind: str = "",
+    body: str = _SAMPLE,
+    url: str = "",
+) -> Response:
+    service = visiting.service
+    data: dict[str, Any] = {
+        "sources": [one.model_dump(mode="json") for one in api.list_sources(visiting).items],
+        "faults": [
+            {"source": one.source, "event": one.event, "message": one.message, "time": moment(one.at)}
+            for one in service.mailbox.faults()
+        ],
+    }
+    unsaid: Mapping[str, Any] = {} if done is None else {"done": done}
+    return render(
+        request,
+        "sources.html",
+        data,
+        visitor=visiting.principal,
+        status=status,
+        problem=problem,
+        kinds=KINDS,
+        kind=kind,
+        body=body,
+        url=url,
+        **unsaid,
+    )

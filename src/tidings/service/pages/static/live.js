@@ -1,0 +1,63 @@
+// What arrives while a page is looked at. The stream only says that there is something: how it looks is asked of the
+// server, which draws it as it draws everything else. So there is one drawing, and no HTML is made here.
+
+async function fragment(address, after) {
+  const url = new URL(address, location.href);
+  if (after !== undefined) url.searchParams.set("after", after);
+  const answer = await fetch(url, { headers: { Accept: "text/html" } });
+  if (!answer.ok) throw new Error(`${answer.status}`);
+  return new DOMParser().parseFromString(await answer.text(), "text/html").body;
+}
+
+export function follow(list) {
+  const sign = list.closest("section").querySelector("[data-live-state]");
+  const empty = list.parentElement.querySelector("[data-empty]");
+  let last = Number(list.dataset.last);
+  let looking = false;
+  let again = false;
+
+  const say = (on, words) => {
+    sign.classList.remove("hidden");
+    sign.classList.toggle("on", on);
+    sign.textContent = words;
+  };
+
+  async function look() {
+    if (looking) { again = true; return; }
+    looking = true;
+    try {
+      do {
+        again = false;
+        const items = (await fragment(list.dataset.fragment, last)).querySelectorAll("li[data-number]");
+        for (const item of items) {
+          const number = Number(item.dataset.number);
+          if (number <= last) continue;
+          last = number;
+          item.classList.add("fresh");
+          list.prepend(item);
+          again = true;
+        }
+        if (empty && list.children.length) empty.hidden = true;
+        while (list.children.length > Number(list.dataset.most)) list.lastElementChild.remove();
+      } while (again);
+    } catch { /* the stream tells again when the service is back */ }
+    looking = false;
+  }
+
+  const stream = new EventSource(list.dataset.live);
+  stream.addEventListener("open", () => { say(true, "live"); look(); });
+  stream.addEventListener("error", () => {
+    say(false, stream.readyState === EventSource.CLOSED ? "not live; load the page again" : "connecting");
+  });
+  for (const name of ["notification", "notice", "missed", "message"]) stream.addEventListener(name, look);
+  addEventListener("pagehide", () => stream.close());
+}
+
+export function refresh(part, every = 5000) {
+  setInterval(async () => {
+    if (document.hidden) return;
+    try {
+      part.replaceChildren(...(await fragment(part.dataset.refresh)).childNodes);
+    } catch { /* the figures stay as they were */ }
+  }, every);
+}

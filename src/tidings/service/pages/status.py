@@ -1,0 +1,95 @@
+"""/status: how the service fares, in pictures first."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from tidings.service.api.callers import Caller
+from tidings.service.api.health import status_of
+from tidings.service.model import Role, State
+from tidings.service.pages.figures import figures_of
+from tidings.service.pages.rendering import render
+from tidings.service.pages.visits import Visiting
+from tidings.service.pages.wording import duration, size
+from tidings.service.wire import moment as stamp
+
+pages = APIRouter()
+
+BATCHES = 10
+
+
+@pages.get("/status")
+def show(request: Request, visiting: Visiting, part: Annotated[str, Query(max_length=20)] = "") -> Response:
+    service, visitor = visiting.service, visiting.principal
+    if part == "charts":
+        return render(request, "charts.html", {"figures": figures_of(service)}, visitor=visitor)
+    status = status_of(visiting).model_dump(mode="json")
+    counts = {one.value: status["subscriptions"].get(one.value, 0) for one in State}
+    data: dict[str, Any] = {
+        "status": status,
+        "figures": figures_of(service),
+        "counts": counts,
+        "batches": [
+            {
+                "ended": stamp(one.ended),
+                "seconds": one.ended - one.began,
+                "events": one.events,
+                "notifications": one.notifications,
+                "errors": one.errors,
+                "version": one.version,
+            }
+            for one in service.mailbox.batches(BATCHES)
+        ],
+        "webhooks": _webhooks(visiting),
+    }
+    return render(
+        request,
+        "status.html",
+        data,
+        visitor=visitor,
+        most=max(1, *counts.values()),
+        facts=_facts(visiting, status),
+    )
+
+
+def _facts(visiting: Caller, status: dict[str, Any]) -> list[tuple[str, str]]:
+    service, driver = visiting.service, status["driver"]
+    restarts = driver["restarts"]
+    matching = driver["status"] + (f", {driver['message']}" if driver["message"] else "")
+    log = sum(file.stat().st_size for file in (service.settings.data / "log").glob("*") if file.is_file())
+    return [
+        ("Version", status["version"]),
+        ("Matching", matching + (f"; restarted {restarts} time{'s' * (restarts != 1)}" if restarts else "")),
+        ("Index", status["index_version"] or "none yet"),
+        ("Events read", f"{status['events']:,}"),
+        ("Notifications told", f"{status['notifications']:,}"),
+        ("Oldest waiting", duration(status["lag_seconds"]) if status["waiting_events"] else "nothing waits"),
+        ("Event log", size(log)),
+    ]
+
+
+def _webhooks(visiting: Caller) -> list[dict[str, Any]]:
+    """Those of subscriptions that the visitor may see. Of an address only the host: the rest may be a secret."""
+    service, visitor = visiting.service, visiting.principal
+    if visitor.role is Role.PUBLISHER:
+        return []
+    if visitor.role is Role.ADMIN:
+        deliveries = service.registry.deliveries()
+    else:
+        mine = [service.registry.delivery(one.id) for one in service.life.page(visitor, limit=200)]
+        deliveries = [one for one in mine if one is not None]
+    return [
+        {
+            "subscription": one.subscription,
+            "host": urlsplit(one.url).hostname or "",
+            "failures": one.failures,
+            "error": one.error,
+            "disabled": one.disabled,
+            "next_try": stamp(one.next_try) if one.failures else None,
+        }
+        for one in deliveries[:100]
+    ]

@@ -1,0 +1,184 @@
+"""/subscriptions/{id}: a question, its life, how it is delivered, and what it was told, with the reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.responses import Response
+
+from tidings.errors import TidingsError
+from tidings.event import Event
+from tidings.service.access import NotFound, Unauthorized
+from tidings.service.api.callers import Caller
+from tidings.service.api.cursors import Number
+from tidings.service.api.subscriptions import Id
+from tidings.service.life import Life, read_validity
+from tidings.service.model import Principal, Subscription
+from tidings.service.pages import shown_once
+from tidings.service.pages.cards import (
+    feed_cards,
+    notification_card,
+    reason_card,
+    subscription_card,
+    validities,
+)
+from tidings.service.pages.rendering import render, sent_to
+from tidings.service.pages.visits import Form, Visiting, text_of, ticket_of
+from tidings.service.problems import Problem, problem_of
+
+pages = APIRouter()
+
+TOLD = 25
+_RAW = 20_000  # characters of an event that are shown
+
+Step = Callable[[Life, Principal, str, "str | None"], Subscription]
+_STEPS: Mapping[str, tuple[Step, str]] = {
+    "pause": (Life.pause, "paused"),
+    "resume": (Life.resume, "resumed"),
+    "cancel": (Life.cancel, "cancelled"),
+}
+
+
+@pages.get("/subscriptions/{id}")
+def show(
+    request: Request,
+    visiting: Visiting,
+    id: Id,
+    before: Number = None,
+    after: Number = None,
+    part: Annotated[str, Query(max_length=20)] = "",
+) -> Response:
+    if part == "news":
+        service = visiting.service
+        service.life.find(visiting.principal, id)
+        told = service.mailbox.page([id], after=after or 0, limit=TOLD)
+        cards = [notification_card(one, service.settings) for one in told]
+        return render(request, "news.html", {"notifications": cards}, named=False)
+    return _show(request, visiting, id, before=before)
+
+
+@pages.post("/subscriptions/{id}/renew")
+async def renew(request: Request, visiting: Visiting, id: Id, form: Form) -> Response:
+    def step() -> Response:
+        validity = read_validity(text_of(form, "valid_for"))
+        visiting.service.life.renew(visiting.principal, id, ticket_of(form), validity)
+        return sent_to(f"/subscriptions/{id}", "renewed")
+
+    return await run_in_threadpool(_done, request, visiting, id, step)
+
+
+@pages.post("/subscriptions/{id}/{word}")
+async def change(request: Request, visiting: Visiting, id: Id, word: str, form: Form) -> Response:
+    if word == "webhook":
+        return await run_in_threadpool(_done, request, visiting, id, lambda: _set_webhook(visiting, id, form))
+    if word not in _STEPS:
+        raise Problem(404, "nothing is at this address; go back to the subscription")
+    take, done = _STEPS[word]
+
+    def step() -> Response:
+        take(visiting.service.life, visiting.principal, id, ticket_of(form))
+        return sent_to(f"/subscriptions/{id}", done)
+
+    return await run_in_threadpool(_done, request, visiting, id, step)
+
+
+@pages.get("/subscriptions/{id}/notifications/{notification}")
+def why(request: Request, visiting: Visiting, id: Id, notification: str) -> Response:
+    service = visiting.service
+    subscription = service.life.find(visiting.principal, id)
+    told = None if "\0" in notification else service.mailbox.find(id, notification)
+    if told is None:
+        raise Problem(
+            404, "this notification is not kept any more, or never was; go back to the subscription"
+        )
+    if told.event is None:
+        raise Problem(404, "this is a notice of the subscription's life; there is no event to explain")
+    data = {
+        "subscription": subscription_card(subscription, service),
+        "notification": notification_card(told, service.settings),
+        "reason": reason_card(service.questions.explain(subscription.text, told.event)),
+        "raw": _raw(told.event),
+    }
+    return render(request, "why.html", data, visitor=visiting.principal)
+
+
+def _set_webhook(visiting: Caller, id: str, form: Mapping[str, str | UploadFile]) -> Response:
+    service, visitor, ticket = visiting.service, visiting.principal, ticket_of(form)
+    url = text_of(form, "url").strip()
+    if text_of(form, "remove") or not url:
+        service.life.remove_webhook(visitor, id, ticket)
+        return sent_to(f"/subscriptions/{id}", "no-webhook")
+    delivery = service.life.set_webhook(visitor, id, ticket, url)
+    service.webhooks.poke(id)
+    response = sent_to(f"/subscriptions/{id}", "webhook")
+    shown_once.keep(response, service.settings, id, {"webhook_secret": delivery.secret})
+    return response
+
+
+def _done(request: Request, visiting: Caller, id: str, step: Callable[[], Response]) -> Response:
+    """The answer of a step; where it was refused the page, with the reason above it."""
+    try:
+        return step()
+    except (NotFound, Unauthorized):
+        raise
+    except TidingsError as error:
+        return _show(request, visiting, id, status=problem_of(error).status_code, problem=str(error))
+
+
+def _show(
+    request: Request,
+    visiting: Caller,
+    id: str,
+    *,
+    before: int | None = None,
+    status: int = 200,
+    problem: str = "",
+) -> Response:
+    service, visitor = visiting.service, visiting.principal
+    subscription = service.life.find(visitor, id)
+    last = service.mailbox.last()  # before the page: what comes in between is told again, not missed
+    told = service.mailbox.page([id], before=before, limit=TOLD + 1)
+    card = subscription_card(subscription, service, service.registry.delivery(id))
+    data: dict[str, Any] = {
+        "subscription": card,
+        "webhook": card["webhook"],
+        "feeds": feed_cards(subscription, service.settings),
+        "notifications": [notification_card(one, service.settings) for one in told[:TOLD]],
+        "next": told[TOLD - 1].number if len(told) > TOLD else None,
+    }
+    secrets = shown_once.told(request) if not problem else {}
+    response = render(
+        request,
+        "subscription.html",
+        data,
+        visitor=visitor,
+        status=status,
+        problem=problem,
+        last=last,
+        newest=before is None,
+        needs_ticket=not visitor.token,
+        validities=validities(service.settings),
+        ticket=secrets.get("ticket"),
+        webhook_secret=secrets.get("webhook_secret"),
+        warnings=secrets.get("warnings", ()),
+    )
+    if secrets:
+        shown_once.forget(response, service.settings, id)
+    return response
+
+
+def _raw(event: Event) -> str:
+    """An event as it was published, or nearly: the envelope, the attributes, then the data if it is a text."""
+    envelope = {name: getattr(event, name) for name in ("id", "source", "type", "time", "datacontenttype")}
+    told = {
+        name: value for name, value in {**envelope, **event.attributes}.items() if value not in ("", None)
+    }
+    text = json.dumps(told, indent=2, ensure_ascii=False, default=str)[:_RAW]
+    if event.data and not event.attributes:
+        text += "\n\n" + event.data[:_RAW].decode(errors="replace")
+    return text

@@ -1,0 +1,40 @@
+"""/taxonomy: what is a kind of what, to look around in and to subscribe to."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from tidings.service.api.questions import get_taxonomy
+from tidings.service.pages.rendering import render
+from tidings.service.pages.visits import Visiting
+
+pages = APIRouter()
+
+
+@pages.get("/taxonomy")
+def show(
+    request: Request,
+    visiting: Visiting,
+    iri: Annotated[str | None, Query(alias="class", max_length=2_000)] = None,
+    search: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
+    search = " ".join(search.split())
+    found = get_taxonomy(visiting, iri or None, search).model_dump(mode="json")
+    about = found["about"]
+    data: dict[str, Any] = {
+        "size": found["classes"],
+        "search": search,
+        "about": about,
+        "roots": [] if search or about else found["items"],
+        "found": found["items"] if search and not about else [],
+        "question": question(about["written"]) if about else None,
+    }
+    return render(request, "taxonomy.html", data, visitor=visiting.principal)
+
+
+def question(written: str) -> str:
+    """What asks for all feed items of a class."""
+    return f"SELECT ?title\nWHERE (?item, rss:title, ?title), (?item, dc:subject, ?about)\n  AND ?about ISA {written}"

@@ -1,0 +1,37 @@
+"""Who visits a page, and what a form of theirs says. A form is read only after its token has been found to be right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from fastapi import Depends, Request
+from starlette.datastructures import UploadFile
+
+from tidings.service.api.callers import Caller, caller
+from tidings.service.csrf import FIELD, check_csrf
+
+Visiting = Annotated[Caller, Depends(caller)]
+
+_FIELDS, _FILES = 20, 1
+
+
+async def form_of(request: Request) -> Mapping[str, str | UploadFile]:
+    service = request.app.state.service
+    # A field may be as large as a body: that of a form to publish something has all of it in one.
+    form = await request.form(max_files=_FILES, max_fields=_FIELDS, max_part_size=service.settings.max_body)
+    check_csrf(service.access, request, form.get(FIELD))
+    return form
+
+
+Form = Annotated[Mapping[str, "str | UploadFile"], Depends(form_of)]
+
+
+def text_of(form: Mapping[str, str | UploadFile], name: str) -> str:
+    """What was typed. Browsers end lines in CR LF; nobody types that."""
+    value = form.get(name, "")
+    return value.replace("\r\n", "\n") if isinstance(value, str) else ""
+
+
+def ticket_of(form: Mapping[str, str | UploadFile]) -> str | None:
+    return text_of(form, "ticket").strip()[:200] or None
