@@ -20,7 +20,8 @@ from tidings.service.access import (
 )
 from tidings.service.model import Principal, Role, State, Subscription
 from tidings.service.settings import Settings
-from tidings.service.store.database import open_stores
+
+from .stores import opened
 
 
 class Clock:
@@ -38,7 +39,7 @@ def clock():
 
 @pytest.fixture
 def registry(tmp_path):
-    registry, mailbox = open_stores(Settings(tmp_path))
+    registry, mailbox = opened(Settings(tmp_path))
     yield registry
     registry.close()
     mailbox.close()

@@ -14,7 +14,8 @@ from tidings.service.life import Ended, Life, Refused, made_title, read_validity
 from tidings.service.model import Kind, Notice, Principal, Role, State
 from tidings.service.questions import Questions
 from tidings.service.settings import DAY, Settings
-from tidings.service.store.database import open_stores
+
+from .stores import opened
 
 NOBODY = Principal("", Role.ADMIN)
 TEXT = "WHERE topic = 'finance'"
@@ -51,7 +52,7 @@ class World:
     def __init__(self, folder, **settings):
         self.clock = Clock()
         self.settings = Settings(folder, **settings)
-        self.registry, self.mailbox = open_stores(self.settings)
+        self.registry, self.mailbox = opened(self.settings)
         self.index = Index(self.registry)
         self.access = Access(self.registry, self.settings, self.clock)
         self.life = Life(

@@ -15,9 +15,9 @@ from tidings.notification import NOTIFICATION_SCHEMA
 from tidings.service.arrivals import Arrivals
 from tidings.service.model import BatchRecord, Delivery, Kind, Notice, State, Subscription
 from tidings.service.settings import DAY, Settings
-from tidings.service.store.database import open_stores
-from tidings.service.store.registry import Conflict
 from tidings.service.sweeping import Sweeper
+
+from .stores import opened
 
 
 class Clock:
@@ -49,7 +49,7 @@ class World:
     def __init__(self, folder, segment_bytes=64 << 20):
         self.clock = Clock()
         self.settings = Settings(folder)
-        self.registry, self.mailbox = open_stores(self.settings)
+        self.registry, self.mailbox = opened(self.settings)
         self.log = EventLog(folder / "log", segment_bytes=segment_bytes)
         self.arrivals = Arrivals(folder / "arrivals.db", self.log)
         self.index = Index(self.registry)
@@ -190,14 +190,15 @@ def test_one_that_is_renewed_while_it_waits_goes_on(world):
 def test_one_that_is_renewed_at_that_very_moment_goes_on(world):
     world.add()
     world.clock.now += 101
-    update = world.registry.update
+    expire = world.registry.expire
 
-    def too_late(subscription):
-        raise Conflict("changed meanwhile")
+    def be_late(given):
+        found = world.registry.find("s1")
+        world.registry.update(replace(found, valid_until=world.clock.now + 100, renewed=world.clock.now))
+        return expire(given)
 
-    world.registry.update = too_late
+    world.registry.expire = be_late
     world.sweeper.sweep()
-    world.registry.update = update
     assert world.state() is State.ACTIVE
     assert world.told() == []
 
@@ -227,21 +228,22 @@ def test_the_end_of_a_segment_is_the_start_of_the_next(tmp_path):
     world.close()
 
 
-def test_many_end_in_one_round(world):
+def test_many_end_in_a_few_rounds(world):
     until = world.clock.now + 10
     world.index.wait_for(
         world.registry.add_many(
             [
                 Subscription(f"s{n}", "WHERE a = 1", "t", "", "x", f"f{n}", world.clock.now, until)
-                for n in range(300)
+                for n in range(3_000)
             ]
         )
     )
     world.clock.now += 11
-    world.sweeper.sweep()
-    assert world.registry.counts(None)[State.EXPIRED] == 300
+    for _ in range(3):
+        world.sweeper.sweep()
+    assert world.registry.counts(None)[State.EXPIRED] == 3_000
     assert world.index.asked == set()
-    assert world.told("s299") == [Kind.EXPIRED]
+    assert world.told("s2999") == [Kind.EXPIRED]
 
 
 def test_a_notice_that_a_crash_swallowed_is_told_at_the_next_start(world):
@@ -298,14 +300,14 @@ def test_it_is_announced_anew_for_every_end(world):
 def test_a_crash_between_telling_and_noting_tells_it_once(world):
     world.add()
     world.clock.now += 60
-    update = world.registry.update
+    warn = world.registry.warn
 
-    def fail(subscription):
+    def fail(given):
         raise OSError("killed")
 
-    world.registry.update = fail
+    world.registry.warn = fail
     world.sweeper.sweep()
-    world.registry.update = update
+    world.registry.warn = warn
     assert not world.registry.find("s1").warned
     world.new_sweeper().sweep()
     assert world.registry.find("s1").warned

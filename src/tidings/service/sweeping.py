@@ -12,7 +12,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,12 +19,12 @@ from typing import TYPE_CHECKING
 from tidings.log import START, EventLog, Offset
 from tidings.service.model import Kind, Notice, State, Subscription
 from tidings.service.settings import DAY, Settings
-from tidings.service.store.registry import Conflict, Registry
 
 if TYPE_CHECKING:
     from tidings.service.arrivals import Arrivals
     from tidings.service.indexing import Indexing
     from tidings.service.store.mailbox import Mailbox
+    from tidings.service.store.registry import Registry
 
 EVERY = 1.0
 RETENTION_EVERY = 300.0
@@ -119,24 +118,21 @@ class Sweeper:
         self._over = {one.id: self._over.get(one.id, end) for one in due}
         answered = self._answered()
         clear: dict[Offset, bool] = {}  # most were seen at the same end
-        ended: list[Subscription] = []
-        change: int | None = None
+        ready = []
         for one in due:
             upto = self._over[one.id]
             if upto not in clear:
                 clear[upto] = self._nothing_between(answered, upto)
-            if one.state is State.ACTIVE and not clear[upto]:
-                continue
-            try:
-                change = self._registry.update(replace(one, state=State.EXPIRED)) or change
-            except Conflict:  # renewed or cancelled at this moment
-                continue
-            ended.append(one)
-        if ended:
-            now = self._clock()
-            self._tell([_expired(one, now) for one in ended])
-            for one in ended:
-                del self._over[one.id]
+            if clear[upto] or one.state is State.PAUSED:
+                ready.append(one)
+        if not ready:
+            return
+        # Who is renewed or cancelled at this moment is left out.
+        ended, change = self._registry.expire(ready)
+        now = self._clock()
+        self._tell([_expired(one, now) for one in ready if one.id in ended])
+        for id in ended:
+            del self._over[id]
         if change is not None:
             self._indexing.wait_for(change)
 
@@ -168,13 +164,10 @@ class Sweeper:
         ]
         for first in range(0, len(due), _AT_ONCE):
             some = due[first : first + _AT_ONCE]
-            # Told first, then noted: in the other order a crash between the two would swallow it.
+            # Told first, then noted: in the other order a crash between the two would swallow it. One that is changed at
+            # this moment is looked at again in the next round.
             self._tell([_expires_soon(one, now) for one in some])
-            for one in some:
-                try:
-                    self._registry.update(replace(one, warned=True))
-                except Conflict:
-                    pass  # it was changed at this moment; the next round looks again
+            self._registry.warn(some)
 
     # Retention
 

@@ -23,6 +23,7 @@ from tidings.service.store.transactions import Database, insert_columns
 
 HEAD: Final = "0001"
 _PORTION = 10_000
+_MARKED = 1_000  # rows that one statement names
 _T = TypeVar("_T")
 
 
@@ -138,6 +139,19 @@ class Registry:
                 return _note(connection, [(subscription.id, None)]) if was and not now else None
         except IntegrityError as error:
             raise Conflict("there is a subscription with this feed already; give another") from error
+
+    def expire(self, given: Sequence[Subscription]) -> tuple[set[str], int | None]:
+        """End those of `given` that nobody has changed since they were read. Returns their ids, and the number of the
+        last change of the index if there is one."""
+        with self._database.writing() as connection:
+            ended = _mark(connection, given, state=State.EXPIRED)
+            gone = [(one.id, None) for one in given if one.id in ended and one.state is State.ACTIVE]
+            return ended, _note(connection, gone) if gone else None
+
+    def warn(self, given: Sequence[Subscription]) -> set[str]:
+        """Note of those that nobody has changed since that their end was announced. Returns their ids."""
+        with self._database.writing() as connection:
+            return _mark(connection, given, warned=True)
 
     def expiring(self, before: float, *, warned: bool | None = None, limit: int = 1000) -> list[Subscription]:
         """Active and paused ones whose time is over by then, soonest first."""
@@ -318,6 +332,22 @@ def _subscription(row: Any) -> Subscription:
 
 def _token(row: Any) -> Token:
     return Token(**{**row._mapping, "role": Role(row.role)})
+
+
+def _mark(connection: Connection, given: Sequence[Subscription], **values: object) -> set[str]:
+    """Changes those whose revision is still the one given, many at once."""
+    kept = tables.subscriptions.c
+    marked: set[str] = set()
+    for first in range(0, len(given), _MARKED):
+        some = [(one.id, one.revision) for one in given[first : first + _MARKED]]
+        statement = (
+            update(tables.subscriptions)
+            .where(tuple_(kept.id, kept.revision).in_(some))
+            .values(revision=kept.revision + 1, **values)
+            .returning(kept.id)
+        )
+        marked.update(connection.execute(statement).scalars())
+    return marked
 
 
 def _note(connection: Connection, changed: Sequence[tuple[str, str | None]]) -> int:
