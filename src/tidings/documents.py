@@ -95,18 +95,26 @@ def safe_xml(
     return data
 
 
-def safe_text(data: bytes, max_bytes: int = MAX_BYTES) -> bytes:
-    """A document of any other syntax (Turtle, N-Triples, JSON, …) as UTF-8 without a byte order mark."""
-    data = _sized(data, max_bytes)
-    marked = _marked_encoding(data)
-    if marked is not None:
-        data = _decoded(data, marked).removeprefix("\ufeff").encode()
-    elif not is_utf8(data):
-        _decoded(data, "utf-8")  # says which byte is wrong
+def safe_text(data: bytes, max_bytes: int = MAX_BYTES, charset: str | None = None) -> bytes:
+    """A document of any other syntax (Turtle, N-Triples, JSON, …) as UTF-8 without a byte order mark.
+
+    `charset` is what the transport said; it counts where the first bytes do not give another away.
+    """
+    data = in_utf8(_sized(data, max_bytes), charset)
     if data.lstrip(_SPACE)[:1] in (b"{", b"["):
         _check_brackets(data)
     if data.count(b"<<") > MAX_DEPTH:
         _check_triple_terms(data)
+    return data
+
+
+def in_utf8(data: bytes, charset: str | None = None) -> bytes:
+    """Text of any encoding as UTF-8 without a byte order mark."""
+    marked = _marked_encoding(data) or charset
+    if marked is not None:
+        return _decoded(data, marked).removeprefix("\ufeff").encode()
+    if not is_utf8(data):
+        _decoded(data, "utf-8")  # says which byte is wrong
     return data
 
 

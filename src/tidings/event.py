@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from hashlib import blake2b
 from typing import Any
@@ -107,6 +107,22 @@ class Event:
         )
 
     @classmethod
+    def from_object(cls, obj: Mapping[str, Any]) -> Event:
+        """An event from a CloudEvent, or from an object of any other kind: its members are attributes, whatever they
+        are called, and texts named id, source, type and time are the envelope's too."""
+        if not isinstance(obj, dict) or "specversion" in obj or "datacontenttype" in obj:
+            return cls.from_cloudevent(obj)
+        own = {k: v for k, v in obj.items() if k in _TEXTS and not isinstance(v, str | None)}
+        if isinstance(obj.get("data"), dict | list):
+            own["data"] = obj["data"]
+        event = cls.from_cloudevent({k: v for k, v in obj.items() if k not in own or k == "data"})
+        if not own:
+            return event
+        id = obj.get("id")
+        known = id if isinstance(id, str) else str(id) if type(id) is int else ""
+        return replace(event, id=known, attributes={**event.attributes, **own})
+
+    @classmethod
     def insert(
         cls,
         table: str,
@@ -199,6 +215,7 @@ class Event:
         return _json(dict(self.attributes), sort_keys=True) if self.attributes else None
 
 
+_TEXTS = frozenset({"id", "source", "type", "time"})
 _ENVELOPE = frozenset(
     {"id", "source", "type", "time", "datacontenttype", "data", "data_base64", "specversion", "dataschema"}
 )

@@ -10,7 +10,6 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ STDIN = "-"
 PORTION = 1000
 _ROOT = re.compile(rb"<([A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)[\s>/]")
 _RSS1 = b"http://purl.org/rss/1.0/"
-_TEXTS = frozenset({"id", "source", "type", "time"})  # of the envelope
 _CHANNEL = re.compile(rb"<(?:[\w.-]+:)?channel[\s>]")
 
 Report = Callable[[str], None]
@@ -151,30 +149,13 @@ def _objects(data: bytes) -> list[bytes]:
     return [json.dumps(one).encode() for one in (parsed if isinstance(parsed, list) else [parsed])]
 
 
-def _event(obj: Any) -> Event:
-    """A CloudEvent, or an object of any other kind: its members are attributes, whatever they are called."""
-    if not isinstance(obj, dict) or "specversion" in obj or "datacontenttype" in obj:
-        return Event.from_cloudevent(obj)
-    own = {name: value for name, value in obj.items() if name in _TEXTS and not isinstance(value, str | None)}
-    if isinstance(obj.get("data"), dict | list):
-        own["data"] = obj["data"]
-    event = Event.from_cloudevent(
-        {name: value for name, value in obj.items() if name not in own or name == "data"}
-    )
-    if not own:
-        return event
-    id = obj.get("id")
-    known = id if isinstance(id, str) else str(id) if type(id) is int else ""
-    return replace(event, id=known, attributes={**event.attributes, **own})
-
-
 def _cloudevents(lines: Iterable[bytes], path: str, report: Report, first: int = 1) -> Iterator[Portion]:
     portion = Portion()
     for number, line in enumerate(lines, first):
         if not line.strip():
             continue
         try:
-            event = _event(json.loads(line))
+            event = Event.from_object(json.loads(line))
             portion.append(event)
             portion.places[event.id] = f"{path}:{number}"
         except EventError as error:

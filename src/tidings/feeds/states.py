@@ -43,11 +43,17 @@ class Feed:
 
 
 class FeedStates:
-    def __init__(self, path: str | Path) -> None:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    """Of one thread. Another may look into the file meanwhile, with `read_only`."""
+
+    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
+        path = Path(path).absolute()
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._db = sqlite3.connect(path, timeout=30)
-            self._db.executescript(_SCHEMA)
+            self._db = sqlite3.connect(
+                f"{path.as_uri()}?mode={'ro' if read_only else 'rwc'}", timeout=30, uri=True
+            )
+            if not read_only:
+                self._db.executescript(_SCHEMA)
         except sqlite3.Error as error:
             raise TidingsError(
                 f"{path} does not hold the states of feeds: {error}; name another file"

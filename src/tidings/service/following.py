@@ -1,0 +1,134 @@
+"""Feeds that are followed, in a thread of their own: asked when they are due, their new items accepted as events.
+
+Which feeds, the registry says; how they fare is in the fetcher's own file, which any thread may look into. A feed's
+trouble, an address that is refused among others, is that feed's error. Trouble of the way in (a full disk, too much
+waiting) is no feed's: it is tried again later, and the items come then.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from tidings.errors import TidingsError
+from tidings.event import Event
+from tidings.feeds.addresses import guarded_client
+from tidings.feeds.fetch import HOST_INTERVAL, FeedResult, Fetcher
+from tidings.feeds.states import FeedStates
+from tidings.service.intake import Intake
+from tidings.service.model import Source
+from tidings.service.settings import Settings
+
+LONGEST_WAIT = 60.0  # seconds until the sources are looked at again, woken or not
+_AFTER_TROUBLE = 30.0
+
+logger = logging.getLogger(__name__)
+
+
+class Sources(Protocol):
+    """The part of the registry that is needed here."""
+
+    def sources(self) -> list[Source]: ...
+
+
+class SourceHealth(NamedTuple):
+    """How a followed feed fares. `due` is None for one that is gone for good, and for one not looked at yet."""
+
+    source: Source
+    fetched: float | None
+    error: str | None
+    due: float | None
+    failures: int
+    gone: bool
+
+
+class Following:
+    """Starts with `start`; `wake` after a source was added or removed."""
+
+    def __init__(
+        self,
+        registry: Sources,
+        intake: Intake,
+        settings: Settings,
+        *,
+        on_look: Callable[[list[FeedResult]], None] | None = None,
+        clock: Callable[[], float] = time.time,
+        host_interval: float = HOST_INTERVAL,
+    ) -> None:
+        self._registry, self._intake, self._settings = registry, intake, settings
+        self._on_look, self._clock, self._host_interval = on_look, clock, host_interval
+        self._path = settings.data / "feeds.db"
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="following", daemon=True)
+        FeedStates(self._path).close()  # so that there is something to look into
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """The sources have changed."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """No more requests; one that is under way may take its time, and its items come with the next start."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def health(self) -> list[SourceHealth]:
+        """Every source and how it fares, for any thread."""
+        states = FeedStates(self._path, read_only=True)
+        try:
+            known = {feed.url: feed for feed in states.followed()}
+        finally:
+            states.close()
+        found = []
+        for source in self._registry.sources():
+            if (feed := known.get(source.url)) is None:
+                found.append(SourceHealth(source, None, None, None, 0, False))
+            else:
+                due = None if feed.gone else feed.due
+                found.append(SourceHealth(source, feed.fetched, feed.error, due, feed.failures, feed.gone))
+        return found
+
+    def _run(self) -> None:
+        while not self._stopping:
+            try:
+                self._follow()
+            except TidingsError as error:
+                logger.warning("feeds are looked at again in %d seconds: %s", _AFTER_TROUBLE, error)
+            except Exception:
+                logger.exception("feeds are looked at again in %d seconds", _AFTER_TROUBLE)
+            if not self._stopping:
+                self._wake.wait(_AFTER_TROUBLE)
+
+    def _follow(self) -> None:
+        """Looks at what is due until it is stopped, or something is wrong that is no feed's own trouble."""
+        client = guarded_client(self._settings.allowed)
+        with Fetcher(
+            self._append,
+            self._path,
+            client,
+            clock=self._clock,
+            interval=self._settings.feed_interval,
+            host_interval=self._host_interval,
+        ) as fetcher:
+            while not self._stopping:
+                self._wake.clear()
+                fetcher.follow(source.url for source in self._registry.sources())
+                results = fetcher.fetch_due()
+                for result in results:
+                    if result.error:
+                        logger.info("a feed could not be read: %s", result.error)
+                if results and self._on_look is not None:
+                    self._on_look(results)
+                due = fetcher.due_in()
+                self._wake.wait(LONGEST_WAIT if due is None else min(due, LONGEST_WAIT))
+
+    def _append(self, events: list[Event]) -> None:
+        self._intake.accept(events)

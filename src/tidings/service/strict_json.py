@@ -1,0 +1,116 @@
+"""JSON from outside, value by value: what is wrong with one of many values costs that one alone.
+
+Python's reader takes what JSON does not have (NaN), makes infinity of large numbers, keeps the last of two members
+with one name, and lets half a character pass, on which some writer fails later. Here all of these are found; a
+value that has one is told of by `fault`, so that the others of a list can be taken.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+from tidings.documents import safe_text
+from tidings.errors import EventError
+
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # pairs too: the walk sees the difference
+_DIGITS = 300  # fewer are always within a float
+_SHOWN = 40
+
+
+class _NoValue:
+    """Stands in the place of a number that is none."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+
+class _Doubled(dict[str, Any]):
+    """An object with two members of one name."""
+
+    name = ""
+
+
+class StrictJson:
+    """Reads one body, or one line after the other. Not for several threads at once."""
+
+    def __init__(self) -> None:
+        self._doubtful = False
+        self._decoder = json.JSONDecoder(
+            object_pairs_hook=self._object,
+            parse_int=self._integer,
+            parse_float=self._float,
+            parse_constant=self._constant,
+        )
+
+    def read(self, data: bytes, charset: str | None = None) -> Any:
+        """The value; `EventError` if there is none, or one that nests too deep."""
+        text = safe_text(data, charset=charset)
+        self._doubtful = _HALF.search(text) is not None
+        try:
+            return self._decoder.decode(text.decode())
+        except (ValueError, RecursionError) as error:
+            raise EventError(f"not readable as JSON: {error}") from None
+
+    def fault(self, value: Any) -> str | None:
+        """What is wrong with a value that was read, or with a part of it."""
+        waiting = [value] if self._doubtful else []
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, _NoValue):
+                return part.why
+            if isinstance(part, _Doubled):
+                return f"an object has two members {_shown(part.name)}; leave one out"
+            if isinstance(part, dict):
+                waiting += part
+                waiting += part.values()
+            elif isinstance(part, list):
+                waiting += part
+            elif isinstance(part, str) and not part.isascii() and _is_half(part):
+                return f"{_shown(part)} has half a character in it; mend its Unicode"
+        return None
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) == len(pairs):
+            return found
+        self._doubtful = True
+        doubled, seen = _Doubled(found), set[str]()
+        for name, _ in pairs:
+            if name in seen:
+                doubled.name = name
+                break
+            seen.add(name)
+        return doubled
+
+    def _integer(self, text: str) -> int | _NoValue:
+        if len(text) <= _DIGITS:
+            return int(text)
+        return self._no_value(f"the number {_shown(text)} is too large; numbers below 1.8e308 are kept")
+
+    def _float(self, text: str) -> float | _NoValue:
+        number = float(text)
+        if math.isfinite(number):
+            return number
+        return self._no_value(f"the number {_shown(text)} is too large; numbers below 1.8e308 are kept")
+
+    def _constant(self, text: str) -> _NoValue:
+        return self._no_value(f"JSON has no {text}; leave the member out, or write null")
+
+    def _no_value(self, why: str) -> _NoValue:
+        self._doubtful = True
+        return _NoValue(why)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+
+
+def _is_half(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
