@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -16,6 +22,7 @@ from tidings.errors import TidingsError
 if TYPE_CHECKING:
     from tidings.service.service import Service
     from tidings.service.settings import Settings
+    from tidings.service.supervisor import DriverState, Supervisor
 
 DAY = 86_400.0
 
@@ -128,7 +135,7 @@ def serve(
         data.absolute(),
         host=_host(host),
         port=port,
-        url=_address(url),
+        url=_address(url, host, port),
         store=store,
         spark=spark,
         taxonomy=taxonomy,
@@ -147,7 +154,34 @@ def serve(
     need_spark()
     from tidings.service.serving import serve as serve_until_signal
 
-    serve_until_signal(settings, lambda service: _welcome(service, settings))
+    with _signals():
+        serve_until_signal(settings, lambda service: _welcome(service, settings))
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """The server answers signals while it runs, and gives them back when its requests are done: then, or before it runs,
+    they end the rest. The first one waits for the micro-batch under way, a second one for nothing."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    ending = False
+
+    def end(number: int, frame: FrameType | None) -> None:
+        nonlocal ending
+        if not ending:
+            terminal.note("Finishing the micro-batch; Ctrl-C again ends at once.")
+        ending = True
+        raise KeyboardInterrupt
+
+    for number in before:
+        signal.signal(number, end)
+    try:
+        yield
+    except KeyboardInterrupt:
+        pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    terminal.note("Ended; the next start goes on from here.")
 
 
 def _welcome(service: Service, settings: Settings) -> None:
@@ -155,6 +189,7 @@ def _welcome(service: Service, settings: Settings) -> None:
     from tidings.service.model import Role
 
     terminal.out.print(f"Tidings at {settings.address}")
+    _tell_of_matching(service.supervisor)
     if settings.open:
         terminal.note("Open to everybody on this machine. Ctrl-C ends it.")
         return
@@ -163,6 +198,19 @@ def _welcome(service: Service, settings: Settings) -> None:
         return
     _, secret = service.access.grant("admin", Role.ADMIN)
     terminal.out.print(f"The admin's token, shown this once:\n\n    {secret}\n")
+
+
+def _tell_of_matching(supervisor: Supervisor) -> None:
+    """Says once that events are being matched. That it fails is told by the log."""
+    told = threading.Lock()
+
+    def tell(state: DriverState) -> None:
+        if state.status == "running" and told.acquire(blocking=False):
+            terminal.note("Events are being matched.")
+
+    terminal.note("Starting Spark; what is published meanwhile is kept, and matched then.")
+    supervisor.on_change = tell
+    tell(supervisor.state)
 
 
 def _host(host: str) -> str:
@@ -174,6 +222,10 @@ def _host(host: str) -> str:
     return host
 
 
+def _is_every(host: str) -> bool:
+    return host.strip("[]") in ("0.0.0.0", "::")
+
+
 def _is_here(host: str) -> bool:
     """Whether nobody but this machine gets there."""
     try:
@@ -182,9 +234,10 @@ def _is_here(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def _address(url: str | None) -> str | None:
+def _address(url: str | None, host: str, port: int) -> str | None:
     if url is None:
-        return None
+        # "Every address" is none that a link could have.
+        return f"http://{socket.gethostname()}:{port}" if _is_every(host) else None
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)

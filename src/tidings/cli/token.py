@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
 from rich.text import Text
 
 from tidings.cli import options, terminal
@@ -112,14 +111,15 @@ def list_(data: Path, store: str | None) -> None:
     if not tokens:
         terminal.note("There is no token yet; 'tidings token add NAME' makes one.")
         return
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in ("id", "name", "role", "made", "ended", "subscriptions", "events/s", "requests/s"):
-        table.add_column(heading, overflow="fold")
+    rows = [("id", "name", "role", "made", "ended", "subscriptions", "events/s", "requests/s")]
     for one in tokens:
         limits = f"{one.subscriptions:,}", f"{one.events_per_second:,g}", f"{one.requests_per_second:,g}"
-        cells = (one.id, one.name, one.role.value, _day(one.created), _day(one.ended), *limits)
-        table.add_row(*(Text(cell) for cell in cells), style="dim" if one.ended is not None else None)
-    terminal.out.print(table)
+        rows.append((one.id, one.name, one.role.value, _day(one.created), _day(one.ended) or "-", *limits))
+    # Wider than a narrow terminal: a line that wraps can be copied, a cell that is folded cannot.
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for number, row in enumerate(rows):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        terminal.out.print(Text(line, style="" if number and row[4] == "-" else "dim"))
 
 
 @token.command()
