@@ -12,7 +12,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.types import ASGIApp
 
 import tidings
-from tidings.service import problems
+from tidings.service import pages, problems
 from tidings.service.api import (
     events,
     feeds,
@@ -86,7 +86,8 @@ def create_app(service: Service) -> FastAPI:
     app.state.service = service
     for router in ROUTERS:
         app.include_router(router)
-    problems.install(app)
+    pages.register(app)
+    problems.install(app, pages.problem_page)
     return app
 
 

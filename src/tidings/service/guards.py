@@ -116,14 +116,14 @@ class HostCheck:
         if scope["type"] == "http":
             hosts = [value for name, value in scope["headers"] if name == b"host"]
             if len(hosts) != 1:
-                problem = Problem(400, "A request names its host once; send one Host header.")
+                problem = Problem(400, "a request names its host once; send one Host header")
                 await problem.response()(scope, receive, send)
                 return
             host = host_name(hosts[0].decode("latin-1"))
             if host not in self._names and not (self._numbers and _is_number(host)):
                 problem = Problem(
                     421,
-                    f"This service is not known as {host[:100]!r}; start it with --url http://{host[:100]}… if it should be.",
+                    f"this service is not known as {host[:100]!r}; start it with --url http://{host[:100]}… if it should be",
                 )
                 await problem.response()(scope, receive, send)
                 return
@@ -145,7 +145,7 @@ class OriginCheck:
         ):
             problem = Problem(
                 403,
-                "This request comes from a page of another site, which may change nothing here; use the service's own page, or a client that is no browser.",
+                "this request comes from a page of another site, which may change nothing here; use the service's own page, or a client that is no browser",
                 kind="cross-site",
             )
             await problem.response()(scope, receive, send)
@@ -207,7 +207,7 @@ class BodyLimit:
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
         problem = Problem(
             413,
-            f"A body has at most {self._limit:,} bytes; send it in parts, or raise max_body.",
+            f"a body has at most {self._limit:,} bytes; send it in parts, or raise max_body",
             headers={"Connection": "close"},
         )
         await problem.response()(scope, receive, send)

@@ -18,9 +18,11 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from tidings.errors import EventError, SubscriptionError, TaxonomyError, TidingsError
 from tidings.log import LogError
+from tidings.service.store.registry import Conflict
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -87,6 +89,8 @@ def install(app: FastAPI, page: Page | None = None) -> None:
 
     async def handle(request: Request, error: Exception) -> Response:
         problem = problem_of(error)
+        if problem.status_code == 405:
+            problem = _other_methods(request)
         if problem.status_code >= 500 and problem.status_code != 503:
             problem.extra.setdefault("request", getattr(request.state, "request_id", None))
         if page is not None and for_people(request):
@@ -120,6 +124,8 @@ def problem_of(error: Exception) -> Problem:
         return Problem(_status(error, 400), str(error), kind="event")
     if isinstance(error, TaxonomyError):
         return Problem(_status(error, 422), str(error))
+    if isinstance(error, Conflict):
+        return Problem(409, str(error))
     if isinstance(error, LogError):
         return Problem(503, str(error), headers={"Retry-After": "5"})
     if isinstance(error, TidingsError):
@@ -132,11 +138,22 @@ def problem_of(error: Exception) -> Problem:
         return Problem(status, str(error), headers=headers)
     if isinstance(error, OperationalError | InterfaceError | PoolTimeout):
         return Problem(
-            503, "The store does not answer; try again in a few seconds.", headers={"Retry-After": "5"}
+            503, "the store does not answer; try again in a few seconds", headers={"Retry-After": "5"}
         )
     return Problem(
-        500, "Something went wrong that is not your fault; the service's log says what, under this request."
+        500, "something went wrong that is not your fault; the service's log says what, under this request"
     )
+
+
+def _other_methods(request: Request) -> Problem:
+    """Starlette names the methods of the first route that it finds; an address may have several."""
+    taken = []
+    for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"):
+        scope = {**request.scope, "method": method}
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.routes):
+            taken.append(method)
+    named = ", ".join(taken)
+    return Problem(405, f"this address takes {named}, not {request.method[:20]}", headers={"Allow": named})
 
 
 def _status(error: TidingsError, otherwise: int) -> int:
@@ -147,35 +164,32 @@ def _status(error: TidingsError, otherwise: int) -> int:
 def _said(error: HTTPException) -> str:
     """Starlette says "Not Found"; a sentence with a next step is better."""
     if error.status_code == 404:
-        return "Nothing is at this address; /openapi.json lists what is."
-    if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "another method")
-        return f"This address does not take that method; it takes {allowed}."
+        return "nothing is at this address; /openapi.json lists what is"
     if error.status_code == 400 and "parsing the body" in str(error.detail):
-        return "The body cannot be read as JSON: its encoding, its depth or a number in it; send plain UTF-8 JSON."
+        return "the body cannot be read as JSON: its encoding, its depth or a number in it is wrong; send plain UTF-8 JSON"
     return str(error.detail)
 
 
 def _invalid(errors: Sequence[Any]) -> Problem:
     """What FastAPI found wrong with parameters and bodies, each with its place."""
     if errors and all(one["loc"][:1] == ("path",) for one in errors):
-        return Problem(404, "Nothing has this id; look at the list for those there are.")
+        return Problem(404, "nothing has this id; look at the list for those there are")
     broken = next((one for one in errors if one["type"] == "json_invalid"), None)
     if broken is not None:
         why = broken.get("ctx", {}).get("error", "it is broken")
-        return Problem(400, f"The body is not JSON: {why} at character {broken['loc'][-1]}; mend it there.")
+        return Problem(400, f"the body is not JSON: {why} at character {broken['loc'][-1]}; mend it there")
     places = [
         {"place": ".".join(str(part) for part in one["loc"]) or "body", "message": _sentence(one["msg"])}
         for one in errors
     ]
-    first = places[0] if places else {"place": "body", "message": "It cannot be accepted."}
+    first = places[0] if places else {"place": "body", "message": "it cannot be accepted"}
     more = f" ({len(places) - 1} more below)" if len(places) > 1 else ""
     return Problem(422, f"{first['place']}: {first['message']}{more}", errors=places)
 
 
 def _sentence(message: str) -> str:
     message = message.removeprefix("Value error, ")
-    return message if message.endswith(".") else f"{message}."
+    return message[:1].lower() + message[1:]
 
 
 def dumps(value: object) -> bytes:

@@ -37,7 +37,7 @@ Title = Annotated[
 ]
 Address = Annotated[Text, Field(min_length=1, max_length=MAX_URL, description="An http or https address.")]
 Validity = Annotated[
-    Annotated[float, Field(gt=0, le=CENTURY, allow_inf_nan=False)] | Literal["never"] | None,
+    Annotated[float, Field(strict=True, gt=0, le=CENTURY, allow_inf_nan=False)] | Literal["never"] | None,
     Field(
         description='Seconds from now, or "never"; the default of the service if it is left out.',
         examples=[86400],
@@ -70,7 +70,7 @@ class NewSubscription(Asked):
     text: Question
     title: Title = ""
     valid_for: Validity = None
-    public: bool = Field(default=False, description="Its feeds are found by its id, by anybody.")
+    public: bool = Field(default=False, strict=True, description="Its feeds are found by its id, by anybody.")
     webhook: Address | None = Field(
         default=None, description="Where notifications are posted to.", examples=["https://example.org/hook"]
     )

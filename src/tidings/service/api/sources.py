@@ -13,6 +13,7 @@ from tidings.feeds.addresses import check_url
 from tidings.feeds.opml import Outline, read_opml, write_opml
 from tidings.feeds.write.channel import moment
 from tidings.service import model
+from tidings.service.api import answers
 from tidings.service.api.callers import Asking, Caller, problems, router
 from tidings.service.api.models import MAX_URL, Imported, NewSource, Rejected, Source, Sources
 from tidings.service.following import SourceHealth
@@ -108,7 +109,7 @@ def import_opml(asking: Caller, body: bytes) -> Imported:
     if len(outlines) > MOST:
         raise Problem(422, f"the file has {len(outlines):,} feeds, and one takes at most {MOST:,}; split it")
     added, known = 0, 0
-    refused: list[Rejected] = []
+    refused = answers.rejected(outlines.rejected)
     for outline in outlines:
         try:
             if asking.service.registry.add_source(_source(asking, outline.url, outline.title[:200])):
