@@ -31,6 +31,15 @@ LONGEST = 24 * 60 * 60.0
 HOSTS_AT_ONCE = 8
 
 
+def is_address(url: str) -> bool:
+    """Whether `url` may be the address of a feed."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class FeedResult:
     """What came of one look at a feed: status is "ok", "unchanged", "error" or "gone"."""
@@ -79,7 +88,7 @@ class Fetcher:
         """From now on these feeds and no others. What is known about a feed is kept for when it comes back."""
         urls = list(dict.fromkeys(urls))
         for url in urls:
-            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+            if not is_address(url):
                 raise TidingsError(
                     f"{url!r} is not the address of a feed; it starts with http:// or https://"
                 )
@@ -94,13 +103,18 @@ class Fetcher:
         due = [feed.due for feed in self.feeds() if not feed.gone]
         return max(0.0, min(due) - self._clock()) if due else None
 
-    def fetch_due(self) -> list[FeedResult]:
-        """Looks at every feed that is due; hosts side by side, the feeds of one host one after the other."""
+    def fetch_due(self, per_host: int | None = None) -> list[FeedResult]:
+        """Looks at every feed that is due; hosts side by side, the feeds of one host one after the other.
+
+        With `per_host`, a host's feeds beyond so many stay due: a host with very many delays no other's.
+        """
         now = self._clock()
         hosts: dict[str, list[Feed]] = {}
         for feed in self.feeds():
             if not feed.gone and feed.due <= now:
-                hosts.setdefault(urlsplit(feed.address).netloc, []).append(feed)
+                waiting = hosts.setdefault(urlsplit(feed.address).netloc, [])
+                if per_host is None or len(waiting) < per_host:
+                    waiting.append(feed)
         looks: SimpleQueue[_Look | BaseException] = SimpleQueue()
         gate = threading.Semaphore(HOSTS_AT_ONCE)
         for feeds in hosts.values():
@@ -148,6 +162,9 @@ class Fetcher:
             return _Look(feed, answer, read(answer.body, feed.url, answer.content_type, self._max_bytes))
         except EventError as error:
             return _Look(feed, replace(answer, status="error", error=str(error)), [])
+        except Exception as error:  # nobody foresaw it, but it is this feed's all the same
+            what = f"{feed.url}: cannot be read: {type(error).__name__}: {error}"
+            return _Look(feed, replace(answer, status="error", error=what[:500]), [])
 
     def _settle(self, look: _Look) -> FeedResult:
         """Appends what is new, then writes down how the feed is."""

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 from tidings.errors import TidingsError
 from tidings.event import Event
 from tidings.feeds.addresses import guarded_client
-from tidings.feeds.fetch import HOST_INTERVAL, FeedResult, Fetcher
+from tidings.feeds.fetch import HOST_INTERVAL, FeedResult, Fetcher, is_address
 from tidings.feeds.states import FeedStates
 from tidings.service.intake import Intake
 from tidings.service.model import Source
@@ -24,6 +24,8 @@ from tidings.service.settings import Settings
 
 LONGEST_WAIT = 60.0  # seconds until the sources are looked at again, woken or not
 _AFTER_TROUBLE = 30.0
+_PER_HOST = 5  # feeds of one host in a round; new sources and the others' feeds wait for no more
+_NO_ADDRESS = "this is not an address on the web; it starts with http:// or https://"
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +91,9 @@ class Following:
             states.close()
         found = []
         for source in self._registry.sources():
-            if (feed := known.get(source.url)) is None:
+            if not is_address(source.url):
+                found.append(SourceHealth(source, None, _NO_ADDRESS, None, 1, True))
+            elif (feed := known.get(source.url)) is None:
                 found.append(SourceHealth(source, None, None, None, 0, False))
             else:
                 due = None if feed.gone else feed.due
@@ -120,8 +124,9 @@ class Following:
         ) as fetcher:
             while not self._stopping:
                 self._wake.clear()
-                fetcher.follow(source.url for source in self._registry.sources())
-                results = fetcher.fetch_due()
+                urls = [source.url for source in self._registry.sources()]
+                fetcher.follow(url for url in urls if is_address(url))
+                results = fetcher.fetch_due(_PER_HOST)
                 for result in results:
                     if result.error:
                         logger.info("a feed could not be read: %s", result.error)
