@@ -7,7 +7,7 @@ often it comes, from whatever batch.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -60,25 +60,23 @@ def letters_of(batch: BatchRecord, notifications: pa.Table, events: pa.Table) ->
             key = keys[about] = event_key(*about)
         told_of.append(key)
     subscriptions, kinds = _texts(told["subscription"]), _texts(told["verdict"])
-    parts, sequences = _texts_or_none(told["part"]), told["sequence"].to_pylist()
+    parts, sequences = _values(told["part"]), _values(told["sequence"])
     columns: dict[str, Sequence[Any]] = {
-        "subscription": _cleaned(subscriptions),
+        "subscription": _clean(told["subscription"], subscriptions),
         "id": list(map(notification_id, subscriptions, told_of, parts, sequences, kinds)),
         "kind": kinds,
         "at": [batch.ended] * len(told),
         "event": told_of,
         "bindings": _bindings(told["bindings"]),
-        "part": _cleaned(parts),
+        "part": _clean(told["part"], parts),
         "sequence": sequences,
         "changes": _changes(told["changes"]),
-        "message": _cleaned(_texts_or_none(told["message"])),
+        "message": _clean(told["message"]),
         "query": [clean(batch.query)] * len(told),
         "batch": [batch.batch] * len(told),
     }
     faults: dict[str, Sequence[Any]] = {
-        "source": _cleaned(_texts(lost["source"])),
-        "event": _cleaned(_texts(lost["event"])),
-        "message": _cleaned(_texts(lost["message"])),
+        **{name: _clean(pc.fill_null(lost[name], "")) for name in ("source", "event", "message")},
         "at": [batch.ended] * len(lost),
     }
     return Letters(len(told), columns, _events(events, keys), faults)
@@ -93,48 +91,38 @@ def _events(events: pa.Table, keys: dict[tuple[str, str], bytes]) -> dict[str, S
         if (key := missing.pop(about, None)) is not None:
             rows.append(row)
             found.append(key)
-    kept = given.take(pa.array(rows, pa.int64()))
-    columns: dict[str, Sequence[Any]] = {}
-    for name in EVENT_SCHEMA.names:
-        values = kept[name].to_pylist()
-        columns[name] = values if name == "data" else _cleaned(values)
-    nothing = [None] * len(missing)
-    columns = {name: [*values, *nothing] for name, values in columns.items()}
-    if missing:
-        sources, ids = zip(*missing, strict=True)
-        columns["source"] = [*columns["source"][: len(found)], *_cleaned(sources)]
-        columns["id"] = [*columns["id"][: len(found)], *_cleaned(ids)]
+    names = [{"source": source, "id": id} for source, id in missing]
+    kept = pa.concat_tables(
+        [given.take(pa.array(rows, pa.int64())), pa.Table.from_pylist(names, EVENT_SCHEMA)]
+    )
+    columns = {
+        name: kept[name].to_pylist() if name == "data" else _clean(kept[name]) for name in EVENT_SCHEMA.names
+    }
     return {"key": [*found, *missing.values()], **columns}
 
 
 def _bindings(column: pa.ChunkedArray) -> list[str | None]:
-    filled = pc.greater(pc.list_value_length(_as_lists(column)), 0)
-    if not pc.any(filled).as_py():
-        return [None] * len(column)
-    return [json.dumps(dict(value)) if value else None for value in column.to_pylist()]
+    return [json.dumps(dict(value)) if value else None for value in _values(column)]
 
 
 def _changes(column: pa.ChunkedArray) -> list[str | None]:
-    if column.null_count == len(column):
-        return [None] * len(column)
     return [
         json.dumps([(one["table"], one["change"], one["row"]) for one in value]) if value else None
-        for value in column.to_pylist()
+        for value in _values(column)
     ]
-
-
-def _as_lists(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type
-    return column.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
 
 
 def _texts(column: pa.ChunkedArray) -> list[str]:
     return pc.fill_null(column, "").to_pylist()
 
 
-def _texts_or_none(column: pa.ChunkedArray) -> list[str | None]:
+def _values(column: pa.ChunkedArray) -> list[Any]:
     return [None] * len(column) if column.null_count == len(column) else column.to_pylist()
 
 
-def _cleaned(values: Iterable[Any]) -> list[Any]:
+def _clean(column: pa.ChunkedArray, values: list[Any] | None = None) -> list[Any]:
+    """The texts of a column. Arrow has no halves of characters, so that NUL is all there is to look for."""
+    values = _values(column) if values is None else values
+    if not pc.any(pc.match_substring(column, "\0")).as_py():
+        return values
     return [None if value is None else clean(value) for value in values]

@@ -12,7 +12,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 import pyarrow as pa
-from sqlalchemy import Connection, delete, func, select, text, update
+from sqlalchemy import ARRAY, Connection, Select, Text, asc, cast, delete, desc, func, select, true, update
 
 from tidings.event import Event
 from tidings.log import Offset
@@ -57,7 +57,7 @@ _TOLD: Final = select(
 class Mailbox:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._among = _AMONG_POSTGRESQL if database.on_postgresql else _AMONG_SQLITE
+        self._of_several = _of_several_postgresql if database.on_postgresql else _of_several_sqlite
 
     def close(self) -> None:
         self._database.close()
@@ -135,18 +135,21 @@ class Mailbox:
         limit: int = 50,
     ) -> list[Told]:
         """With `after` what came after that number, oldest first; otherwise newest first, from `before` on."""
-        if len(subscriptions) == 1:
-            query = _TOLD.where(_told.subscription == subscriptions[0])
-        else:
-            query = _TOLD.where(text(self._among)).params(subscriptions=self._list(subscriptions))
+        order = desc if after is None else asc
+        numbers = select(_told.number).order_by(order(_told.number)).limit(max(limit, 0))
         if after is not None:
-            query = query.where(_told.number > _bounded(after)).order_by(_told.number)
-        else:
-            query = query.order_by(_told.number.desc())
+            numbers = numbers.where(_told.number > _bounded(after))
         if before is not None:
-            query = query.where(_told.number < _bounded(before))
+            numbers = numbers.where(_told.number < _bounded(before))
+        if len(subscriptions) == 1:
+            numbers = numbers.where(_told.subscription == subscriptions[0])
+        else:
+            numbers = self._of_several(numbers, sorted({clean(one) for one in subscriptions}))
+            numbers = numbers.order_by(None).order_by(order(numbers.selected_columns[0])).limit(max(limit, 0))
+        # The index has all that is needed to choose; whole rows and events are read of the chosen ones alone.
+        query = _TOLD.where(_told.number.in_(numbers.subquery().select())).order_by(order(_told.number))
         with self._database.reading() as connection:
-            return [_as_told(row) for row in connection.execute(query.limit(max(limit, 0)))]
+            return [_as_told(row) for row in connection.execute(query)]
 
     def find(self, subscription: str, id: str) -> Told | None:
         query = _TOLD.where(_told.subscription == subscription, _told.id == id)
@@ -223,14 +226,19 @@ class Mailbox:
         connection.execute(delete(kept).where(kept.c.ended < before, ~is_last))
         connection.execute(delete(tables.faults).where(tables.faults.c.at < before))
 
-    def _list(self, subscriptions: Sequence[str]) -> Any:
-        """Many subscriptions as one parameter: databases limit how many there may be."""
-        cleaned = [clean(one) for one in subscriptions]
-        return cleaned if self._database.on_postgresql else json.dumps(cleaned)
+
+def _of_several_sqlite(numbers: Select[int], some: list[str]) -> Select[int]:
+    """Many texts go as one parameter: databases limit how many there may be."""
+    asked = func.json_each(json.dumps(some)).table_valued("value")
+    return numbers.where(_told.subscription.in_(select(asked.c.value)))
 
 
-_AMONG_SQLITE = "notifications.subscription IN (SELECT value FROM json_each(:subscriptions))"
-_AMONG_POSTGRESQL = "notifications.subscription = ANY(:subscriptions)"
+def _of_several_postgresql(numbers: Select[int], some: list[str]) -> Select[int]:
+    """As many of each as are wanted of all, by the index. Left to choose, PostgreSQL goes through all that was ever
+    told to anybody when these were told little."""
+    asked = func.unnest(cast(some, ARRAY(Text))).table_valued("id").render_derived(name="asked")
+    each = numbers.where(_told.subscription == asked.c.id).lateral()
+    return select(each.c.number).select_from(asked).join(each, true())
 
 
 def _take(connection: Connection, name: str, count: int) -> int:

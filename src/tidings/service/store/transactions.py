@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, MetaData, Table, create_engine, event, inspect, make_url, text
-from sqlalchemy.exc import ArgumentError, DatabaseError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    SQLAlchemyError,
+    TimeoutError,
+)
 
 from tidings.errors import TidingsError
 
@@ -23,8 +31,6 @@ BUSY_SECONDS: Final = 30
 _MIGRATIONS = Path(__file__).parent / "migrations"
 # Under which PostgreSQL lets one process at a time bring tables to this version.
 _MIGRATING = 7_464_494_263_115_337_043
-# Rows of one INSERT on PostgreSQL, whose arrays are made in memory.
-_AT_ONCE = 10_000
 
 
 class StoreError(TidingsError):
@@ -69,7 +75,7 @@ class Database:
     def _told(self) -> Iterator[None]:
         try:
             yield
-        except (OperationalError, InterfaceError) as error:
+        except (OperationalError, InterfaceError, TimeoutError) as error:
             raise StoreError(f"the {self.name} cannot be used now: {_cause(error)}; try again") from error
 
     def _migrate(self, tables: MetaData, head: str) -> None:
@@ -147,24 +153,43 @@ def insert_columns(
     connection: Connection, table: Table, columns: Mapping[str, Sequence[Any]], conflict: str = ""
 ) -> None:
     """Put many rows into a table, given as columns of plain values whose texts are clean. `conflict` is an ON
-    CONFLICT clause. SQLite takes 100,000 rows in a few tenths of a second that way; PostgreSQL gets arrays."""
-    names = ", ".join(columns)
-    count = len(next(iter(columns.values())))
-    if not count:
+    CONFLICT clause for what is the exception. An IntegrityError if a row is there already."""
+    if not len(next(iter(columns.values()))):
         return
     if connection.dialect.name == "sqlite":
         marks = ", ".join("?" * len(columns))
         connection.exec_driver_sql(
-            f"INSERT INTO {table.name} ({names}) VALUES ({marks}) {conflict}",
+            f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({marks}) {conflict}",
             list(zip(*columns.values(), strict=True)),
         )
-        return
-    kinds = [table.c[name].type.compile(connection.dialect) for name in columns]
-    arrays = ", ".join(f"%s::{kind}[]" for kind in kinds)
-    statement = f"INSERT INTO {table.name} ({names}) SELECT * FROM unnest({arrays}) {conflict}"
-    for first in range(0, count, _AT_ONCE):
-        some = tuple(list(column[first : first + _AT_ONCE]) for column in columns.values())
-        connection.exec_driver_sql(statement, some)
+    elif not conflict:
+        _copy(connection, table.name, columns)
+    else:
+        # 100,000 notifications took 1.1 s by COPY, 1.8 s through a table aside, 2.1 s and more as arrays.
+        try:
+            with connection.begin_nested():
+                _copy(connection, table.name, columns)
+        except IntegrityError:
+            aside, names = f"{table.name}_aside", ", ".join(columns)
+            connection.exec_driver_sql(f"CREATE TEMP TABLE {aside} (LIKE {table.name}) ON COMMIT DROP")
+            _copy(connection, aside, columns)
+            connection.exec_driver_sql(
+                f"INSERT INTO {table.name} ({names}) SELECT {names} FROM {aside} ORDER BY ctid {conflict}"
+            )
+
+
+def _copy(connection: Connection, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
+    import psycopg
+
+    raw: Any = connection.connection.cursor()
+    try:
+        with raw as cursor, cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:
+            for row in zip(*columns.values(), strict=True):
+                copy.write_row(row)
+    except psycopg.IntegrityError as error:
+        raise IntegrityError("COPY", None, error) from error
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise OperationalError("COPY", None, error) from error
 
 
 def _sqlite(url: URL, *, read_only: bool) -> Engine:
