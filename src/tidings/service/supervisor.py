@@ -62,6 +62,7 @@ class Supervisor:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._words: deque[str] = deque(maxlen=20)  # its last ones
+        self._message = ""  # what a driver said of its failure
 
     @property
     def state(self) -> DriverState:
@@ -116,40 +117,43 @@ class Supervisor:
         assert process.stdout is not None
         assert process.stderr is not None
         self._state = replace(self._state, pid=process.pid)
-        listener = threading.Thread(target=self._pass_on, args=(process.stderr,), daemon=True)
-        listener.start()
+        self._message = ""
+        # In threads of their own: what a dead driver has left may hold the other ends.
+        listeners = [
+            threading.Thread(target=listen, args=(lines,), daemon=True)
+            for listen, lines in ((self._take_states, process.stdout), (self._pass_on, process.stderr))
+        ]
+        for listener in listeners:
+            listener.start()
         try:
             with suppress(OSError):
                 process.stdin.write(handover.to_line(self._settings))
                 process.stdin.flush()
             if self._stopping.is_set():
                 _end_input(process)
-            message = self._listen(process.stdout)
             code = process.wait()
             # A JVM lives a moment longer than its driver.
             if not remains.await_end(process.pid, _JVM_SECONDS):
                 remains.kill(process.pid)
-            listener.join(1.0)
+            for listener in listeners:
+                listener.join(1.0)
         finally:
             self._process = None
             _end_input(process)
-            process.stdout.close()
-        return message or (self._words[-1] if self._words else f"it ended with {code}")
+        return self._message or (self._words[-1] if self._words else f"it ended with {code}")
 
-    def _listen(self, states: IO[bytes]) -> str:
-        """Takes in states until there are no more; what a failed driver said of it."""
-        message = ""
-        for line in states:
-            try:
-                said = json.loads(line)
-                status: Status = said["status"]
-            except (ValueError, LookupError, TypeError):
-                continue
-            if status == "failed":
-                message = str(said.get("message", ""))
-            elif status == "running":
-                self._become(status)
-        return message
+    def _take_states(self, states: IO[bytes]) -> None:
+        with states:
+            for line in states:
+                try:
+                    said = json.loads(line)
+                    status = said["status"]
+                except (ValueError, LookupError, TypeError):
+                    continue
+                if status == "failed":
+                    self._message = str(said.get("message", ""))
+                elif status == "running":
+                    self._become("running")
 
     def _pass_on(self, words: IO[bytes]) -> None:
         """What Java and others print goes into the service's own log."""
