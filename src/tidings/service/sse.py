@@ -71,11 +71,13 @@ async def stream(
             if loop.time() >= due:
                 yield b": still here\n\n"
                 before, looked = looked, hub.last
-                known, lives = frozenset(lives), dict(await asyncio.to_thread(subscriptions))
-                new = frozenset(lives) - known
+                known, lives = lives, dict(await asyncio.to_thread(subscriptions))
+                new = lives.keys() - known.keys()
+                # One that is no longer among them stays for one more time: that it has expired may be told just now.
+                lives.update((id, False) for id, lived in known.items() if lived and id not in lives)
                 while new and before < seen:
                     # No id: they are older than what the client has, and its cursor stays where it is.
-                    told, text = await asyncio.to_thread(_page, mailbox, new, before, form, seen)
+                    told, text = await asyncio.to_thread(_page, mailbox, frozenset(new), before, form, seen)
                     if text:
                         yield text
                     before = told[-1].number if told else seen

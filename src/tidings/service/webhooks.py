@@ -13,6 +13,7 @@ import heapq
 import logging
 import random
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -26,7 +27,8 @@ from tidings.service.wire import moment
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 25  # of the quick receivers, and as many of the slow ones
+AT_ONCE = 40  # of the quick receivers, and as many of the slow ones
+AT_HOST = 8  # of one host, however many of them it receives
 PAGE = 20  # that a lane delivers before the next one's turn
 TURN = 2.0  # seconds of it
 SLOW = 1.0  # seconds of an answer
@@ -53,6 +55,7 @@ class Box(Protocol):
         self, subscriptions: Sequence[str], *, after: int | None = None, limit: int = 50
     ) -> list[Told]: ...
     def last(self) -> int: ...
+    def news(self, after: int) -> tuple[int, dict[str, int]]: ...
     def notify(self, notices: Sequence[Notice]) -> None: ...
 
 
@@ -99,6 +102,8 @@ class Webhooks:
         self._due: list[tuple[float, str]] = []
         self._moved: dict[str, Delivery] = {}  # not yet in the registry
         self._complained = False
+        self._at_host: Counter[str] = Counter()
+        self._parked: dict[str, deque[str]] = {}  # host -> who waits until it has fewer
         self._quick: asyncio.Queue[str] = asyncio.Queue()
         self._slow: asyncio.Queue[str] = asyncio.Queue()
 
@@ -133,15 +138,22 @@ class Webhooks:
             await self._client.aclose()
 
     async def _begin(self, stop: asyncio.Event) -> None:
+        """Visits those who have something to get. Which they are is one question, also where thousands have webhooks."""
         while not stop.is_set():
             try:
                 deliveries = await asyncio.to_thread(self._registry.deliveries)
+                for delivery in deliveries:
+                    lane = self._lanes.setdefault(delivery.subscription, _Lane())
+                    lane.slow = delivery.failures > 0
+                oldest = min((delivery.cursor for delivery in deliveries), default=0)
+                _, told = await asyncio.to_thread(self._mailbox.news, oldest) if deliveries else (0, {})
             except Exception as error:
                 self._complain(error)
                 await asyncio.sleep(self._tick)
                 continue
             for delivery in deliveries:
-                self._changed(delivery.subscription)
+                if told.get(delivery.subscription, 0) > delivery.cursor:
+                    self._changed(delivery.subscription)
             return
 
     # --- who is to be visited, all in the loop's thread
@@ -176,6 +188,9 @@ class Webhooks:
                 heapq.heappush(self._due, (lane.due, subscription))
             return
         lane.queued = True
+        self._hand_over(subscription, lane)
+
+    def _hand_over(self, subscription: str, lane: _Lane) -> None:
         (self._slow if lane.slow else self._quick).put_nowait(subscription)
 
     async def _ticks(self) -> None:
@@ -207,7 +222,7 @@ class Webhooks:
 
     def _complain(self, error: Exception) -> None:
         if not self._complained:
-            log.warning("webhooks cannot use the store, trying on: %s", error)
+            log.warning("webhooks cannot go on, trying again: %s", error)
         self._complained = True
 
     # --- visits
@@ -224,14 +239,17 @@ class Webhooks:
             except Exception as error:  # a store's trouble; a receiver's is an outcome
                 self._complain(error)
                 lane.due, more = self._clock() + 1.0, True
+            if more is None:
+                continue
             lane.queued = False
             if lane.stale:
                 lane.due = 0.0
             if self._lanes.get(subscription) is lane and (more or lane.woken or lane.stale):
                 self._queue(subscription, lane)
 
-    async def _visit(self, subscription: str, lane: _Lane) -> bool:
-        """Delivers the next few. Returns whether there may be more."""
+    async def _visit(self, subscription: str, lane: _Lane) -> bool | None:
+        """Delivers the next few. Returns whether there may be more; None if its host has enough to do, and hands it
+        over to a worker again when it has not."""
         # Taken before the registry is read: whatever is noted meanwhile, this is not older than what is found there.
         moved = self._moved.get(subscription)
         delivery = await asyncio.to_thread(self._wanted, subscription, moved)
@@ -242,6 +260,28 @@ class Webhooks:
         if delivery.next_try > self._clock():
             lane.due = delivery.next_try
             return True
+        host = delivery.url.partition("://")[2].partition("/")[0]
+        if self._at_host[host] >= AT_HOST:
+            self._parked.setdefault(host, deque()).append(subscription)
+            return None
+        self._at_host[host] += 1
+        try:
+            return await self._deliver(lane, delivery)
+        finally:
+            self._leave(host)
+
+    def _leave(self, host: str) -> None:
+        self._at_host[host] -= 1
+        if not self._at_host[host]:
+            del self._at_host[host]
+        if waiting := self._parked.get(host):
+            subscription = waiting.popleft()
+            self._hand_over(subscription, self._lanes[subscription])
+            if not waiting:
+                del self._parked[host]
+
+    async def _deliver(self, lane: _Lane, delivery: Delivery) -> bool:
+        subscription = delivery.subscription
         page = await asyncio.to_thread(self._mailbox.page, [subscription], after=delivery.cursor, limit=PAGE)
         began = time.monotonic()
         for told in page:

@@ -1,0 +1,161 @@
+"""What is counted, and the last five minutes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI, HTTPException
+from fastapi.responses import StreamingResponse
+from prometheus_client.parser import text_string_to_metric_families
+
+from tidings.service.metrics import Measured, Metrics
+from tidings.service.model import BatchRecord, State
+from tidings.service.rates import Rates
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    for family in text_string_to_metric_families(metrics.text().decode()):
+        for sample in family.samples:
+            if sample.name == name and labels.items() <= sample.labels.items():
+                return sample.value
+    return None
+
+
+def test_what_happens_is_counted() -> None:
+    metrics = Metrics()
+    metrics.accepted(100, duplicates=3)
+    metrics.rejected(2)
+    metrics.batch(BatchRecord("q", 1, "v", 0, 0, 100, 7, 0, 10.0, 10.5))
+    metrics.latency(0.7)
+    metrics.attempt("delivered")
+    metrics.attempt("failed")
+    metrics.listeners.inc()
+    assert value(metrics, "tidings_events_accepted_total") == 100
+    assert value(metrics, "tidings_events_duplicate_total") == 3
+    assert value(metrics, "tidings_events_rejected_total") == 2
+    assert value(metrics, "tidings_notifications_total") == 7
+    assert value(metrics, "tidings_batches_total") == 1
+    assert value(metrics, "tidings_batch_seconds_sum") == 0.5
+    assert value(metrics, "tidings_publish_to_mailbox_seconds_bucket", le="0.75") == 1
+    assert value(metrics, "tidings_publish_to_mailbox_seconds_bucket", le="0.5") == 0
+    assert value(metrics, "tidings_webhook_attempts_total", outcome="failed") == 1
+    assert value(metrics, "tidings_sse_listeners") == 1
+
+
+def test_two_services_in_a_process_count_for_themselves() -> None:
+    one, other = Metrics(), Metrics()
+    one.accepted(1)
+    assert value(other, "tidings_events_accepted_total") == 0
+
+
+def test_states_are_asked_for_when_somebody_looks() -> None:
+    metrics = Metrics()
+    counts = {State.ACTIVE: 2, State.PAUSED: 0}
+    metrics.watch(subscriptions=lambda: counts, driver=lambda: "running", log_bytes=lambda: 4096)
+    counts[State.ACTIVE] = 3
+    assert value(metrics, "tidings_subscriptions", state="active") == 3
+    assert value(metrics, "tidings_driver_state", state="running") == 1
+    assert value(metrics, "tidings_driver_state", state="failed") == 0
+    assert value(metrics, "tidings_log_bytes") == 4096
+
+
+def test_a_store_that_is_away_takes_its_own_numbers_along_only() -> None:
+    metrics = Metrics()
+
+    def away() -> Any:
+        raise ConnectionError("no route to the store")
+
+    metrics.watch(subscriptions=away, driver=lambda: "starting", log_bytes=away)
+    assert value(metrics, "tidings_subscriptions") is None
+    assert value(metrics, "tidings_driver_state", state="starting") == 1
+    assert value(metrics, "tidings_events_accepted_total") == 0
+
+
+def test_requests_are_counted_by_route_and_never_by_path() -> None:
+    app = FastAPI()
+    metrics = Metrics()
+
+    @app.get("/api/subscriptions/{id}")
+    def find(id: str) -> str:
+        if id == "none":
+            raise HTTPException(404)
+        if id == "bad":
+            raise RuntimeError("a fault of ours")
+        return id
+
+    @app.get("/stream")
+    async def stream() -> StreamingResponse:
+        async def pieces() -> Any:
+            yield b": hello\n\n"
+            await asyncio.sleep(0.2)
+
+        return StreamingResponse(pieces(), media_type="text/event-stream")
+
+    async def ask() -> None:
+        transport = httpx.ASGITransport(Measured(app, metrics), raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            for path in ("s1", "s2", "none", "bad"):
+                await client.get(f"/api/subscriptions/{path}")
+            await client.get("/wp-admin/secret")
+            await client.get("/openapi.json")
+            await client.request("BREW", "/api/subscriptions/s1")
+            await client.get("/stream")
+
+    asyncio.run(ask())
+    route = "/api/subscriptions/{id}"
+    assert value(metrics, "tidings_http_requests_total", route=route, status="200", method="GET") == 2
+    assert value(metrics, "tidings_http_requests_total", route=route, status="404") == 1
+    assert value(metrics, "tidings_http_requests_total", route=route, status="500") == 1
+    assert value(metrics, "tidings_http_requests_total", route=route, method="other") == 1
+    assert value(metrics, "tidings_http_requests_total", route="none", status="404") == 1
+    assert value(metrics, "tidings_http_requests_total", route="/openapi.json") == 1
+    assert value(metrics, "tidings_http_request_seconds_count", route=route) == 4
+    assert (value(metrics, "tidings_http_request_seconds_sum", route="/stream") or 1) < 0.2
+    assert "wp-admin" not in metrics.text().decode()
+    assert "s1" not in metrics.text().decode()
+
+
+class Clock:
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_last_five_minutes() -> None:
+    clock = Clock()
+    rates = Rates(clock=clock)
+    rates.add(events=50)
+    rates.add(notifications=10, latency=0.3)
+    rates.add(latency=0.1)
+    rates.add(latency=0.2)
+    assert rates.snapshot()["events_per_second"] == [0.0] * 60, "the bucket that fills is not shown"
+    clock.now += 5
+    rates.add(events=5)
+    shown = rates.snapshot()
+    assert len(shown["events_per_second"]) == 60
+    assert shown["events_per_second"][-1] == 10.0
+    assert shown["notifications_per_second"][-1] == 2.0
+    assert shown["latency_median"][-2:] == [None, 0.2]
+    assert shown["latency_p95"][-1] == 0.3
+    assert shown["now"]["events_per_second"] == pytest.approx(50 / 60)
+    assert shown["now"]["latency_p95"] == 0.3
+    clock.now += 10
+    assert rates.snapshot()["events_per_second"][-3:] == [10.0, 1.0, 0.0]
+    clock.now += 300
+    assert rates.snapshot()["events_per_second"] == [0.0] * 60
+    assert rates.snapshot()["now"]["latency_median"] is None
+
+
+def test_a_busy_bucket_keeps_an_even_sample() -> None:
+    clock = Clock()
+    rates = Rates(clock=clock, seed=1)
+    for i in range(20_000):
+        rates.add(latency=i / 20_000)
+    clock.now += 5
+    shown = rates.snapshot()
+    assert shown["latency_median"][-1] == pytest.approx(0.5, abs=0.1)
+    assert shown["latency_p95"][-1] == pytest.approx(0.95, abs=0.05)
