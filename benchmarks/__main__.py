@@ -30,6 +30,7 @@ BARS = {
     "operator-bars": "what must hold of operators and their schedulers",
     "join-bars": "what must hold of joins",
     "spark-bars": "what must hold, on Spark",
+    "service-bars": "what must hold of the service",
 }
 NAMES = (*BARS, *FIGURES, "report")
 

@@ -48,6 +48,7 @@ BARS = (
     ("operator-bars", "What must hold of operators"),
     ("join-bars", "What must hold of joins"),
     ("spark-bars", "What must hold, on Spark"),
+    ("service-bars", "What must hold of the service"),
 )
 _INTRODUCTION = """# Benchmarks
 

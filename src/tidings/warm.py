@@ -1,13 +1,14 @@
 """Compiles every loop once and keeps the machine code on disk: `python -m tidings.warm`.
 
-Without it the first event waits for the compiler, three minutes or so. It has to run in one process before several
-start, because two that compile at once can spoil each other's files.
+Without it the first event waits for the compiler, three minutes or so. It has to run before several processes start:
+each would compile what it lacks.
 """
 
 from __future__ import annotations
 
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -69,16 +70,6 @@ def size(event: Event, n: Out[int]) -> Iterator[int]:
 @operator
 def length(event: Event, m: Out[int]) -> Iterator[int]:
     yield 4
-
-
-def warm() -> None:
-    """Runs events through indexes and a network that have a use for every loop."""
-    _warm_patterns()
-    _warm_filters()
-    _warm_network()
-    _warm_operators()
-    _warm_joins()
-    _warm_schemes()
 
 
 def _warm_patterns() -> None:
@@ -173,6 +164,34 @@ def _reopened(engine: Engine) -> Engine:
         return Engine.load(folder, operators=[near, size, length])
 
 
+PARTS: dict[str, Callable[[], None]] = {
+    "joins": _warm_joins,
+    "operators": _warm_operators,
+    "schemes": _warm_schemes,
+    "patterns": _warm_patterns,
+    "filters": _warm_filters,
+    "network": _warm_network,
+}
+
+
+def warm() -> None:
+    """Runs events through indexes and a network that have a use for every loop."""
+    for part in PARTS.values():
+        part()
+
+
+def main(names: list[str]) -> None:
+    """Warms these parts; without any, all of them, in two processes of which the slowest part has one to itself."""
+    if names:
+        for name in names:
+            PARTS[name]()
+        return
+    print("compiling the matching loops, once; this takes two or three minutes", file=sys.stderr)
+    slowest, *others = PARTS
+    aside = subprocess.Popen([sys.executable, "-m", "tidings.warm", slowest])
+    main(others)
+    sys.exit(aside.wait())
+
+
 if __name__ == "__main__":
-    print("compiling the matching loops, once; this takes about three minutes", file=sys.stderr)
-    warm()
+    main(sys.argv[1:])

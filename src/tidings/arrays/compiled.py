@@ -3,20 +3,55 @@
 `error_model="numpy"` drops the zero-division checks; `nogil` lets other threads go on while a loop runs; `cache`
 keeps machine code on disk, which the Makefile warms before several processes start. A loop's cache knows its own
 file only: when a loop that it calls has changed, all have to be compiled anew (CONTRIBUTING.md).
+
+Numba reads a cache's list of files, adds to it and writes it back: of two processes that do so at once, one may call the
+other's machine code its own. So they take turns, by a lock in the folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numba
+from numba.core import caching
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # The loops allocate nothing, so they need not count references: with counting, every use of an array of a tuple is
 # an atomic addition and subtraction, which took most of the time.
 _FLAGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
+
+
+class _InTurn(caching.IndexDataCacheFile):
+    """Numba's cache of a function, for many processes."""
+
+    def save(self, key: Any, data: Any) -> None:
+        with self._turn(fcntl.LOCK_EX):
+            super().save(key, data)
+
+    def load(self, key: Any) -> Any:
+        with self._turn(fcntl.LOCK_SH):
+            return super().load(key)
+
+    @contextmanager
+    def _turn(self, how: int) -> Iterator[None]:
+        try:
+            file = os.open(os.path.join(self._cache_path, "loops.lock"), os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError:  # nobody writes to a folder that is read only
+            yield
+            return
+        try:
+            fcntl.flock(file, how)
+            yield
+        finally:
+            os.close(file)
+
+
+caching.IndexDataCacheFile = _InTurn  # type: ignore[misc]
 
 
 def compiled(function: Function) -> Function:

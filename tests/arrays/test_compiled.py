@@ -1,0 +1,44 @@
+"""Many processes that compile the same loops at once find afterwards what each of them has left."""
+
+import os
+import subprocess
+import sys
+
+PROGRAM = """
+import sys
+import numpy as np
+from loops import total
+
+for kind in sys.argv[1:]:
+    assert total(np.ones(3, kind)) == 3, kind
+print(sum(total.stats.cache_misses.values()))
+"""
+LOOPS = """
+from tidings.arrays.compiled import compiled
+
+
+@compiled
+def total(numbers):
+    found = numbers[0]
+    for number in numbers[1:]:
+        found += number
+    return found
+"""
+KINDS = "i1 i2 i4 i8 u1 u2 u4 u8 f4 f8".split()
+
+
+def test_processes_take_turns(tmp_path):
+    (tmp_path / "loops.py").write_text(LOOPS)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def start(*kinds):
+        command = [sys.executable, "program.py", *kinds]
+        return subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
+
+    both = [start(*KINDS[:6]), start(*KINDS[:3:-1])]
+    assert [process.wait(120) for process in both] == [0, 0]
+    # Whoever comes later compiles nothing, and every kind has its own machine code.
+    later = start(*KINDS)
+    assert later.communicate()[0] == "0\n"
+    assert later.returncode == 0
