@@ -37,6 +37,7 @@ demo: .venv/warm
 
 # Two at a time, but for Spark, which takes all cores by itself.
 test: lint .venv/warm
+	@scripts/servers.sh
 	@echo "== pytest"
 	@$(WITH_JAVA) $(BIN)/pytest -q -n 2 --dist loadscope --ignore tests/spark
 	@$(WITH_JAVA) $(BIN)/pytest -q tests/spark

@@ -23,11 +23,12 @@ import pyarrow as pa
 from benchmarks import join_spark
 from benchmarks.bars import Bar, show
 from benchmarks.join_baselines import COMES, DELTAS, GOES, Baseline, DuckBuckets, DuckQueries, DuckTable
-from benchmarks.join_postgres import PostgresTable, programs
+from benchmarks.join_postgres import PostgresTable
 from benchmarks.join_runs import WARM, Rate, engine_of, lines, measure, tell, timed
 from benchmarks.join_schemes import growth, point
 from benchmarks.join_workloads import SEED, Parameters, Workload, make
 from benchmarks.measure import ROOT, context, write_json
+from tests.postgresql import programs
 from tidings.joins.deltas import Deltas
 from tidings.joins.schemes import DEFAULT
 

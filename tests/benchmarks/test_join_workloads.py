@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.join_baselines import COMES, GOES, Baseline, DuckBuckets, DuckQueries, DuckTable
-from benchmarks.join_postgres import PostgresTable, programs
+from benchmarks.join_postgres import PostgresTable
 from benchmarks.join_workloads import (
     DELETE,
     DOMAIN,
@@ -22,6 +22,7 @@ from benchmarks.join_workloads import (
     make_general,
     make_star,
 )
+from tests.postgresql import programs
 
 SMALL = Parameters(subscriptions=1_000, r_rows=100, s_rows=100, events=160, s_share=0.5, update_share=0.4)
 Delta = tuple[int, int, int, int, int]
