@@ -15,6 +15,9 @@ from tidings.terms import Iri, Literal, read_graph
 MOST = 5
 _LOOKED_AT = 100
 _SHORT = 40
+_OF_ONE = frozenset(
+    {"title", "name", "headline", "summary", "description", "text", "message", "id", "url", "link", "time"}
+)
 
 USUAL = (
     ("A filter on attributes", "WHERE topic = 'finance' AND price > 100"),
@@ -44,6 +47,8 @@ def _of_attributes(events: list[Event]) -> Iterator[tuple[str, str]]:
     numbers: dict[str, list[float]] = {}
     for event in events:
         for name, value in _flat(event.attributes):
+            if name.lower() in _OF_ONE:
+                continue  # which hardly two events share
             if isinstance(value, str) and 0 < len(value) <= _SHORT and "'" not in value and "\n" not in value:
                 words[name, value] += 1
             elif isinstance(value, int | float) and not isinstance(value, bool):

@@ -125,7 +125,7 @@ def _show(
 ) -> Response:
     service = visiting.service
     data: dict[str, Any] = {
-        "sources": [one.model_dump(mode="json") for one in api.list_sources(visiting).items],
+        "sources": [_card(one.model_dump(mode="json")) for one in api.list_sources(visiting).items],
         "faults": [
             {"source": one.source, "event": one.event, "message": one.message, "time": moment(one.at)}
             for one in service.mailbox.faults()
@@ -145,3 +145,8 @@ def _show(
         url=url,
         **unsaid,
     )
+
+
+def _card(source: dict[str, Any]) -> dict[str, Any]:
+    """An error beside its address need not begin with it."""
+    return {**source, "error": (source["error"] or "").removeprefix(f"{source['url']}: ") or None}

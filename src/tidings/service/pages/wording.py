@@ -22,7 +22,7 @@ def span(seconds: float) -> str:
     """ "3 minutes", in the largest unit that fits."""
     seconds = abs(seconds)
     for size, unit in _UNITS:
-        if seconds >= size:
+        if seconds >= size * (2 if unit == "month" else 1):  # "30 days" says more than "1 month"
             count = int(seconds // size)
             return f"{count:,} {unit}{'s' * (count != 1)}"
     count = int(seconds)

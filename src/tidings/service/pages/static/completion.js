@@ -12,8 +12,8 @@ export class Completion {
     this.list.hidden = true;
     editor.append(this.list);
     for (const [name, value] of Object.entries({
-      role: "combobox", "aria-autocomplete": "list", "aria-haspopup": "listbox", "aria-expanded": "false", "aria-controls": "options", "aria-multiline": null,
-    })) if (value !== null) area.setAttribute(name, value);
+      role: "combobox", "aria-autocomplete": "list", "aria-haspopup": "listbox", "aria-expanded": "false", "aria-controls": "options",
+    })) area.setAttribute(name, value);
     area.addEventListener("input", (event) => this.typed(event));
     area.addEventListener("keydown", (event) => this.key(event));
     area.addEventListener("blur", () => this.close());
@@ -65,7 +65,8 @@ export class Completion {
       what.textContent = item.text;
       const kind = document.createElement("span");
       kind.className = "kind";
-      kind.textContent = item.detail && item.kind !== "keyword" ? `${item.kind} · ${item.detail}`.slice(0, 60) : item.kind;
+      const tells = item.detail && item.kind !== "keyword" && !item.text.endsWith(item.detail);
+      kind.textContent = tells ? `${item.kind} · ${item.detail}`.slice(0, 60) : item.kind;
       option.append(what, kind);
       return option;
     }));

@@ -27,7 +27,7 @@ function span(kind, text) {
   return part;
 }
 
-function pieces(text, from) {
+function pieces(text) {
   const parts = [];
   let at = 0;
   for (const found of text.matchAll(TOKENS)) {
@@ -56,11 +56,11 @@ function place(text, line, column) {
   for (let i = 1; i < line; i++) start = text.indexOf("\n", start) + 1;
   const rest = [...text.slice(start).split("\n")[0]];
   start += rest.slice(0, column - 1).join("").length;
-  const word = /^(?:\w+|'[^']*'?|\s*\S)/u.exec(text.slice(start));
+  const word = /^(?:\??[\w:]+|'[^']*'?|\s*\S)/u.exec(text.slice(start));
   return { start, end: start + (word ? word[0].length : 0) };
 }
 
-export async function post(address, body) {
+async function post(address, body) {
   const answer = await fetch(address, { method: "POST", headers: { "Content-Type": "application/json", Accept: "application/json" }, body: JSON.stringify(body) });
   return answer.json();
 }
@@ -84,10 +84,10 @@ async function check() {
   if (number !== asked || text !== area.value) return; // something newer is under way
   if (found.ok) {
     wrong = null;
-    say("good", [`A good question: ${(found.kinds ?? []).join(" with ")}.`, ...(found.warnings ?? [])].join(" "));
+    say("good", [`It can be asked: a ${(found.kinds ?? []).join(", with ")}.`, ...(found.warnings ?? [])].join(" "));
   } else {
     wrong = found.line ? place(text, found.line, found.column ?? 1) : null;
-    const message = found.message ?? found.detail ?? "It cannot be checked now.";
+    const message = (found.message ?? found.detail ?? "It cannot be checked now.").replace(` at ${found.line}:${found.column}`, "");
     const where = found.line ? `Line ${found.line}, column ${found.column}: ` : "";
     say("bad", where + message);
   }
@@ -127,7 +127,9 @@ form.querySelector("[data-try]").addEventListener("click", async (event) => {
   event.preventDefault();
   const button = event.currentTarget;
   if (!area.value.trim()) { area.focus(); return; }
+  const words = button.textContent;
   button.disabled = true;
+  button.textContent = "Trying …";
   try {
     const body = new URLSearchParams(new FormData(form));
     const answer = await fetch("/subscriptions/new?part=trial", { method: "POST", headers: { Accept: "text/html" }, body });
@@ -141,4 +143,5 @@ form.querySelector("[data-try]").addEventListener("click", async (event) => {
     sheet.hidden = false;
   }
   button.disabled = false;
+  button.textContent = words;
 });

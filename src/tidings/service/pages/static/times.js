@@ -6,7 +6,7 @@ export function relative(at, now = Date.now()) {
   const seconds = (at - now) / 1000;
   if (Math.abs(seconds) < 5) return seconds <= 0 ? "just now" : "in a moment";
   const span = seconds > 0 ? seconds * 1.005 : -seconds; // 30 days that have just begun are 30 days
-  const [size, unit] = UNITS.find(([size]) => span >= size);
+  const [size, unit] = UNITS.find(([size, unit]) => span >= size * (unit === "month" ? 2 : 1));
   const count = Math.floor(span / size);
   const words = `${count.toLocaleString("en")} ${unit}${count === 1 ? "" : "s"}`;
   return seconds > 0 ? `in ${words}` : `${words} ago`;
