@@ -28,7 +28,7 @@ from tidings.service.wire import moment
 log = logging.getLogger(__name__)
 
 AT_ONCE = 40  # of the quick receivers, and as many of the slow ones
-AT_HOST = 8  # of one host, however many of them it receives
+AT_HOST = 20  # of one host, however many of them it receives
 PAGE = 20  # that a lane delivers before the next one's turn
 TURN = 2.0  # seconds of it
 SLOW = 1.0  # seconds of an answer
