@@ -67,8 +67,8 @@ def _read(body: bytes, limit: int) -> tuple[str, tuple[Any, ...]]:
         parameters, name = xmlrpc.client.loads(safe_xml(body, limit), use_builtin_types=True)
     except EventError as error:
         raise Fault(NOT_XML, f"the call cannot be read: {error}") from None
-    except xmlrpc.client.Fault:
-        raise Fault(NOT_A_CALL, "this is a fault, and a methodCall is needed") from None
+    except (xmlrpc.client.Fault, xmlrpc.client.ResponseError):
+        raise Fault(NOT_A_CALL, "this is no methodCall, and one is needed") from None
     except Exception as error:  # of expat, and whatever the reader of the standard library stumbles over
         what = str(error)[:200] or type(error).__name__
         raise Fault(NOT_XML, f"the call cannot be read as XML-RPC: {what}; send a methodCall") from None
