@@ -81,7 +81,7 @@ def test_too_many_are_refused() -> None:
     began = time.perf_counter()
     with pytest.raises(TidingsError, match="split it"):
         read_opml(document("".join(f'<outline xmlUrl="http://a.example/{n}"/>' for n in range(20_000))))
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 20
 
 
 def test_what_is_written_is_read_again() -> None:

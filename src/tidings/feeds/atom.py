@@ -9,7 +9,7 @@ from lxml import etree
 
 from tidings.event import Event
 from tidings.feeds.elements import Element, add_extension, children, descendants, language_of, qualified, text
-from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, Facts, event, iri, name
+from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, Facts, bounded, event, iri, name
 
 NAMESPACES = frozenset({"", "http://www.w3.org/2005/Atom", "http://purl.org/atom/ns#"})
 _TAG = re.compile(r"<[^<>]*>")
@@ -28,11 +28,11 @@ _TERMS = {
 def items(root: Element, source: str) -> list[Event]:
     channel = _channel(root, source)
     entries = descendants(root, "entry")
-    return [
+    return bounded(
         event(*read, source or channel.node.value)
         for element in entries
         if (read := _entry(element, channel, root, source)) is not None
-    ]
+    )
 
 
 def _own(element: Element, word: str) -> list[Element]:

@@ -14,6 +14,7 @@ from urllib.parse import urljoin
 
 import pyoxigraph as ox
 
+from tidings.errors import EventError
 from tidings.event import Event
 from tidings.feeds.dates import utc
 from tidings.rdf import NTRIPLES
@@ -29,6 +30,8 @@ DATES = frozenset(
     {DC + "date"} | {DCTERMS + name for name in "modified created issued available date".split()}
 )
 DATE_TIME = ox.NamedNode(XSD + "dateTime")
+
+MAX_EVENTS_BYTES = 64 << 20  # of one document
 
 Node = ox.NamedNode | ox.BlankNode
 Value = ox.NamedNode | ox.BlankNode | ox.Literal
@@ -106,6 +109,21 @@ def event(item: Facts, channel: Facts, identity: str, source: str) -> Event:
         datacontenttype=NTRIPLES,
         data=said + member + channel.ntriples(),
     )
+
+
+def bounded(events: Iterable[Event]) -> list[Event]:
+    """The events of one document. A channel is part of each, so that short documents with a long one could grow to
+    any size; this is where they stop."""
+    found, size = [], 0
+    for one in events:
+        size += len(one.data)
+        if size > MAX_EVENTS_BYTES:
+            raise EventError(
+                f"the feed's items, each with what the feed says of itself, are more than {MAX_EVENTS_BYTES:,} bytes;"
+                " shorten it"
+            )
+        found.append(one)
+    return found
 
 
 def dated(value: str) -> ox.Literal:

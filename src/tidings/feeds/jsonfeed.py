@@ -7,7 +7,7 @@ from typing import Any
 
 from tidings.errors import EventError
 from tidings.event import Event
-from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, Facts, event, iri, name
+from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, Facts, bounded, event, iri, name
 
 
 def items(document: bytes, source: str) -> list[Event]:
@@ -19,11 +19,11 @@ def items(document: bytes, source: str) -> list[Event]:
     if not isinstance(entries, list):
         raise EventError("not a JSON Feed: an object with a list of 'items' is needed")
     channel = _channel(feed, source)
-    return [
+    return bounded(
         event(*read, source or channel.node.value)
         for entry in entries
         if isinstance(entry, dict) and (read := _item(entry, feed, channel, source)) is not None
-    ]
+    )
 
 
 def _word(thing: Any, *keys: str) -> str:

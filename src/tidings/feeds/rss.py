@@ -15,7 +15,7 @@ from tidings.feeds.elements import (
     qualified,
     text,
 )
-from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, Facts, event, iri, name
+from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, Facts, bounded, event, iri, name
 from tidings.terms import RDF
 
 ATOM = "http://www.w3.org/2005/Atom"
@@ -45,15 +45,15 @@ _MAILBOX = re.compile(r"\S+@\S+\s*\((.+)\)|(.+?)\s*<\S+@\S+>")
 
 
 def items(root: Element, source: str) -> list[Event]:
-    found = descendants(root, "channel")
-    channel = _channel(found[0] if found else root, source)
+    channels = descendants(root, "channel")
+    channel = _channel(channels[0] if channels else root, source)
     base = channel.first(RSS + "link") or source
     language = channel.first(DC + "language")
-    return [
+    return bounded(
         event(*read, source or channel.node.value)
         for element in descendants(root, "item")
         if qualified(element)[0] in CORE and (read := _item(element, channel, base, language)) is not None
-    ]
+    )
 
 
 def _channel(element: Element, source: str) -> Facts:

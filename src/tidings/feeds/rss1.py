@@ -7,12 +7,15 @@ that has the container, a subject with an rdf:value is also that text.
 
 from __future__ import annotations
 
+from collections import deque
+
 import pyoxigraph as ox
 
+from tidings.errors import EventError
 from tidings.event import Event
 from tidings.feeds import rss
 from tidings.feeds.elements import Element
-from tidings.feeds.facts import DATES, DC, RSS, Facts, Node, Value, dated, event, iri, name
+from tidings.feeds.facts import DATES, DC, RSS, Facts, Node, Value, bounded, dated, event, iri, name
 from tidings.terms import RDF
 
 _OLD = ("http://my.netscape.com/rdf/simple/0.9/", "http://channel.netscape.com/rdf/simple/0.9/")
@@ -20,6 +23,8 @@ _TYPE = ox.NamedNode(RDF + "type")
 _ITEM, _CHANNEL, _ITEMS = (ox.NamedNode(RSS + word) for word in ("item", "channel", "items"))
 _CONTAINERS = frozenset(ox.NamedNode(RDF + kind) for kind in ("Bag", "Seq", "Alt"))
 _MEMBER = RDF + "_"
+
+SHARED = 20_000  # triples that may be said in more than one item, beside one more time all
 
 Said = tuple[Node, ox.NamedNode, Value]
 Graph = dict[Value, list[Said]]  # by subject
@@ -36,12 +41,15 @@ def items(document: bytes, root: Element, source: str) -> list[Event]:
     if not nodes or not channels:
         return rss.items(root, source)
     apart: frozenset[Value] = frozenset([*nodes, *channels])
-    channel = _part(channels[0], "channel", graph, apart)
-    return [_event(node, channel, graph, apart, source) for node in nodes]
+    room = _Room(2 * sum(map(len, graph.values())) + SHARED)
+    channel = _part(channels[0], "channel", graph, apart, room)
+    return bounded(_event(node, channel, graph, apart, source, room) for node in nodes)
 
 
-def _event(node: Node, channel: Facts, graph: Graph, apart: frozenset[Value], source: str) -> Event:
-    facts = _part(node, "item", graph, apart)
+def _event(
+    node: Node, channel: Facts, graph: Graph, apart: frozenset[Value], source: str, room: _Room
+) -> Event:
+    facts = _part(node, "item", graph, apart, room)
     if not facts.values(RSS + "link") and isinstance(node, ox.NamedNode):
         facts.text(RSS + "link", node.value)
     if not facts.values(DC + "language"):
@@ -75,7 +83,21 @@ def _typed(graph: Graph, kind: ox.NamedNode) -> list[Node]:
     return [said[0][0] for said in graph.values() if any(p == _TYPE and o == kind for _, p, o in said)]
 
 
-def _part(node: Node, kind: str, graph: Graph, apart: frozenset[Value]) -> Facts:
+class _Room:
+    """How many more triples the events of one document may have: what many items lead to is said in each."""
+
+    def __init__(self, triples: int) -> None:
+        self._triples = triples
+
+    def take(self, triples: int) -> None:
+        self._triples -= triples
+        if self._triples < 0:
+            raise EventError(
+                "the items of the feed lead to so much in common that it cannot be said in each; cut it"
+            )
+
+
+def _part(node: Node, kind: str, graph: Graph, apart: frozenset[Value], room: _Room) -> Facts:
     """All that is said about `node`, and about what it leads to.
 
     Blank nodes are numbered as they are reached, so that reading the item again gives the same triples.
@@ -88,9 +110,11 @@ def _part(node: Node, kind: str, graph: Graph, apart: frozenset[Value]) -> Facts
             return names.setdefault(term, ox.BlankNode(f"{kind}{len(names)}"))
         return term
 
-    reached, waiting = {node}, [node]
+    reached, waiting = {node}, deque([node])
     while waiting:
-        for subject, predicate, value in graph.get(waiting.pop(0), ()):
+        about = graph.get(waiting.popleft(), ())
+        room.take(len(about))
+        for subject, predicate, value in about:
             if predicate == _ITEMS:
                 continue  # the channel's list of all items; an event tells of its own
             for told in (value, *_shortcuts(predicate, value, graph)):
