@@ -1,0 +1,161 @@
+"""What a driver does with a micro-batch: what was told and the events that it tells of go into the mailbox, once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tidings import Event
+from tidings.errors import TidingsError
+from tidings.log import EventLog, Offset
+from tidings.notification import NOTIFICATION_SCHEMA
+from tidings.service.driver import Recorder
+from tidings.service.settings import Settings
+from tidings.service.store.database import StoreError, open_mailbox
+from tidings.service.store.mailbox import Mailbox
+from tidings.spark.offsets import Reach, query_id, reach
+from tidings.spark.output import Batch
+
+MATCHES, JOINS = "11111111-matches", "22222222-joins"
+
+
+class World:
+    """A log, and what Spark would note of two queries that read it."""
+
+    def __init__(self, data: Path) -> None:
+        self.data, self.log = data, EventLog(data / "log")
+        self.checkpoints = {MATCHES: data / "checkpoint", JOINS: data / "checkpoint" / "joins"}
+        for query, checkpoint in self.checkpoints.items():
+            (checkpoint / "spark" / "offsets").mkdir(parents=True)
+            (checkpoint / "spark" / "metadata").write_text(json.dumps({"id": query}))
+
+    def batch(self, query: str, number: int, end: Offset, told: list[tuple[str, str]]) -> Batch:
+        """`told` are the pairs (subscription, event)."""
+        facts = json.dumps(
+            {"batchWatermarkMs": 0, "batchTimestampMs": 1_700_000_000_500 + number, "conf": {}}
+        )
+        place = self.checkpoints[query] / "spark" / "offsets" / str(number)
+        place.write_text(f"v1\n{facts}\n{json.dumps(end._asdict())}")
+        folder = self.data / "output" / f"query={query}" / f"batch={number:09d}"
+        if told:
+            folder.mkdir(parents=True, exist_ok=True)
+            rows = [{"subscription": one, "source": "x", "event": id, "verdict": "match"} for one, id in told]
+            pq.write_table(pa.Table.from_pylist(rows, NOTIFICATION_SCHEMA), folder / "a.parquet")
+        return Batch(query, number, "v1+0", 2, len(told), 0, folder)
+
+    def append(self, *ids: str) -> Offset:
+        return self.log.append([Event(id=id, source="x", attributes={"n": id}) for id in ids])
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    made.log.close()
+
+
+@pytest.fixture
+def mailbox(tmp_path: Path) -> Iterator[Mailbox]:
+    opened = open_mailbox(Settings(tmp_path))
+    yield opened
+    opened.close()
+
+
+def test_how_far_a_micro_batch_reads(world: World) -> None:
+    first, second = world.append("a"), world.append("b")
+    world.batch(MATCHES, 0, first, [])
+    world.batch(MATCHES, 1, second, [])
+    place = world.checkpoints[MATCHES]
+    assert query_id(place) == MATCHES
+    assert reach(place, 0) == Reach(None, first, 1_700_000_000.5)
+    assert reach(place, 1) == Reach(first, second, 1_700_000_000.501)
+    (place / "spark" / "offsets" / "2").write_text("v9\n")
+    with pytest.raises(TidingsError, match="another Spark"):
+        reach(place, 2)
+
+
+def test_a_batch_is_recorded_with_its_events_and_its_files_go(world: World, mailbox: Mailbox) -> None:
+    recorder = Recorder(world.data, mailbox, lambda: 1_700_000_001.0)
+    batch = world.batch(MATCHES, 0, world.append("a", "b", "c"), [("s1", "a"), ("s2", "a"), ("s1", "c")])
+    recorder(batch)
+    told = mailbox.page(["s1", "s2"], after=0)
+    assert [(one.subscription, one.event and one.event.id) for one in told] == [
+        ("s1", "a"),
+        ("s2", "a"),
+        ("s1", "c"),
+    ]
+    assert told[0].event is not None
+    assert told[0].event.attributes == {"n": "a"}
+    assert not batch.folder.exists()
+    (kept,) = mailbox.batches()
+    assert (kept.query, kept.batch, kept.version, kept.events, kept.notifications) == (
+        MATCHES,
+        0,
+        "v1+0",
+        2,
+        3,
+    )
+    assert (kept.began, kept.ended) == (1_700_000_000.5, 1_700_000_001.0)
+
+
+def test_a_batch_that_is_done_again_is_told_once(world: World, mailbox: Mailbox) -> None:
+    recorder, end = Recorder(world.data, mailbox), world.append("a")
+    for _ in range(2):
+        batch = world.batch(MATCHES, 0, end, [("s1", "a")])
+        recorder(batch)
+        assert not batch.folder.exists()
+    assert len(mailbox.page(["s1"])) == 1
+    assert mailbox.totals()["notifications"] == 1
+
+
+def test_a_batch_that_tells_nothing_is_recorded_too(world: World, mailbox: Mailbox) -> None:
+    end = world.append("a")
+    Recorder(world.data, mailbox)(world.batch(MATCHES, 0, end, []))
+    assert mailbox.reached() == {MATCHES: end}
+    assert mailbox.last() == 0
+
+
+def test_two_queries_read_at_their_own_pace(world: World, mailbox: Mailbox) -> None:
+    recorder = Recorder(world.data, mailbox)
+    first, second = world.append("a"), world.append("b")
+    recorder(world.batch(MATCHES, 0, second, [("s1", "b")]))
+    recorder(world.batch(JOINS, 0, first, [("s2", "a")]))
+    assert mailbox.reached() == {MATCHES: second, JOINS: first}
+    events = [one.event for one in mailbox.page(["s1", "s2"], after=0)]
+    assert [event and event.id for event in events] == ["b", "a"]
+
+
+def test_what_the_log_has_dropped_before_the_first_batch(world: World, mailbox: Mailbox) -> None:
+    small = EventLog(world.data / "log", segment_bytes=1)
+    world.log.close()
+    small.append([Event(id="old", source="x")])
+    start = small.append([Event(id="a", source="x")])
+    small.drop_before(start)
+    Recorder(world.data, mailbox)(world.batch(MATCHES, 0, start, [("s1", "a")]))
+    (told,) = mailbox.page(["s1"])
+    assert told.event is not None
+    small.close()
+
+
+def test_a_mailbox_that_cannot_be_written_fails_the_batch(
+    world: World, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = mailbox.record
+
+    def full(*_: object) -> bool:
+        raise StoreError("the mailbox cannot be used now: database or disk is full; try again")
+
+    recorder, batch = Recorder(world.data, mailbox), world.batch(MATCHES, 0, world.append("a"), [("s1", "a")])
+    monkeypatch.setattr(mailbox, "record", full)
+    with pytest.raises(StoreError, match="disk is full"):
+        recorder(batch)
+    assert batch.folder.exists()
+    monkeypatch.setattr(mailbox, "record", record)
+    recorder(replace(batch, version="v1+0"))
+    assert mailbox.last() == 1
