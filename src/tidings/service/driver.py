@@ -180,18 +180,12 @@ def main() -> None:
     signal.signal(signal.SIGTERM, terminate)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the service, which ends this one in its turn
     threading.Thread(target=_end_with_input, args=(driver,), daemon=True).start()
-    code = 0
     try:
         driver.run()
         say(status="stopped")
     except BaseException as error:
         say(status="failed", message=" ".join(str(error).split()) or type(error).__name__)
-        code = 1
-    if code:
-        # No waiting at the end for what may not answer any more.
-        sys.stderr.flush()
-        remains.kill(os.getsid(0), but=os.getpid())
-        os._exit(code)
+        _end_now()  # no waiting for what may not answer any more
 
 
 def _end_with_input(driver: Driver) -> None:
@@ -200,7 +194,14 @@ def _end_with_input(driver: Driver) -> None:
         pass
     driver.stop()
     time.sleep(END_SECONDS)
-    remains.kill(os.getsid(0), but=os.getpid())
+    _end_now()
+
+
+def _end_now() -> None:
+    """With the JVM and the workers, if the session is this driver's own."""
+    sys.stderr.flush()
+    if os.getsid(0) == os.getpid():
+        remains.kill(os.getpid(), but=os.getpid())
     os._exit(1)
 
 
