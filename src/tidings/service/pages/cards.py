@@ -7,6 +7,7 @@ from typing import Any
 from tidings.explanation import Explanation
 from tidings.service.api import answers
 from tidings.service.contents import content_of, describe, plain_text, safe_html
+from tidings.service.life import made_title
 from tidings.service.model import Delivery, Subscription, Told
 from tidings.service.questions import Reason, Trial
 from tidings.service.service import Service
@@ -28,7 +29,8 @@ def subscription_card(
 ) -> dict[str, Any]:
     card = answers.subscription(one, service.settings, delivery).model_dump(mode="json")
     newest = service.mailbox.page([one.id], limit=1)
-    return {**card, "last_told": moment(newest[0].at) if newest else None}
+    titled = one.title != made_title(one.text)
+    return {**card, "titled": titled, "last_told": moment(newest[0].at) if newest else None}
 
 
 def notification_card(told: Told, settings: Settings, title: str = "") -> dict[str, Any]:
