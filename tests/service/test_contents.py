@@ -53,9 +53,9 @@ class TestGraphs:
     def test_a_large_hostile_graph_takes_a_moment(self) -> None:
         line = b'<urn:a> <urn:b> "' + b"\\\\" * 50_000 + b'" .\n'
         for data in (line * 80, b"<urn:a" * 1_000_000, b'_:x <urn:b> "' + b"a" * 8_000_000):
-            began = time.perf_counter()
+            began = time.thread_time()
             assert describe(Event(datacontenttype=NTRIPLES, data=data)).title
-            assert time.perf_counter() - began < 1.0
+            assert time.thread_time() - began < 1.0
 
 
 class TestAttributes:
@@ -181,7 +181,7 @@ class TestMarkup:
             "<table><a>" * 200_000,
             "<b><p>" * 200_000,
         ):
-            began = time.perf_counter()
+            began = time.thread_time()
             safe_html(text)
             plain_text(text)
-            assert time.perf_counter() - began < 2.0, text[:10]
+            assert time.thread_time() - began < 2.0, text[:10]

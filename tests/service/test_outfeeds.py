@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
+from tests.service.conftest import Running
 from tests.service.test_contents import names, values
 from tidings.errors import TidingsError
 from tidings.event import Event
@@ -184,3 +186,18 @@ def test_anything_can_be_told(format: str, attributes: dict[str, object], title:
     assert len(read(body, FEED)) == 2
     if format != "json":
         etree.fromstring(body)
+
+
+def test_a_service_follows_feeds_of_a_service(running: Callable[..., Running]) -> None:
+    with running(allowed=("127.0.0.0/8",)) as served:
+        first = served.subscribe("WHERE topic = 'sport'", title="Sport")
+        second = served.subscribe("SELECT * WHERE (?item, rss:title, ?title)")
+        served.publish({"id": "1", "source": "a", "type": "t", "topic": "sport", "title": "Won by a <nose>"})
+        served.told(first["id"])
+        feeds = {first["feeds"]["atom"].removesuffix("atom") + format for format in FORMATS}
+        for url in feeds:
+            answer = served.http.post("/api/sources", json={"url": url})
+            assert answer.status_code < 300, answer.text
+        told = served.told(second["id"], 4)
+        assert {one["event"]["source"] for one in told} == feeds
+        assert {one["event"]["title"] for one in told} == {"Won by a <nose>"}

@@ -241,9 +241,9 @@ FAULT = xmlrpc.client.dumps(xmlrpc.client.Fault(1, "x")).encode()
     ],
 )
 def test_hostile_calls_get_a_fault(served: Served, body: bytes, code: int) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     assert fault(lambda: xmlrpc.client.loads(dispatch(body, served.service, NOBODY)))[0] == code
-    assert time.perf_counter() - began < 2.0
+    assert time.thread_time() - began < 2.0
 
 
 def test_what_nobody_foresaw_says_nothing_of_itself() -> None:
