@@ -14,6 +14,7 @@ standard error.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import signal
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.errors import TidingsError
 from tidings.event import EVENT_SCHEMA
 from tidings.log import EventLog
 from tidings.service import handover, remains
@@ -130,7 +132,7 @@ class Driver:
                 stream.finish(FINISH_SECONDS)
             else:
                 stream.wait(_WAIT_FOR_OTHER)  # raises what made it end
-                raise RuntimeError("the stream ended by itself")
+                raise TidingsError("the stream ended by itself")
 
     def _start(self, spark: Any, recorder: Recorder) -> Stream:
         """Once a driver whose service was killed is gone."""
@@ -167,6 +169,8 @@ def main() -> None:
     # What is printed from here on, by Java too, is no state.
     states = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
+    # What is wrong is raised to us; the bridge to Java would print it as well, with its traceback.
+    logging.basicConfig(level=logging.CRITICAL)
 
     def say(**state: object) -> None:
         with suppress(OSError, ValueError):  # whoever listened may be gone
@@ -184,8 +188,18 @@ def main() -> None:
         driver.run()
         say(status="stopped")
     except BaseException as error:
-        say(status="failed", message=" ".join(str(error).split()) or type(error).__name__)
+        say(status="failed", message=_reason(error))
         _end_now()  # no waiting for what may not answer any more
+
+
+def _reason(error: BaseException) -> str:
+    """In one line."""
+    from tidings.spark.starting import java_has_ended
+
+    if not isinstance(error, TidingsError) and java_has_ended():
+        return "Spark's Java process has ended"
+    what = " ".join(str(error).split())
+    return what if isinstance(error, TidingsError) else f"{type(error).__name__}: {what}"
 
 
 def _end_with_input(driver: Driver) -> None:
@@ -199,7 +213,8 @@ def _end_with_input(driver: Driver) -> None:
 
 def _end_now() -> None:
     """With the JVM and the workers, if the session is this driver's own."""
-    sys.stderr.flush()
+    with suppress(OSError):  # nobody may be there to read it
+        sys.stderr.flush()
     if os.getsid(0) == os.getpid():
         remains.kill(os.getpid(), but=os.getpid())
     os._exit(1)

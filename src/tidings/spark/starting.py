@@ -1,4 +1,4 @@
-"""A Spark session with a sentence for what is missing."""
+"""A Spark session with a sentence for what is missing, or has gone."""
 
 from __future__ import annotations
 
@@ -42,3 +42,11 @@ def need_spark() -> None:
         raise TidingsError(
             f"Spark needs Java 17 or newer, and {where}; install a JDK, or set JAVA_HOME to one"
         )
+
+
+def java_has_ended() -> bool:
+    """Whether the JVM of the session is gone: whatever is asked of it then fails without a reason."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    return process is not None and process.poll() is not None
