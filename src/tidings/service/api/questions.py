@@ -11,7 +11,6 @@ from tidings.errors import SubscriptionError
 from tidings.service.api import answers, models
 from tidings.service.api.callers import Asking, problems, router
 from tidings.service.classes import Named
-from tidings.service.life import MAX_TEXT
 from tidings.service.problems import Problem
 
 api = router("questions")
@@ -53,9 +52,9 @@ def try_(asking: Asking, question: models.QuestionText) -> models.Trial:
 @api.get("/complete", operation_id="complete", summary="What could come next")
 def complete(
     asking: Asking,
-    text: Annotated[str, Query(max_length=MAX_TEXT, description="The text so far.")] = "",
+    text: Annotated[str, Query(max_length=4_000, description="The text so far, or its end.")] = "",
     at: Annotated[
-        int | None, Query(ge=0, le=MAX_TEXT, description="Where the caret is; the end without.")
+        int | None, Query(ge=0, le=4_000, description="Where the caret is; the end without.")
     ] = None,
 ) -> models.Completions:
     found = asking.service.completer.complete(text, len(text) if at is None else at)
