@@ -77,7 +77,7 @@ class Intake:
         log: EventLog,
         arrivals: Arrivals,
         *,
-        on_accept: Callable[[list[Event]], None] | None = None,
+        on_accept: Callable[[int, int], None] = lambda accepted, duplicates: None,
         clock: Callable[[], float] = time.time,
         max_events: int = MAX_EVENTS,
         max_bytes: int = MAX_BYTES,
@@ -206,7 +206,7 @@ class Intake:
                 logger.warning("the arrivals could not be written: %s", error)
                 self._behind = True
             self.recent.add(events, map(size_of, rows))
-            self._tell(events)
+        self._on_accept(len(rows), sum(len(call.events) for call in group) - len(rows))
         for call, count in zip(group, new, strict=True):
             ids = [event.id for event in call.events]
             call.future.set_result(Receipt(count, len(ids) - count, ids, self._end))
@@ -218,13 +218,6 @@ class Intake:
                 _, now, before = self._unanswered.pop()
                 count += before
             self._unanswered.append((self._end, now, count))
-
-    def _tell(self, events: list[Event]) -> None:
-        if self._on_accept is not None:
-            try:
-                self._on_accept(events)
-            except Exception:
-                logger.exception("whoever wanted to hear of accepted events failed")
 
     def _refusal(self, error: Exception) -> TidingsError:
         logger.warning("a group of events was not accepted: %s", error)

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
-from tidings.event import Event
 from tidings.feeds.addresses import guarded_async_client
 from tidings.log import EventLog
 from tidings.service.access import Access
@@ -102,10 +101,8 @@ class Service:
         """Begins everything but the requests. Without a driver somebody else has to answer the log."""
         for id, message in self.indexing.prepare():
             log.warning("a subscription cannot be asked: %s", message, extra={"fields": {"subscription": id}})
-        begun = [self.indexing, self.hub, self.pulse, self.sweeper, self.following]
-        if driver:
-            begun.insert(1, self.supervisor)
-        for part in begun:
+        driven = (self.supervisor,) if driver else ()
+        for part in (self.indexing, *driven, self.hub, self.pulse, self.sweeper, self.following):
             part.start()
             self._stack.callback(part.stop)
 
@@ -132,5 +129,5 @@ class Service:
         """The public form of a notification."""
         return told_to_json(told, self.settings)
 
-    def _accepted(self, events: list[Event]) -> None:
-        self.metrics.accepted(len(events))
+    def _accepted(self, events: int, duplicates: int) -> None:
+        self.metrics.accepted(events, duplicates=duplicates)
