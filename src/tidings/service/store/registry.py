@@ -22,6 +22,7 @@ from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
 
 HEAD: Final = "0001"
+LONGEST_URL: Final = 2_000  # bytes; PostgreSQL has no more than 2,704 in an index
 _PORTION = 10_000
 _MARKED = 1_000  # rows that one statement names
 _T = TypeVar("_T")
@@ -238,9 +239,11 @@ class Registry:
 
     def add_source(self, source: Source) -> bool:
         """Whether it is new."""
+        if (size := len(clean(source.url).encode())) > LONGEST_URL:
+            raise TidingsError(f"the feed's address has {size:,} bytes; give one of at most {LONGEST_URL:,}")
         statement = self._insert(tables.sources).values(_values(source)).on_conflict_do_nothing()
         with self._database.writing() as connection:
-            return bool(connection.execute(statement).rowcount)
+            return connection.execute(statement.returning(tables.sources.c.url)).first() is not None
 
     def remove_source(self, url: str) -> bool:
         """Whether there was one."""
@@ -274,9 +277,8 @@ class Registry:
         with self._database.writing() as connection:
             for delivery in deliveries:
                 values = _values(delivery)
-                settled = [values.pop(name) for name in ("subscription", "url", "secret")]
-                mine = tuple_(kept.c.subscription, kept.c.url, kept.c.secret) == tuple_(*settled)
-                moved += connection.execute(update(kept).where(mine).values(values)).rowcount
+                mine = [kept.c[name] == values.pop(name) for name in ("subscription", "url", "secret")]
+                moved += connection.execute(update(kept).where(*mine).values(values)).rowcount
         return moved
 
     def delivery(self, subscription: str) -> Delivery | None:
