@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tidings.explanation import Explanation
 from tidings.service.api import answers
+from tidings.service.classes import Classes
 from tidings.service.contents import content_of, describe, plain_text, safe_html
 from tidings.service.life import made_title
 from tidings.service.model import Delivery, Subscription, Told
@@ -15,6 +17,7 @@ from tidings.service.settings import DAY, Settings
 from tidings.service.wire import moment, told_to_json
 
 _FEEDS = (("RSS 1.0", "rss1"), ("RSS 2.0", "rss2"), ("Atom", "atom"), ("JSON Feed", "json_feed"))
+_IRI = re.compile(r"<([^<>\s]+)>")
 _SPANS = (
     (3_600.0, "an hour"),
     (DAY, "a day"),
@@ -56,31 +59,33 @@ def notification_card(told: Told, settings: Settings, title: str = "") -> dict[s
     }
 
 
-def reason_card(explanation: Explanation) -> dict[str, Any]:
+def reason_card(explanation: Explanation, classes: Classes) -> dict[str, Any]:
+    """`shown` is a clause as its author may have written it, with prefixes for the IRIs that have one."""
     card = answers.explanation(explanation).model_dump(mode="json")
     for clause, line in zip(card["clauses"], explanation.clauses, strict=True):
         clause["fate"] = line.fate
+        clause["shown"] = _IRI.sub(lambda found: classes.written(found[1]), line.text)
     return card
 
 
-def trial_card(trial: Trial) -> dict[str, Any]:
+def trial_card(trial: Trial, classes: Classes) -> dict[str, Any]:
     return {
         "problem": "",
         "looked": trial.looked,
         "matched": trial.matched,
         "late": trial.late,
-        "matches": [_tried(one) for one in trial.matches],
-        "near": [_tried(one) for one in trial.near],
+        "matches": [_tried(one, classes) for one in trial.matches],
+        "near": [_tried(one, classes) for one in trial.near],
     }
 
 
-def _tried(one: Reason) -> dict[str, Any]:
+def _tried(one: Reason, classes: Classes) -> dict[str, Any]:
     event = one.event
     return {
         "title": describe(event).title,
         "source": event.source,
         "id": event.id,
-        **reason_card(one.explanation),
+        **reason_card(one.explanation, classes),
     }
 
 

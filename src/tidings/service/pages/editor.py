@@ -88,7 +88,7 @@ def _trial(visiting: Caller, text: str) -> dict[str, Any]:
     if not checked.ok:
         return {"problem": sentence(checked.message)}
     try:
-        return trial_card(service.questions.try_on(text, service.intake.recent.events()))
+        return trial_card(service.questions.try_on(text, service.intake.recent.events()), service.classes)
     except TidingsError as error:
         return {"problem": sentence(str(error))}
 
@@ -104,7 +104,7 @@ def _editor(
     trial: dict[str, Any] | None = None,
 ) -> Response:
     service = visiting.service
-    offered, of_events = examples(service.intake.recent.events(100), service.questions)
+    offered, of_events = examples(service.intake.recent.events(), service.questions)
     blank = {"text": "", "title": "", "valid_for": "", "public": "", "webhook": ""}
     data = {**blank, **typed, "examples": offered, "wrong": wrong, "trial": trial}
     return render(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
 from tidings.errors import TidingsError
 from tidings.event import Event
 from tidings.feeds.facts import DC, RSS
+from tidings.rdf import is_rdf
 from tidings.service.questions import Questions
 from tidings.terms import Iri, Literal, read_graph
 
 MOST = 5
-_LOOKED_AT = 100
+_LOOKED_AT = 50
 _SHORT = 40
 _OF_ONE = frozenset(
     {"title", "name", "headline", "summary", "description", "text", "message", "id", "url", "link", "time"}
@@ -35,9 +37,15 @@ USUAL = (
 
 def examples(events: Iterable[Event], questions: Questions) -> tuple[list[dict[str, str]], bool]:
     """Questions with what they ask in words, and whether they are of these events. Each of them can be asked."""
-    seen = [event for event, _ in zip(events, range(_LOOKED_AT), strict=False)]
-    made = list(dict.fromkeys([*_of_attributes(seen), *_of_feeds(seen)]))
-    good = [one for one in made if questions.check(one[1]).ok][:MOST]
+    plain: list[Event] = []
+    graphs: list[Event] = []
+    for event in events:  # some of each, whichever there are more of
+        kind = graphs if is_rdf(event.datacontenttype) else plain
+        if len(kind) < _LOOKED_AT:
+            kind.append(event)
+    made = zip_longest(_of_attributes(plain), _of_feeds(graphs))
+    turns = dict.fromkeys(one for pair in made for one in pair if one is not None)
+    good = [one for one in turns if questions.check(one[1]).ok][:MOST]
     chosen = good or list(USUAL)
     return [{"words": words, "text": text} for words, text in chosen], bool(good)
 
@@ -75,8 +83,6 @@ def _of_feeds(events: list[Event]) -> Iterator[tuple[str, str]]:
     titles: Counter[str] = Counter()
     feeds = 0
     for event in events:
-        if not event.datacontenttype:
-            continue
         try:
             triples = read_graph(event.graph())
         except TidingsError:

@@ -101,7 +101,7 @@ def why(request: Request, visiting: Visiting, id: Id, notification: str) -> Resp
     data = {
         "subscription": subscription_card(subscription, service),
         "notification": notification_card(told, service.settings),
-        "reason": reason_card(service.questions.explain(subscription.text, told.event)),
+        "reason": reason_card(service.questions.explain(subscription.text, told.event), service.classes),
         "raw": _raw(told.event),
     }
     return render(request, "why.html", data, visitor=visiting.principal)

@@ -44,13 +44,27 @@ export function follow(list) {
     looking = false;
   }
 
-  const stream = new EventSource(list.dataset.live);
-  stream.addEventListener("open", () => { say(true, "live"); look(); });
-  stream.addEventListener("error", () => {
-    say(false, stream.readyState === EventSource.CLOSED ? "not live; load the page again" : "connecting");
-  });
-  for (const name of ["notification", "notice", "missed", "message"]) stream.addEventListener(name, look);
-  addEventListener("pagehide", () => stream.close());
+  // A browser opens few connections to one service: pages that nobody looks at leave theirs to the others, and
+  // catch up when they are looked at again.
+  let stream = null;
+  function listen() {
+    if (stream) return;
+    stream = new EventSource(list.dataset.live);
+    stream.addEventListener("open", () => { say(true, "live"); look(); });
+    stream.addEventListener("error", (event) => {
+      const over = event.target.readyState === EventSource.CLOSED;
+      say(false, over ? "not live; load the page again" : "connecting");
+    });
+    for (const name of ["notification", "notice", "missed", "message"]) stream.addEventListener(name, look);
+  }
+  function leave() {
+    stream?.close();
+    stream = null;
+  }
+  listen();
+  document.addEventListener("visibilitychange", () => (document.hidden ? leave() : listen()));
+  addEventListener("pagehide", leave);
+  addEventListener("pageshow", listen);
 }
 
 export function refresh(part, every = 5000) {
