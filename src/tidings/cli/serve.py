@@ -110,7 +110,7 @@ def serve(
 ) -> None:
     """Serve subscriptions: a page, an HTTP interface, feeds, and the stream that matches.
 
-    Everything is kept in one folder, and nothing needs to be configured: start it, and open the page that it names.
+    Everything is kept in one folder, and nothing needs to be configured: start it, and open the page it names.
     Ctrl-C ends it after the micro-batch under way, a second one at once; the next start goes on where this one ended.
 
     On this machine (127.0.0.1) everybody may do everything. With another --host, or a --url that others use, a token is
