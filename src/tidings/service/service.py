@@ -99,7 +99,7 @@ class Service:
 
     def start(self, *, driver: bool = True) -> None:
         """Begins everything but the requests. Without a driver somebody else has to answer the log."""
-        for id, message in self.indexing.prepare():
+        for id, message in self.indexing.prepare(self.questions.engine):
             log.warning("a subscription cannot be asked: %s", message, extra={"fields": {"subscription": id}})
         driven = (self.supervisor,) if driver else ()
         for part in (self.indexing, *driven, self.hub, self.pulse, self.sweeper, self.following):
