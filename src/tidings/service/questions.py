@@ -6,6 +6,7 @@ events, not on a stream. Nothing that is asked here is learnt or kept.
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -21,6 +22,7 @@ from tidings.language.query import Query, TriplePattern, leaves
 from tidings.notification import Notification
 from tidings.operators.naive import has_calls
 
+_THIS = "this"
 SHOWN = 20  # matches and near misses of a trial that are shown with their reasons
 
 
@@ -60,6 +62,7 @@ class Questions:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.tables = tuple(engine.joins.tables.values())
+        self._remarking = threading.Lock()  # Python keeps one list of warnings for all threads
 
     def fresh(self) -> Engine:
         """An engine of the same means, for whoever has to fill one."""
@@ -75,16 +78,18 @@ class Questions:
     def check(self, text: str) -> Checked:
         """What is wrong with a text, or what kind it is of."""
         try:
-            with warnings.catch_warnings(record=True) as remarks:
+            with self._remarking, warnings.catch_warnings(record=True) as remarks:
                 warnings.simplefilter("always")
-                self.fresh().subscribe("this", text)
+                self.fresh().subscribe(_THIS, text)
             query = parse(text, self.engine.prefixes)
         except SubscriptionError as error:
             return Checked(False, message=str(error), line=error.line, column=error.column)
         except TidingsError as error:
             return Checked(False, message=str(error))
-        said = tuple(str(remark.message).replace("subscription 'this'", "it") for remark in remarks)
-        return Checked(True, tuple(self._kinds(query)), warnings=said)
+        mine = f"subscription {_THIS!r}"  # other threads may remark on theirs meanwhile
+        said = (str(remark.message) for remark in remarks)
+        remarked = tuple(text.replace(mine, "it", 1) for text in said if text.startswith(mine))
+        return Checked(True, tuple(self._kinds(query)), warnings=remarked)
 
     def explain(self, text: str, event: Event) -> Explanation:
         """Why an event matches a text, or does not."""
@@ -122,7 +127,7 @@ class Questions:
     def _follow(self, text: str, events: Sequence[Event]) -> Trial:
         """A join has to have seen the rows before: the events are played from the oldest on, with tables that are empty."""
         engine, matches = self.fresh(), []
-        engine.subscribe("this", text)
+        engine.subscribe(_THIS, text)
         for event in reversed(events):
             for told in engine.publish(event):
                 if told.verdict == "match":
