@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +12,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidings import Event
+from tidings import Engine, Event, versions
 from tidings.errors import TidingsError
+from tidings.joins.table import Table
 from tidings.log import EventLog, Offset
 from tidings.notification import NOTIFICATION_SCHEMA
 from tidings.service.driver import Recorder
+from tidings.service.indexing import Indexing
+from tidings.service.model import Subscription
 from tidings.service.settings import Settings
-from tidings.service.store.database import StoreError, open_mailbox
+from tidings.service.store.database import StoreError, open_mailbox, open_stores
 from tidings.service.store.mailbox import Mailbox
+from tidings.service.supervisor import Supervisor
+from tidings.spark.joins import leave_other_tables
 from tidings.spark.offsets import Reach, query_id, reach
 from tidings.spark.output import Batch
 
+STOCKS = Table("stocks", {"symbol": "text", "per": "number"}, key=["symbol"])
 MATCHES, JOINS = "11111111-matches", "22222222-joins"
 
 
@@ -159,3 +166,58 @@ def test_a_mailbox_that_cannot_be_written_fails_the_batch(
     monkeypatch.setattr(mailbox, "record", record)
     recorder(replace(batch, version="v1+0"))
     assert mailbox.last() == 1
+
+
+def test_a_checkpoint_of_other_tables_is_left(tmp_path: Path) -> None:
+    index, checkpoint = tmp_path / "index", tmp_path / "checkpoint"
+    state = checkpoint / "joins" / "spark" / "state"
+
+    def with_tables(*tables: Table) -> None:
+        versions.publish(index, Engine(tables=tables))
+        leave_other_tables(index, checkpoint)
+
+    with_tables()
+    assert not (checkpoint / "joins").exists()
+    with_tables(STOCKS)
+    state.mkdir(parents=True)
+    with_tables(STOCKS)
+    assert state.exists()
+    with_tables(STOCKS, Table("reviews", {"symbol": "text"}))
+    assert not state.exists()
+    state.mkdir(parents=True)
+    with_tables()
+    assert not (checkpoint / "joins").exists()
+
+
+@pytest.mark.timeout(600)
+def test_a_driver_over_tables_runs_two_queries(tmp_path: Path) -> None:
+    (tmp_path / "tables.toml").write_text(
+        '[stocks]\ncolumns = { symbol = "text", per = "number" }\nkey = ["symbol"]'
+    )
+    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    settings = Settings(tmp_path, spark="local[2,4]", spark_settings=quick, tables=tmp_path / "tables.toml")
+    registry, mailbox = open_stores(settings)
+    texts = {"dear": "SELECT * FROM stocks WHERE per > 90", "all": "WHERE source = 'market'"}
+    registry.add_many([Subscription(id, text, id, "", "", id, 0.0, None) for id, text in texts.items()])
+    assert Indexing(settings, registry).prepare() == []
+    with EventLog(tmp_path / "log") as log:
+        end = log.append([Event.insert("stocks", {"symbol": "X", "per": 95.5}, source="market", id="e")])
+    heard = threading.Event()
+    supervisor = Supervisor(settings, lambda state: heard.set() if state.status == "failed" else None)
+    supervisor.start()
+    try:
+        while list(mailbox.reached().values()) != [end, end]:
+            assert not heard.wait(0.05), supervisor.state.message
+    finally:
+        supervisor.stop()
+    told = {one.subscription: one for one in mailbox.page(list(texts))}
+    assert set(told) == set(texts)
+    assert {one.event and one.event.id for one in told.values()} == {"e"}
+    assert told["dear"].sequence == 1
+    assert [(one["change"], one["row"]) for one in told["dear"].changes] == [
+        ("+", {"symbol": "X", "per": 95.5})
+    ]
+    assert supervisor.state.status == "stopped"
+    assert supervisor.state.restarts == 0
+    registry.close()
+    mailbox.close()
