@@ -53,7 +53,8 @@ def test_the_json_of_a_page_has_its_data(service: Served) -> None:
     assert [one["title"] for one in page["notifications"]] == ["As data"]
     assert "ticket" not in page
     home = service.http.get("/?search=data", headers=JSON).json()
-    assert made["id"] in [one["id"] for one in home["subscriptions"]]
+    mine = {one["id"]: one for one in home["subscriptions"]}[made["id"]]
+    assert (mine["told"], mine["last_told"]) == (1, told["time"])
     reason = service.http.get(f"/subscriptions/{made['id']}/notifications/{told['id']}", headers=JSON).json()
     assert reason["reason"]["verdict"] == "match"
     about = service.http.get("/taxonomy?class=http://example.org/Rowing", headers=JSON).json()

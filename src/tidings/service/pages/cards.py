@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from tidings.explanation import Explanation
@@ -30,10 +31,26 @@ _SPANS = (
 def subscription_card(
     one: Subscription, service: Service, delivery: Delivery | None = None
 ) -> dict[str, Any]:
-    card = answers.subscription(one, service.settings, delivery).model_dump(mode="json")
-    newest = service.mailbox.page([one.id], limit=1)
-    titled = one.title != made_title(one.text)
-    return {**card, "titled": titled, "last_told": moment(newest[0].at) if newest else None}
+    return subscription_cards([one], service, delivery)[0]
+
+
+def subscription_cards(
+    some: Sequence[Subscription], service: Service, delivery: Delivery | None = None
+) -> list[dict[str, Any]]:
+    """`told` counts the notifications that are kept; `last_told` is the time of the last."""
+    told = service.mailbox.counts([one.id for one in some]) if some else {}
+    cards = []
+    for one in some:
+        newest = service.mailbox.page([one.id], limit=1) if one.id in told else []
+        more = {
+            "titled": one.title != made_title(one.text),
+            "told": told.get(one.id, 0),
+            "last_told": moment(newest[0].at) if newest else None,
+        }
+        cards.append(
+            {**answers.subscription(one, service.settings, delivery).model_dump(mode="json"), **more}
+        )
+    return cards
 
 
 def notification_card(told: Told, settings: Settings, title: str = "") -> dict[str, Any]:

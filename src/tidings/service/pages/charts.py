@@ -12,7 +12,7 @@ from tidings.service.pages.wording import figure
 
 Values = Sequence[float | None]
 _WIDTH, _HEIGHT = 720, 190
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 8, 10, 24
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 8, 12, 28
 
 
 def spark(values: Values) -> Markup:
@@ -53,8 +53,11 @@ def chart(title: str, series: Mapping[str, Values], seconds: float, unit: str = 
         left = seconds * (5 - part) / 5
         label = "now" if not left else f"−{left / 60:.3g} min" if seconds >= 120 else f"−{left:.0f} s"
         anchor = "end" if part == 5 else "start" if part == 0 else "middle"
+        kind = "" if part in (0, 5) else "between"
         parts.append(
-            Markup('<text x="{:.1f}" y="{}" text-anchor="{}">{}</text>').format(x, _HEIGHT - 6, anchor, label)
+            Markup('<text class="{}" x="{:.1f}" y="{}" text-anchor="{}">{}</text>').format(
+                kind, x, _HEIGHT - 6, anchor, label
+            )
         )
     for number, values in enumerate(series.values()):
         points = [

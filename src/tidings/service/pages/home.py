@@ -10,7 +10,7 @@ from starlette.responses import Response
 from tidings.service.api.callers import Caller
 from tidings.service.api.cursors import read_id_cursor
 from tidings.service.model import Role, State
-from tidings.service.pages.cards import notification_card, subscription_card
+from tidings.service.pages.cards import notification_card, subscription_cards
 from tidings.service.pages.figures import figures_of
 from tidings.service.pages.rendering import render, sent_to
 from tidings.service.pages.visits import Visiting
@@ -53,7 +53,7 @@ def home(
     )
     counts = service.life.counts(visitor)
     data: dict[str, Any] = {
-        "subscriptions": [subscription_card(one, service) for one in found[:LISTED]],
+        "subscriptions": subscription_cards(found[:LISTED], service),
         "next": found[LISTED - 1].id if len(found) > LISTED else None,
         "state": chosen.value if chosen else "",
         "search": search,

@@ -122,6 +122,8 @@ def problem_page(request: Request, problem: Problem) -> Response:
         wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/login?next={quote(wanted, safe='')}", 303)
     told = problem.body()
+    if "/openapi.json" in told["detail"]:  # which is for programs
+        told["detail"] = "No page is at this address; begin with your subscriptions."
     response = render(
         request,
         "error.html",

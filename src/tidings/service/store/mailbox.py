@@ -157,6 +157,14 @@ class Mailbox:
             row = connection.execute(query).first()
         return None if row is None else _as_told(row)
 
+    def counts(self, subscriptions: Sequence[str]) -> dict[str, int]:
+        """How much is kept of what each of a page of them was told; those that were told nothing are not in it."""
+        some = [clean(one) for one in subscriptions]
+        query = select(_told.subscription, func.count()).where(_told.subscription.in_(some))
+        with self._database.reading() as connection:
+            rows = connection.execute(query.group_by(_told.subscription))
+            return {subscription: int(count) for subscription, count in rows}
+
     def news(self, after: int) -> tuple[int, dict[str, int]]:
         """The last number now, and of each subscription that was told something after `after`, its last."""
         after = _bounded(after)
