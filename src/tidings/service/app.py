@@ -27,6 +27,7 @@ from tidings.service.api import (
 from tidings.service.api.callers import PROBLEM
 from tidings.service.api.models import ProblemDetails
 from tidings.service.guards import guard
+from tidings.service.logs import RequestLines
 from tidings.service.metrics import Measured
 
 if TYPE_CHECKING:
@@ -62,7 +63,10 @@ class Application(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         service: Service = self.state.service
-        return Measured(guard(super().build_middleware_stack(), service.settings), service.metrics)
+        stack: ASGIApp = super().build_middleware_stack()
+        if service.settings.log_format == "json":  # a line for each request is for machines to read
+            stack = RequestLines(stack)
+        return Measured(guard(stack, service.settings), service.metrics)
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:

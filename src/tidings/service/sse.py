@@ -52,7 +52,7 @@ async def stream(
     at every heartbeat: the stream ends when none lives and all is told, unless it is `endless`, such as that of whatever
     one person has. Without a cursor the stream begins with what comes next."""
     yield f"retry: {RETRY}\n\n".encode()
-    seen = await asyncio.to_thread(_beginning, mailbox, last_event_id)
+    seen = await asyncio.to_thread(beginning, mailbox, last_event_id)
     if isinstance(seen, str):
         yield f": {seen}\n\n".encode()
         seen = await asyncio.to_thread(mailbox.last)
@@ -97,7 +97,7 @@ async def stream(
         stopping.cancel()
 
 
-def _beginning(mailbox: Pages, last_event_id: str | None) -> int | str:
+def beginning(mailbox: Pages, last_event_id: str | None) -> int | str:
     """The number after which to begin, or why that is the present end after all."""
     last = mailbox.last()
     if not last_event_id:

@@ -89,14 +89,28 @@ def explain_notification(asking: Asking, id: Id, notification: str) -> Explanati
     operation_id="stream_subscription",
     summary="What a subscription is told, as it is told",
     response_class=StreamingResponse,
-    responses={**_EVENTS, **problems(404)},
+    responses={
+        **_EVENTS,
+        204: {"description": "The subscription is over, and all is told."},
+        **problems(404),
+    },
 )
 async def stream_subscription(
     request: Request, asking: Asking, id: Id, last_event_id: LastEventId = None
-) -> StreamingResponse:
+) -> Response:
     """Ends when the subscription is over and all is told."""
-    await run_in_threadpool(asking.service.life.find, asking.principal, id)
+    if await run_in_threadpool(_is_over, asking, id, last_event_id):
+        return Response(status_code=204)  # whoever is told this does not come again
     return _stream(asking, [id], last_event_id)
+
+
+def _is_over(asking: Caller, id: str, last_event_id: str | None) -> bool:
+    """Whether nothing will come of a stream."""
+    mailbox, one = asking.service.mailbox, asking.service.life.find(asking.principal, id)
+    if one.state in _LIVING:
+        return False
+    seen = sse.beginning(mailbox, last_event_id)
+    return isinstance(seen, str) or not mailbox.page([id], after=seen, limit=1)
 
 
 @api.get(
