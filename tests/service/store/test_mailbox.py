@@ -168,6 +168,9 @@ def test_what_is_old_is_forgotten_with_its_events(
     assert count(mailbox, tables.events) == 2
     assert mailbox.faults() == []
     assert [one.batch for one in mailbox.batches()] == [2]
+    assert not mailbox.record(
+        *batch(1, [told("a", "3")], ended=50.0)
+    )  # which is known, though no longer kept
     assert mailbox.forget(99.0) == {"a": 6, "c": 5}
     assert count(mailbox, tables.events) == 0
     assert (mailbox.first(), mailbox.last()) == (7, 6)

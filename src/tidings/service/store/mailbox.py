@@ -66,13 +66,13 @@ class Mailbox:
 
     def record(self, batch: BatchRecord, notifications: pa.Table, events: pa.Table) -> bool:
         """Keep what a micro-batch has told, and the events that it told of. False, and nothing is done, if it is here
-        already. What was told before under the same id, by whatever query, is not told again."""
+        already: a query's batches come in order. What was told before under the same id is not told again."""
         letters = letters_of(batch, notifications, events)
         with self._database.writing() as connection:
             last = _take(connection, "number", letters.count)
-            kept = tables.batches.c
-            there = select(kept.batch).where(kept.query == batch.query, kept.batch == batch.batch)
-            if connection.execute(there).first() is not None:
+            kept = tables.reached.c
+            done = connection.execute(select(kept.batch).where(kept.query == batch.query)).scalar()
+            if done is not None and batch.batch <= done:
                 connection.rollback()
                 return False
             numbers = range(last - letters.count + 1, last + 1)
@@ -228,10 +228,8 @@ class Mailbox:
             _take(connection, name, getattr(batch, name))
 
     def _forget_batches(self, connection: Connection, before: float) -> None:
-        """Old batches go too, but not the last of a query, which a restart replays."""
-        kept, last = tables.batches, tables.reached.c
-        is_last = select(last.batch).where(last.query == kept.c.query, last.batch == kept.c.batch).exists()
-        connection.execute(delete(kept).where(kept.c.ended < before, ~is_last))
+        """Old batches go too; which was the last of each query stays known."""
+        connection.execute(delete(tables.batches).where(tables.batches.c.ended < before))
         connection.execute(delete(tables.faults).where(tables.faults.c.at < before))
 
 
