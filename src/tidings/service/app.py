@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 import tidings
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from tidings.service.service import Service
 
 ROUTERS = (
-    events.api,  # the busiest is looked at first
+    events.api,
     subscriptions.api,
     notifications.api,
     questions.api,
@@ -88,6 +89,8 @@ def create_app(service: Service) -> FastAPI:
         separate_input_output_schemas=False,
     )
     app.state.service = service
+    # The busiest, found first and without dependencies to solve; OpenAPI tells of it by its router.
+    app.router.routes.append(Route("/api/events", events.publish, methods=["POST"]))
     for router in ROUTERS:
         app.include_router(router)
     pages.register(app)

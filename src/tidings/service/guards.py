@@ -11,13 +11,13 @@ BodyLimit        a body over the limit ends when the limit is reached, not when 
 from __future__ import annotations
 
 import ipaddress
+import random
 import re
-import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 
 from tidings.service.problems import Problem
 from tidings.service.settings import Settings
@@ -56,7 +56,7 @@ class RequestIds:
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get("x-request-id", "")
-        id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        id = given if _REQUEST_ID.fullmatch(given) else f"{random.getrandbits(64):016x}"  # no secret
         scope.setdefault("state", {})["request_id"] = id
         header = (b"x-request-id", id.encode())
 
@@ -73,7 +73,7 @@ class SecurityHeaders:
 
     def __init__(self, app: App, settings: Settings) -> None:
         self._app = app
-        self._headers = [
+        headers = [
             ("content-security-policy", CONTENT_SECURITY_POLICY),
             ("x-content-type-options", "nosniff"),
             # Addresses of feeds are secrets. "no-referrer" would make browsers send "Origin: null" with our forms.
@@ -84,7 +84,8 @@ class SecurityHeaders:
             ("cache-control", "no-store"),
         ]
         if settings.address.startswith("https:"):
-            self._headers.append(("strict-transport-security", "max-age=31536000; includeSubDomains"))
+            headers.append(("strict-transport-security", "max-age=31536000; includeSubDomains"))
+        self._headers = [(name.encode(), value.encode()) for name, value in headers]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -93,9 +94,9 @@ class SecurityHeaders:
 
         async def tell(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in self._headers:
-                    headers.setdefault(name, value)
+                given = list(message.get("headers", ()))
+                names = {name.lower() for name, _ in given}
+                message["headers"] = given + [header for header in self._headers if header[0] not in names]
             await send(message)
 
         await self._app(scope, receive, tell)
