@@ -9,7 +9,7 @@ WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 .PHONY: help setup demo test bench lint lock clean
 
 help:
-	@echo "make demo   run sample feeds through a Spark stream and show the notifications"
+	@echo "make demo   run sample feeds through a service and show its page"
 	@echo "make test   check style, types and layers, then run all tests"
 	@echo "make bench  reproduce the papers' figures (JSON and PNG)"
 	@echo "make setup  make .venv with all that is needed"

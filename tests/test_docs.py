@@ -9,12 +9,15 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
+import time
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from tests.service.conftest import Running
 from tidings import Engine, Event, Taxonomy, read_network
 from tidings.cli import main
 from tidings.cli.subscriptions import SubscriptionFile
@@ -26,6 +29,7 @@ from tidings.notification import from_table
 
 ROOT = Path(__file__).parents[1]
 TOLD = ("README.md", "docs/tutorial.md", "docs/operators.md", "docs/joins.md")
+SERVICE = "docs/service.md"
 PAGES = sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CHECK = doctest.OutputChecker()
@@ -52,11 +56,7 @@ def test_python_examples_give_what_they_show(page, examples):
         if ">>>" not in content:
             compile(content, page, "exec")
             continue
-        test = doctest.DocTestParser().get_doctest(content, names, f"{page} {number}", page, 0)
-        told = []
-        doctest.DocTestRunner(verbose=False).run(test, out=told.append, clear_globs=False)
-        names = test.globs
-        assert not told, "".join(told)
+        _doctest(content, names, f"{page} {number}", page)
 
 
 @pytest.mark.parametrize("page", TOLD)
@@ -73,6 +73,51 @@ def test_commands_print_what_they_show(page, examples):
             assert same or CHECK.check_output(wanted, got, doctest.ELLIPSIS), f"{command}\n{got}"
             count += 1
     assert count
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_the_guide_of_the_service_runs_from_its_start_to_its_end(examples, tmp_path):
+    """Against a real service that listens elsewhere. Answers come a moment after events: a command that shows something
+    else is run again for a while."""
+    names, known = {"__name__": SERVICE}, dict(os.environ)
+    with Running(data=tmp_path / "data", allowed=("127.0.0.0/8",)) as served:
+        for number, (kind, content) in enumerate(blocks(SERVICE)):
+            content = content.replace("localhost:8750", f"127.0.0.1:{served.service.settings.port}")
+            if kind.startswith("text "):
+                Path(kind.removeprefix("text ")).write_text(content)
+            elif kind == "python":
+                _doctest(content, names, f"{SERVICE} {number}", SERVICE)
+            for command, wanted in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", content, re.MULTILINE):
+                assert kind == "console"
+                got, until = _said(command, known), time.monotonic() + 10
+                while not CHECK.check_output(wanted, got, doctest.ELLIPSIS) and time.monotonic() < until:
+                    time.sleep(0.1)
+                    got = _said(command, known)
+                assert CHECK.check_output(wanted, got, doctest.ELLIPSIS), f"{command}\n{got}"
+                if '"ticket"' in got:  # "say that $ID and $TICKET are those of the answer"
+                    known |= {"ID": json.loads(got)["id"], "TICKET": json.loads(got)["ticket"]}
+    assert "TICKET" in known
+    assert "server" in names
+
+
+def _said(command, known):
+    if command.startswith("tidings "):
+        return CliRunner().invoke(main, shlex.split(command)[1:]).output
+    # Notifications of curl's own, such as that its time is over, are on standard error.
+    done = subprocess.run(["bash", "-c", command], env=known, capture_output=True, text=True, timeout=60)
+    return done.stdout if not done.stdout or done.stdout.endswith("\n") else done.stdout + "\n"
+
+
+def _doctest(content, names, title, page):
+    """Runs a block, with the names that blocks before it have given."""
+    test = doctest.DocTestParser().get_doctest(content, {}, title, page, 0)
+    test.globs = names  # not a copy: what is defined here sees what comes later
+    told = []
+    doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(
+        test, out=told.append, clear_globs=False
+    )
+    assert not told, "".join(told)
 
 
 def _sorted(lines):

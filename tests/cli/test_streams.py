@@ -1,4 +1,4 @@
-"""`tidings demo` and `tidings run` as processes of their own, with Spark and all."""
+"""`tidings run` as a process of its own, with Spark and all."""
 
 import os
 import shutil
@@ -10,31 +10,12 @@ import time
 import pytest
 
 from tidings import versions
-from tidings.cli import samples
 from tidings.spark import notifications
 
 from .conftest import EXAMPLES
 
 COMMAND = [sys.executable, "-c", "from tidings.cli import main; main()"]
 ENVIRONMENT = {**os.environ, "COLUMNS": "200"}
-
-
-@pytest.mark.timeout(300)
-def test_the_demo_runs_to_its_summary_from_any_folder(tmp_path):
-    done = subprocess.run(
-        [*COMMAND, "demo", "--keep", "kept"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert "late goals  ?title Harrow United win the derby" in done.stdout
-    assert "refused: not readable as XML" in done.stdout
-    # The question that came while the stream ran is answered by the very next feed, and by none before.
-    before, after = done.stdout.split("a question is added while the stream runs")
-    assert "night trains" not in before
-    assert "night trains  ?title Night train operator plans to go public" in after
-    counts = {words[0]: words[1] for line in after.splitlines() if len(words := line.split()) > 1}
-    assert counts["events"] == f"{140 + samples.ADVISORIES:,}"
-    assert counts["subscriptions"] == f"{11 + samples.OPERATORS:,}"
-    assert counts["notifications"] == f"{notifications(tmp_path / 'kept' / 'notifications').num_rows:,}"
 
 
 @pytest.mark.timeout(300)

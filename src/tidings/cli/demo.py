@@ -1,41 +1,42 @@
-"""`tidings demo`: the whole way at once, with nothing to configure.
+"""`tidings demo`: the whole way at once, with nothing to configure, and a page to look at.
 
-Sample feeds -> event log -> a Spark stream on local cores -> notifications, with a subscription that is added while
-the stream runs, and a burst of events at the end that gives a rate.
+It starts `tidings serve` on a folder of its own, in which a crowd has subscribed already, and is its client: sample
+questions, sample feeds, a question that comes while the stream runs, and a burst of events that gives a rate. Then news
+go on for as long as somebody looks at the page. Whatever ends the demo ends the service too.
 """
 
 from __future__ import annotations
 
+import signal
+import socket
+import subprocess
+import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from tidings.cli import samples, terminal
+from tidings.errors import TidingsError
 
 if TYPE_CHECKING:
-    from tidings.cli.streaming import Batches
-    from tidings.engine import Engine
-    from tidings.log import EventLog
-    from tidings.spark import Batch, Stream
+    from tidings.client import Client, Notification, Receipt, Status, Subscription
 
-MASTER = "local[*,4]"
+PORT = 8750
 LATE = "night trains"
 LATE_TEXT = "SELECT ?title WHERE (?item, rss:title, ?title) AND ?title MATCHES '(?i)night train'"
 LATE_BEFORE = "markets.json"
-BURST_BATCH = 5_000
+NEWS_EVERY = 0.5  # seconds
+PATIENCE = 180.0  # seconds for whatever is waited for
+LOG = "service.log"
+_GLANCE = 0.05
 
 
 @click.command()
@@ -45,40 +46,72 @@ BURST_BATCH = 5_000
     metavar="FOLDER",
     help="Work in this folder and leave everything there, instead of in a temporary one.",
 )
-def demo(keep: Path | None) -> None:
-    """Run sample feeds through a Spark stream and show the notifications.
+@click.option("--no-page", is_flag=True, help="End after the summary, instead of staying for the page.")
+def demo(keep: Path | None, no_page: bool) -> None:
+    """Start a service, run sample feeds through it, and stay for its page.
 
-    Sixteen sample feeds go through an event log and Spark Structured Streaming on local cores, against the questions
-    of examples/subscriptions.txt and 100,000 generated ones. Needs Java 17 or newer; takes under a minute.
+    Sixteen sample feeds are published to a service on this machine and matched by its Spark stream against the questions
+    of examples/subscriptions.txt and 20,000 generated ones. Then news go on, and the page shows them, until Ctrl-C.
+    Needs Java 17 or newer; the page is there in under a minute.
     """
+    from tidings.spark.starting import need_spark
+
+    need_spark()
     with ExitStack() as stack:
+        stack.enter_context(_ended_by_signals())
         folder = keep or Path(stack.enter_context(TemporaryDirectory(prefix="tidings-demo-")))
         if folder.exists() and any(folder.iterdir()):
             raise click.ClickException(f"{folder} is not empty; name a new folder")
-        Demo(folder, stack).play()
+        play = Demo(folder, stack)
+        with suppress(KeyboardInterrupt):
+            play.play()
+            if not no_page:
+                play.show_page()
     if keep:
+        options = " ".join(play.options)
         terminal.out.print(
-            f"\nAll is in {keep}: the event log, the index, the notifications as Parquet.\n"
-            f"  tidings index show {keep}/index"
+            f"\nAll is in {keep}: subscriptions, the event log, the index, notifications. To go on with it:\n"
+            f"  tidings serve --data {keep} {options}"
         )
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Whatever ends this process ends what it has started: other signals are taken as Ctrl-C is."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Demo:
     """The acts of the demo, in order; `stack` ends what they began."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
-        self.folder = folder
-        self.index = folder / "index"
-        self.stack = stack
-        self.events = self.notifications = 0
-        self.subscriptions = 0
+        from tidings.cli.subscriptions import SubscriptionFile
+
+        self.folder, self.stack = folder, stack
+        examples = samples.folder()
+        questions = SubscriptionFile.read(examples / "subscriptions.txt")
+        self.questions = [(entry.id, entry.text) for entry in questions.entries]
+        self.options = ["--taxonomy", str(examples / "taxonomy.ttl")]
+        for name, iri in questions.prefixes.items():
+            self.options += ["--prefix", f"{name}={iri}"]
+        self.feeds = sorted((examples / "feeds").iterdir())
+        self.asked: dict[str, Subscription] = {}
+        self.seen = 0  # number of the last notification
+        self.published = self.notifications = 0
         self.latencies: list[float] = []
         self.bar = stack.enter_context(
             Progress(
                 SpinnerColumn(),
                 TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.fields[done]}"),
                 TimeElapsedColumn(),
                 console=terminal.out,
                 transient=True,
@@ -87,156 +120,214 @@ class Demo:
         )
 
     def play(self) -> None:
-        self._say("Tidings", f"sample feeds through Spark Structured Streaming on {MASTER}")
-        self._build()
-        stream, log, batches = self._start()
-        feeds = sorted((samples.folder() / "feeds").iterdir())
-        refused = self._publish_feeds(feeds, stream, log, batches)
-        rate = self._burst(stream, log, batches)
+        self._say("Tidings", "sample feeds through a service, and Spark Structured Streaming behind it")
+        self._gather()
+        self._start()
+        self._subscribe()
+        refused = self._publish_feeds()
+        rate = self._burst()
+        self._summary(refused, rate)
+
+    def show_page(self) -> None:
+        """In a terminal the page is alive until Ctrl-C; otherwise it is looked at once."""
+        news = samples.news()
+        if not terminal.out.is_terminal:
+            self._publish([next(news) for _ in range(20)])
+            self._answered()
+            self._look_at_page()
+            return
         self.bar.stop()
-        self._summary(len(feeds), refused, rate)
+        self._say("Page", "what is published from now on appears there as it is matched")
+        terminal.out.print(Text.assemble("\n    ", (self.client.address, "bold underline"), "\n"))
+        terminal.note("Ctrl-C ends the demo.")
+        for event in news:
+            self._publish([event])
+            time.sleep(NEWS_EVERY)
 
-    def _build(self) -> None:
-        from tidings import versions
+    # The acts
 
-        task = self.bar.add_task("building the index", total=None, done="")
-        began = time.perf_counter()
-        engine = self._engine()
-        own = len(engine)
-        engine.subscribe_table(samples.TEMPLATE, samples.operators())
-        version = versions.publish(self.index, engine)
-        self.subscriptions = len(engine)
-        self.bar.remove_task(task)
-        self._say(
-            "Index",
-            f"{own} questions from subscriptions.txt and {samples.OPERATORS:,} of one template: {version}",
-            time.perf_counter() - began,
-        )
+    def _gather(self) -> None:
+        """The crowd is put where the service keeps subscriptions, before it starts: it subscribed long ago."""
+        from tidings.service import tickets
+        from tidings.service.model import Subscription
+        from tidings.service.settings import Settings
+        from tidings.service.store.database import open_stores
 
-    def _engine(self) -> Engine:
-        from tidings.cli.subscriptions import load
+        began, now = time.perf_counter(), time.time()
+        with self._working("the crowd subscribes"):
+            registry, mailbox = open_stores(Settings(self.folder.absolute()))
+            registry.add_many(
+                [
+                    Subscription(
+                        tickets.new_id("s"),
+                        text,
+                        name,
+                        "",
+                        tickets.digest(tickets.new_secret()),
+                        tickets.new_secret("f"),
+                        now,
+                        None,
+                    )
+                    for name, text in samples.operators()
+                ]
+            )
+            registry.close()
+            mailbox.close()
+        self._say("Crowd", f"{samples.OPERATORS:,} generated questions", time.perf_counter() - began)
 
-        examples = samples.folder()
-        return load(
-            examples / "subscriptions.txt", examples / "taxonomy.ttl", {"adv": "http://example.org/advisory#"}
-        )
+    def _start(self) -> None:
+        from tidings.client import Client
 
-    def _start(self) -> tuple[Stream, EventLog, Batches]:
-        from tidings.cli.streaming import Batches
-        from tidings.log import EventLog
-        from tidings.spark.starting import start_spark
+        began, port = time.perf_counter(), _free_port()
+        command = [sys.executable, "-c", "from tidings.cli import main; main()", "serve"]
+        command += ["--data", str(self.folder), "--port", str(port), *self.options]
+        with (self.folder / LOG).open("wb") as out:
+            # In a session of its own: Ctrl-C is for the demo, which ends the service in its turn.
+            self.process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+        self.stack.callback(self._stop)
+        self.client: Client = self.stack.enter_context(Client(f"http://127.0.0.1:{port}"))
+        with self._working("starting the service and its Spark stream"):
+            status = self._until(lambda status: status.ready)
+        took = time.perf_counter() - began
+        told = f"at {self.client.address}, the index is {status.index_version}, the stream runs"
+        self._say("Service", told, took)
 
-        task = self.bar.add_task("starting Spark", total=None, done="")
-        began = time.perf_counter()
-        spark = start_spark(MASTER, self.index)
-        self.stack.callback(spark.stop)
-        from tidings.spark import run
+    def _subscribe(self) -> None:
+        for name, text in self.questions:
+            self.asked[name] = self.client.subscribe(text, title=name)
+        self._say("Asked", f"the {len(self.asked)} questions of subscriptions.txt")
 
-        log = self.stack.enter_context(EventLog(self.folder / "log"))
-        batches = Batches()
-        stream = run(
-            spark,
-            log.folder,
-            self.index,
-            self.folder / "notifications",
-            self.folder / "checkpoint",
-            on_batch=batches,
-            max_events=BURST_BATCH,
-        )
-        self.stack.callback(stream.stop)
-        self.bar.remove_task(task)
-        self._say("Spark", f"version {spark.version}, the stream is running", time.perf_counter() - began)
-        return stream, log, batches
+    def _publish_feeds(self) -> int:
+        """Each feed is posted and answered by the next micro-batch. How many were refused."""
+        from tidings.client import ServiceError
 
-    def _publish_feeds(self, feeds: list[Path], stream: Stream, log: EventLog, batches: Batches) -> int:
-        """Each feed is appended to the log and answered by the next micro-batch. How many were refused."""
-        from tidings import feeds as reader
-        from tidings.errors import EventError
-
-        self._say("Feeds", f"{len(feeds)} files, one after the other into the event log")
-        task = self.bar.add_task("first micro-batch: starting workers", total=None, done="")
+        self._say("Feeds", f"{len(self.feeds)} files, posted one after the other")
         refused = 0
-        for number, path in enumerate(feeds, 1):
-            if path.name == LATE_BEFORE:
-                self._subscribe_late()
-            try:
-                events = reader.read(path.read_bytes(), path.name)
-            except EventError as error:
-                refused += 1
-                self._print(
-                    _feed_line(path.name, f"refused: {str(error).removeprefix(f'{path.name}: ')}", "yellow")
-                )
-            else:
+        with self._working("first micro-batch: starting workers"):
+            for path in self.feeds:
+                if path.name == LATE_BEFORE:
+                    self._subscribe_late()
+                kind = "jsonfeed" if path.suffix == ".json" else "application/xml"
                 began = time.perf_counter()
-                log.append(events)
-                answered = list(batches.until(len(events), stream))
+                try:
+                    receipt = self._publish(path.read_bytes(), format=kind, source=path.name)
+                except ServiceError as error:
+                    refused += 1
+                    self._print(_feed_line(path.name, f"refused: {error}", "yellow"))
+                    continue
+                told = self._answered()
                 seconds = time.perf_counter() - began
                 first = "" if self.latencies else ", with the start of Spark's Python workers"
-                self._print(_feed_line(path.name, f"{len(events)} events", "bold", f"{seconds:.2f} s{first}"))
+                line = f"{receipt.accepted} events"
+                self._print(_feed_line(path.name, line, "bold", f"{seconds:.2f} s{first}"))
                 self.latencies.append(seconds)
-                for batch in answered:
-                    self._show(batch)
-            done = f"{number} of {len(feeds)}"
-            self.bar.update(task, description="feeds", total=len(feeds), completed=number, done=done)
-        self.bar.remove_task(task)
+                self._show(told)
         return refused
 
     def _subscribe_late(self) -> None:
-        from tidings import versions
-
-        version = versions.append(self.index, [versions.Change(LATE, LATE_TEXT)])
-        self.subscriptions += 1
-        self._print(Text(f"  + a question is added while the stream runs ({version})", style="bold magenta"))
+        self.asked[LATE] = self.client.subscribe(LATE_TEXT, title=LATE)
+        self._print(Text("  + a question is added while the stream runs", style="bold magenta"))
         self._print(Text(f"      {LATE}: {LATE_TEXT}", style="magenta"))
 
-    def _show(self, batch: Batch) -> None:
-        self._count(batch)
-        rows = batch.table().to_pylist()
-        own = [row for row in rows if not row["subscription"].startswith(samples.CROWD)]
-        for line in terminal.notification_lines(own, source=False):
-            self._print(Text("      ") + line)
-        if crowd := len(rows) - len(own):
-            self._print(
-                Text(f"      and {crowd} of the {samples.OPERATORS:,} operators are told", style="green")
-            )
+    def _show(self, notifications: int) -> None:
+        """What the questions of the file were told; of the crowd only how many."""
+        own = [
+            (name, told)
+            for name, asked in self.asked.items()
+            for told in self.client.notifications(asked, after=self.seen)
+        ]
+        for name, told in sorted(own, key=lambda one: one[1].number):
+            self._print(Text("      ") + _told_line(name, told))
+            self.seen = told.number
+        if crowd := notifications - len(own):
+            self._print(Text(f"      and {crowd} of the crowd are told", style="green"))
 
-    def _burst(self, stream: Stream, log: EventLog, batches: Batches) -> float:
-        """Many events at once; the rate is from the first one's append to the last one's notification."""
+    def _burst(self) -> float:
+        """Many events; the rate is from the first one's post to the last one's notification."""
         events = samples.advisories()
-        self._say(
-            "Burst", f"{len(events):,} generated advisories at once, against {self.subscriptions:,} questions"
-        )
-        task = self.bar.add_task("advisories", total=len(events), done="")
-        before, answered = self.notifications, 0
+        subscriptions = samples.OPERATORS + len(self.asked)
+        self._say("Burst", f"{len(events):,} generated advisories against {subscriptions:,} questions")
         began = time.perf_counter()
-        log.append(events)
-        for batch in batches.until(len(events), stream):
-            self._count(batch)
-            answered += batch.events
-            self.bar.update(task, completed=answered, done=f"{answered:,}")
-            told = f"{batch.events:,} events, {batch.notifications:,} notifications"
-            self._print(Text(f"  micro-batch {batch.id:<3} {told}"))
+        with self._working("advisories"):
+            self._publish(events)
+            told = self._answered()
         seconds = time.perf_counter() - began
-        self.bar.remove_task(task)
-        self._print(
-            Text(f"  {self.notifications - before:,} notifications in {seconds:.1f} s", style="green")
-        )
+        self._print(Text(f"  {told:,} notifications in {seconds:.1f} s", style="green"))
         return len(events) / seconds
 
-    def _count(self, batch: Batch) -> None:
-        self.events += batch.events
-        self.notifications += batch.notifications
-
-    def _summary(self, feeds: int, refused: int, rate: float) -> None:
+    def _summary(self, refused: int, rate: float) -> None:
+        status = self.client.status()
         self._say("Summary", "")
         for name, value in (
-            ("events", f"{self.events:,} ({feeds - refused} feeds of {feeds}, and the burst)"),
-            ("subscriptions", f"{self.subscriptions:,}"),
-            ("notifications", f"{self.notifications:,}"),
-            ("a feed", f"{median(self.latencies):.2f} s from the log to its notifications, at the median"),
-            ("the burst", f"{rate:,.0f} events/s, each against all subscriptions"),
+            (
+                "events",
+                f"{status.events:,} ({len(self.feeds) - refused} feeds of {len(self.feeds)}, and the burst)",
+            ),
+            ("subscriptions", f"{status.subscriptions['active']:,}"),
+            ("notifications", f"{status.notifications:,}"),
+            ("a feed", f"{median(self.latencies):.2f} s from its post to its notifications, at the median"),
+            ("the burst", f"{rate:,.0f} events/s, durable and matched against all subscriptions"),
         ):
             self._print(Text.assemble("  ", (f"{name:<16}", "dim"), (value, "bold")))
+
+    def _look_at_page(self) -> None:
+        import httpx
+
+        page = httpx.get(self.client.address, headers={"Accept": "text/html"}, timeout=PATIENCE)
+        latest = httpx.get(self.client.address, headers={"Accept": "application/json"}, timeout=PATIENCE)
+        page.raise_for_status()
+        shown = [one["event"]["title"] for one in latest.json()["notifications"] if one["event"]]
+        self._say("Page", f"{self.client.address} shows the last {len(shown)} notifications, first of all")
+        self._print(Text(f"  {shown[0]}", style="bold"))
+
+    # What they have in common
+
+    def _publish(self, events: object, **how: str) -> Receipt:
+        receipt = self.client.publish(events, **how)
+        self.published += receipt.accepted
+        return receipt
+
+    def _answered(self) -> int:
+        """Waits until the stream has answered all that was published; how many notifications that gave."""
+        before = self.notifications
+        self.notifications = self._until(lambda status: status.events >= self.published).notifications
+        return self.notifications - before
+
+    def _until(self, holds: Callable[[Status], bool]) -> Status:
+        from tidings.client import ServiceError
+
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            if self.process.poll() is not None:
+                raise TidingsError(f"the service has ended; its last words: {self._last_words()}")
+            with suppress(ServiceError):  # it does not listen yet
+                if holds(status := self.client.status()):
+                    return status
+            if time.monotonic() > deadline:
+                raise TidingsError(f"the service takes too long; its last words: {self._last_words()}")
+            time.sleep(_GLANCE)
+
+    def _last_words(self) -> str:
+        lines = (self.folder / LOG).read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "none"
+
+    def _stop(self) -> None:
+        """Lets the service finish its micro-batch, and end its Spark."""
+        with self._working("ending the service"):
+            self.process.terminate()
+            try:
+                self.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    @contextmanager
+    def _working(self, what: str) -> Iterator[None]:
+        task = self.bar.add_task(what, total=None)
+        try:
+            yield
+        finally:
+            self.bar.remove_task(task)
 
     def _say(self, title: str, sentence: str, seconds: float | None = None) -> None:
         took = f"  ({seconds:.1f} s)" if seconds is not None else ""
@@ -248,6 +339,23 @@ class Demo:
             terminal.out.print(line, soft_wrap=False, no_wrap=True, overflow="ellipsis")
         else:
             terminal.out.print(line)
+
+
+def _told_line(name: str, told: Notification) -> Text:
+    line = Text(name, style="bold green")
+    for variable, value in told.bindings.items():
+        line.append_text(Text.assemble((f"  ?{variable} ", "cyan"), terminal.brief(value)))
+    return line
+
+
+def _free_port() -> int:
+    """The one that everybody knows, or any."""
+    for port in (PORT, 0):
+        with socket.socket() as listener, suppress(OSError):
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+            return int(listener.getsockname()[1])
+    raise TidingsError("no port of this machine is free; end something that listens, and try again")
 
 
 def _feed_line(name: str, told: str, style: str, remark: str = "") -> Text:

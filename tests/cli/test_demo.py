@@ -1,0 +1,66 @@
+"""`tidings demo` as a process of its own, with Spark and all, from an empty folder to the page."""
+
+import fcntl
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tidings.cli import samples
+from tidings.service import remains
+from tidings.service.settings import Settings
+from tidings.service.store.database import open_stores
+
+COMMAND = [sys.executable, "-c", "from tidings.cli import main; main()"]
+ENVIRONMENT = {**os.environ, "COLUMNS": "200"}
+
+
+@pytest.mark.timeout(300)
+def test_the_demo_runs_to_its_page_from_any_folder(tmp_path):
+    done = subprocess.run(
+        [*COMMAND, "demo", "--keep", "kept"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "late goals  ?title Harrow United win the derby" in done.stdout
+    assert "refused: the feed: not readable as XML" in done.stdout
+    # The question that came while the stream ran is answered by the very next feed, and by none before.
+    before, after = done.stdout.split("a question is added while the stream runs")
+    assert "night trains" not in before
+    assert "night trains  ?title Night train operator plans to go public" in after
+    counts = {words[0]: words[1] for line in after.splitlines() if len(words := line.split()) > 1}
+    assert counts["events"] == f"{140 + samples.ADVISORIES:,}"
+    assert counts["subscriptions"] == f"{11 + samples.OPERATORS:,}"
+    page = after.partition("Page")[2]
+    assert "notifications, first of all" in page
+    # Nobody serves it any more, and what is kept is the service's own.
+    with (tmp_path / "kept" / "LOCK").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        service = int(lock.read())
+    assert not remains.living(service)
+    registry, mailbox = open_stores(Settings(tmp_path / "kept"))
+    assert mailbox.totals()["events"] == 140 + samples.ADVISORIES + 20
+    assert registry.counts(None)["active"] == 11 + samples.OPERATORS
+    registry.close()
+    mailbox.close()
+
+
+def test_news_answer_the_questions_of_the_examples(tmp_path):
+    """What is published while the page is looked at is something to look at."""
+    from tidings.cli.subscriptions import load
+
+    examples = samples.folder()
+    engine = load(examples / "subscriptions.txt", examples / "taxonomy.ttl", {})
+    told = {}
+    for event, _ in zip(samples.news(), range(100), strict=False):
+        for one in engine.publish(event):
+            told[one.subscription] = told.get(one.subscription, 0) + 1
+    assert told.keys() >= {
+        "football",
+        "late goals",
+        "two wheels",
+        "strong quakes",
+        "wild weather",
+        "urgent patches",
+    }
+    assert 40 <= sum(told.values()) <= 100
