@@ -22,7 +22,7 @@ from tidings.client.answers import (
     Trial,
 )
 from tidings.client.calls import Call, Page, Validity, id_of
-from tidings.client.connection import Connection, ended
+from tidings.client.connection import Connection
 from tidings.client.stream import Parser
 
 T = TypeVar("T")
@@ -140,10 +140,9 @@ class AsyncClient(Connection):
         parser = Parser((await self.status()).last_number if after is None else after)
         failures = 0
         while True:
-            heard = False
             try:
                 async for told in self._pieces(ids, parser):
-                    failures, heard = 0, True
+                    failures = 0
                     yield told
             except ServiceError as error:
                 failures += 1
@@ -151,12 +150,11 @@ class AsyncClient(Connection):
                     raise
                 await asyncio.sleep(calls.pause(failures, error.retry_after))
                 continue
-            # The service closed it: it stops, or everything is told.
-            if not heard and ids is not None:
-                found = [await self.subscription(id) for id in ids]
-                if all(map(ended, found)):
-                    return
-            await asyncio.sleep(calls.pause(0, None))
+            if parser.over:
+                return
+            await asyncio.sleep(
+                calls.pause(0, None)
+            )  # the service closed it: it stops, or that was all so far
 
     async def explain(self, notification: Notification) -> Explanation:
         """Why it was told."""
@@ -222,6 +220,9 @@ class AsyncClient(Connection):
         request = self._request(calls.stream(ids, parser.last))
         try:
             async with self._http.stream(**request, timeout=self._patience) as response:
+                if response.status_code == 204:
+                    parser.over = True
+                    return
                 if response.status_code != 200:
                     await response.aread()
                     raise self._error(response)

@@ -82,8 +82,3 @@ class Connection:
     def _away(self, error: httpx.TransportError) -> ServiceError:
         why = str(error) or type(error).__name__
         return ServiceError(f"the service at {self.address} does not answer ({why}); is it running?")
-
-
-def ended(subscription: Subscription) -> bool:
-    """Whether nothing more will be told to it."""
-    return subscription.state in ("expired", "cancelled")

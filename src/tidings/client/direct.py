@@ -22,7 +22,7 @@ from tidings.client.answers import (
     Trial,
 )
 from tidings.client.calls import Call, Page, Validity, id_of
-from tidings.client.connection import Connection, ended
+from tidings.client.connection import Connection
 from tidings.client.stream import Parser
 
 T = TypeVar("T")
@@ -133,10 +133,9 @@ class Client(Connection):
         parser = Parser(self.status().last_number if after is None else after)
         failures = 0
         while True:
-            heard = False
             try:
                 for told in self._pieces(ids, parser):
-                    failures, heard = 0, True
+                    failures = 0
                     yield told
             except ServiceError as error:
                 failures += 1
@@ -144,10 +143,9 @@ class Client(Connection):
                     raise
                 time.sleep(calls.pause(failures, error.retry_after))
                 continue
-            # The service closed it: it stops, or everything is told.
-            if not heard and ids is not None and all(ended(self.subscription(id)) for id in ids):
+            if parser.over:
                 return
-            time.sleep(calls.pause(0, None))
+            time.sleep(calls.pause(0, None))  # the service closed it: it stops, or that was all so far
 
     def explain(self, notification: Notification) -> Explanation:
         """Why it was told."""
@@ -213,6 +211,9 @@ class Client(Connection):
         request = self._request(calls.stream(ids, parser.last))
         try:
             with self._http.stream(**request, timeout=self._patience) as response:
+                if response.status_code == 204:
+                    parser.over = True
+                    return
                 if response.status_code != 200:
                     response.read()
                     raise self._error(response)

@@ -13,10 +13,12 @@ from tidings.client.answers import Notification
 
 
 class Parser:
-    """Give it bytes, it gives notifications. `last` is the number of the last one."""
+    """Give it bytes, it gives notifications. `last` is the number of the last one; `over` is set when the service has
+    said that there will be no more."""
 
     def __init__(self, last: int | None = None) -> None:
         self.last = last
+        self.over = False
         self.retry = 3.0  # seconds
         self._rest = b""
         self.begin()
