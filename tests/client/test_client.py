@@ -157,6 +157,9 @@ def test_listening_ends_with_the_subscription(client: Client) -> None:
     assert len(wait(client, one)) == 1
     client.cancel(one)
     assert [told.kind for told in client.listen(one, after=0)] == ["match"]
+    other = client.subscribe("WHERE topic = 'ends too'")
+    client.cancel(other)
+    assert [told.kind for told in client.listen([one, other], after=0)] == ["match"]
 
 
 def test_a_service_that_is_away() -> None:

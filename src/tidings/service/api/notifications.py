@@ -118,7 +118,11 @@ def _is_over(asking: Caller, id: str, last_event_id: str | None) -> bool:
     operation_id="stream_subscriptions",
     summary="What several subscriptions are told, as it is told",
     response_class=StreamingResponse,
-    responses={**_EVENTS, **problems(404)},
+    responses={
+        **_EVENTS,
+        204: {"description": "All of them are over, and all is told."},
+        **problems(404),
+    },
 )
 async def stream_subscriptions(
     request: Request,
@@ -128,16 +132,18 @@ async def stream_subscriptions(
         Query(max_length=MOST_STREAMED, description="Those with these ids; all of mine without."),
     ] = None,
     last_event_id: LastEventId = None,
-) -> StreamingResponse:
+) -> Response:
     ids = subscription or None
     if ids is not None:
-        await run_in_threadpool(_all_seen, asking, ids)
+        over = await run_in_threadpool(_are_over, asking, ids, last_event_id)
+        if over:
+            return Response(status_code=204)
     return _stream(asking, ids, last_event_id)
 
 
-def _all_seen(asking: Caller, ids: list[str]) -> None:
-    for id in ids:
-        asking.service.life.find(asking.principal, id.replace("\0", " ")[:64])
+def _are_over(asking: Caller, ids: list[str], last_event_id: str | None) -> bool:
+    """Of all of them; each is looked at, so that one that may not be seen is told of."""
+    return all([_is_over(asking, id.replace("\0", " ")[:64], last_event_id) for id in ids])
 
 
 def _stream(asking: Caller, ids: list[str] | None, last_event_id: str | None) -> StreamingResponse:
@@ -156,6 +162,7 @@ def _stream(asking: Caller, ids: list[str] | None, last_event_id: str | None) ->
                 last_event_id=last_event_id,
                 stop=service.stopping,
                 endless=ids is None,
+                change=service.registry.last_change if ids is None else lambda: 0,
             ):
                 yield piece
 
