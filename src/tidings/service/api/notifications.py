@@ -143,7 +143,8 @@ async def stream_subscriptions(
 
 def _are_over(asking: Caller, ids: list[str], last_event_id: str | None) -> bool:
     """Of all of them; each is looked at, so that one that may not be seen is told of."""
-    return all([_is_over(asking, id.replace("\0", " ")[:64], last_event_id) for id in ids])
+    over = [_is_over(asking, id.replace("\0", " ")[:64], last_event_id) for id in ids]
+    return all(over)
 
 
 def _stream(asking: Caller, ids: list[str] | None, last_event_id: str | None) -> StreamingResponse:
