@@ -44,13 +44,15 @@ async def stream(
     last_event_id: str | None = None,
     stop: asyncio.Event,
     endless: bool = False,
+    change: Callable[[], int] = lambda: 0,
     heartbeat: float = HEARTBEAT,
 ) -> AsyncGenerator[bytes, None]:
     """The events, each piece as it goes to the client.
 
     `subscriptions` says whose: id -> whether it lives (is active or paused). It is asked in a thread, at the start and
     at every heartbeat: the stream ends when none lives and all is told, unless it is `endless`, such as that of whatever
-    one person has. Without a cursor the stream begins with what comes next."""
+    one person has. There may be more of these at any time; `change` is a number that is another one then. Without a
+    cursor the stream begins with what comes next."""
     yield f"retry: {RETRY}\n\n".encode()
     seen = await asyncio.to_thread(beginning, mailbox, last_event_id)
     if isinstance(seen, str):
@@ -61,29 +63,27 @@ async def stream(
         if seen < first - 1:
             yield _missed(seen + 1, first - 1)
             seen = first - 1
-    looked = hub.last  # what comes to a subscription that is not yet known here has a larger number
-    lives = dict(await asyncio.to_thread(subscriptions))
+    changed, lives = await asyncio.to_thread(_whose, change, subscriptions)
     loop = asyncio.get_running_loop()
     due = loop.time() + heartbeat
     stopping = asyncio.ensure_future(stop.wait())
     try:
         while not (stop.is_set() or hub.stopped):
-            if loop.time() >= due:
+            beats = loop.time() >= due
+            if beats:
                 yield b": still here\n\n"
-                before, looked = looked, hub.last
-                known, lives = lives, dict(await asyncio.to_thread(subscriptions))
-                new = lives.keys() - known.keys()
-                # One that is no longer among them stays for one more time: that it has expired may be told just now.
-                lives.update((id, False) for id, lived in known.items() if lived and id not in lives)
-                while new and before < seen:
-                    # No id: they are older than what the client has, and its cursor stays where it is.
-                    told, text = await asyncio.to_thread(_page, mailbox, frozenset(new), before, form, seen)
-                    if text:
-                        yield text
-                    before = told[-1].number if told else seen
                 due = loop.time() + heartbeat
             ids, mark = frozenset(lives), hub.last
-            told, text = await asyncio.to_thread(_page, mailbox, ids, seen, form)
+            told, text, now = await asyncio.to_thread(_page, mailbox, ids, seen, form, change)
+            if beats or now != changed:
+                known = lives
+                changed, lives = await asyncio.to_thread(_whose, change, subscriptions)
+                # One that is no longer among them stays for one more time: that it has expired may be told just now.
+                lives.update((id, False) for id, lived in known.items() if lived and id not in lives)
+                if not lives.keys() <= ids:
+                    # A new one may have been told something before what is on this page: the client's cursor, which it
+                    # may send back to us in a moment, must not pass that.
+                    continue
             if text:
                 yield text
                 seen = told[-1].number
@@ -95,6 +95,13 @@ async def stream(
             await _news(hub, ids, seen, due - loop.time(), stopping)
     finally:
         stopping.cancel()
+
+
+def _whose(
+    change: Callable[[], int], subscriptions: Callable[[], Mapping[str, bool]]
+) -> tuple[int, dict[str, bool]]:
+    """In this order: whoever comes in between is found by a change that is another."""
+    return change(), dict(subscriptions())
 
 
 def beginning(mailbox: Pages, last_event_id: str | None) -> int | str:
@@ -115,19 +122,16 @@ def _page(
     ids: frozenset[str],
     after: int,
     form: Callable[[Told], Mapping[str, object]],
-    late: int | None = None,
-) -> tuple[list[Told], bytes]:
-    """The next notifications and their text; `late` ones up to that number, without their ids."""
+    change: Callable[[], int],
+) -> tuple[list[Told], bytes, int]:
+    """The next notifications and their text; and the change, after they were read."""
     told = mailbox.page(sorted(ids), after=after, limit=PAGE) if ids else []
-    if late is not None:
-        told = [one for one in told if one.number <= late]
-    return told, b"".join(_event(one, form, late is None) for one in told)
+    return told, b"".join(_event(one, form) for one in told), change()
 
 
-def _event(told: Told, form: Callable[[Told], Mapping[str, object]], numbered: bool) -> bytes:
+def _event(told: Told, form: Callable[[Told], Mapping[str, object]]) -> bytes:
     data = json.dumps(form(told), separators=(",", ":"))  # ASCII: no reader takes a line of it for two
-    number = f"id: {told.number}\n" if numbered else ""
-    return f"{number}event: {_NAMES.get(told.kind, 'notification')}\ndata: {data}\n\n".encode()
+    return f"id: {told.number}\nevent: {_NAMES.get(told.kind, 'notification')}\ndata: {data}\n\n".encode()
 
 
 def _missed(first: int, last: int) -> bytes:
