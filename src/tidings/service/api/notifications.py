@@ -164,7 +164,6 @@ def _stream(asking: Caller, ids: list[str] | None, last_event_id: str | None) ->
                 stop=service.stopping,
                 endless=ids is None,
                 change=service.registry.last_change if ids is None else lambda: 0,
-                change=service.registry.last_change if ids is None else lambda: 0,
             ):
                 yield piece
 
