@@ -215,3 +215,6 @@ def test_the_architecture_names_every_module_and_no_other():
     there = {name for name in top if name.endswith((".py", "/")) and not name.startswith("__")}
     assert there - named == set()
     assert {name for name in named if not list(package.rglob(name.rstrip("/")))} == set()
+    for part in ("client", "service", "service/store"):
+        files = {path.name for path in (package / part).glob("*.py")} - {"__init__.py"}
+        assert {name for name in files if name not in tree} == set()

@@ -81,7 +81,9 @@ def news() -> Iterator[Event]:
             yield _advisory(ADVISORIES + number, pick(_REAL), chance.randint(60, 99) / 10)
         elif kind == 1:
             ours, theirs = chance.sample(_CLUBS, 2)
-            title = f"{ours} beat {theirs} with a goal in the {chance.randint(50, 95)}th minute"
+            minute = chance.randint(50, 95)
+            late = str(minute) + {1: "st", 2: "nd", 3: "rd"}.get(minute % 10, "th")
+            title = f"{ours} beat {theirs} with a goal in the {late} minute"
             yield _item(number, title, {_SUBJECT: "Football"})
         elif kind == 2:
             title = f"{pick(_RIDERS)} wins stage {chance.randint(1, 21)}"
