@@ -111,7 +111,7 @@ def test_a_driver_that_is_killed_is_started_again(supervised: Make) -> None:
     first = heard.wait(lambda state: state.status == "running")
     assert first.pid is not None
     os.kill(first.pid, signal.SIGKILL)
-    assert "-9" in heard.wait(lambda state: state.status == "failed").message
+    assert "SIGKILL" in heard.wait(lambda state: state.status == "failed").message
     again = heard.wait(lambda state: state.status == "running" and state.restarts == 1)
     assert again.pid != first.pid
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 import subprocess
 import sys
 import threading
@@ -126,7 +127,7 @@ class Supervisor:
         for listener in listeners:
             listener.start()
         try:
-            with suppress(OSError):
+            with suppress(OSError, ValueError):  # it has ended already, or `stop` was quicker
                 process.stdin.write(handover.to_line(self._settings))
                 process.stdin.flush()
             if self._stopping.is_set():
@@ -140,6 +141,8 @@ class Supervisor:
         finally:
             self._process = None
             _end_input(process)
+        if code < 0:  # its last words are of something else
+            return self._message or f"it was killed by {signal.Signals(-code).name}"
         return self._message or (self._words[-1] if self._words else f"it ended with {code}")
 
     def _take_states(self, states: IO[bytes]) -> None:
