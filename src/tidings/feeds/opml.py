@@ -21,7 +21,7 @@ MAX_BYTES = 4 << 20
 MAX_OUTLINES = 10_000
 MAX_URL = 4096
 _TITLE = 500  # characters of a title
-_ADDRESS = re.compile(r"https?://[^\s/?#]+\S*", re.IGNORECASE)
+_ADDRESS = re.compile(r"https?://[^\s/?#]++\S*+", re.IGNORECASE)
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

@@ -24,15 +24,17 @@ _NAMES, _VALUES, _DEPTH, _GRAPH = 2_000, 50, 4, 200
 _LONGEST = 60  # of a value that is worth completing
 
 _WORD = re.compile(r"[\w:.?<>/#-]*\Z")
+# Possessive wherever two parts could share characters: a line of blanks would be divided among them in every way.
 _QUOTED = re.compile(
-    r"([\w.?]+)\s*(?:=|!=|IN\s*\([^()]*|CONTAINS|STARTS\s+WITH|LIKE)\s*'([^']*)\Z", re.IGNORECASE
+    r"(?<![\w.?])([\w.?]++)\s*+(?:=|!=|IN\s*+\([^()]*|CONTAINS|STARTS\s++WITH|LIKE)\s*+'([^']*)\Z",
+    re.IGNORECASE,
 )
-_OBJECT = re.compile(r"\(\s*[^(),]+,\s*([^(),]+?)\s*,\s*'([^']*)\Z")
+_OBJECT = re.compile(r"\([^(),]++,([^(),]++),\s*+'([^']*)\Z")
 _ISA = re.compile(r"\bISA\s*(?:>=|<=|=)?\s*\S*\Z", re.IGNORECASE)
 _VIA = re.compile(r"\bVIA\s+[\w-]*\Z", re.IGNORECASE)
 _AT = re.compile(r"\bVIA\s+([\w-]+)\s+AT\s+'?([^']*)\Z", re.IGNORECASE)
 _TABLE = re.compile(r"\b(?:FROM|JOIN)\s+\w*\Z", re.IGNORECASE)
-_PREDICATE = re.compile(r"\(\s*[^(),]+,\s*[^(),]*\Z")
+_PREDICATE = re.compile(r"\([^(),]++,[^(),]*\Z")
 _IN_TRIPLE = re.compile(r"\([^()]*\Z")
 _VARIABLE = re.compile(r"\?\w+")
 _SIMPLE = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -115,8 +117,9 @@ class Completer:
                 found[2], ((f"'{n}'", n, "node", found[1]) for n in nodes), found.start(2) - ("'" in found[0])
             )
         if found := _OBJECT.search(before):
-            values = properties.get(self._iri(found[1]), [])
-            return _ranked(found[2], ((f"{v}'", v, "value", found[1]) for v in values), found.start(2))
+            said = found[1].strip()
+            values = properties.get(self._iri(said), [])
+            return _ranked(found[2], ((f"{v}'", v, "value", said) for v in values), found.start(2))
         if (found := _QUOTED.search(before)) and before.count("'") % 2:
             values = attributes.get(found[1], [])
             return _ranked(found[2], ((f"{v}'", v, "value", found[1]) for v in values), found.start(2))

@@ -36,7 +36,7 @@ _SECRETS = (
         ),
         r"\1\2…",
     ),
-    (re.compile(r"([a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+@"), r"\1…@"),  # postgresql://me:word@host
+    (re.compile(r"(://[^\s/:@]*+:)[^\s/@]++@"), r"\1…@"),  # postgresql://me:word@host
 )
 
 _bound: ContextVar[Mapping[str, object]] = ContextVar("tidings_log_fields", default={})  # noqa: B039 - never changed
