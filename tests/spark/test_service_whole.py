@@ -1,6 +1,7 @@
 """The whole service under load, killed at any moment: who was told 202 gets every notification, once.
 
-Service, driver, Spark's Python workers and JVM are killed in turn, and once only the service is started again. More by
+Service, driver, JVM and one of Spark's Python workers are killed, each when something was told just before; in
+further rounds several also soon after each other, while others are still starting.
 
     pytest tests/spark/test_service_whole.py --rounds 10 --seed 7 -s
 """
@@ -95,7 +96,7 @@ class Serving:
         return found
 
     def end(self) -> None:
-        """Whatever became of the test."""
+        """Kills all that is left of it."""
         for pid in self.living():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -112,6 +113,7 @@ def serving(tmp_path: Path) -> Iterator[Serving]:
     serving = Serving(tmp_path)
     yield serving
     serving.end()
+    print((tmp_path / "said").read_text(errors="replace")[-4_000:])  # which is shown if the test has failed
 
 
 @pytest.fixture
@@ -141,11 +143,7 @@ class Killer:
         now = time.monotonic()
         driver = self.serving.driver()
         if kind == "service":
-            assert self.serving.process is not None
-            self.serving.process.kill()
-            self.serving.process.wait()
-            time.sleep(self.chance.random() * self.chance.choice((0.0, 2.0)))
-            self.serving.start()
+            self.restart(self.chance.choice((0.0, 2.0)) * self.chance.random())
         elif not self._strike(kind, driver):
             return
         self.wait_for_told(now)
@@ -154,20 +152,31 @@ class Killer:
             until(lambda: not remains.living(driver), f"nothing of driver {driver} is left", 60)
 
     def stumble(self) -> None:
-        """A few kills at once, whatever runs just then, and also what has only begun to start."""
+        """A few kills one soon after the other, of whatever runs just then and of what has only begun to start; some
+        take several at once."""
         for _ in range(self.chance.randrange(1, 4)):
             time.sleep(self.chance.random() * 6)
-            kind = self.chance.choice(KINDS)
-            if kind == "service":
-                assert self.serving.process is not None
-                self.serving.process.kill()
-                self.serving.process.wait()
-                self.serving.start()
+            driver = self.serving.driver()
+            kind = self.chance.choice((*KINDS, "service and driver", "all"))
+            self.took.append(kind)
+            if kind == "all":
+                self.serving.end()
+            elif kind == "service and driver" and driver is not None:
+                os.kill(driver, signal.SIGKILL)
+            if kind in ("driver", "worker", "jvm"):
+                self._strike(kind, driver)
             else:
-                self._strike(kind, self.serving.driver())
+                self.restart(self.chance.random())
         now = time.monotonic()
         self.wait_for_told(now)
-        self.took.append(f"several {time.monotonic() - now:.1f} s")
+        self.took.append(f"{time.monotonic() - now:.1f} s")
+
+    def restart(self, pause: float) -> None:
+        assert self.serving.process is not None
+        self.serving.process.kill()
+        self.serving.process.wait()
+        time.sleep(pause)
+        self.serving.start()
 
     def _strike(self, kind: str, driver: int | None) -> bool:
         """Kills a part of the driver's session, if it is there."""
@@ -265,6 +274,10 @@ def test_whatever_is_killed_everything_accepted_is_told_once(
             missing = list(due[one.id] - got)
         assert not missing, f"{len(missing)} of {one.text} were not told: {missing[:5]}"
     assert all(told[one.id] for one in asked.values())
+    sent = {(event.source, event.id): event for event in accepted}
+    for item in (item for items in told.values() for item in items):
+        event = sent[item["event"]["source"], item["event"]["id"]]
+        assert item["event"]["attributes"] == event.attributes
 
     # What was heard of the stream, over all its connections.
     first = {item["number"] for one in asked.values() for item in told[one.id]}
