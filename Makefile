@@ -11,7 +11,7 @@ WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 help:
 	@echo "make demo   run sample feeds through a service and show its page"
 	@echo "make test   check style, types and layers, then run all tests"
-	@echo "make bench  reproduce the papers' figures (JSON and PNG)"
+	@echo "make bench  run the slow tests, reproduce the papers' figures (JSON and PNG)"
 	@echo "make setup  make .venv with all that is needed"
 	@echo "make lint   check style, types and layers only"
 	@echo "make lock   resolve the dependencies anew into requirements.lock"
@@ -39,10 +39,11 @@ demo: .venv/warm
 test: lint .venv/warm
 	@scripts/servers.sh
 	@echo "== pytest"
-	@$(WITH_JAVA) $(BIN)/pytest -q -n 2 --dist loadscope --ignore tests/spark
-	@$(WITH_JAVA) $(BIN)/pytest -q tests/spark
+	@$(WITH_JAVA) $(BIN)/pytest -q -n 2 --dist loadscope -m 'not slow' --ignore tests/spark
+	@$(WITH_JAVA) $(BIN)/pytest -q -m 'not slow' tests/spark
 
 bench: .venv/warm
+	@$(WITH_JAVA) $(BIN)/pytest -q -m slow
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks
 
 lint: .venv/ready

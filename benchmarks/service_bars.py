@@ -19,12 +19,14 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+import click
 
 from benchmarks import conjunctions, filter_texts, texts
 from benchmarks.bars import Bar, show
@@ -49,14 +51,21 @@ def run(scale: float, folder: Path) -> bool:
         shop = conjunctions.make_rules(max(100, round(SUBSCRIPTIONS * scale) // 2), events=2_000)
         stored = _fill(data, scale, shop)
         events = filter_texts.event_dicts(shop)
-        bars = []
+        bars: list[Bar] = []
+
+        def note(bar: Bar) -> None:
+            click.echo(f"{bar.what}: {bar.measured}")
+            bars.append(bar)
+
+        async def note_all() -> None:
+            async for bar in _measure(port, events):
+                note(bar)
+
         for what in ("without an index", "with the index of the last run"):
             with _served(data, port) as seconds:
-                bars.append(
-                    _bar(f"ready from a cold start, {stored:,} subscriptions, {what}", 30, seconds, "s")
-                )
+                note(_bar(f"ready from a cold start, {stored:,} subscriptions, {what}", 30, seconds, "s"))
                 if not bars[1:]:
-                    bars += asyncio.run(_measure(port, events))
+                    asyncio.run(note_all())
     show(bars)
     write_json(
         folder / "service-bars.json", {"scale": scale, "bars": [asdict(bar) for bar in bars], **context()}
@@ -64,7 +73,7 @@ def run(scale: float, folder: Path) -> bool:
     return all(bar.holds for bar in bars)
 
 
-async def _measure(port: int, events: list[dict[str, Any]]) -> list[Bar]:
+async def _measure(port: int, events: list[dict[str, Any]]) -> AsyncIterator[Bar]:
     numbers = count()
 
     def cloud_event() -> dict[str, Any]:
@@ -73,22 +82,20 @@ async def _measure(port: int, events: list[dict[str, Any]]) -> list[Bar]:
         return {"specversion": "1.0", "id": f"e{number}", "source": "bench", "type": "sale", "data": data}
 
     creates = await _creates(port)
+    yield _bar("create a subscription, median", 20, creates * 1e3, "ms")
     middle, late = await _latency(port, cloud_event)
+    yield Bar(
+        f"publish to SSE at {RATE} events/s, 95th percentile",
+        "under 2 s",
+        f"{late:.2f} s (median {middle:.2f} s)",
+        late < 2,
+    )
     batches = await _accepted(
         port, 8, lambda: [cloud_event() for _ in range(BATCH)], "application/cloudevents-batch+json"
     )
+    yield _rate(f"accepted in batches of {BATCH}", 2_000, batches * BATCH)
     singles = await _accepted(port, 32, cloud_event, "application/cloudevents+json")
-    return [
-        _bar("create a subscription, median", 20, creates * 1e3, "ms"),
-        Bar(
-            f"publish to SSE at {RATE} events/s, 95th percentile",
-            "under 2 s",
-            f"{late:.2f} s (median {middle:.2f} s)",
-            late < 2,
-        ),
-        _rate(f"accepted in batches of {BATCH}", 2_000, batches * BATCH),
-        _rate("accepted one by one", 300, singles),
-    ]
+    yield _rate("accepted one by one", 300, singles)
 
 
 def _bar(what: str, most: float, measured: float, unit: str) -> Bar:

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import sys
 from tidings.spark import archive, session
@@ -20,6 +22,7 @@ def play(cache, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, env=environment, cwd=cache, timeout=150, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_made_by_the_first_session_and_dropped_when_spoilt(tmp_path):
     first = play(tmp_path)
     assert (first.returncode, first.stdout, first.stderr) == (0, "", "")

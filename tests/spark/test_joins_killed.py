@@ -5,6 +5,8 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from tidings.log import EventLog
 from tidings.spark import notifications
 
@@ -29,6 +31,7 @@ def workers(session: int) -> list[int]:
     return [pid for pid, parent in daemons.items() if parent in daemons]
 
 
+@pytest.mark.slow
 def test_nothing_lost_nothing_doubled(places, tmp_path):  # noqa: F811
     events = changes(500, seed=3)
     with EventLog(tmp_path / "log") as log:

@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tidings import versions
 from tidings.log import EventLog
 from tidings.spark import notifications
@@ -23,6 +25,7 @@ def wait_for(there, process, seconds=120):
         time.sleep(0.001)
 
 
+@pytest.mark.slow
 def test_nothing_lost_nothing_doubled(index, tmp_path):
     events = words(0, 150)
     with EventLog(tmp_path / "log") as log:

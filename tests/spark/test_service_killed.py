@@ -88,6 +88,7 @@ def processes(session: int, *words: str) -> list[int]:
 
 @pytest.mark.timeout(900)  # five starts of Spark, on a machine that may be busy
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes by /proc")
+@pytest.mark.slow
 def test_nothing_lost_nothing_doubled(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     settings = Settings(tmp_path, spark="local[2,4]", spark_settings=QUICK)
     registry, mailbox = open_stores(settings)
