@@ -8,8 +8,9 @@ refuses the event. For a subscription over tables, the rows of a change are show
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 from tidings import conditions
@@ -20,7 +21,16 @@ from tidings.filters.clauses import Clause, clauses, lines, seen
 from tidings.joins.clauses import explain as explain_change
 from tidings.joins.standing import Joins
 from tidings.language.printer import condition_text
-from tidings.language.query import Condition, Query, TriplePattern, Via, leaves, variables
+from tidings.language.query import (
+    Condition,
+    Parameter,
+    Query,
+    TriplePattern,
+    Variable,
+    Via,
+    leaves,
+    variables,
+)
 from tidings.network.network import Network
 from tidings.operators.checking import Checker
 from tidings.operators.clauses import call_tree
@@ -32,7 +42,7 @@ from tidings.patterns import naive
 from tidings.plan import Alternative, alternatives
 from tidings.stages import event_attributes
 from tidings.taxonomy import Taxonomy
-from tidings.terms import Term, Triple, plain, read_graph
+from tidings.terms import Literal, Term, Triple, plain, read_graph
 
 MAX_BINDINGS = 1000
 MAX_CUTS = 20
@@ -160,16 +170,45 @@ def _longest(
     tried: Sequence[Condition], graph: set[Any], taxonomy: Taxonomy, attributes: Mapping[str, Any]
 ) -> _Tried:
     bindings: Sequence[Mapping[str, Term]] = [{}]
-    cut = False
+    cut, near = False, _Near(graph)
     for count, clause in enumerate(tried):
-        extended = [
-            new for binding in bindings for new in naive.solve(clause, graph, taxonomy, attributes, binding)
-        ]
+        # No further than can be shown: three clauses over a graph of 2,000 triples have 8,000,000,000 ways.
+        found = (
+            new
+            for binding in bindings
+            for new in naive.solve(clause, near.to(clause, binding), taxonomy, attributes, binding)
+        )
+        extended = list(islice(found, MAX_BINDINGS + 1))
         if not extended:
             return _Tried(tried, count, bindings, cut)
         cut = cut or len(extended) > MAX_BINDINGS
         bindings = extended[:MAX_BINDINGS]
     return _Tried(tried, len(tried), bindings, cut)
+
+
+class _Near:
+    """Of a graph, the triples that can answer a clause under a binding, and a few more: nobody looks through all of a
+    large graph for each of a thousand bindings."""
+
+    def __init__(self, graph: set[Any]) -> None:
+        self._graph = graph
+        self._at: dict[tuple[int, Term], list[Any]] = {}
+        for triple in graph:
+            for place, term in enumerate(triple):
+                self._at.setdefault((place, term), []).append(triple)
+
+    def to(self, clause: Condition, binding: Mapping[str, Term]) -> Collection[Any]:
+        if not isinstance(clause, TriplePattern):
+            mixed = any(isinstance(leaf, TriplePattern) for leaf in leaves(clause))
+            return self._graph if mixed else self._at.get((1, naive.TYPE), ())
+        nodes = (clause.subject, clause.property, clause.object)
+        known = (
+            (place, binding.get(node.name) if isinstance(node, Variable) else node)
+            for place, node in enumerate(nodes)
+            if not isinstance(node, Literal | Parameter)  # of literals 1 and 1.0 are the same
+        )
+        some = [self._at.get((place, term), ()) for place, term in known if term is not None]
+        return min(some, key=len, default=self._graph)
 
 
 class _Asking:

@@ -26,7 +26,7 @@ from tidings.taxonomy import Taxonomy
 from tidings.terms import RDF, RDFS, Iri, Literal, Term, Triple
 
 Binding = Mapping[str, Term]
-_TYPE = Iri(RDF + "type")
+TYPE = Iri(RDF + "type")
 
 
 def expand(triples: Iterable[Triple], taxonomy: Taxonomy) -> set[Triple]:
@@ -90,7 +90,7 @@ def holds(
         term = binding.get(leaf.operand.name)
         if term is None or isinstance(leaf.cls, Parameter):
             return False
-        kinds = [o.value for s, p, o in graph if s == term and p == _TYPE and isinstance(o, Iri)]
+        kinds = [o.value for s, p, o in graph if s == term and p == TYPE and isinstance(o, Iri)]
         return taxonomy.is_a(term, leaf.op, leaf.cls.value, kinds)
 
     return conditions.holds(condition, attributes, binding, is_a)

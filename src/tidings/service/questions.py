@@ -106,7 +106,7 @@ class Questions:
         """Tries a text on events that come newest first. A near miss is one of which most held."""
         query = parse(text, self.engine.prefixes)
         if self.engine.joins.concerns(query):
-            return self._follow(text, list(events))
+            return self._follow(text, list(events), seconds, clock)
         deadline = clock() + seconds
         looked, matched = 0, 0
         matches: list[Reason] = []
@@ -124,16 +124,22 @@ class Questions:
                 misses.append((-share, looked, reason))
         return Trial(looked, matched, matches, _nearest(misses))
 
-    def _follow(self, text: str, events: Sequence[Event]) -> Trial:
+    def _follow(
+        self, text: str, events: Sequence[Event], seconds: float, clock: Callable[[], float]
+    ) -> Trial:
         """A join has to have seen the rows before: the events are played from the oldest on, with tables that are empty."""
         engine, matches = self.fresh(), []
         engine.subscribe(_THIS, text)
+        deadline, looked = clock() + seconds, 0
         for event in reversed(events):
+            if clock() > deadline:
+                break
+            looked += 1
             for told in engine.publish(event):
                 if told.verdict == "match":
                     matches.append(Reason(event, Explanation("", "match", message=_changes(told))))
         matches.reverse()
-        return Trial(len(events), len(matches), matches[:SHOWN])
+        return Trial(looked, len(matches), matches[:SHOWN], late=looked < len(events))
 
     def _kinds(self, query: Query) -> Iterable[str]:
         if self.engine.joins.concerns(query):
