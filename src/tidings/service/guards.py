@@ -5,14 +5,17 @@ RequestIds       every answer and every line of the log has the id of its reques
 SecurityHeaders  pages run no script but ours, are framed by nobody, and private answers are stored by nobody
 HostCheck        a name that was bound anew to this address (DNS rebinding) gets nothing
 OriginCheck      a page of another origin changes nothing; clients that are no browsers send neither header
-BodyLimit        a body over the limit ends when the limit is reached, not when it has been read
+BodyLimit        a body over the limit ends when the limit is reached, not when it has been read; one that comes too
+                 slowly ends too
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import random
 import re
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -43,6 +46,9 @@ CONTENT_SECURITY_POLICY = "; ".join(
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+SMALL = 1 << 20  # bytes: the longest question, however it is escaped
+LARGE = frozenset({"/api/events", "/api/sources/opml", "/xmlrpc", "/publish", "/sources/opml"})
+SLOWEST = 120.0  # seconds for a whole body
 
 
 class RequestIds:
@@ -162,35 +168,55 @@ class OriginCheck:
             return True
         if origin == "null":  # of a page that hides its address; the browser vouches for it, or nobody does
             return site == "same-origin"
-        return urlsplit(origin).netloc.lower() in (headers.get("host", "").lower(), self._own)
+        try:
+            own = urlsplit(origin).netloc.lower()
+        except ValueError:  # no browser sends such a thing
+            return False
+        return own in (headers.get("host", "").lower(), self._own)
 
 
 class BodyLimit:
-    """413 by the Content-Length where there is one, otherwise as soon as too much has come."""
+    """413 by the Content-Length where there is one, otherwise as soon as too much has come. Only events and files may be
+    large: what is read before anybody knows who sends it is small."""
 
-    def __init__(self, app: App, settings: Settings) -> None:
+    def __init__(self, app: App, settings: Settings, *, seconds: float = SLOWEST) -> None:
         self._app = app
-        self._limit = settings.max_body
+        self._most = settings.max_body
+        self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        limit = self._most if scope["path"] in LARGE else min(self._most, SMALL)
         length = Headers(scope=scope).get("content-length", "")
-        if length.isdecimal() and (len(length) > 18 or int(length) > self._limit):
-            await self._refuse(scope, receive, send)
+        if length.isdecimal() and (len(length) > 18 or int(length) > limit):
+            await self._too_large(limit).response()(scope, receive, send)
             return
-        came, begun, refused = 0, False, False
+        came, begun, refused, whole = 0, False, False, False
+        until = time.monotonic() + self._seconds
+
+        async def refuse(problem: Problem) -> None:
+            nonlocal refused
+            refused = True
+            await problem.response()(scope, receive, send)
+            raise _Refused
 
         async def count() -> Message:
-            nonlocal came, refused
-            message = await receive()
+            nonlocal came, whole
+            if whole or begun:  # what is waited for now is that the client goes away
+                return await receive()
+            try:
+                async with asyncio.timeout(until - time.monotonic()):
+                    message = await receive()
+            except TimeoutError:
+                await refuse(_too_slow(self._seconds))
+                raise
             if message["type"] == "http.request":
                 came += len(message.get("body", b""))
-                if came > self._limit and not begun:
-                    refused = True
-                    await self._refuse(scope, receive, send)
-                    raise _Refused
+                whole = not message.get("more_body", False)
+                if came > limit:
+                    await refuse(self._too_large(limit))
             return message
 
         async def tell(message: Message) -> None:
@@ -205,13 +231,21 @@ class BodyLimit:
             if not refused:
                 raise
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        problem = Problem(
+    def _too_large(self, limit: int) -> Problem:
+        more = ", or raise max_body" if limit == self._most else ""
+        return Problem(
             413,
-            f"a body has at most {self._limit:,} bytes; send it in parts, or raise max_body",
+            f"a body has at most {limit:,} bytes here; send it in parts{more}",
             headers={"Connection": "close"},
         )
-        await problem.response()(scope, receive, send)
+
+
+def _too_slow(seconds: float) -> Problem:
+    return Problem(
+        408,
+        f"the body did not come within {seconds:g} seconds; send it again, in smaller parts",
+        headers={"Connection": "close"},
+    )
 
 
 class _Refused(Exception):
