@@ -25,6 +25,7 @@ from tidings.log import LogError
 from tidings.service.store.registry import Conflict
 
 MEDIA_TYPE = "application/problem+json"
+_MOST, _SHOWN, _NESTED = 100, 200, 10  # wrong values that are told, characters of a name, names of a place
 
 KINDS: Mapping[int, tuple[str, str]] = {
     400: ("bad-request", "The request cannot be read"),
@@ -33,6 +34,7 @@ KINDS: Mapping[int, tuple[str, str]] = {
     404: ("not-found", "There is no such thing"),
     405: ("method-not-allowed", "Not done this way"),
     406: ("not-acceptable", "No such form"),
+    408: ("too-slow", "The request took too long"),
     409: ("conflict", "It was changed, or is over"),
     410: ("gone", "It is over"),
     411: ("length-required", "The length is needed"),
@@ -179,11 +181,14 @@ def _invalid(errors: Sequence[Any]) -> Problem:
         why = broken.get("ctx", {}).get("error", "it is broken")
         return Problem(400, f"the body is not JSON: {why} at character {broken['loc'][-1]}; mend it there")
     places = [
-        {"place": ".".join(str(part) for part in one["loc"]) or "body", "message": _sentence(one["msg"])}
-        for one in errors
+        {
+            "place": ".".join(str(part)[:_SHOWN] for part in one["loc"][:_NESTED]) or "body",
+            "message": _sentence(one["msg"]),
+        }
+        for one in errors[:_MOST]
     ]
     first = places[0] if places else {"place": "body", "message": "it cannot be accepted"}
-    more = f" ({len(places) - 1} more below)" if len(places) > 1 else ""
+    more = f" ({len(errors) - 1:,} more)" if len(errors) > 1 else ""
     return Problem(422, f"{first['place']}: {first['message']}{more}", errors=places)
 
 
