@@ -343,6 +343,8 @@ def read_validity(given: object) -> Validity:
 
 def check_title(title: str) -> str:
     """The title on one line; Refused if it cannot be shown as one."""
+    if len(title) > 100 * MAX_TITLE:  # however many blanks are among them
+        raise Refused(f"the title has {len(title):,} characters, and may have {MAX_TITLE}; make it shorter")
     if bad := _unprintable(title):
         raise Refused(f"the title has the character {bad} in it; take it out")
     title = " ".join(title.split())

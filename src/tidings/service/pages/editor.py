@@ -84,6 +84,8 @@ def _typed(form: Mapping[str, str | UploadFile]) -> dict[str, str]:
 
 def _trial(visiting: Caller, text: str) -> dict[str, Any]:
     service = visiting.service
+    if len(text) > MAX_TEXT:
+        return {"problem": f"The text has {len(text):,} characters, and may have {MAX_TEXT:,}."}
     checked = service.questions.check(text)
     if not checked.ok:
         return {"problem": sentence(checked.message)}

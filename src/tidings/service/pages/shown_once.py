@@ -31,11 +31,15 @@ def keep(response: Response, settings: Settings, id: str, told: Mapping[str, Any
 
 
 def told(request: Request) -> dict[str, Any]:
+    """What the cookie says, if it is one that we could have made."""
     try:
         found = json.loads(base64.urlsafe_b64decode(request.cookies.get(COOKIE, "")))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    kinds = {"ticket": str, "webhook_secret": str, "warnings": list}
+    if not isinstance(found, dict):
+        return {}
+    return {name: found[name] for name, kind in kinds.items() if isinstance(found.get(name), kind)}
 
 
 def forget(response: Response, settings: Settings, id: str) -> None:

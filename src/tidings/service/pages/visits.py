@@ -10,6 +10,7 @@ from starlette.datastructures import UploadFile
 
 from tidings.service.api.callers import Caller, caller
 from tidings.service.csrf import FIELD, check_csrf
+from tidings.service.problems import Problem
 
 Visiting = Annotated[Caller, Depends(caller)]
 
@@ -18,6 +19,10 @@ _FIELDS, _FILES = 20, 1
 
 async def form_of(request: Request) -> Mapping[str, str | UploadFile]:
     service = request.app.state.service
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/x-www-form-urlencoded" and (await request.body()).count(b"&") > _FIELDS:
+        # The parser counts fields that have names; millions that have none would hold up everybody.
+        raise Problem(400, f"a form has at most {_FIELDS} fields; leave some out")
     # A field may be as large as a body: that of a form to publish something has all of it in one.
     form = await request.form(max_files=_FILES, max_fields=_FIELDS, max_part_size=service.settings.max_body)
     check_csrf(service.access, request, form.get(FIELD))
