@@ -7,6 +7,7 @@ go on for as long as somebody looks at the page. Whatever ends the demo ends the
 
 from __future__ import annotations
 
+import shlex
 import signal
 import socket
 import subprocess
@@ -68,10 +69,10 @@ def demo(keep: Path | None, no_page: bool) -> None:
             if not no_page:
                 play.show_page()
     if keep:
-        options = " ".join(play.options)
+        command = shlex.join(["tidings", "serve", "--data", str(keep), *play.options])
         terminal.out.print(
             f"\nAll is in {keep}: subscriptions, the event log, the index, notifications. To go on with it:\n"
-            f"  tidings serve --data {keep} {options}"
+            f"  {command}"
         )
 
 
