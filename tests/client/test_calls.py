@@ -97,6 +97,19 @@ def test_a_stream_that_breaks_goes_on_where_it_was() -> None:
     assert [request.headers.get("last-event-id") for request in asked] == ["0", "1", "1", "3", "3"]
 
 
+def test_a_stream_that_was_open_waits_for_a_service_that_starts_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(calls, "pause", lambda attempt, retry_after: 0.0)
+    away = [httpx.Response(503, json={"detail": "away"})] * (2 * calls.TRIES)
+    client, asked = answering(sse(), *away, sse(piece(1)), *away, httpx.Response(204))
+    assert [told.number for told in client.listen("s", after=0)] == [1]
+    client, asked = answering(*away)
+    with pytest.raises(ServiceError, match="away"):
+        next(client.listen("s", after=0))
+    assert len(asked) == calls.TRIES + 1, "what was never there is not waited for"
+
+
 def test_a_stream_that_is_refused_is_an_error() -> None:
     client, _ = answering(httpx.Response(404, json={"detail": "there is none"}))
     with pytest.raises(ServiceError, match="there is none"):
@@ -142,3 +155,12 @@ def test_batches_are_bounded() -> None:
     sizes = [len(batch) for batch in calls._batches([b"x"] * 1_201)]
     assert sizes == [500, 500, 201]
     assert len(list(calls._batches([b"x" * calls.BATCH_BYTES] * 3))) == 3
+
+
+def test_equal_changes_of_rows_are_changes_each():
+    change = Event.insert("stocks", {"symbol": "IBM", "per": 5})
+    first, second = (calls.to_cloudevent(change)["id"] for _ in range(2))
+    assert first != second
+    assert calls.to_cloudevent(Event.insert("stocks", {"symbol": "IBM"}, id="mine"))["id"] == "mine"
+    plain = Event("s", {"a": 1})
+    assert calls.to_cloudevent(plain)["id"] == plain.id

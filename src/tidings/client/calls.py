@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -37,6 +38,7 @@ Published = "Event | Mapping[str, Any] | str | bytes | Iterable[Event | Mapping[
 
 BATCH_EVENTS, BATCH_BYTES = 500, 2 << 20
 TRIES = 5
+REOPENED = 60  # tries to open a stream that was open: minutes, in which a service is started again
 LONGEST_PAUSE = 30.0
 MEDIA_TYPES = {
     "nt": "application/n-triples",
@@ -90,6 +92,13 @@ def pause(attempt: int, retry_after: float | None) -> float:
     if retry_after is not None:
         return min(retry_after, LONGEST_PAUSE) + random.uniform(0, 0.1)
     return min(0.1 * 2**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.5)
+
+
+def reopening(failures: int, opened: bool, error: ServiceError) -> float | None:
+    """Seconds until a stream is tried again; None if it is given up."""
+    if not may_pass(error) or failures > (REOPENED if opened else TRIES):
+        return None
+    return pause(min(failures, TRIES), error.retry_after)
 
 
 def may_pass(error: ServiceError) -> bool:
@@ -221,7 +230,8 @@ def to_cloudevent(event: Event) -> dict[str, Any]:
     for name in ("source", "attributes", "data"):
         if not hasattr(event, name):
             raise EventError(f"an event is an Event or a dict, not {type(event).__name__}")
-    told: dict[str, Any] = {"specversion": "1.0", "id": event.id, "source": event.source, "type": event.type}
+    id = uuid.uuid4().hex if _is_unnamed_change(event) else event.id
+    told: dict[str, Any] = {"specversion": "1.0", "id": id, "source": event.source, "type": event.type}
     if event.time is not None:
         told["time"] = event.time
     if event.datacontenttype:
@@ -234,6 +244,15 @@ def to_cloudevent(event: Event) -> dict[str, Any]:
     elif hidden:
         return {**told, "data": dict(event.attributes)}
     return {**told, **event.attributes}
+
+
+def _is_unnamed_change(event: Event) -> bool:
+    """Whether it is a change of a row, or asks for a snapshot, and nobody gave it an id: a row that is inserted, deleted
+    and inserted again is three changes, though two of them say the same."""
+    from tidings.event import content_id
+
+    row = event.row() if event.type.startswith("tidings.") else None
+    return row is not None and event.id == content_id(row["datacontenttype"], row["data"], row["attributes"])
 
 
 # Questions, sources, the service

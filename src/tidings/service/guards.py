@@ -232,10 +232,9 @@ class BodyLimit:
                 raise
 
     def _too_large(self, limit: int) -> Problem:
-        more = ", or raise max_body" if limit == self._most else ""
         return Problem(
             413,
-            f"a body has at most {limit:,} bytes here; send it in parts{more}",
+            f"a body has at most {limit:,} bytes here; send it in parts",
             headers={"Connection": "close"},
         )
 
