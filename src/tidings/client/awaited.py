@@ -138,17 +138,16 @@ class AsyncClient(Connection):
         several, or all of mine. A connection that breaks is opened again where it was. Ends when the subscription does."""
         ids = self._ids(subscription)
         parser = Parser((await self.status()).last_number if after is None else after)
-        failures = 0
         while True:
             try:
                 async for told in self._pieces(ids, parser):
-                    failures = 0
                     yield told
             except ServiceError as error:
-                failures += 1
-                if not calls.may_pass(error) or failures > calls.TRIES:
+                parser.failures += 1
+                seconds = calls.reopening(parser.failures, parser.opened, error)
+                if seconds is None:
                     raise
-                await asyncio.sleep(calls.pause(failures, error.retry_after))
+                await asyncio.sleep(seconds)
                 continue
             if parser.over:
                 return
@@ -226,6 +225,7 @@ class AsyncClient(Connection):
                 if response.status_code != 200:
                     await response.aread()
                     raise self._error(response)
+                parser.open()
                 async for piece in response.aiter_raw():
                     for told in parser.feed(piece):
                         yield told

@@ -131,17 +131,15 @@ class Client(Connection):
         several, or all of mine. A connection that breaks is opened again where it was. Ends when the subscription does."""
         ids = self._ids(subscription)
         parser = Parser(self.status().last_number if after is None else after)
-        failures = 0
         while True:
             try:
-                for told in self._pieces(ids, parser):
-                    failures = 0
-                    yield told
+                yield from self._pieces(ids, parser)
             except ServiceError as error:
-                failures += 1
-                if not calls.may_pass(error) or failures > calls.TRIES:
+                parser.failures += 1
+                seconds = calls.reopening(parser.failures, parser.opened, error)
+                if seconds is None:
                     raise
-                time.sleep(calls.pause(failures, error.retry_after))
+                time.sleep(seconds)
                 continue
             if parser.over:
                 return
@@ -217,6 +215,7 @@ class Client(Connection):
                 if response.status_code != 200:
                     response.read()
                     raise self._error(response)
+                parser.open()
                 for piece in response.iter_raw():
                     yield from parser.feed(piece)
         except httpx.TransportError as error:

@@ -14,11 +14,12 @@ from tidings.client.answers import Notification
 
 class Parser:
     """Give it bytes, it gives notifications. `last` is the number of the last one; `over` is set when the service has
-    said that there will be no more."""
+    said that there will be no more; `failures` counts tries to open it since it was open, if it ever was."""
 
     def __init__(self, last: int | None = None) -> None:
         self.last = last
-        self.over = False
+        self.over = self.opened = False
+        self.failures = 0
         self.retry = 3.0  # seconds
         self._rest = b""
         self.begin()
@@ -28,6 +29,10 @@ class Parser:
         self._rest = b""
         self._id = self._name = ""
         self._data: list[str] = []
+
+    def open(self) -> None:
+        """The service has answered."""
+        self.opened, self.failures = True, 0
 
     def feed(self, piece: bytes) -> Iterator[Notification]:
         *lines, self._rest = (self._rest + piece.replace(b"\r\n", b"\n")).split(b"\n")
