@@ -78,7 +78,6 @@ class Publisher(Member):
         self.name, self.size, self.pause = name, size, pause
         self.accepted: list[Event] = []
         self.again = 0
-        self.settled = threading.Event()
         self.stop = threading.Event()
         self._chance = random.Random(f"{seed} {name}")
         self._number = 0
@@ -92,7 +91,6 @@ class Publisher(Member):
                 letters.append(letter)
                 if self._chance.random() < 0.05:
                     self._post(http, self._chance.choice(letters), 0)
-        self.settled.set()
 
     def _post(self, http: httpx.Client, letter: Letter, accepted: int | None) -> None:
         now = time.monotonic()
@@ -181,17 +179,25 @@ class Listener(Member):
         self.heard: list[Notification] = []
         self.first_heard: dict[About, float] = {}  # when it was heard of an event
         self._ids, self._last = ids, 0
+        self._client = Client(known.address)
 
     def live(self) -> None:
-        with Client(self.known.address) as client:
-            while not self.known.ending.is_set():
-                try:
-                    for told in client.listen(self._ids, after=self._last):
-                        self._take(told)
-                except ServiceError as error:
-                    if error.status not in (None, 503):
-                        raise
-                    self.known.ending.wait(0.1)
+        while not self.known.ending.is_set():
+            try:
+                for told in self._client.listen(self._ids, after=self._last):
+                    self._take(told)
+            except ServiceError as error:
+                if error.status not in (None, 503):
+                    raise
+                self.known.ending.wait(0.1)
+            except RuntimeError:
+                if not self.known.ending.is_set():
+                    raise
+
+    def close(self) -> None:
+        """When the crowd is to go: it would go on waiting for the service."""
+        self._client.close()
+        self.join(30)
 
     def _take(self, told: Notification) -> None:
         if told.event is None:
