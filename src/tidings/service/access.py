@@ -12,8 +12,9 @@ import hmac
 import os
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -33,6 +34,7 @@ _KEPT = 10_000  # tokens, buckets
 _BURST = 2.0  # seconds of its rate that a token may spend at once
 _WRONG_TICKETS = (0.1, 5.0)  # a second, and at once, for each subscription
 _OPEN = Principal("", Role.ADMIN)
+STREAMS, STREAMS_OF_ONE = 5_000, 200  # open at once, and of one token
 
 
 class AccessError(TidingsError):
@@ -112,6 +114,7 @@ class Access:
         self._lock = threading.Lock()
         self._tokens: OrderedDict[str, tuple[float, Token]] = OrderedDict()  # by hash, and by id
         self._buckets: OrderedDict[Hashable, Bucket] = OrderedDict()
+        self._streams: Counter[str] = Counter()  # open ones by token
 
     # Who it is
 
@@ -202,12 +205,39 @@ class Access:
         # its owner out. Guessing 256 bits needs no help from us to be hopeless; this is for the noise it makes.
         if tickets.fits(ticket, subscription.ticket):
             return True
-        self._take(
-            ("ticket", subscription.id), 1, *_WRONG_TICKETS, "too many wrong tickets for this subscription"
-        )
+        self.wrong_ticket(subscription.id)
         return False
 
+    def wrong_ticket(self, id: str) -> None:
+        """Somebody guesses. It is asked also where there is no such subscription: otherwise guessing would tell."""
+        self._take(("ticket", id[:64]), 1, *_WRONG_TICKETS, "too many wrong tickets for this subscription")
+
+    def is_good(self, principal: Principal) -> bool:
+        """Whether whoever began something long ago would still get in."""
+        return not principal.token or self._by_id(principal.token) is not None
+
     # How much
+
+    @contextmanager
+    def streaming(self, principal: Principal) -> Iterator[None]:
+        """While a stream is open."""
+        with self._lock:
+            self._streams[principal.token] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._streams[principal.token] -= 1
+                self._streams += Counter()  # without those that have none
+
+    def check_streams(self, principal: Principal) -> None:
+        """Refuses one stream too many: each holds a connection, and there are only so many for all."""
+        with self._lock:
+            mine, all_of_them = self._streams[principal.token], self._streams.total()
+        if all_of_them >= STREAMS or (principal.token and mine >= STREAMS_OF_ONE):
+            raise TooMany(
+                "too many streams are open; close some, or ask for several subscriptions in one", 5.0
+            )
 
     def count_request(self, principal: Principal) -> None:
         """Takes one of the token's requests; TooMany when there is none left."""
@@ -217,9 +247,10 @@ class Access:
             self._take(("requests", token.id), 1, rate, max(1.0, rate * _BURST), "too many requests")
 
     def count_events(self, principal: Principal, events: int) -> None:
-        """Takes as many of the token's events; TooMany while earlier ones are not yet made up for."""
+        """Takes as many of the token's events; TooMany while earlier ones are not yet made up for. With none it only
+        asks whether they are."""
         token = self._by_id(principal.token)
-        if token is not None and events:
+        if token is not None:
             rate = token.events_per_second
             self._take(("events", token.id), events, rate, max(1.0, rate * _BURST), "too many events")
 

@@ -263,6 +263,8 @@ class Life:
         there is none. A cancelled one is gone, whatever ticket comes."""
         found = self._registry.find(id)
         if found is None:
+            if ticket:
+                self._access.wrong_ticket(id)
             raise _none(id)
         if not self._access.may_change(principal, found, ticket):
             if not self._access.may_see(principal, found):

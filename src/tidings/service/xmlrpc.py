@@ -279,6 +279,8 @@ def _seen(call: _Call, id: str, secret: str) -> Subscription:
     access, principal = call.service.access, call.principal
     found = call.service.registry.find(id)
     if found is None:
+        if secret:
+            access.wrong_ticket(id)
         raise _none(id)
     sees = access.may_see(principal, found)
     if secret and not (principal.token and sees):

@@ -92,19 +92,25 @@ async def publish(request: Request) -> Response:
     service = request.app.state.service
     principal = await principal_of(request)
     service.access.need(principal, Role.PUBLISHER)
+    if principal.token:  # before anything is read on its behalf
+        await run_in_threadpool(service.access.count_events, principal, 0)
     body = await request.body()
     kind = request.headers.get("content-type", "")
     source = request.query_params.get("source") or principal.name
-    if len(body) <= SMALL:
-        read = read_events(body, kind, request.headers, source)
-    else:
-        read = await run_in_threadpool(read_events, body, kind, request.headers, source)
+    count = 1
+    try:
+        if len(body) <= SMALL:
+            read = read_events(body, kind, request.headers, source)
+        else:
+            read = await run_in_threadpool(read_events, body, kind, request.headers, source)
+        count = max(1, len(read.events) + len(read.rejected))
+    finally:
+        if principal.token:  # what cannot be read has cost as much
+            await run_in_threadpool(service.access.count_events, principal, count)
     if read.rejected:
         service.metrics.rejected(len(read.rejected))
         if not read.events:
             raise _none_accepted(read.rejected)
-    if principal.token:
-        await run_in_threadpool(service.access.count_events, principal, len(read.events))
     receipt = await asyncio.wrap_future(service.intake.accept_later(read.events))
     told = {
         "accepted": receipt.accepted,

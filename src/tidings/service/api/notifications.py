@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from tidings.service.api.callers import Asking, Caller, problems, router
 from tidings.service.api.cursors import Cursor, Limit, Number, link, number_cursor, read_number_cursor
 from tidings.service.api.models import Explanation, NotificationPage
 from tidings.service.api.subscriptions import Id
-from tidings.service.model import State, Subscription
+from tidings.service.model import Role, State, Subscription
 from tidings.service.problems import Problem, dumps
 
 api = router("notifications")
@@ -134,7 +135,9 @@ async def stream_subscriptions(
     last_event_id: LastEventId = None,
 ) -> Response:
     ids = subscription or None
-    if ids is not None:
+    if ids is None:
+        asking.need(Role.SUBSCRIBER)
+    else:
         over = await run_in_threadpool(_are_over, asking, ids, last_event_id)
         if over:
             return Response(status_code=204)
@@ -149,12 +152,13 @@ def _are_over(asking: Caller, ids: list[str], last_event_id: str | None) -> bool
 
 def _stream(asking: Caller, ids: list[str] | None, last_event_id: str | None) -> StreamingResponse:
     service = asking.service
+    service.access.check_streams(asking.principal)
 
     def subscriptions() -> Mapping[str, bool]:
         return {one.id: one.state in _LIVING for one in _those(asking, ids)}
 
     async def pieces() -> AsyncIterator[bytes]:
-        with service.metrics.listeners.track_inprogress():
+        with service.metrics.listeners.track_inprogress(), service.access.streaming(asking.principal):
             async for piece in sse.stream(
                 service.mailbox,
                 service.hub,
@@ -165,6 +169,8 @@ def _stream(asking: Caller, ids: list[str] | None, last_event_id: str | None) ->
                 endless=ids is None,
                 change=service.registry.last_change if ids is None else lambda: 0,
             ):
+                if not await asyncio.to_thread(service.access.is_good, asking.principal):
+                    return  # the token was ended: it hears nothing more
                 yield piece
 
     return StreamingResponse(pieces(), media_type=sse.MEDIA_TYPE, headers=sse.HEADERS)
