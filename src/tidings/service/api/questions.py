@@ -11,6 +11,7 @@ from tidings.errors import SubscriptionError
 from tidings.service.api import answers, models
 from tidings.service.api.callers import Asking, problems, router
 from tidings.service.classes import Named
+from tidings.service.model import Role
 from tidings.service.problems import Problem
 
 api = router("questions")
@@ -30,9 +31,10 @@ def check(asking: Asking, question: models.QuestionText) -> models.Checked:
     )
 
 
-@api.post("/try", operation_id="try", summary="What would it have matched?", responses=problems(422))
+@api.post("/try", operation_id="try", summary="What would it have matched?", responses=problems(403, 422))
 def try_(asking: Asking, question: models.QuestionText) -> models.Trial:
     """Tried on the last 1,000 events, with the reason for each match and near miss."""
+    asking.need(Role.SUBSCRIBER)
     service = asking.service
     found = service.questions.check(question.text)
     if not found.ok:
@@ -49,7 +51,7 @@ def try_(asking: Asking, question: models.QuestionText) -> models.Trial:
     )
 
 
-@api.get("/complete", operation_id="complete", summary="What could come next")
+@api.get("/complete", operation_id="complete", summary="What could come next", responses=problems(403))
 def complete(
     asking: Asking,
     text: Annotated[str, Query(max_length=4_000, description="The text so far, or its end.")] = "",
@@ -57,6 +59,8 @@ def complete(
         int | None, Query(ge=0, le=4_000, description="Where the caret is; the end without.")
     ] = None,
 ) -> models.Completions:
+    """By the names and values that events have."""
+    asking.need(Role.SUBSCRIBER)
     found = asking.service.completer.complete(text, len(text) if at is None else at)
     return models.Completions(items=[models.Completion(**asdict(one)) for one in found])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from fastapi import Query, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -19,7 +20,7 @@ from tidings.service.api.models import MAX_URL, Imported, NewSource, Rejected, S
 from tidings.service.following import SourceHealth
 from tidings.service.life import check_title
 from tidings.service.model import Role
-from tidings.service.problems import Problem
+from tidings.service.problems import Problem, problem_of
 
 api = router("sources")
 MOST = 10_000  # feeds in one file
@@ -116,8 +117,8 @@ def import_opml(asking: Caller, body: bytes) -> Imported:
                 added += 1
             else:
                 known += 1
-        except TidingsError as error:
-            refused.append(Rejected(place=outline.url[:MAX_URL], message=str(error)))
+        except (TidingsError, Problem) as error:
+            refused.append(Rejected(place=outline.url[:MAX_URL], message=problem_of(error).detail))
     if added:
         asking.service.following.wake()
     return Imported(added=added, known=known, refused=refused)
@@ -125,6 +126,8 @@ def import_opml(asking: Caller, body: bytes) -> Imported:
 
 def _source(asking: Caller, url: str, title: str) -> model.Source:
     check_url(url, asking.service.settings.allowed)
+    if "@" in urlsplit(url).netloc:
+        raise Problem(422, "the address has a password in it, which everybody here would see; leave it out")
     return model.Source(url, check_title(title), asking.principal.token, time.time())
 
 
