@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import anyio
@@ -26,6 +28,9 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Sequence[str]]  # a host and a port to addresses
 
 TIMEOUT = 20.0
+DEADLINE: ContextVar[float | None] = ContextVar(
+    "tidings_deadline", default=None
+)  # of the answer, by monotonic()
 MAX_URL = 4096
 _TRIED = 4  # addresses of one name
 _POOL: dict[str, Any] = {"max_connections": 100, "max_keepalive_connections": 20, "keepalive_expiry": 5.0}
@@ -183,6 +188,40 @@ def permitted(host: str, addresses: Sequence[str], allowed: Sequence[Network]) -
     return good[:_TRIED]
 
 
+class _TimedStream(httpcore.NetworkStream):
+    """A timeout counts from one piece to the next; whoever sends a byte of a header now and then never runs into it.
+    The deadline does not move."""
+
+    def __init__(self, inner: httpcore.NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        deadline = DEADLINE.get()
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise httpcore.ReadTimeout("the answer took too long")
+            timeout = left if timeout is None else min(timeout, left)
+        return self._inner.read(max_bytes, timeout)
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, timeout)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        return _TimedStream(self._inner.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
 class GuardedBackend(httpcore.NetworkBackend):
     """Connections to permitted addresses only. TLS still asks for a certificate of the host's name."""
 
@@ -208,7 +247,9 @@ class GuardedBackend(httpcore.NetworkBackend):
             if (left := until - time.monotonic()) <= 0:
                 break
             try:
-                return self._inner.connect_tcp(address, port, left, local_address, socket_options)
+                return _TimedStream(
+                    self._inner.connect_tcp(address, port, left, local_address, socket_options)
+                )
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
         raise failure

@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
-from tidings.feeds.addresses import AddressRefused
+from tidings.feeds.addresses import DEADLINE, AddressRefused
 
 MAX_SECONDS = 120.0  # for one document, however slowly it trickles
 MAX_REDIRECTS = 5
@@ -57,6 +57,7 @@ def get(client: httpx.Client, address: str, etag: str | None, modified: str | No
     here = lasting = address
     permanent = True
     deadline = time.monotonic() + MAX_SECONDS
+    before = DEADLINE.set(deadline)
     try:
         for _ in range(MAX_REDIRECTS + 1):
             with client.stream("GET", here, headers=headers, follow_redirects=False) as response:
@@ -72,6 +73,8 @@ def get(client: httpx.Client, address: str, etag: str | None, modified: str | No
     except (httpx.HTTPError, httpx.InvalidURL, AddressRefused, _Refused, ValueError) as error:
         what = str(error) or type(error).__name__
         return Answer("error", address, error=f"{address}: {what}")
+    finally:
+        DEADLINE.reset(before)
 
 
 def _answer(response: httpx.Response, address: str, max_bytes: int, deadline: float) -> Answer:
@@ -98,7 +101,9 @@ def _unpacked(response: httpx.Response, max_bytes: int, deadline: float) -> Iter
     if coding not in ("identity", "", "gzip", "x-gzip", "deflate"):
         raise _Refused(f"the document is packed as {coding[:40]!r}, which was not asked for")
     unpacker = None if coding in ("identity", "") else _unpacker(coding)
-    for piece in response.iter_raw(65536):
+    for (
+        piece
+    ) in response.iter_raw():  # as they come: pieces of a size would be waited for, however slowly they fill
         if time.monotonic() > deadline:
             raise _Refused(f"the document took longer than {MAX_SECONDS:.0f} seconds")
         if unpacker is None:
