@@ -1,0 +1,221 @@
+"""Who may do what, as one table over all routes: a route that is not in it fails the test that looks for it.
+
+A row says what is sent, and what the answer is to nobody, a publisher, a subscriber, a stranger (another subscriber)
+and an admin. `{id}` is a subscription of the subscriber, `{nid}` a notification of it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from tests.service.conftest import Served
+from tests.service.hostile.routes import routes_of
+from tidings.service.model import Role
+
+XMLRPC = "<methodCall><methodName>tidings.subscribe</methodName><params><param><value>WHERE a = 1</value></param></params></methodCall>"
+
+
+class Row(NamedTuple):
+    route: str
+    nobody: int
+    publisher: int
+    subscriber: int
+    stranger: int
+    admin: int
+    sent: Any = None  # JSON, or bytes
+    query: str = ""
+    kind: str = "application/json"
+
+
+TEXT = {"text": "WHERE a = 1"}
+EVENT = {"source": "roles", "a": 1}
+FORM = "application/x-www-form-urlencoded"
+ROWS = [
+    # route                                             nobody publisher subscriber stranger admin
+    Row("GET /health", 200, 200, 200, 200, 200),
+    Row("GET /ready", 503, 503, 503, 503, 503),
+    Row("GET /metrics", 200, 200, 200, 200, 200),
+    Row("GET /openapi.json", 200, 200, 200, 200, 200),
+    Row("GET /static/page.js", 200, 200, 200, 200, 200),
+    Row("GET /api/status", 401, 200, 200, 200, 200),
+    Row("POST /api/check", 401, 200, 200, 200, 200, TEXT),
+    Row("POST /api/try", 401, 403, 200, 200, 200, TEXT),
+    Row("GET /api/complete", 401, 403, 200, 200, 200),
+    Row("GET /api/taxonomy", 401, 200, 200, 200, 200),
+    Row("POST /api/events", 401, 202, 403, 403, 202, EVENT),
+    Row("GET /api/sources", 401, 200, 200, 200, 200),
+    Row("POST /api/sources", 401, 201, 403, 403, 200, {"url": "http://roles.invalid/feed"}),
+    Row("POST /api/sources/opml", 401, 200, 403, 403, 200, b"<opml version='2.0'><body/></opml>", "", "text/x-opml"),
+    Row("GET /api/sources.opml", 401, 200, 200, 200, 200),
+    Row("DELETE /api/sources", 401, 404, 403, 403, 404, None, "?url=http://nobody.invalid/"),
+    Row("GET /api/tokens", 401, 403, 403, 403, 200),
+    Row("POST /api/tokens", 401, 403, 403, 403, 201, {"name": "n", "role": "subscriber"}),
+    Row("DELETE /api/tokens", 401, 403, 403, 403, 404, None, "?id=none"),
+    Row("GET /api/subscriptions", 401, 403, 200, 200, 200),
+    Row("POST /api/subscriptions", 401, 403, 201, 201, 201, TEXT),
+    Row("GET /api/stream", 401, 403, 200, 200, 200),
+    Row("GET /api/subscriptions/{id}", 401, 404, 200, 404, 200),
+    Row("GET /api/subscriptions/{id}/notifications", 401, 404, 200, 404, 200),
+    Row("GET /api/subscriptions/{id}/notifications/{notification}/why", 401, 404, 200, 404, 200),
+    Row("GET /api/subscriptions/{id}/stream", 401, 404, 200, 404, 200),
+    Row("POST /api/subscriptions/{id}/renew", 401, 404, 200, 404, 200, {}),
+    Row("POST /api/subscriptions/{id}/pause", 401, 404, 200, 404, 200, {}),
+    Row("POST /api/subscriptions/{id}/resume", 401, 404, 200, 404, 200, {}),
+    Row("PUT /api/subscriptions/{id}/webhook", 401, 404, 200, 404, 200, {"url": "https://hook.invalid/"}),
+    Row("DELETE /api/subscriptions/{id}/webhook", 401, 404, 204, 404, 204),
+    Row("DELETE /api/subscriptions/{id}", 401, 404, 200, 404, 410),
+    Row("GET /feeds/{key}.{format}", 404, 404, 404, 404, 404),  # by its id: it is not public
+    Row("POST /xmlrpc", 401, 200, 200, 200, 200, XMLRPC.encode(), "", "text/xml"),
+    Row("GET /", 401, 303, 200, 200, 200),
+    Row("GET /login", 200, 200, 200, 200, 200),
+    Row("GET /sources", 401, 200, 200, 200, 200),
+    Row("GET /status", 401, 200, 200, 200, 200),
+    Row("GET /taxonomy", 401, 200, 200, 200, 200),
+    Row("GET /subscriptions/new", 401, 403, 200, 200, 200),
+    Row("GET /subscriptions/{id}", 401, 404, 200, 404, 200),
+    Row("GET /subscriptions/{id}/notifications/{notification}", 401, 404, 200, 404, 200),
+    # Forms: who is not logged in is told so first; a form without its token is refused, whoever sends it.
+    Row("POST /login", 403, 403, 403, 403, 403, b"token=x", "", FORM),
+    Row("POST /logout", 403, 403, 403, 403, 403, b"", "", FORM),
+    *(
+        Row(f"POST {path}", 401, 403, 403, 403, 403, b"text=WHERE+a=1&url=http://a.invalid/&kind=application/json", "", FORM)
+        for path in (
+            "/publish", "/sources", "/sources/opml", "/sources/remove", "/subscriptions", "/subscriptions/new",
+            "/subscriptions/{id}/renew", "/subscriptions/{id}/{word}",
+        )
+    ),
+]  # fmt: skip
+# Last, because they change what the others look at.
+ORDER = sorted(ROWS, key=lambda row: row.route == "DELETE /api/subscriptions/{id}")
+WHO = ("nobody", "publisher", "stranger", "subscriber", "admin")
+
+
+class House(NamedTuple):
+    served: Served
+    headers: dict[str, dict[str, str]]
+    id: str
+    notification: str
+
+    def ask(self, row: Row, who: str) -> httpx.Response:
+        method, path = row.route.split()
+        path = (
+            path.replace("{id}", self.id)
+            .replace("{key}", self.id)
+            .replace("{format}", "rss")
+            .replace("{notification}", self.notification)
+            .replace("{word}", "pause")
+        )
+        headers = {"Accept": "application/json", **self.headers[who]}
+        content = (
+            row.sent if isinstance(row.sent, bytes) or row.sent is None else json.dumps(row.sent).encode()
+        )
+        if content is not None:
+            headers["Content-Type"] = row.kind
+        with self.served.http.stream(method, path + row.query, content=content, headers=headers) as answer:
+            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+                answer.read()
+            return answer
+
+
+@pytest.fixture(scope="module")
+def house(guarded: Served) -> House:
+    grant, headers = guarded.service.access.grant, {"nobody": {}}
+    roles = {
+        "publisher": Role.PUBLISHER,
+        "subscriber": Role.SUBSCRIBER,
+        "stranger": Role.SUBSCRIBER,
+        "admin": Role.ADMIN,
+    }
+    for who, role in roles.items():
+        secret = grant(who, role, requests_per_second=1e6)[1]
+        headers[who] = {"Authorization": f"Bearer {secret}"}
+    http = guarded.http
+    made = http.post("/api/subscriptions", json={"text": "WHERE topic = 'x'"}, headers=headers["subscriber"])
+    id = made.json()["id"]
+    http.post("/api/events", json={"source": "s", "topic": "x"}, headers=headers["publisher"])
+    for _ in range(500):
+        items = http.get(f"/api/subscriptions/{id}/notifications", headers=headers["subscriber"]).json()[
+            "items"
+        ]
+        if items:
+            break
+    return House(guarded, headers, id, items[0]["id"])
+
+
+def test_the_table_has_every_route(house: House) -> None:
+    known = {row.route for row in ROWS}
+    found = {f"{method} {path}" for method, path in routes_of(house.served.service)}
+    assert found == known, "a route without a row here has no rule of who may use it"
+
+
+@pytest.mark.parametrize("row", ORDER, ids=lambda row: row.route)
+def test_everybody_gets_the_answer_of_their_role(house: House, row: Row) -> None:
+    got = {who: house.ask(row, who).status_code for who in WHO}
+    assert got == {who: getattr(row, who) for who in WHO}
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.nobody == 401], ids=lambda row: row.route)
+def test_no_other_way_in(house: House, row: Row) -> None:
+    """Tokens that are none, sessions that nobody signed, a user's name and password."""
+    for headers in (
+        {"Authorization": "Bearer tid_" + "A" * 43},
+        {"Authorization": "Bearer"},
+        {"Authorization": "Basic YTpi"},
+        {"Authorization": "Bearer tid_é\u00ff".encode("latin-1")},
+        {"Cookie": "tidings_session=t.99999999999.00"},
+        {"Cookie": "tidings_session=" + "." * 50},
+        {"Cookie": "tidings_visit=x"},
+    ):
+        house.headers["forged"] = headers
+        assert house.ask(row, "forged").status_code == 401
+
+
+def test_an_ended_token_is_refused_everywhere_at_once(house: House) -> None:
+    access = house.served.service.access
+    token, secret = access.grant("short", Role.ADMIN)
+    house.headers["short"] = {"Authorization": f"Bearer {secret}"}
+    rows = [row for row in ROWS if row.nobody == 401]
+    assert house.ask(rows[0], "short").status_code == 200
+    session = access.log_in(secret)
+    house.headers["short session"] = {"Cookie": f"tidings_session={session}"}
+    assert house.ask(rows[0], "short session").status_code == 200
+    admin = house.headers["admin"]
+    assert house.served.http.delete(f"/api/tokens?id={token.id}", headers=admin).status_code == 204
+    for who in ("short", "short session"):
+        assert {row.route: house.ask(row, who).status_code for row in rows} == {
+            row.route: 401 for row in rows
+        }
+
+
+def test_xmlrpc_asks_for_the_same_roles(house: House) -> None:
+    calls = {
+        "tidings.subscribe": ["WHERE a = 1"],
+        "tidings.publish": ['{"a": 1}'],
+        "tidings.renew": [house.id],
+        "tidings.unsubscribe": [house.id],
+        "tidings.notifications": [house.id],
+    }
+    expected = {
+        "publisher": {
+            "tidings.subscribe": 403,
+            "tidings.publish": None,
+            **dict.fromkeys(list(calls)[2:], 404),
+        },
+        "stranger": {
+            "tidings.subscribe": None,
+            "tidings.publish": 403,
+            **dict.fromkeys(list(calls)[2:], 404),
+        },
+    }
+    for who, codes in expected.items():
+        for name, parameters in calls.items():
+            values = "".join(f"<param><value>{one}</value></param>" for one in parameters)
+            body = f"<methodCall><methodName>{name}</methodName><params>{values}</params></methodCall>"
+            row = Row("POST /xmlrpc", 0, 0, 0, 0, 0, body.encode(), "", "text/xml")
+            text = house.ask(row, who).text
+            code = text.partition("<int>")[2].partition("</int>")[0] if "faultCode" in text else None
+            assert (None if code is None else int(code)) == codes[name], (who, name, text)
