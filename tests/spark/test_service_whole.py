@@ -310,6 +310,7 @@ def test_whatever_is_killed_everything_accepted_is_told_once(
     assert serving.process.wait(120) == 0
     assert serving.living() == []
     assert not known.faults, known.faults[:5]
+    assert "Traceback" not in (serving.folder / "said").read_text(errors="replace")
     assert not list((serving.folder / "data" / "output").glob("query=*/batch=*"))
     http.close()
     again = sum(publisher.again for publisher in publishers)

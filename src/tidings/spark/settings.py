@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import socketserver
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyspark import SparkContext
+from pyspark import SparkContext, accumulators
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
@@ -68,6 +69,10 @@ def session(
         os.environ[PRELOAD] = wanted[f"spark.executorEnv.{PRELOAD}"] = str(Path(preload).absolute())
     # The bridge to Java would print the traceback of every failed micro-batch that the caller is given anyway.
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
+    # And the server of accumulators one of its own when the JVM is gone, which the caller is told of too.
+    for one in vars(accumulators).values():
+        if isinstance(one, type) and issubclass(one, socketserver.BaseServer):
+            one.handle_error = lambda *about: None  # type: ignore[method-assign]
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in {**wanted, **(settings or {})}.items():
         builder = builder.config(key, value)
