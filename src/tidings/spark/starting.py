@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import threading
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tidings.errors import TidingsError
+
+_MOMENT = 0.5  # seconds
 
 
 def start_spark(master: str, index: Path, settings: Mapping[str, str] | None = None) -> Any:
@@ -45,8 +48,15 @@ def need_spark() -> None:
 
 
 def java_has_ended() -> bool:
-    """Whether the JVM of the session is gone: whatever is asked of it then fails without a reason."""
+    """Whether the JVM of the session is gone: whatever is asked of it then fails without a reason, and it may do so a
+    moment before the process has ended."""
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)
-    return process is not None and process.poll() is not None
+    if process is None:
+        return False
+    try:
+        process.wait(_MOMENT)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
