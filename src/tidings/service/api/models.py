@@ -1,6 +1,7 @@
 """What requests and answers look like. OpenAPI is written from these, so every field says what it is.
 
-Texts come without NUL, which no database takes; an unknown member is refused rather than overlooked.
+Texts come without NUL and without halves of characters, which no database takes; an unknown member is refused rather
+than overlooked.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ MAX_URL = 2_000
 CENTURY = 100 * 365 * 86_400
 
 
-def _without_nul(text: str) -> str:
+def _whole(text: str) -> str:
     if "\0" in text:
         raise ValueError("it has a NUL character in it; take it out")
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ValueError("it has half a character in it; mend its Unicode")
     return text
 
 
-Text = Annotated[str, AfterValidator(_without_nul)]
+Text = Annotated[str, AfterValidator(_whole)]
 Question = Annotated[
     Text,
     Field(
