@@ -6,6 +6,7 @@ page. The same notifications give the same bytes, and with them the same ETag: a
 
 from __future__ import annotations
 
+import html as characters
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -64,12 +65,15 @@ def render(
         raise TidingsError(f"there is no feed format {format!r}; ask for one of {', '.join(FORMATS)}")
     media_type, write = FORMATS[format]
     title = one_line(subscription.title, 200) or one_line(subscription.text, 200) or subscription.id
+    about = f"What answers {one_line(subscription.text, 2_000)}"
+    if format in ("rdf", "rss"):  # whose readers take a description for HTML
+        about = characters.escape(about, quote=False)
     channel = Channel(
         id=f"urn:tidings:subscription:{quote(subscription.id, safe='')}",
         url=self_url,
         link=f"{settings.address}/subscriptions/{quote(subscription.id, safe='')}",
         title=title,
-        description=f"What answers {one_line(subscription.text, 2_000)}",
+        description=about,
         updated=max((told.at for told in page), default=subscription.created),
         entries=tuple(entry_of(told, settings) for told in page),
         next_url=next_url,
