@@ -23,10 +23,11 @@ from tidings.service.model import Kind, Notice, Role
 
 HTML = {"Accept": "text/html"}
 SCRIPT = "<script>alert(1)</script>"
+PRODUCT = str(7919 * 7907)  # nobody writes it; a template that runs does
 TEXTS = [
-    "{{7*7}}",
+    "{{7919*7907}}",
     "{% for x in ().__class__.__base__.__subclasses__() %}{{x}}{% endfor %}",
-    "${7*7} #{7*7} <%= 7*7 %>",
+    "${7919*7907} #{7919*7907} <%= 7919*7907 %>",
     "' OR 1=1 --",
     "'; DROP TABLE subscriptions; --",
     "%s %(x)s %n {0} {x} :name ? $1",
@@ -104,16 +105,14 @@ def test_every_field_of_every_route(served: Served, number: int) -> None:
         ("/", "part"), ("/", "done"), ("/taxonomy", "search"), ("/taxonomy", "class"), ("/subscriptions/new", "text"),
         ("/login", "next"), ("/status", "part"),
     ):  # fmt: skip
-        for accept in ("application/json", "text/html"):
-            with served.http.stream(
-                "GET", path, params={name: parameter}, headers={"Accept": accept}
-            ) as answer:
-                assert answer.status_code < 500, (path, name)
-                if not answer.headers["content-type"].startswith("text/event-stream"):
-                    answer.read()
-                    if answer.headers["content-type"].startswith("text/html"):
-                        harmless(answer.text)
-                        assert "49" not in re.findall(r">\s*(49)\s*<", answer.text)
+        accept = "application/json" if path.startswith("/api/") else "text/html"
+        with served.http.stream("GET", path, params={name: parameter}, headers={"Accept": accept}) as answer:
+            assert answer.status_code < 500, (path, name)
+            if not answer.headers["content-type"].startswith("text/event-stream"):
+                answer.read()
+                if answer.headers["content-type"].startswith("text/html"):
+                    harmless(answer.text)
+                    assert PRODUCT not in answer.text
     for path in ("/api/subscriptions/{}", "/feeds/{}.rss", "/subscriptions/{}", "/{}", "/static/{}",
                  "/api/subscriptions/" + keep["id"] + "/notifications/{}/why"):  # fmt: skip
         answer = served.http.get(
@@ -182,7 +181,7 @@ def shown(served: Served) -> dict[str, Any]:
     http = served.http
     text = f"SELECT ?t WHERE (?i, rss:title, ?t) AND NOT ?t = '{SCRIPT}x'"
     graphs = served.subscribe(text, title=SCRIPT, public=True)
-    plain = served.subscribe(f"WHERE topic = 'evil' AND NOT a = '{SCRIPT}'", title="{{7*7}}\u202e<b>")
+    plain = served.subscribe(f"WHERE topic = 'evil' AND NOT a = '{SCRIPT}'", title="{{7919*7907}}\u202e<b>")
     item = (
         f"<guid>gNUMBER</guid><title>{html.escape(SCRIPT)} NUMBER</title><link>javascript:alert(1)</link>"
         f"<description>{html.escape(EVIL_HTML)}</description><author>{html.escape(SCRIPT)}</author>"
@@ -227,6 +226,7 @@ def test_pages_show_it_and_nothing_runs(served: Served, shown: dict[str, Any]) -
         assert answer.status_code == 200, path
         harmless(answer.text)
         assert SCRIPT not in answer.text
+        assert PRODUCT not in answer.text
     client, token = visit(served)
     form = {
         "csrf": token,
