@@ -1,6 +1,8 @@
 """The driver: a process of its own in which Spark matches the event log, and puts each micro-batch into the mailbox.
 
-    python -m tidings.service.driver    with the settings on the first line of its standard input
+    python -m tidings.service.driver    with the settings on the first line of its standard input, and "go" on the second
+
+Spark starts while the service still makes the index; matching begins at "go".
 
 Before Spark notes a micro-batch as done, its notifications and the events that they tell of are in the mailbox, in one
 transaction under the key (query, batch). Killed at any moment, the batch is done again and found there, or not. If
@@ -105,11 +107,16 @@ class Driver:
 
     def __init__(self, settings: Settings, say: Callable[..., None]) -> None:
         self._settings, self._say = settings, say
-        self._stopping = threading.Event()
+        self._stopping, self._going = threading.Event(), threading.Event()
+
+    def go(self) -> None:
+        """There is an index."""
+        self._going.set()
 
     def stop(self) -> None:
         """Ends after the micro-batch under way."""
         self._stopping.set()
+        self._going.set()
 
     def run(self) -> None:
         from tidings.spark.starting import start_spark
@@ -121,6 +128,7 @@ class Driver:
             stack.callback(mailbox.close)
             spark = start_spark(settings.spark, data / "index", settings.spark_settings)
             stack.callback(_quietly, spark.stop)
+            self._going.wait()
             if self._stopping.is_set():
                 return
             stream = self._start(spark, Recorder(data, mailbox))
@@ -204,8 +212,9 @@ def _reason(error: BaseException) -> str:
 
 def _end_with_input(driver: Driver) -> None:
     """Standard input ends when the service says so, or is gone."""
-    while sys.stdin.buffer.read(1 << 10):
-        pass
+    for line in sys.stdin.buffer:
+        if line == handover.GO:
+            driver.go()
     driver.stop()
     time.sleep(END_SECONDS)
     _end_now()

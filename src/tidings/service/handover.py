@@ -1,6 +1,7 @@
 """Settings on their way to a process that the service starts: one line of JSON on its standard input.
 
-Not in its arguments, which everybody on the machine can read: the store's address may hold a password.
+Not in its arguments, which everybody on the machine can read: the store's address may hold a password. A second line
+says that there is an index.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from tidings.service.settings import Settings
 
+GO = b"go\n"
 _PATHS = ("data", "taxonomy", "tables")
 
 

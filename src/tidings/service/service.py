@@ -99,10 +99,13 @@ class Service:
 
     def start(self, *, driver: bool = True) -> None:
         """Begins everything but the requests. Without a driver somebody else has to answer the log."""
+        if driver:  # Spark takes its time, and needs the index only then
+            self.supervisor.start()
+            self._stack.callback(self.supervisor.stop)
         for id, message in self.indexing.prepare(self.questions.engine):
             log.warning("a subscription cannot be asked: %s", message, extra={"fields": {"subscription": id}})
-        driven = (self.supervisor,) if driver else ()
-        for part in (self.indexing, *driven, self.hub, self.pulse, self.sweeper, self.following):
+        self.supervisor.go()
+        for part in (self.indexing, self.hub, self.pulse, self.sweeper, self.following):
             part.start()
             self._stack.callback(part.stop)
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import IO, Literal
 
 from tidings.service import handover, remains
+from tidings.service.handover import GO
 from tidings.service.settings import Settings
 
 PAUSES = (1.0, 2.0, 5.0, 15.0, 60.0)  # seconds before a next start, the more often it failed
@@ -62,6 +63,7 @@ class Supervisor:
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._handing_over, self._going = threading.Lock(), False
         self._words: deque[str] = deque(maxlen=20)  # its last ones
         self._message = ""  # what a driver said of its failure
 
@@ -70,8 +72,16 @@ class Supervisor:
         return self._state
 
     def start(self) -> None:
+        """Starts a driver, which starts Spark; it matches from `go` on."""
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
         self._thread.start()
+
+    def go(self) -> None:
+        """There is an index: this driver, and any that follows it, may begin to match."""
+        with self._handing_over:
+            self._going = True
+            if self._process is not None:
+                _write(self._process, GO)
 
     def stop(self, seconds: float = _STOP_SECONDS) -> None:
         """Lets the micro-batch under way come to its end, for so long at most; nothing of the driver is left then."""
@@ -107,14 +117,15 @@ class Supervisor:
         self._words.clear()
         self._become("starting")
         pipe = subprocess.PIPE
-        try:
-            process = subprocess.Popen(
-                self._command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-            )
-        except OSError as error:
-            return f"it cannot be started: {error}"
-        self._process = process
-        assert process.stdin is not None
+        with self._handing_over:  # the settings before anything else
+            try:
+                process = subprocess.Popen(
+                    self._command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+                )
+            except OSError as error:
+                return f"it cannot be started: {error}"
+            self._process = process
+            _write(process, handover.to_line(self._settings) + (GO if self._going else b""))
         assert process.stdout is not None
         assert process.stderr is not None
         self._state = replace(self._state, pid=process.pid)
@@ -127,9 +138,6 @@ class Supervisor:
         for listener in listeners:
             listener.start()
         try:
-            with suppress(OSError, ValueError):  # it has ended already, or `stop` was quicker
-                process.stdin.write(handover.to_line(self._settings))
-                process.stdin.flush()
             if self._stopping.is_set():
                 _end_input(process)
             code = process.wait()
@@ -173,6 +181,13 @@ class Supervisor:
             self.on_change(self._state)
         except Exception:
             logger.exception("a listener of the driver's state has failed")
+
+
+def _write(process: subprocess.Popen[bytes], words: bytes) -> None:
+    with suppress(OSError, ValueError):  # it has ended already, or `stop` was quicker
+        assert process.stdin is not None
+        process.stdin.write(words)
+        process.stdin.flush()
 
 
 def _end_input(process: subprocess.Popen[bytes]) -> None:
