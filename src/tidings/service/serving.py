@@ -37,6 +37,9 @@ def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda s
             config = uvicorn.Config(
                 create_app(service),
                 log_config=None,
+                log_level=None
+                if settings.log_format == "json"
+                else "warning",  # people are told in our words
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
