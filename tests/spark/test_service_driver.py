@@ -199,13 +199,14 @@ def test_a_driver_over_tables_runs_two_queries(tmp_path: Path) -> None:
     registry, mailbox = open_stores(settings)
     texts = {"dear": "SELECT * FROM stocks WHERE per > 90", "all": "WHERE source = 'market'"}
     registry.add_many([Subscription(id, text, id, "", "", id, 0.0, None) for id, text in texts.items()])
+    heard = threading.Event()
+    supervisor = Supervisor(settings, lambda state: heard.set() if state.status == "failed" else None)
+    supervisor.start()  # Spark may start before there is an index
     assert Indexing(settings, registry).prepare() == []
     with EventLog(tmp_path / "log") as log:
         end = log.append([Event.insert("stocks", {"symbol": "X", "per": 95.5}, source="market", id="e")])
-    heard = threading.Event()
-    supervisor = Supervisor(settings, lambda state: heard.set() if state.status == "failed" else None)
-    supervisor.start()
     try:
+        supervisor.go()
         while list(mailbox.reached().values()) != [end, end]:
             assert not heard.wait(0.05), supervisor.state.message
     finally:
