@@ -124,6 +124,16 @@ def test_the_last_words_of_one_that_says_nothing_else(
     assert "driver: out of memory" in caplog.text
 
 
+def test_a_driver_may_go_once_there_is_an_index_and_so_may_the_next(supervised: Make) -> None:
+    waits = OPENING + 'assert sys.stdin.readline() == "go\\n"; say(status="running"); sys.exit("enough")'
+    one, heard = supervised(waits)
+    heard.wait(lambda state: state.status == "starting" and state.pid is None)
+    assert all(state.status == "starting" for state in heard.states)
+    one.go()
+    heard.wait(lambda state: state.status == "running")
+    heard.wait(lambda state: state.status == "running" and state.restarts > 0)
+
+
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     heard = Heard()
     one = Supervisor(Settings(tmp_path), heard, command=("/no/such/program",), pauses=(0.01,))
