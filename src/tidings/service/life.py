@@ -1,4 +1,4 @@
-"""The life of a subscription: begun, renewed, paused, resumed, cancelled; G-ToPSS, Section 6.
+"""The life of a subscription: begun, renewed, paused, resumed, cancelled; Sub-Order, 5.1.
 
 Who begins one gets its ticket, and the ticket or the owner's token is needed for all that follows. Validity counts from
 now, never from the old end. An expired subscription lives again when it is renewed, for as long as it is kept; a

@@ -56,7 +56,7 @@ def test_every_field_takes_every_text(stores: Stores, text: str) -> None:
     assert registry.remove_source(name)
     delivery = Delivery(name, text, text, 0, error=text, disabled=text)
     registry.set_delivery(delivery)
-    assert registry.move_delivery(replace(delivery, cursor=3))
+    assert registry.move_deliveries([replace(delivery, cursor=3)]) == 1
     assert registry.delivery(name).cursor == 3
     registry.remove_delivery(name)
 

@@ -212,15 +212,15 @@ def test_a_delivery_moves_but_not_over_what_its_owner_set(registry: Registry) ->
     registry.set_delivery(given)
     assert registry.delivery("s") == given
     tried = replace(given, cursor=5, failures=2, next_try=50.0, failing_since=1.0, error="refused")
-    assert registry.move_delivery(tried)
+    assert registry.move_deliveries([tried]) == 1
     assert registry.delivery("s") == tried
     changed = replace(tried, url="http://b/", failures=0, next_try=0.0)
     registry.set_delivery(changed)
-    assert not registry.move_delivery(replace(tried, cursor=6))
+    assert registry.move_deliveries([replace(tried, cursor=6)]) == 0
     assert registry.delivery("s") == changed
     registry.remove_delivery("s")
     assert registry.delivery("s") is None
-    assert not registry.move_delivery(changed)
+    assert registry.move_deliveries([changed]) == 0
 
 
 def test_deliveries_are_due_at_their_time(registry: Registry) -> None:

@@ -266,13 +266,9 @@ class Registry:
         with self._database.writing() as connection:
             connection.execute(statement)
 
-    def move_delivery(self, delivery: Delivery) -> bool:
-        """How a webhook goes, noted by whoever tries it. False, and nothing is changed, if it has another address or
-        secret by now, or is gone: what its owner set is not undone."""
-        return self.move_deliveries([delivery]) == 1
-
     def move_deliveries(self, deliveries: Sequence[Delivery]) -> int:
-        """The same of many at once. Returns how many were changed."""
+        """How webhooks go, noted by whoever tries them. One that has another address or secret by now, or is gone, is not
+        changed: what its owner set is not undone. Returns how many were changed."""
         kept, moved = tables.deliveries, 0
         with self._database.writing() as connection:
             for delivery in deliveries:
