@@ -26,10 +26,10 @@ setup: .venv/ready
 
 # Machine code of the matching loops is kept beside them. A loop does not notice that one it calls has changed, so
 # any change compiles all of them anew.
-LOOPS := $(wildcard src/tidings/arrays/*.py src/tidings/*/kernels/*.py)
+LOOPS := $(wildcard src/tidings/arrays/*.py src/tidings/*/kernels/*.py src/tidings/kinds/*/kernels/*.py)
 .venv/warm: .venv/ready $(LOOPS)
 	@find src benchmarks -name '*.nb[ic]' -delete
-	@$(BIN)/python -m tidings.warm
+	@$(BIN)/python -m tidings.cli.warm
 	@touch $@
 
 demo: .venv/warm

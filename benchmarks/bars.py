@@ -21,7 +21,7 @@ from benchmarks.measure import best, calibration, context, write_json
 from benchmarks.tidings_index import Tidings
 from benchmarks.workloads import Parameters, Workload, make, make_same_structure
 from tidings import Engine, Event
-from tidings.event import to_table
+from tidings.model.event import to_table
 
 MILLION = 10  # times the default number of subscriptions
 

@@ -16,8 +16,9 @@ import pyarrow as pa
 from benchmarks.conjunctions import Conjunctions
 from benchmarks.expression_kernels import AND, EQUAL, IN, NOT_IN, OR, RANGE, UNEQUAL
 from benchmarks.filter_workloads import Events, Workload
+from tidings.formats.namespaces import XSD
 from tidings.language.query import And, Attribute, Between, Comparison, Condition, OneOf, Or
-from tidings.terms import XSD, Literal
+from tidings.model.terms import Literal
 
 Value = str | int | float
 Nodes = list[tuple[int, int, int, int, int]]

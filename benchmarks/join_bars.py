@@ -29,8 +29,8 @@ from benchmarks.join_schemes import growth, point
 from benchmarks.join_workloads import SEED, Parameters, Workload, make
 from benchmarks.measure import ROOT, context, write_json
 from tests.postgresql import programs
-from tidings.joins.deltas import Deltas
-from tidings.joins.schemes import DEFAULT
+from tidings.dissemination.schemes import DEFAULT
+from tidings.kinds.joins.deltas import Deltas
 
 FULL = Parameters()
 # The seed whose numbers are nearest to the published ones is lighter than most: an insert affects 0.82 times as many

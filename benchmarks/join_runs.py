@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from benchmarks.join_workloads import DELETE, Group, Parameters, Workload, make
 from tidings import Engine
-from tidings.joins.deltas import Deltas
-from tidings.json_lines import read_lines
+from tidings.formats.json_lines import read_lines
+from tidings.kinds.joins.deltas import Deltas
 
 BATCH = 1_000
 WARM = 200  # changes before the clock starts: what is compiled or built is not measured

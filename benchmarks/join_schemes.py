@@ -14,10 +14,10 @@ import numpy as np
 
 from benchmarks.join_runs import WARM, Rate, measure
 from benchmarks.join_workloads import INSERT, Parameters, make, make_general, make_star
-from tidings.joins import costs
-from tidings.joins.decomposition import Decomposition, decompose
-from tidings.joins.schemes import SCHEMES, Scheme, Semijoin, Signature, audience
-from tidings.joins.schemes.trial import Tally, Trial, signature_in
+from benchmarks.select_joins.trial import Tally, Trial, signature_in
+from tidings.dissemination import costs
+from tidings.dissemination.decomposition import Decomposition, decompose
+from tidings.dissemination.schemes import SCHEMES, Scheme, Semijoin, Signature, audience
 
 CHANGES = 1_000
 CENTRE = "s"

@@ -17,9 +17,9 @@ import pyarrow as pa
 from benchmarks.bars import Bar
 from benchmarks.join_runs import engine_of, lines
 from benchmarks.join_workloads import Parameters, make
-from tidings import versions
-from tidings.json_lines import read_lines
-from tidings.log import EventLog
+from tidings.formats.json_lines import read_lines
+from tidings.storage import versions
+from tidings.storage.event_log import EventLog
 
 MASTER = "local[2,4]"
 CHANGES, WARM = 60_000, 20_000

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from tidings.joins.schemes.workload import (
+from benchmarks.select_joins.workload import (
     DELETE,
     DOMAIN,
     INSERT,

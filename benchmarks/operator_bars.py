@@ -45,10 +45,10 @@ from benchmarks.operator_workloads import (
     make,
 )
 from tidings import Engine, Event, operator
-from tidings.operators.checking import FRONTIER
-from tidings.operators.docket import Docket
-from tidings.operators.kernels.layout import FALSE, TRUE
-from tidings.operators.schedulers import Adaptive
+from tidings.kinds.operators.checking import FRONTIER
+from tidings.kinds.operators.kernels.layout import FALSE, TRUE
+from tidings.kinds.operators.scheduling.docket import Docket
+from tidings.kinds.operators.scheduling.schedulers import Adaptive
 
 # Unequal costs, the frontier and readings of "factor 100": fewer events, ratios move little.
 FEW = 6
@@ -57,7 +57,7 @@ ASYNC_EVENTS, ASYNC_SECONDS = 1000, 10e-3
 _ORDERING = """
 import json, re, sys, time
 from benchmarks.operator_workloads import INDEPENDENT, Parameters, make
-from tidings.operators.chains import order_chains
+from tidings.kinds.operators.scheduling.chains import order_chains
 
 subscriptions, predicates, zipf = json.loads(sys.argv[1])
 small = make(Parameters(100, 50, zipf))

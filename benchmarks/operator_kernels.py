@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled
-from tidings.operators.kernels.choosing import best, finish, learn, walk
-from tidings.operators.kernels.layout import FALSE, TRUE, UNDECIDED
+from tidings.kinds.operators.kernels.choosing import best, finish, learn, walk
+from tidings.kinds.operators.kernels.layout import FALSE, TRUE, UNDECIDED
 
 
 @compiled

@@ -15,13 +15,14 @@ import numpy as np
 from benchmarks import operator_kernels
 from benchmarks.operator_workloads import Bools, Floats, Ints, Model, Parameters, Workload, make
 from tidings import Engine
-from tidings.operators import chains
-from tidings.operators.docket import Docket
-from tidings.operators.kernels import chains as chain_kernels
-from tidings.operators.kernels.layout import TRUE, Learnt
-from tidings.operators.operator import operator
-from tidings.operators.predicates import BY_EVALUATION, BY_PREDICATE
-from tidings.operators.schedulers import (
+from tidings.arrays.vocabulary import join_texts
+from tidings.kinds.operators.functions.operator import operator
+from tidings.kinds.operators.kernels import chains as chain_kernels
+from tidings.kinds.operators.kernels.layout import TRUE, Learnt
+from tidings.kinds.operators.predicates import BY_EVALUATION, BY_PREDICATE
+from tidings.kinds.operators.scheduling import chains
+from tidings.kinds.operators.scheduling.docket import Docket
+from tidings.kinds.operators.scheduling.schedulers import (
     Adaptive,
     CheapestFirst,
     LikeliestFirst,
@@ -30,8 +31,7 @@ from tidings.operators.schedulers import (
     Sequential,
     SubOrder,
 )
-from tidings.operators.table import OperatorTable
-from tidings.vocabulary import join_texts
+from tidings.kinds.operators.table import OperatorTable
 
 NAIVE, SEQUENTIAL, SUB_ORDER, ADAPTIVE = "naive", "Sequential", "Sub-Order", "Adaptive"
 CHEAPEST, LIKELIEST, HINDSIGHT = "cost alone", "cost / (1 - selectivity)", "hindsight"

@@ -36,7 +36,7 @@ from benchmarks.workloads import make
 from tidings.service.model import Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
-from tidings.service.tickets import digest, new_id, new_secret
+from tidings.service.subscriptions.tickets import digest, new_id, new_secret
 
 SUBSCRIPTIONS = 100_000
 CREATED = 200

@@ -23,9 +23,10 @@ from benchmarks.bars import Bar, loaded, show
 from benchmarks.contenders import CLUSTER, scaled
 from benchmarks.measure import best, context, write_json
 from benchmarks.workloads import Workload, make
-from tidings import Event, versions
-from tidings.event import to_table
-from tidings.log import EventLog
+from tidings import Event
+from tidings.model.event import to_table
+from tidings.storage import versions
+from tidings.storage.event_log import EventLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from benchmarks.expression_kernels import EQUAL, IN, NOT_IN, OR, RANGE, UNEQUAL
 from tidings.arrays.compiled import compiled
-from tidings.filters.kernels import layout
+from tidings.kinds.filters.kernels import layout
 
 _AND, _OR, _INNER, _LEAF = layout.AND, layout.OR, layout.INNER_SIZE, layout.LEAF_SIZE
 _EQ, _NE, _LE, _GE = layout.EQ, layout.NE, layout.LE, layout.GE

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.workloads import GREATER, NO_TEST, NO_VALUE, Edges, Workload
+from tidings.formats.namespaces import RDF, XSD
 from tidings.language.prefixes import WELL_KNOWN
-from tidings.terms import RDF, XSD
 
 BASE = WELL_KNOWN[""]
 _VARIABLES = "abcdefghijklmnop"

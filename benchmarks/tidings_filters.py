@@ -8,14 +8,15 @@ import pyarrow as pa
 from benchmarks import filter_texts, table_kernels
 from benchmarks.conjunctions import Conjunctions
 from benchmarks.filter_workloads import Ints, Workload
-from tidings.filters.documents import read_events
-from tidings.filters.index import FilterIndex
-from tidings.filters.kernels.layout import Pairs
-from tidings.filters.readings import Reader
-from tidings.filters.shape import PLAIN, Key, compile_filter
-from tidings.filters.table import FilterTable
+from tidings.formats.namespaces import XSD
+from tidings.kinds.filters.attribute_reader import Reader
+from tidings.kinds.filters.columns import read_events
+from tidings.kinds.filters.index import FilterIndex
+from tidings.kinds.filters.kernels.layout import Pairs
+from tidings.kinds.filters.shape import PLAIN, Key, compile_filter
+from tidings.kinds.filters.table import FilterTable
 from tidings.language.parser import parse
-from tidings.terms import XSD, Literal, ntriples
+from tidings.model.terms import Literal, ntriples
 
 
 class Tidings:

@@ -10,14 +10,14 @@ import numpy.typing as npt
 from benchmarks import texts
 from benchmarks.texts import BASE
 from benchmarks.workloads import GREATER, LESS, NO_TEST, Workload
+from tidings.formats.namespaces import XSD
+from tidings.formats.rdf import NTRIPLES, canonical
+from tidings.kinds.patterns import graphs
+from tidings.kinds.patterns.graphs import GraphBatch
+from tidings.kinds.patterns.index import PatternIndex
+from tidings.kinds.patterns.shape import Pattern, compile_pattern
+from tidings.kinds.patterns.table import PatternTable
 from tidings.language.query import Comparison, Condition, Node, Parameter, TriplePattern, Variable
-from tidings.patterns import graphs
-from tidings.patterns.graphs import GraphBatch
-from tidings.patterns.index import PatternIndex
-from tidings.patterns.shape import Pattern, compile_pattern
-from tidings.patterns.table import PatternTable
-from tidings.rdf import NTRIPLES, canonical
-from tidings.terms import XSD
 
 Column = tuple[npt.NDArray[np.integer], list[str]]
 

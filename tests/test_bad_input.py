@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings import Engine, Event, EventError, Network, SubscriptionError, TidingsError
-from tidings.documents import MAX_BYTES
-from tidings.network.faults import NetworkError
+from tidings.formats.documents import MAX_BYTES
+from tidings.kinds.networks.faults import NetworkError
 
 GOOD = "<urn:tidings:a> <urn:tidings:p> 'ä€' ."
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"

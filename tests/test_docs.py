@@ -21,11 +21,11 @@ from tests.service.conftest import Running
 from tidings import Engine, Event, Taxonomy, read_network
 from tidings.cli import main
 from tidings.cli.subscriptions import SubscriptionFile
-from tidings.joins import Table
-from tidings.joins.naive import Naive
+from tidings.kinds.joins import Table
+from tidings.kinds.joins.naive import Naive
 from tidings.language.parser import parse
 from tidings.language.prefixes import WELL_KNOWN
-from tidings.notification import from_table
+from tidings.model.notification import Notification
 
 ROOT = Path(__file__).parents[1]
 TOLD = ("README.md", "docs/tutorial.md", "docs/operators.md", "docs/joins.md")
@@ -169,7 +169,10 @@ def test_joins_of_the_language_are_told_what_its_guide_says():
         engine.subscribe(str(number), question)
         naive.subscribe(str(number), parse(question))
     for written, wanted in changes:
-        found = {n.subscription: n.changes for n in from_table(engine.publish_lines(written.strip("`")))}
+        found = {
+            n.subscription: n.changes
+            for n in Notification.from_table(engine.publish_lines(written.strip("`")))
+        }
         told = [" ".join(map(str, [one.change, one.table, *one.row.values()])) for one in found.get("0", ())]
         assert ", ".join(sorted(told)) == wanted, written
         change = json.loads(written.strip("`"))

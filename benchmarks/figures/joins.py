@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from benchmarks.join_schemes import CHANGES, Choice, Point, choices, point
 from benchmarks.join_workloads import S_ROWS, SEED, SUBSCRIPTIONS
 from benchmarks.measure import Figure, ratios
-from tidings.joins.schemes import SCHEMES
-from tidings.joins.schemes.trial import Tally
+from benchmarks.select_joins.trial import Tally
+from tidings.dissemination.schemes import SCHEMES
 
 DELTAS = "exact deltas"
 _OUTPUT = 70e6 / 8  # bytes a second, at which the paper's server wrote its messages to disk

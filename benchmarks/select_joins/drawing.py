@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.select_joins.trial import Tally
 from tidings.errors import TidingsError
-from tidings.joins.schemes.trial import Tally
 
 _COLOURS = {"Enum": "#6b7280", "Rel": "#7b4bb3", "Ref-J": "#e9a13b", "Ref-SJ": "#2f9e6e"}
 

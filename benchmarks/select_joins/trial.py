@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidings.joins.schemes.message import Skyline
-from tidings.joins.schemes.scheme import Scheme
-from tidings.joins.schemes.server import Change, Server
-from tidings.joins.schemes.signature import Semijoin, Signature, signature_of
-from tidings.joins.schemes.workload import Rows, Workload
-from tidings.joins.shape import outline
-from tidings.joins.table import Row
+from benchmarks.select_joins.workload import Rows, Workload
+from tidings.dissemination.schemes.message import Skyline
+from tidings.dissemination.schemes.scheme import Scheme
+from tidings.dissemination.schemes.server import Change, Server
+from tidings.dissemination.schemes.signature import Semijoin, Signature, signature_of
+from tidings.kinds.joins.schema.shape import outline
+from tidings.kinds.joins.schema.table import Row
 from tidings.language.parser import parse
 
 Decomposition = Mapping[Signature, Sequence[Semijoin]]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.joins.table import Table
+from tidings.kinds.joins.schema.table import Table
 
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -12,40 +12,61 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidings.client.awaited import AsyncClient
-    from tidings.client.direct import Client
-    from tidings.engine import Engine
+    from tidings import dissemination
+    from tidings.client.async_client import AsyncClient
+    from tidings.client.sync_client import Client
+    from tidings.engine.engine import BroadSubscription, EmptySubscription, Engine
     from tidings.errors import EventError, IndexFileError, SubscriptionError, TaxonomyError, TidingsError
-    from tidings.event import Event
-    from tidings.explanation import Explanation
-    from tidings.network.faults import NetworkError
-    from tidings.network.network import Network
-    from tidings.network.sources import read_network
-    from tidings.notification import Notification
-    from tidings.operators.operator import Operator, operator
-    from tidings.operators.signature import OperatorError, Out
-    from tidings.taxonomy import Taxonomy
+    from tidings.feeds.read import read_feed
+    from tidings.kinds.joins.replica import Replica
+    from tidings.kinds.joins.schema.table import Table
+    from tidings.kinds.networks.faults import NetworkError
+    from tidings.kinds.networks.files.sources import read_network
+    from tidings.kinds.networks.network import Network
+    from tidings.kinds.operators import library
+    from tidings.kinds.operators.functions.catalogue import read_operators
+    from tidings.kinds.operators.functions.operator import Operator, operator
+    from tidings.kinds.operators.functions.signature import OperatorError, Out
+    from tidings.kinds.operators.scheduling import schedulers
+    from tidings.model.event import Event
+    from tidings.model.explanation import Clause, Explanation
+    from tidings.model.notification import Notification
+    from tidings.model.taxonomy import Taxonomy
+    from tidings.storage import versions
+    from tidings.storage.event_log import EventLog
 
 _HOMES = {
-    "AsyncClient": "client.awaited",
-    "Client": "client.direct",
-    "Engine": "engine",
-    "Event": "event",
+    "AsyncClient": "client.async_client",
+    "BroadSubscription": "engine.engine",
+    "Clause": "model.explanation",
+    "Client": "client.sync_client",
+    "EmptySubscription": "engine.engine",
+    "Engine": "engine.engine",
+    "Event": "model.event",
     "EventError": "errors",
-    "Explanation": "explanation",
+    "EventLog": "storage.event_log",
+    "Explanation": "model.explanation",
     "IndexFileError": "errors",
-    "Network": "network.network",
-    "NetworkError": "network.faults",
-    "Notification": "notification",
-    "Operator": "operators.operator",
-    "OperatorError": "operators.signature",
-    "Out": "operators.signature",
+    "Network": "kinds.networks.network",
+    "NetworkError": "kinds.networks.faults",
+    "Notification": "model.notification",
+    "Operator": "kinds.operators.functions.operator",
+    "OperatorError": "kinds.operators.functions.signature",
+    "Out": "kinds.operators.functions.signature",
+    "Replica": "kinds.joins.replica",
     "SubscriptionError": "errors",
-    "Taxonomy": "taxonomy",
+    "Table": "kinds.joins.schema.table",
+    "Taxonomy": "model.taxonomy",
     "TaxonomyError": "errors",
     "TidingsError": "errors",
-    "operator": "operators.operator",
-    "read_network": "network.sources",
+    "dissemination": "dissemination",
+    "library": "kinds.operators.library",
+    "operator": "kinds.operators.functions.operator",
+    "read_feed": "feeds.read",
+    "read_network": "kinds.networks.files.sources",
+    "read_operators": "kinds.operators.functions.catalogue",
+    "schedulers": "kinds.operators.scheduling.schedulers",
+    "versions": "storage.versions",
 }
 __all__ = list(_HOMES)
 __version__ = "0.1.0"
@@ -54,4 +75,6 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'tidings' has no attribute {name!r}")
-    return getattr(import_module(f"tidings.{_HOMES[name]}"), name)
+    home = _HOMES[name]
+    module = import_module(f"tidings.{home}")
+    return module if home.endswith(name) else getattr(module, name)

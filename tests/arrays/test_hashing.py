@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.arrays.hashing import find_span, hash_span, same_bytes, table_size
-from tidings.vocabulary import Vocabulary, freeze_texts, thaw_texts
+from tidings.arrays.vocabulary import Vocabulary, freeze_texts, thaw_texts
 
 _texts = st.lists(st.text(max_size=20), unique=True, max_size=60)
 

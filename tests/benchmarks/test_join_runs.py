@@ -13,10 +13,10 @@ from benchmarks.join_runs import WARM, engine_of, lines, measure, renew, texts_o
 from benchmarks.join_schemes import choices, decompositions
 from benchmarks.join_workloads import Parameters, Workload, make, make_general
 from benchmarks.measure import Figure, write_json
+from benchmarks.select_joins.trial import Trial, signature_in
 from tidings import Engine
-from tidings.joins.schemes import SCHEMES
-from tidings.joins.schemes.trial import Trial, signature_in
-from tidings.json_lines import read_lines
+from tidings.dissemination.schemes import SCHEMES
+from tidings.formats.json_lines import read_lines
 
 MIXED = Parameters(
     subscriptions=600, r_rows=400, s_rows=200, events=WARM + 120, s_share=0.4, update_share=0.4

@@ -41,7 +41,7 @@ from benchmarks.operator_workloads import (
     make,
 )
 from benchmarks.report import write
-from tidings.operators.schedulers import Adaptive
+from tidings.kinds.operators.scheduling.schedulers import Adaptive
 
 SMALL = Parameters(2_000, 500, 1.0)
 UNEQUAL = replace(SMALL, spread=SPREADS[FACTOR])

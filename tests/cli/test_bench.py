@@ -8,7 +8,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from tidings.cli import main
-from tidings.joins.schemes import SCHEMES
+from tidings.dissemination.schemes import SCHEMES
 
 SMALL = ["bench", "joins", "--subscriptions", "300", "--events", "30"]
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from tidings.cli import samples
-from tidings.service import remains
+from tidings.cli import demo_data
+from tidings.service.matching import process_session
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
 
@@ -29,18 +29,18 @@ def test_the_demo_runs_to_its_page_from_any_folder(tmp_path):
     assert "night trains" not in before
     assert "night trains  ?title Night train operator plans to go public" in after
     counts = {words[0]: words[1] for line in after.splitlines() if len(words := line.split()) > 1}
-    assert counts["events"] == f"{140 + samples.ADVISORIES:,}"
-    assert counts["subscriptions"] == f"{11 + samples.OPERATORS:,}"
+    assert counts["events"] == f"{140 + demo_data.ADVISORIES:,}"
+    assert counts["subscriptions"] == f"{11 + demo_data.OPERATORS:,}"
     page = after.partition("Page")[2]
     assert "notifications, first of all" in page
     # Nobody serves it any more, and what is kept is the service's own.
     with (tmp_path / "kept" / "LOCK").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         service = int(lock.read())
-    assert not remains.living(service)
+    assert not process_session.living(service)
     registry, mailbox = open_stores(Settings(tmp_path / "kept"))
-    assert mailbox.totals()["events"] == 140 + samples.ADVISORIES + 20
-    assert registry.counts(None)["active"] == 11 + samples.OPERATORS
+    assert mailbox.totals()["events"] == 140 + demo_data.ADVISORIES + 20
+    assert registry.counts(None)["active"] == 11 + demo_data.OPERATORS
     registry.close()
     mailbox.close()
 
@@ -49,10 +49,10 @@ def test_news_answer_the_questions_of_the_examples(tmp_path):
     """What is published while the page is looked at is something to look at."""
     from tidings.cli.subscriptions import load
 
-    examples = samples.folder()
+    examples = demo_data.folder()
     engine = load(examples / "subscriptions.txt", examples / "taxonomy.ttl", {})
     told = {}
-    for event, _ in zip(samples.news(), range(100), strict=False):
+    for event, _ in zip(demo_data.news(), range(100), strict=False):
         for one in engine.publish(event):
             told[one.subscription] = told.get(one.subscription, 0) + 1
     assert told.keys() >= {

@@ -1,6 +1,6 @@
 """`tidings index`: every change is a new version, and a refused one changes nothing."""
 
-from tidings import versions
+from tidings.storage import versions
 
 from .conftest import EXAMPLES, tidings
 

@@ -6,7 +6,7 @@ import re
 import pyarrow.parquet as pq
 import pytest
 
-from tidings import versions
+from tidings.storage import versions
 
 from .conftest import EXAMPLES, tidings
 

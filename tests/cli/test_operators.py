@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tidings import versions
+from tidings.storage import versions
 
 from .conftest import EXAMPLES, tidings
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tidings.service import serving
+from tidings.service.web import server
 
 from .conftest import EXAMPLES, tidings
 
@@ -30,8 +30,8 @@ def port():
 def settings_of(monkeypatch, tmp_path):
     """The settings that a command line comes to, without serving them."""
     seen = []
-    monkeypatch.setattr(serving, "serve", lambda settings, on_listening: seen.append(settings))
-    monkeypatch.setattr("tidings.spark.starting.need_spark", lambda: None)
+    monkeypatch.setattr(server, "serve", lambda settings, on_listening: seen.append(settings))
+    monkeypatch.setattr("tidings.spark.startup.need_spark", lambda: None)
     monkeypatch.chdir(tmp_path)
 
     def run(*args):
@@ -113,7 +113,7 @@ def test_it_is_open_only_to_its_own_machine(settings_of, args, is_open):
     ],
 )
 def test_mistakes_are_one_sentence(args, sentence, tmp_path, port, monkeypatch):
-    monkeypatch.setattr("tidings.spark.starting.need_spark", lambda: None)
+    monkeypatch.setattr("tidings.spark.startup.need_spark", lambda: None)
     result = tidings("serve", "--data", tmp_path / "data", "--port", port, *args)
     assert result.exit_code == 1
     assert sentence in result.stderr
@@ -129,7 +129,7 @@ def test_values_out_of_range(args):
 
 
 def test_a_port_that_is_taken(tmp_path, monkeypatch):
-    monkeypatch.setattr("tidings.spark.starting.need_spark", lambda: None)
+    monkeypatch.setattr("tidings.spark.startup.need_spark", lambda: None)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = tidings("serve", "--data", tmp_path, "--port", port)
@@ -138,7 +138,7 @@ def test_a_port_that_is_taken(tmp_path, monkeypatch):
 
 
 def test_a_second_service_on_the_same_folder(tmp_path, port, monkeypatch):
-    monkeypatch.setattr("tidings.spark.starting.need_spark", lambda: None)
+    monkeypatch.setattr("tidings.spark.startup.need_spark", lambda: None)
     with (tmp_path / "LOCK").open("w+") as lock:
         lock.write("4711")
         lock.flush()

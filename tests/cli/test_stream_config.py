@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tidings import TidingsError
-from tidings.cli.config import Config
-from tidings.cli.sources import Folders
-from tidings.log import EventLog
+from tidings.cli.stream_config import Config
+from tidings.cli.stream_sources import Folders
+from tidings.storage.event_log import EventLog
 
 from .conftest import EXAMPLES, tidings
 

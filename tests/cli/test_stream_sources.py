@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from tidings import versions
 from tidings.spark import notifications
+from tidings.storage import versions
 
 from .conftest import EXAMPLES
 

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from tidings.service import tickets
 from tidings.service.model import Role
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
+from tidings.service.subscriptions import tickets
 
 from .conftest import tidings
 

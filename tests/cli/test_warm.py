@@ -11,21 +11,21 @@ import numpy as np
 import tidings
 from importlib import import_module
 import pyarrow as pa
-import tidings.arrays, tidings.filters.kernels, tidings.joins.kernels, tidings.network.kernels
-import tidings.operators.kernels, tidings.patterns.kernels
+import tidings.arrays, tidings.kinds.filters.kernels, tidings.kinds.joins.kernels, tidings.kinds.networks.kernels
+import tidings.kinds.operators.kernels, tidings.kinds.patterns.kernels
 from tidings import Engine, Event, Taxonomy
-from tests.joins.cases import some_query, some_row, some_tables
-from tests.joins.schemes.worlds import binary_server, changes
-from tidings.joins.schemes import SCHEMES
-from tidings.network import Network
-from tidings.warm import warm
+from tests.kinds.joins.cases import some_query, some_row, some_tables
+from tests.dissemination.schemes.worlds import binary_server, changes
+from tidings.dissemination.schemes import SCHEMES
+from tidings.kinds.networks import Network
+from tidings.cli.warm import warm
 
 def compiled():
     return {
         (name, signature)
         for package in (
-            tidings.arrays, tidings.patterns.kernels, tidings.filters.kernels, tidings.network.kernels,
-            tidings.operators.kernels, tidings.joins.kernels,
+            tidings.arrays, tidings.kinds.patterns.kernels, tidings.kinds.filters.kernels, tidings.kinds.networks.kernels,
+            tidings.kinds.operators.kernels, tidings.kinds.joins.kernels,
         )
         for module in pkgutil.iter_modules(package.__path__, package.__name__ + ".")
         for name, loop in vars(import_module(module.name)).items()

@@ -10,7 +10,7 @@ import pytest
 
 from tidings import Client, Event
 from tidings.client import ServiceError, calls
-from tidings.client.answers import Notification, Receipt, error_of
+from tidings.client.responses import Notification, Receipt, error_of
 from tidings.client.stream import Parser
 from tidings.errors import EventError
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.joins.schemes.worlds import STAR, changes, ranges, star
-from tidings.joins.costs import Statistics, measured, parametric, sampled
-from tidings.joins.decomposition import decompose
-from tidings.joins.schemes import Change, Semijoin, Server, Side
-from tidings.joins.schemes.signature import Edge, Signature
+from tests.dissemination.schemes.worlds import STAR, changes, ranges, star
+from tidings.dissemination.costs import Statistics, measured, parametric, sampled
+from tidings.dissemination.decomposition import decompose
+from tidings.dissemination.schemes import Change, Semijoin, Server, Side
+from tidings.dissemination.schemes.signature import Edge, Signature
 
 R, S = Side("r", (0,), 1), Side("s", (0,), 1)
 

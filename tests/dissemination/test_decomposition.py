@@ -7,12 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tests.joins.schemes.worlds import STAR, changes, ranges, star
-from tidings.joins.decomposition import decompose, total_cost
-from tidings.joins.schemes import SCHEMES, Server, Signature, naive
-from tidings.joins.schemes.client import Client
-from tidings.joins.schemes.signature import Edge, Semijoin
-from tidings.joins.table import Table
+from tests.dissemination.schemes.worlds import STAR, changes, ranges, star
+from tidings.dissemination.decomposition import decompose, total_cost
+from tidings.dissemination.schemes import SCHEMES, Server, Signature, naive
+from tidings.dissemination.schemes.client import Client
+from tidings.dissemination.schemes.signature import Edge, Semijoin
+from tidings.kinds.joins.schema.table import Table
 
 MIX = [star("r"), star("r", "t"), star("r", "t", "u"), star("t", "u")]
 

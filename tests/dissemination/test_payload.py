@@ -8,15 +8,15 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests.joins.cases import some_query, some_row, some_tables
+from tests.kinds.joins.cases import some_query, some_row, some_tables
+from tidings.dissemination.payload import Payloads
+from tidings.dissemination.schemes import DEFAULT, Change, Message, Server, Side, accepts, binary
 from tidings.errors import EventError
-from tidings.event import Event
-from tidings.joins import naive
-from tidings.joins.payload import Payloads
-from tidings.joins.schemes import DEFAULT, Change, Message, Server, Side, accepts, binary
-from tidings.joins.shape import read
-from tidings.joins.table import Table, TableError
+from tidings.kinds.joins import naive
+from tidings.kinds.joins.schema.shape import read
+from tidings.kinds.joins.schema.table import Table, TableError
 from tidings.language.parser import parse
+from tidings.model.event import Event
 
 PRODUCTS = Table(
     "products", {"id": "integer", "rating": "integer", "photo": "text"}, key=["id"], payload=["photo"]

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from tidings import Engine, Event, SubscriptionError, Taxonomy
-from tidings.engine import BroadSubscription, end_of_validity
+from tidings.engine.engine import BroadSubscription, end_of_validity
 from tidings.errors import EventError, IndexFileError
-from tidings.event import to_table
-from tidings.notification import NOTIFICATION_SCHEMA
+from tidings.model.event import to_table
+from tidings.model.notification import NOTIFICATION_SCHEMA
 
 P = "WHERE (?x, p, ?y)"
 

@@ -9,12 +9,12 @@ from datetime import date
 
 import pytest
 
-from tests.contract.kinds import PATTERNS
-from tests.operators.cases import Case
+from tests.kinds.contract.kinds import PATTERNS
+from tests.kinds.operators.cases import Case
 from tidings import Engine, Event, Out, Taxonomy, operator
-from tidings.explanation import Clause, Explanation
-from tidings.joins.table import Table
-from tidings.network.network import Network
+from tidings.kinds.joins.schema.table import Table
+from tidings.kinds.networks.network import Network
+from tidings.model.explanation import Clause, Explanation
 
 
 def event(text: str, **rest: object) -> Event:
@@ -124,7 +124,7 @@ def test_an_unreadable_event() -> None:
     assert "not readable as Turtle" in str(told)
 
 
-@pytest.mark.filterwarnings("ignore::tidings.engine.BroadSubscription")
+@pytest.mark.filterwarnings("ignore::tidings.engine.engine.BroadSubscription")
 @pytest.mark.parametrize("seed", range(5))
 def test_explanations_agree_with_notifications(seed: int) -> None:
     rng = random.Random(100 + seed)
@@ -285,7 +285,7 @@ def test_explaining_is_not_publishing() -> None:
     assert after.rows.equals(before.rows)
 
 
-@pytest.mark.filterwarnings("ignore::tidings.engine.BroadSubscription")
+@pytest.mark.filterwarnings("ignore::tidings.engine.engine.BroadSubscription")
 @pytest.mark.parametrize("seed", range(25))
 def test_explanations_by_operators_agree_with_the_definition(seed: int) -> None:
     rng = random.Random(f"explained {seed}")

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.arrays.strategies import document, texts
+from tests.formats.kernels.strategies import document, texts
 from tidings import Engine, Event, SubscriptionError
+from tidings.formats.namespaces import XSD
+from tidings.formats.rdf import NTRIPLES
 from tidings.language.parser import parse
 from tidings.language.query import And, Comparison, TextTest
-from tidings.rdf import NTRIPLES
-from tidings.terms import XSD, Iri, Literal, Term
+from tidings.model.terms import Iri, Literal, Term
 
 P = Iri("urn:tidings:p")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tidings.engine.plan import Planner, make_plan
 from tidings.errors import SubscriptionError
+from tidings.kinds.operators.functions.catalogue import Catalogue
 from tidings.language.parser import parse
-from tidings.operators.catalogue import Catalogue
-from tidings.plan import Planner, make_plan
 
 JOIN = "FROM stocks JOIN reviews USING (symbol) WHERE stocks.per > 5"
 

@@ -9,8 +9,8 @@ import pytest
 
 from tidings import Engine, Event
 from tidings.errors import SubscriptionError
+from tidings.kinds.networks import Network, naive
 from tidings.language.parser import parse
-from tidings.network import Network, naive
 
 TOPICS = ["sport", "finance", "art"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tidings.errors import TidingsError
-from tidings.event import Event
 from tidings.feeds.fetch import INTERVAL, LONGEST, Fetcher
+from tidings.model.event import Event
 
 Reply = tuple[int, dict[str, str], bytes]
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.doctype import MAX_ENTITY
-from tidings.documents import MAX_DEPTH, safe_text, safe_xml
 from tidings.errors import EventError
+from tidings.formats.doctype import MAX_ENTITY
+from tidings.formats.documents import MAX_DEPTH, safe_text, safe_xml
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tidings import Engine, Event
-from tidings.json_lines import read_lines
+from tidings.formats.json_lines import read_lines
 
 LINES = b"""{"id": "first", "source": "shop", "price": 5, "tags": ["a", "b"]}
 

@@ -11,6 +11,7 @@ from functools import cache
 
 from hypothesis import strategies as st
 
+from tidings.formats.namespaces import XSD
 from tidings.language.query import (
     And,
     AnyElement,
@@ -36,11 +37,9 @@ from tidings.language.query import (
     Via,
     leaves,
 )
-from tidings.language.query import (
-    variables as variables_of,
-)
-from tidings.terms import XSD, Iri, Literal
-from tidings.values import constant_view
+from tidings.language.query import variables as variables_of
+from tidings.model.terms import Iri, Literal
+from tidings.model.values import constant_view
 
 NAMES = ("x", "y", "z", "item", "t_1", "é")
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")

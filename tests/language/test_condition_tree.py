@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.filters import cases
-from tidings.explanation import Explanation
-from tidings.filters import naive
-from tidings.filters.clauses import Clause, clauses
+from tests.kinds.filters import cases
+from tidings.formats.namespaces import XSD
+from tidings.kinds.filters import naive
+from tidings.language.condition_tree import clauses
 from tidings.language.query import And, AnyElement, Attribute, Comparison, Condition, Exists, Not, Or
-from tidings.terms import XSD, Literal
+from tidings.model.explanation import Clause, Explanation
+from tidings.model.terms import Literal
 
 
 def equal(path: str, value: int) -> Comparison:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.conditions import MAX_COMBINATIONS, holds, operand_values
+from tidings.formats.namespaces import XSD
+from tidings.language.conditions import MAX_COMBINATIONS, holds, operand_values
 from tidings.language.query import (
     And,
     AnyElement,
@@ -19,7 +20,7 @@ from tidings.language.query import (
     TriplePattern,
     Variable,
 )
-from tidings.terms import XSD, Iri, Literal
+from tidings.model.terms import Iri, Literal
 
 FIVE = Literal("5", XSD + "integer")
 A, X = Attribute("a"), Variable("x")

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tidings import values
 from tidings.errors import SubscriptionError
-from tidings.filters.naive import matches
+from tidings.kinds.filters.naive import matches
 from tidings.language.parameters import lift, substitute
 from tidings.language.parser import parse
 from tidings.language.prefixes import WELL_KNOWN
@@ -17,8 +16,9 @@ from tidings.language.printer import to_text
 from tidings.language.query import Between, Comparison, OneOf, TextTest
 from tidings.language.shapes import Shapes
 from tidings.language.units import UNITS
-from tidings.terms import from_ntriples
-from tidings.text_tests import text_holds
+from tidings.model import values
+from tidings.model.terms import from_ntriples
+from tidings.model.text_tests import text_holds
 
 ROOT = Path(__file__).parents[2]
 PREFIXES = {"ex": "http://example.org/", "uni": "http://example.org/uni#"}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.language.strategies import queries
 from tidings.errors import SubscriptionError
+from tidings.formats.namespaces import XSD
 from tidings.language.parser import parse
 from tidings.language.printer import to_text
 from tidings.language.query import (
@@ -30,8 +31,8 @@ from tidings.language.query import (
     variables,
 )
 from tidings.language.tokens import WORDS
-from tidings.terms import XSD, Iri, Literal
-from tidings.values import constant_view
+from tidings.model.terms import Iri, Literal
+from tidings.model.values import constant_view
 
 FIVE = Literal("5", XSD + "integer")
 

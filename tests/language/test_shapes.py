@@ -16,7 +16,7 @@ from tidings.language.parser import parse
 from tidings.language.printer import to_text
 from tidings.language.query import Query
 from tidings.language.shapes import Shapes
-from tidings.terms import Iri, Literal, from_ntriples
+from tidings.model.terms import Iri, Literal, from_ntriples
 
 
 def read(shapes: Shapes, text: str) -> Query:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.attributes import flatten, is_there, values_at, with_element
+from tidings.model.attributes import flatten, is_there, values_at, with_element
 
 DOCUMENTS = st.dictionaries(
     st.sampled_from(["a", "b", "a.b", "b.a", ""]),

@@ -7,10 +7,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from tidings.engine import Engine
-from tidings.envelope import arrange, conform
+from tidings.engine.engine import Engine
 from tidings.errors import EventError
-from tidings.event import EVENT_SCHEMA, Event, to_table
+from tidings.model.envelope import arrange, conform
+from tidings.model.event import EVENT_SCHEMA, Event, to_table
 
 
 def test_an_event_table_stays_as_it_is():

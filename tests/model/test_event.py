@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from tidings import Event, EventError
-from tidings.event import EVENT_SCHEMA, to_table
-from tidings.rdf import NTRIPLES
+from tidings.formats.rdf import NTRIPLES
+from tidings.model.event import EVENT_SCHEMA, to_table
 
 TURTLE = "@prefix : <urn:tidings:> . :a :p 'x' ."
 NT = b'<urn:tidings:a> <urn:tidings:p> "x" .\n'

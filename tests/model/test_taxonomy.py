@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import TaxonomyError
-from tidings.taxonomy import Taxonomy, TaxonomyArrays, local_name
-from tidings.terms import Blank, Iri, Literal
+from tidings.model.taxonomy import Taxonomy, TaxonomyArrays, local_name
+from tidings.model.terms import Blank, Iri, Literal
 
 EX = "http://example.org/"
 PAGE = Iri(EX + "HomePage#325")

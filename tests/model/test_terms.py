@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.arrays.strategies import blanks, document, graphs, iris, literals, texts
+from tests.formats.kernels.strategies import blanks, document, graphs, iris, literals, texts
 from tidings.errors import EventError
-from tidings.terms import (
-    XSD,
+from tidings.formats.namespaces import XSD
+from tidings.model.terms import (
     Blank,
     Iri,
     Literal,

@@ -10,8 +10,8 @@ import re2
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tidings.text_sets import TextTests
-from tidings.text_tests import regular_expression, text_holds
+from tidings.model.text_sets import TextTests
+from tidings.model.text_tests import regular_expression, text_holds
 
 _text = st.text(st.sampled_from("abc%_\\.*[(é😀\n\0 "), max_size=10)
 _expressions = st.sampled_from(

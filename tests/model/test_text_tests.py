@@ -9,7 +9,7 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.text_tests import network, regular_expression, text_holds
+from tidings.model.text_tests import network, regular_expression, text_holds
 
 TEXTS = st.text(alphabet="aBß%_\\\n.", max_size=8)
 

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings import values
-from tidings.terms import XSD, Blank, Iri, Literal
-from tidings.values import OPERATORS, between, compare, compare_values, none_of, one_of, text_of
+from tidings.formats.namespaces import XSD
+from tidings.model import values
+from tidings.model.terms import Blank, Iri, Literal
+from tidings.model.values import OPERATORS, between, compare, compare_values, none_of, one_of, text_of
 
 
 def integer(value: int) -> Literal:

@@ -15,9 +15,9 @@ import pytest
 import uvicorn
 
 from tests.service.stream import InProcessStream
-from tidings.service.app import create_app
 from tidings.service.service import Service
 from tidings.service.settings import Settings
+from tidings.service.web.app import create_app
 
 
 @dataclass

@@ -10,12 +10,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings import versions
-from tidings.event import EVENT_SCHEMA
-from tidings.log import EventLog, Offset
-from tidings.notification import NOTIFICATION_SCHEMA
+from tidings.model.event import EVENT_SCHEMA
+from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.service.model import BatchRecord
 from tidings.service.store.mailbox import Mailbox
+from tidings.storage import versions
+from tidings.storage.event_log import EventLog, Offset
 
 QUERY = "in-process"
 

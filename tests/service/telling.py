@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tidings.event import EVENT_SCHEMA
-from tidings.notification import to_table
+from tidings.model.event import EVENT_SCHEMA
+from tidings.model.notification import to_table
 from tidings.service.model import BatchRecord, Kind, Notice, State, Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores

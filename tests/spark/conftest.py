@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tidings import Engine, Event, versions
+from tidings import Engine, Event
 from tidings.spark import session
+from tidings.storage import versions
 
 TITLE = "http://purl.org/rss/1.0/title"
 WORDS = ("alpha", "beta", "gamma")

@@ -20,7 +20,7 @@ import httpx
 
 from tidings import Client, Event
 from tidings.client import Notification, ServiceError
-from tidings.service.bodies import BATCH, STRUCTURED, read_events
+from tidings.service.ingest.request_bodies import BATCH, STRUCTURED, read_events
 
 TITLE = "<http://example.org/{0}> <http://purl.org/rss/1.0/title> {1} ."
 About = tuple[str, str]  # the source and the id of an event

@@ -8,9 +8,9 @@ import pytest
 
 PROGRAM = """
 import sys
-from tidings.spark import archive, session
+from tidings.spark import class_archive, session
 if "spoil" in sys.argv:
-    with open(archive.locate(), "r+b") as file:
+    with open(class_archive.locate(), "r+b") as file:
         file.truncate(40_000_000)
 session("local[1,4]", settings={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
 """
@@ -26,17 +26,17 @@ def play(cache, *arguments: str) -> subprocess.CompletedProcess:
 def test_made_by_the_first_session_and_dropped_when_spoilt(tmp_path):
     first = play(tmp_path)
     assert (first.returncode, first.stdout, first.stderr) == (0, "", "")
-    (archive,) = (tmp_path / "tidings").iterdir()
-    assert archive.suffix == ".jsa"
-    archive.chmod(0o644)
+    (class_archive,) = (tmp_path / "tidings").iterdir()
+    assert class_archive.suffix == ".jsa"
+    class_archive.chmod(0o644)
     assert play(tmp_path, "spoil").returncode == 0
-    assert not archive.exists()
+    assert not class_archive.exists()
 
 
 def test_no_place_for_it_is_no_harm(tmp_path, monkeypatch):
-    from tidings.spark import archive
+    from tidings.spark import class_archive
 
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert archive.locate() is None
-    assert archive.java_options(None) == ""
+    assert class_archive.locate() is None
+    assert class_archive.java_options(None) == ""

@@ -11,9 +11,9 @@ from pathlib import Path
 import pyspark
 
 from tidings import Event
-from tidings.log import EventLog
-from tidings.spark import archive, notifications
+from tidings.spark import class_archive, notifications
 from tidings.spark.settings import LOG4J
+from tidings.storage.event_log import EventLog
 
 from .conftest import expected, rows, start, words
 
@@ -25,7 +25,7 @@ HOME = Path(pyspark.__file__).parent
 def service(name: str, *arguments: str):
     """One of Spark's own daemons, ended with its children by the id of its group."""
     java = (
-        str(archive.java()),
+        str(class_archive.java()),
         "-cp",
         str(HOME / "jars" / "*"),
         "-Xmx256m",

@@ -6,10 +6,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from tidings import Engine, TidingsError, versions
-from tidings.envelope import conform
+from tidings import Engine, TidingsError
+from tidings.model.envelope import conform
 from tidings.spark import match
 from tidings.spark.matching import matched
+from tidings.storage import versions
 
 COLUMNS = """id string, source string, pieces int, weight double, colour string, new boolean, made date,
     seen timestamp, shelf array<string>, user struct<name: string, ages: array<int>>, price decimal(20, 10),

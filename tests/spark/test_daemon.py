@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from tidings.event import to_table
+from tidings.model.event import to_table
 from tidings.spark import match
 from tidings.spark.settings import PRELOAD
 

@@ -6,11 +6,12 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from tidings import Engine, Event, TidingsError, versions
-from tidings.joins import Replica, Table
-from tidings.log import EventLog
-from tidings.notification import from_table
+from tidings import Engine, Event, TidingsError
+from tidings.kinds.joins import Replica, Table
+from tidings.model.notification import Notification
 from tidings.spark import correlate, notifications, run
+from tidings.storage import versions
+from tidings.storage.event_log import EventLog
 
 STOCKS = Table("stocks", {"symbol": "text", "per": "number", "name": "text"}, key=["symbol"])
 REVIEWS = Table(
@@ -67,7 +68,7 @@ def changes(count, seed=1):
 def told(table):
     """Per subscription and event the rows gained and lost, over all parts; and what was wrong."""
     found, errors = defaultdict(Counter), set()
-    for one in from_table(table):
+    for one in Notification.from_table(table):
         if one.verdict == "error":
             errors.add((one.event, one.message))
         for change in one.changes if one.verdict == "match" else ():
@@ -79,7 +80,7 @@ def told(table):
 def check_sequences(table):
     """1, 2, 3 .. for each subscription and part."""
     last = Counter()
-    for one in from_table(table):
+    for one in Notification.from_table(table):
         if one.verdict == "match":
             last[one.subscription, one.part] += 1
             assert one.sequence == last[one.subscription, one.part]
@@ -111,7 +112,7 @@ def test_a_stream_says_what_one_process_says(spark, places):
 def replicas(table, ids=TEXTS):
     """Copies that have had all notifications in a table."""
     found = {id: Replica(TEXTS[id], TABLES) for id in ids}
-    for one in from_table(table):
+    for one in Notification.from_table(table):
         if one.subscription in found:
             found[one.subscription].apply(one)
     return found
@@ -153,7 +154,7 @@ def test_subscriptions_and_snapshots_in_a_running_stream(spark, places):
             found
         )[1]
         # One notification is lost on the way; another snapshot makes it good.
-        heard = [one for one in from_table(found) if one.subscription == "joined"]
+        heard = [one for one in Notification.from_table(found) if one.subscription == "joined"]
         begun = {one.part: one.sequence for one in heard if one.verdict == "snapshot"}
         later = Counter(one.part for one in heard if one.sequence > begun[one.part])
         part, count = later.most_common(1)[0]
@@ -165,7 +166,7 @@ def test_subscriptions_and_snapshots_in_a_running_stream(spark, places):
         assert "gap" in replica.missing
         log.append([Event.snapshot("joined", id="again")])
         stream.drain()
-        for one in from_table(notifications(places[2])):
+        for one in Notification.from_table(notifications(places[2])):
             if one.subscription == "joined":
                 replica.apply(one)
         assert results(replica) == results(replicas(found)["joined"])
@@ -178,7 +179,7 @@ def test_changes_of_a_frame_of_ones_own(spark, places, tmp_path):
     spark.createDataFrame(rows, schema).coalesce(1).write.parquet(str(folder))
     frame = spark.readStream.schema(schema).parquet(str(folder))
     assert correlate(spark, frame, *places[1:], available_now=True).wait(120)
-    found = [one for one in from_table(notifications(places[2])) if one.subscription == "one"]
+    found = [one for one in Notification.from_table(notifications(places[2])) if one.subscription == "one"]
     assert {one.changes[0].row["per"] for one in found} == set(map(float, range(30)))
     assert all(one.event for one in found)
     assert len(found) == 30
@@ -202,7 +203,7 @@ def test_one_stream_matches_and_keeps_joins(spark, places):
     found, expected = notifications(places[2]), engine.publish_many([*events, Event("test", id="no change")])
     assert told(found) == told(expected)
     heard = [
-        [one.event for one in from_table(table) if one.subscription == "filter"]
+        [one.event for one in Notification.from_table(table) if one.subscription == "filter"]
         for table in (found, expected)
     ]
     assert sorted(heard[0]) == sorted(heard[1])

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tidings.log import EventLog
 from tidings.spark import notifications
+from tidings.storage.event_log import EventLog
 
 from .conftest import start
 from .test_joins import changes, check_sequences, naive, places, told  # noqa: F401

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tidings import versions
-from tidings.log import EventLog
 from tidings.spark import notifications
+from tidings.storage import versions
+from tidings.storage.event_log import EventLog
 
 from .conftest import TITLE, rows, start, words
 

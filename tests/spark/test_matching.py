@@ -2,10 +2,11 @@
 
 import pytest
 
-from tidings import Engine, TidingsError, versions
-from tidings.event import to_table
-from tidings.log import EventLog
-from tidings.spark import match, pins
+from tidings import Engine, TidingsError
+from tidings.model.event import to_table
+from tidings.spark import match, version_pins
+from tidings.storage import versions
+from tidings.storage.event_log import EventLog
 
 from .conftest import BROKEN, TITLE, expected, rows, words
 
@@ -72,4 +73,4 @@ def test_in_a_users_own_stream_a_version_is_pinned_for_each_micro_batch(spark, i
         ("1", "beta"),
         ("5", "gamma"),
     ]
-    assert pins.pinned(index / "pins" / str(query.id)) == {str(first), str(versions.current(index))}
+    assert version_pins.pinned(index / "pins" / str(query.id)) == {str(first), str(versions.current(index))}

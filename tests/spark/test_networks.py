@@ -1,11 +1,12 @@
 """Places in networks in Spark: the source of an event is the node that publishes it."""
 
-from tidings import Engine, Event, versions
-from tidings.log import EventLog
-from tidings.network.expressions import read_condition
-from tidings.network.naive import reached
-from tidings.network.network import Network
+from tidings import Engine, Event
+from tidings.kinds.networks.expressions import read_condition
+from tidings.kinds.networks.naive import reached
+from tidings.kinds.networks.network import Network
 from tidings.spark import match, run
+from tidings.storage import versions
+from tidings.storage.event_log import EventLog
 
 from .conftest import expected, rows
 

@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.operators.cases import Case
-from tidings import Engine, Event, TidingsError, gathered, operator, versions
-from tidings.event import to_table
-from tidings.json_lines import read_lines
-from tidings.log import EventLog
-from tidings.notification import from_table
-from tidings.operators.catalogue import from_module
-from tidings.operators.signature import Out
+from tests.kinds.operators.cases import Case
+from tidings import Engine, Event, TidingsError, operator
+from tidings.formats.json_lines import read_lines
+from tidings.kinds.operators.functions.catalogue import read_operators
+from tidings.kinds.operators.functions.signature import Out
+from tidings.model.event import to_table
+from tidings.model.notification import Notification
 from tidings.spark import match, notifications, run
-from tidings.spark.shipment import pack, unpack
+from tidings.spark.operator_pickle import pack, unpack
+from tidings.storage import operator_feedback, versions
+from tidings.storage.event_log import EventLog
 
-pytestmark = pytest.mark.filterwarnings("ignore::tidings.engine.BroadSubscription")
+pytestmark = pytest.mark.filterwarnings("ignore::tidings.engine.engine.BroadSubscription")
 CITY = Path(__file__).parents[2] / "examples" / "city"
 
 
@@ -50,7 +51,8 @@ def numbers(low, high):
 
 def told(table):
     return sorted(
-        (n.event, n.subscription, n.verdict, n.message or "", n.bindings) for n in from_table(table)
+        (n.event, n.subscription, n.verdict, n.message or "", n.bindings)
+        for n in Notification.from_table(table)
     )
 
 
@@ -69,7 +71,7 @@ def index(tmp_path):
 
 
 def test_the_cameras_of_a_city(spark, tmp_path):
-    operators = from_module(str(CITY / "operators.py"))
+    operators = read_operators(str(CITY / "operators.py"))
     engine = Engine(operators=operators)
     for id, text in subscriptions(CITY / "subscriptions.txt"):
         engine.subscribe(id, text)
@@ -147,7 +149,7 @@ def test_a_replayed_batch_counts_once(spark, index, tmp_path):
         with pytest.raises(TidingsError, match="disk is full"):
             stream.wait(120)
         stream.stop()
-        assert sum(1 for _ in (index / gathered.FOLDER).iterdir()) == 1
+        assert sum(1 for _ in (index / operator_feedback.FOLDER).iterdir()) == 1
         # A new base takes it in before the replay comes.
         versions.append(index, [versions.Change("none", "WHERE n = -1")])
         versions.compact(index, operators=operators)

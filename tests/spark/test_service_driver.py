@@ -12,21 +12,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidings import Engine, Event, versions
+from tidings import Engine, Event
 from tidings.errors import TidingsError
-from tidings.joins.table import Table
-from tidings.log import EventLog, Offset
-from tidings.notification import NOTIFICATION_SCHEMA
-from tidings.service.driver import Recorder
-from tidings.service.indexing import Indexing
+from tidings.kinds.joins.schema.table import Table
+from tidings.model.notification import NOTIFICATION_SCHEMA
+from tidings.service.matching.driver import Recorder
+from tidings.service.matching.index_writer import Indexing
+from tidings.service.matching.supervisor import Supervisor
 from tidings.service.model import Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.database import StoreError, open_mailbox, open_stores
 from tidings.service.store.mailbox import Mailbox
-from tidings.service.supervisor import Supervisor
-from tidings.spark.joins import leave_other_tables
+from tidings.spark.join_stream import leave_other_tables
 from tidings.spark.offsets import Reach, query_id, reach
 from tidings.spark.output import Batch
+from tidings.storage import versions
+from tidings.storage.event_log import EventLog, Offset
 
 STOCKS = Table("stocks", {"symbol": "text", "per": "number"}, key=["symbol"])
 MATCHES, JOINS = "11111111-matches", "22222222-joins"

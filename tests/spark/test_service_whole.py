@@ -36,7 +36,7 @@ from tests.spark.crowd import (
     until,
 )
 from tidings import Engine
-from tidings.service import remains
+from tidings.service.matching import process_session
 
 TEXTS = {
     "oil": "WHERE topic = 'oil'",
@@ -81,7 +81,9 @@ class Serving:
         for pid in self.living():
             with suppress(OSError):
                 fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-                if int(fields[1]) == self.process.pid and "tidings.service.driver" in command_of(pid):
+                if int(fields[1]) == self.process.pid and "tidings.service.matching.driver" in command_of(
+                    pid
+                ):
                     return pid
         return None
 
@@ -148,7 +150,7 @@ class Killer:
         self.wait_for_told(now)
         self.took.append(f"{kind} {time.monotonic() - now:.1f} s")
         if kind in ("service", "driver", "jvm") and driver is not None:
-            until(lambda: not remains.living(driver), f"nothing of driver {driver} is left", 60)
+            until(lambda: not process_session.living(driver), f"nothing of driver {driver} is left", 60)
 
     def stumble(self) -> None:
         """A few kills one soon after the other, of whatever runs just then and of what has only begun to start; some
@@ -181,8 +183,12 @@ class Killer:
         """Kills a part of the driver's session, if it is there."""
         if driver is None:
             return False
-        words = {"driver": "tidings.service.driver", "worker": "tidings.spark.daemon", "jvm": "SparkSubmit"}
-        found = [pid for pid in remains.living(driver) if words[kind] in command_of(pid)]
+        words = {
+            "driver": "tidings.service.matching.driver",
+            "worker": "tidings.spark.daemon",
+            "jvm": "SparkSubmit",
+        }
+        found = [pid for pid in process_session.living(driver) if words[kind] in command_of(pid)]
         if not found:
             return False
         with suppress(ProcessLookupError):

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from tidings.errors import TidingsError
-from tidings.event import EVENT_SCHEMA, Event, to_table
-from tidings.log import EventLog
+from tidings.model.event import EVENT_SCHEMA, Event, to_table
 from tidings.spark.source import LogSource, LogStreamReader, split
+from tidings.storage.event_log import EventLog
 
 from .conftest import words
 

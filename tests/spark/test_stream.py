@@ -2,9 +2,10 @@
 
 import pytest
 
-from tidings import Event, TidingsError, versions
-from tidings.log import EventLog
+from tidings import Event, TidingsError
 from tidings.spark import notifications, run
+from tidings.storage import versions
+from tidings.storage.event_log import EventLog
 
 from .conftest import BROKEN, TITLE, expected, rows, words
 

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tidings.spark.pins import pin, pinned
+from tidings.spark.version_pins import pin, pinned
 
 
 def never():

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.event import EVENT_SCHEMA, Event
-from tidings.log import START, EventLog, LogError, Offset
+from tidings.model.event import EVENT_SCHEMA, Event
+from tidings.storage.event_log import START, EventLog, LogError, Offset
 
 
 def events(ids):

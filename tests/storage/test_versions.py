@@ -12,12 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tidings import Engine, Event, SubscriptionError, versions
+from tidings import Engine, Event, SubscriptionError
 from tidings.errors import IndexFileError, TidingsError
-from tidings.joins.table import Table
+from tidings.kinds.joins.schema.table import Table
+from tidings.kinds.networks.network import Network
 from tidings.language.parser import parse
-from tidings.network.network import Network
-from tidings.versions import Change, NetworkChange, Version
+from tidings.storage import versions
+from tidings.storage.versions import Change, NetworkChange, Version
 
 EVENT = Event.from_rdf("<urn:tidings:a> <urn:tidings:p> 5 .", "turtle", id="e")
 P, Q = "WHERE (?x, p, ?y)", "WHERE (?x, q, ?y)"
@@ -141,7 +142,7 @@ def test_ids_and_texts_of_any_kind(root: Path) -> None:
 
 APPENDER = """
 import sys
-from tidings.versions import Change, append
+from tidings.storage.versions import Change, append
 for i in range(20):
     append(sys.argv[1], [Change(f"{sys.argv[2]}{i}", "WHERE (?x, p, ?y)"), Change(f"{sys.argv[2]}{i - 1}", None)])
 """
@@ -364,7 +365,7 @@ def test_changes_that_others_appended_count_when_the_next_ones_are_tried(places:
     versions.append(places, [NetworkChange("exchange", "add_node", ("a",))])
     script = """
 import sys
-from tidings.versions import NetworkChange, append
+from tidings.storage.versions import NetworkChange, append
 append(sys.argv[1], [NetworkChange("exchange", "add_node", ("b",)), NetworkChange("exchange", "remove_node", ("a",))])
 """
     subprocess.run([sys.executable, "-c", script, str(places)], check=True)

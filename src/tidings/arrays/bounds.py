@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.arrays.compiled import compiled
+from tidings.arrays.vocabulary import thaw_texts
 from tidings.errors import IndexFileError
-from tidings.vocabulary import thaw_texts
 
 
 def refuse_unless(folder: Path, checks: Iterable[tuple[str, bool]]) -> None:

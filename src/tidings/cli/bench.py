@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,10 @@ import click
 from rich.table import Table
 
 from tidings.cli import terminal
+from tidings.errors import TidingsError
 
 if TYPE_CHECKING:
-    from tidings.joins.schemes.workload import Workload
+    from benchmarks.select_joins.workload import Workload
 
 
 @click.group()
@@ -55,9 +57,11 @@ def joins(subscriptions: int, events: int, output: Path | None) -> None:
       tidings bench joins
       tidings bench joins --subscriptions 100000 --events 1000 -o schemes.png
     """
-    from tidings.joins.schemes import SCHEMES, drawing
-    from tidings.joins.schemes.trial import Trial
-    from tidings.joins.schemes.workload import Parameters, make
+    _find_benchmarks()
+    from benchmarks.select_joins import drawing
+    from benchmarks.select_joins.trial import Trial
+    from benchmarks.select_joins.workload import Parameters, make
+    from tidings.dissemination.schemes import SCHEMES
 
     if output is not None:
         drawing.check(output)
@@ -91,11 +95,22 @@ def joins(subscriptions: int, events: int, output: Path | None) -> None:
         terminal.out.print(f"{output}: bytes and time of a change, by scheme")
 
 
+def _find_benchmarks() -> None:
+    """Makes the folder `benchmarks` of a checkout importable; the installed package has none."""
+    checkout = Path(__file__).resolve().parents[3]
+    if not (checkout / "benchmarks" / "select_joins").is_dir():
+        raise TidingsError(
+            "the benchmarks are not installed; run this from a checkout: .venv/bin/tidings bench joins"
+        )
+    if str(checkout) not in sys.path:
+        sys.path.append(str(checkout))
+
+
 def _deltas(workload: Workload, warm: int) -> tuple[float, float]:
     """Changes a second of an engine, and deltas of a change; the first ones are not counted."""
     import time
 
-    from tidings.engine import Engine
+    from tidings.engine.engine import Engine
 
     engine = Engine(tables=workload.declared())
     for place in range(len(workload.tables)):

@@ -24,7 +24,7 @@ import click
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from tidings.cli import samples, terminal
+from tidings.cli import demo_data, terminal
 from tidings.errors import TidingsError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def demo(keep: Path | None, no_page: bool) -> None:
     of examples/subscriptions.txt and 20,000 generated ones. Then news go on, and the page shows them, until Ctrl-C.
     Needs Java 17 or newer; the page is there in under a minute.
     """
-    from tidings.spark.starting import need_spark
+    from tidings.spark.startup import need_spark
 
     need_spark()
     with ExitStack() as stack:
@@ -98,7 +98,7 @@ class Demo:
         from tidings.cli.subscriptions import SubscriptionFile
 
         self.folder, self.stack = folder, stack
-        examples = samples.folder()
+        examples = demo_data.folder()
         questions = SubscriptionFile.read(examples / "subscriptions.txt")
         self.questions = [(entry.id, entry.text) for entry in questions.entries]
         self.options = ["--taxonomy", str(examples / "taxonomy.ttl")]
@@ -131,7 +131,7 @@ class Demo:
 
     def show_page(self) -> None:
         """In a terminal the page is alive until Ctrl-C; otherwise it is looked at once."""
-        news = samples.news()
+        news = demo_data.news()
         if not terminal.out.is_terminal:
             self._publish([next(news) for _ in range(20)])
             self._answered()
@@ -149,10 +149,10 @@ class Demo:
 
     def _gather(self) -> None:
         """The crowd is put where the service keeps subscriptions, before it starts: it subscribed long ago."""
-        from tidings.service import tickets
         from tidings.service.model import Subscription
         from tidings.service.settings import Settings
         from tidings.service.store.database import open_stores
+        from tidings.service.subscriptions import tickets
 
         began, now = time.perf_counter(), time.time()
         with self._working("the crowd subscribes"):
@@ -169,12 +169,12 @@ class Demo:
                         now,
                         None,
                     )
-                    for name, text in samples.operators()
+                    for name, text in demo_data.operators()
                 ]
             )
             registry.close()
             mailbox.close()
-        self._say("Crowd", f"{samples.OPERATORS:,} generated questions", time.perf_counter() - began)
+        self._say("Crowd", f"{demo_data.OPERATORS:,} generated questions", time.perf_counter() - began)
 
     def _start(self) -> None:
         from tidings.client import Client
@@ -245,8 +245,8 @@ class Demo:
 
     def _burst(self) -> float:
         """Many events; the rate is from the first one's post to the last one's notification."""
-        events = samples.advisories()
-        subscriptions = samples.OPERATORS + len(self.asked)
+        events = demo_data.advisories()
+        subscriptions = demo_data.OPERATORS + len(self.asked)
         self._say("Burst", f"{len(events):,} generated advisories against {subscriptions:,} questions")
         began = time.perf_counter()
         with self._working("advisories"):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tidings.errors import TidingsError
 
 if TYPE_CHECKING:
-    from tidings.event import Event
+    from tidings.model.event import Event
 
 OPERATORS = 20_000
 PRODUCTS = 2_000
@@ -108,8 +108,8 @@ def _advisory(number: int, product: str, score: float) -> Event:
 
 
 def _item(id: int | str, title: str, said: dict[str, object]) -> Event:
-    from tidings.event import Event
-    from tidings.rdf import NTRIPLES
+    from tidings.formats.rdf import NTRIPLES
+    from tidings.model.event import Event
 
     item = f"<http://example.org/news/{id}>"
     graph = "".join(

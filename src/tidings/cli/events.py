@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tidings.cli import terminal
-from tidings.documents import MAX_BYTES
 from tidings.errors import EventError, TidingsError
-from tidings.event import Event
+from tidings.formats.documents import MAX_BYTES
+from tidings.model.event import Event
 
 RDF_SUFFIXES = frozenset({".nt", ".ttl", ".turtle", ".nq", ".trig", ".n3", ".jsonld", ".owl"})
 OPEN_SUFFIXES = frozenset({".xml", ".rdf", ".rss", ".atom", ".json"})
@@ -86,11 +86,11 @@ def read(path: str, report: Report = terminal.warn) -> Iterator[Portion]:
 
 def document(data: bytes, path: str, report: Report) -> Portion:
     """The events of one document: a feed's items, or one graph, or CloudEvents."""
-    from tidings import feeds
+    from tidings.feeds.read import read_feed
 
     syntax = _syntax(data, Path(path).suffix.lower())
     if syntax == "feed":
-        return Portion(feeds.read(data, path))
+        return Portion(read_feed(data, path))
     if syntax != "cloudevents":
         return Portion([_graph(data, path, syntax)])
     found = Portion()

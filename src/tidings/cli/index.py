@@ -12,7 +12,7 @@ from rich.table import Table
 from tidings.cli import options, terminal
 
 if TYPE_CHECKING:
-    from tidings.engine import Engine
+    from tidings.engine.engine import Engine
 
 ROOT = click.argument("root", type=click.Path(file_okay=False, path_type=Path))
 
@@ -55,8 +55,8 @@ def build(
       tidings index build data/index -s questions.txt --network exchange=exchange/
       tidings index build data/index -s questions.txt --tables tables.toml
     """
-    from tidings import versions
     from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
+    from tidings.storage import versions
 
     engine = load(
         subscriptions,
@@ -76,9 +76,9 @@ def build(
 @options.operators
 def show(root: Path, modules: tuple[str, ...]) -> None:
     """Show the versions in ROOT and what the current one holds."""
-    from tidings import versions
     from tidings.arrays import folders
     from tidings.cli.subscriptions import operator_options
+    from tidings.storage import versions
 
     version = versions.current(root)
     engine = versions.open(root, version, operators=operator_options(modules))
@@ -126,9 +126,9 @@ def add(root: Path, id: str, text: str, modules: tuple[str, ...]) -> None:
       tidings index add data/index goals "WHERE (?item, rss:title, ?t) AND ?t CONTAINS 'goal'"
       tidings index add data/index dear "SELECT * FROM stocks JOIN reviews USING (symbol) WHERE per > 90"
     """
-    from tidings import versions
     from tidings.cli.subscriptions import operator_options
-    from tidings.engine import BroadSubscription, EmptySubscription
+    from tidings.engine.engine import BroadSubscription, EmptySubscription
+    from tidings.storage import versions
 
     with warnings.catch_warnings(record=True) as remarks:
         warnings.simplefilter("always", BroadSubscription)
@@ -145,8 +145,8 @@ def add(root: Path, id: str, text: str, modules: tuple[str, ...]) -> None:
 @options.operators
 def remove(root: Path, id: str, modules: tuple[str, ...]) -> None:
     """Remove the subscription ID from ROOT."""
-    from tidings import versions
     from tidings.cli.subscriptions import operator_options
+    from tidings.storage import versions
 
     operators = operator_options(modules)
     if id not in versions.open(root, versions.current(root), operators=operators):
@@ -171,9 +171,9 @@ def network(root: Path, name: str, path: Path, modules: tuple[str, ...]) -> None
       tidings index network data/index exchange exchange/
       tidings index add data/index shoes "WHERE topic = 'sport' VIA exchange AT 'acme shoes'"
     """
-    from tidings import versions
     from tidings.cli.subscriptions import operator_options
-    from tidings.network.sources import read_network
+    from tidings.kinds.networks.files.sources import read_network
+    from tidings.storage import versions
 
     added = read_network(path)
     version = versions.set_network(root, name, added, operators=operator_options(modules))
@@ -188,8 +188,8 @@ def compact(root: Path, modules: tuple[str, ...]) -> None:
 
     Every change since the last build makes matching a little slower; after many of them this makes it fast again.
     """
-    from tidings import versions
     from tidings.cli.subscriptions import operator_options
+    from tidings.storage import versions
 
     operators = operator_options(modules)
     version = versions.compact(root, operators=operators)

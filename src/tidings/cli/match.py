@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from tidings.cli import options, terminal
-from tidings.cli.answers import FORMATS, Answers, open_answers
-from tidings.cli.statistics import check_stats_file, write_stats
+from tidings.cli.notification_output import FORMATS, Answers, open_answers
+from tidings.cli.operator_statistics import check_stats_file, write_stats
 
 if TYPE_CHECKING:
     from tidings.cli.events import Portion
-    from tidings.engine import Engine
+    from tidings.engine.engine import Engine
 
 AT_ONCE = 1000
 

@@ -34,8 +34,8 @@ def show(network: Path) -> None:
     Example:
       tidings network show examples/exchange
     """
-    from tidings.network.sources import read_network
-    from tidings.network.summary import summarise
+    from tidings.kinds.networks.drawing.summary import summarise
+    from tidings.kinds.networks.files.sources import read_network
 
     facts = summarise(read_network(network))
     table = Table(show_header=False, box=None, pad_edge=False)
@@ -103,8 +103,8 @@ def draw(
       tidings network draw examples/exchange --event examples/exchange/event.json -o course.png
       tidings network draw large.parquet --around 'open exchange' --depth 1 -o near.svg
     """
-    from tidings.network import drawing
-    from tidings.network.sources import read_network
+    from tidings.kinds.networks.drawing import picture
+    from tidings.kinds.networks.files.sources import read_network
 
     if source is not None and event is None:
         raise click.UsageError("--from says where an event is published; give one with --event FILE.")
@@ -121,7 +121,7 @@ def draw(
                 else f"the event in {event} has no source; name a node with --from NODE"
             )
         title = f"event {id} from {source}"
-    part = drawing.draw(
+    part = picture.draw(
         graph, output, around=around, depth=depth, source=source, event=attributes, title=title
     )
     drawn = f"{terminal.counted(len(part.nodes), 'node')} and {terminal.counted(len(part.edges), 'edge')}"
@@ -131,8 +131,8 @@ def draw(
 def _event(path: Path) -> tuple[dict[str, Any], str, str]:
     """The attributes, id and source of the first event of a file."""
     from tidings.cli import events as event_files
-    from tidings.event import to_table
-    from tidings.stages import event_attributes
+    from tidings.engine.pipeline import event_attributes
+    from tidings.model.event import to_table
 
     for portion in event_files.read(str(path)):
         for event in portion:

@@ -85,7 +85,7 @@ def _members(row: dict[str, Any]) -> dict[str, Any]:
 def _parquet(output: Path) -> Iterator[Answers]:
     import pyarrow.parquet as pq
 
-    from tidings.notification import NOTIFICATION_SCHEMA
+    from tidings.model.notification import NOTIFICATION_SCHEMA
 
     with pq.ParquetWriter(output, NOTIFICATION_SCHEMA, compression="zstd") as writer:
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from tidings.operators.statistics import Statistics
+    from tidings.kinds.operators.statistics import Statistics
 
 PICTURES, TABLES = (".png", ".svg"), (".txt", ".csv", ".json")
 

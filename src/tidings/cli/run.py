@@ -14,15 +14,15 @@ from rich.live import Live
 from rich.text import Text
 
 from tidings.cli import terminal
-from tidings.cli.answers import Answers, open_answers
+from tidings.cli.notification_output import Answers, open_answers
 
 if TYPE_CHECKING:
-    from tidings.cli.config import Config
-    from tidings.cli.sources import Sources
-    from tidings.cli.streaming import Batches
-    from tidings.log import EventLog
-    from tidings.operators.operator import Operator
+    from tidings.cli.micro_batches import Batches
+    from tidings.cli.stream_config import Config
+    from tidings.cli.stream_sources import Sources
+    from tidings.kinds.operators.functions.operator import Operator
     from tidings.spark import Batch, Stream
+    from tidings.storage.event_log import EventLog
 
 STARTING = "starting Spark"
 WAITING = "waiting for events"
@@ -57,7 +57,7 @@ def run(config: Path, once: bool, format: str) -> None:
     networks, which CONFIG.toml names by [networks] and NAME = "PATH". Operators that the questions call are named
     by operators = ["FILE.py", "package.module"].
     """
-    from tidings.cli.config import Config
+    from tidings.cli.stream_config import Config
 
     with ExitStack() as stack:
         answers = None if format == "none" else stack.enter_context(open_answers(format, None))
@@ -79,9 +79,9 @@ class _Run:
         self.operators: list[Operator] = []
 
     def play(self, once: bool) -> None:
-        from tidings.cli.sources import Sources
-        from tidings.cli.streaming import Batches
-        from tidings.log import EventLog
+        from tidings.cli.micro_batches import Batches
+        from tidings.cli.stream_sources import Sources
+        from tidings.storage.event_log import EventLog
 
         self._prepare_index()
         with EventLog(self.config.log) as log:
@@ -103,8 +103,8 @@ class _Run:
 
     def _prepare_index(self) -> None:
         """The first run builds the index; later ones leave it to 'tidings index'."""
-        from tidings import versions
         from tidings.cli.subscriptions import load, operator_options
+        from tidings.storage import versions
 
         config = self.config
         self.operators = operator_options(
@@ -128,7 +128,7 @@ class _Run:
         terminal.note(f"{config.index} is now {version}: {len(engine):,} subscriptions")
 
     def _start(self, log: EventLog, batches: Batches, once: bool) -> Stream:
-        from tidings.spark.starting import start_spark
+        from tidings.spark.startup import start_spark
 
         self._show(STARTING)
         spark = start_spark(self.config.master, self.config.index, self.config.settings)

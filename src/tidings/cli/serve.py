@@ -20,9 +20,9 @@ from tidings.cli import options, terminal
 from tidings.errors import TidingsError
 
 if TYPE_CHECKING:
+    from tidings.service.matching.supervisor import DriverState, Supervisor
     from tidings.service.service import Service
     from tidings.service.settings import Settings
-    from tidings.service.supervisor import DriverState, Supervisor
 
 DAY = 86_400.0
 
@@ -129,7 +129,7 @@ def serve(
             )
     from tidings.cli.subscriptions import network_options, operator_options, prefix_options
     from tidings.service.settings import Settings
-    from tidings.spark.starting import need_spark
+    from tidings.spark.startup import need_spark
 
     settings = Settings(
         data.absolute(),
@@ -152,7 +152,7 @@ def serve(
     )
     operator_options(modules)  # what is wrong with them is told before anything starts
     need_spark()
-    from tidings.service.serving import serve as serve_until_signal
+    from tidings.service.web.server import serve as serve_until_signal
 
     with _signals():
         serve_until_signal(settings, lambda service: _welcome(service, settings))

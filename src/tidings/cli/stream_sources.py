@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from tidings.cli import events as event_files
 
 if TYPE_CHECKING:
-    from tidings.cli.config import Config
-    from tidings.event import Event
-    from tidings.log import EventLog
+    from tidings.cli.stream_config import Config
+    from tidings.model.event import Event
+    from tidings.storage.event_log import EventLog
 
 LOOK = 1.0  # seconds from one look at the folders to the next
 

@@ -29,10 +29,10 @@ from tidings.cli import terminal
 from tidings.errors import SubscriptionError, TidingsError
 
 if TYPE_CHECKING:
-    from tidings.engine import Engine
-    from tidings.joins.table import Table
-    from tidings.operators.operator import Operator
-    from tidings.taxonomy import Taxonomy
+    from tidings.engine.engine import Engine
+    from tidings.kinds.joins.schema.table import Table
+    from tidings.kinds.operators.functions.operator import Operator
+    from tidings.model.taxonomy import Taxonomy
 
 _HEAD = re.compile(r"(\S.*?)\s*:(?:\s+|$)")
 _PREFIX = re.compile(r"@prefix\s+([\w.-]*):\s*<([^<>\s]*)>\s*\.?\s*")
@@ -86,7 +86,7 @@ class SubscriptionFile:
     @classmethod
     def read_rules(cls, path: Path, refused: list[str]) -> SubscriptionFile:
         """Rules with EventBridge's patterns, as texts of our own language; what is refused goes to `refused`."""
-        from tidings.filters.eventbridge import read_rules
+        from tidings.kinds.filters.eventbridge import read_rules
         from tidings.language.printer import to_text
         from tidings.language.query import Query
 
@@ -116,9 +116,9 @@ def load(
     With `patterns`, the file holds rules in that form; `networks` are the files of networks by name; `tables` takes the
     place of the file that the subscriptions name themselves.
     """
-    from tidings import versions
-    from tidings.engine import BroadSubscription, EmptySubscription, Engine
-    from tidings.network.sources import read_network
+    from tidings.engine.engine import BroadSubscription, EmptySubscription, Engine
+    from tidings.kinds.networks.files.sources import read_network
+    from tidings.storage import versions
 
     if (path / "CURRENT").exists():
         if taxonomy or prefixes or patterns or networks or tables:
@@ -188,19 +188,19 @@ def network_options(options: tuple[str, ...]) -> dict[str, Path]:
 
 def operator_options(modules: Iterable[str]) -> list[Operator]:
     """The operators of files and modules."""
-    from tidings.operators.catalogue import from_modules
+    from tidings.kinds.operators.functions.catalogue import from_modules
 
     return from_modules(modules)
 
 
 def _taxonomy(path: Path | None) -> Taxonomy | None:
-    from tidings.taxonomy import Taxonomy
+    from tidings.model.taxonomy import Taxonomy
 
     return None if path is None else Taxonomy.from_file(path)
 
 
 def _tables(path: Path | None) -> list[Table]:
-    from tidings.joins.declarations import read_tables
+    from tidings.kinds.joins.schema.declarations import read_tables
 
     return [] if path is None else read_tables(path)
 

@@ -85,8 +85,8 @@ def add(
       tidings token add crawler --role publisher --events-per-second 5000
     """
     with _registry(data, store, new=True) as registry:
-        from tidings.service.access import grant
         from tidings.service.model import Role
+        from tidings.service.subscriptions.access_control import grant
 
         made, secret = grant(
             registry,

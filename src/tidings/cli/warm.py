@@ -1,4 +1,4 @@
-"""Compiles every loop once and keeps the machine code on disk: `python -m tidings.warm`.
+"""Compiles every loop once and keeps the machine code on disk: `python -m tidings.cli.warm`.
 
 Without it the first event waits for the compiler, three minutes or so. It has to run before several processes start:
 each would compile what it lacks.
@@ -14,16 +14,16 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 
-from tidings.arrays.json import lines as find_lines
-from tidings.engine import Engine
-from tidings.event import Event
-from tidings.joins.schemes import SCHEMES, Change, Server, Side, binary
-from tidings.joins.table import Table
-from tidings.network.evaluation import ALGORITHMS
-from tidings.network.network import Network
-from tidings.operators.operator import Out, operator
-from tidings.operators.schedulers import Adaptive, Naive, Sequential, SubOrder
-from tidings.terms import RDF
+from tidings.dissemination.schemes import SCHEMES, Change, Server, Side, binary
+from tidings.engine.engine import Engine
+from tidings.formats.kernels.json import lines as find_lines
+from tidings.formats.namespaces import RDF
+from tidings.kinds.joins.schema.table import Table
+from tidings.kinds.networks.evaluation import ALGORITHMS
+from tidings.kinds.networks.network import Network
+from tidings.kinds.operators.functions.operator import Out, operator
+from tidings.kinds.operators.scheduling.schedulers import Adaptive, Naive, Sequential, SubOrder
+from tidings.model.event import Event
 
 _EVENT = f"""<urn:a> <urn:p> "1" ; <urn:q> "x" ; <urn:r> "x"@en ; <{RDF}_1> <urn:b> ."""
 
@@ -188,7 +188,7 @@ def main(names: list[str]) -> None:
         return
     print("compiling the matching loops, once; this takes two or three minutes", file=sys.stderr)
     slowest, *others = PARTS
-    aside = subprocess.Popen([sys.executable, "-m", "tidings.warm", slowest])
+    aside = subprocess.Popen([sys.executable, "-m", "tidings.cli.warm", slowest])
     main(others)
     sys.exit(aside.wait())
 

@@ -14,7 +14,8 @@ What is asked and how answers are read stands in `calls` and `answers`, once for
 carry it to and fro.
 """
 
-from tidings.client.answers import (
+from tidings.client.async_client import AsyncClient
+from tidings.client.responses import (
     Checked,
     Explanation,
     Notification,
@@ -25,8 +26,7 @@ from tidings.client.answers import (
     Subscription,
     Trial,
 )
-from tidings.client.awaited import AsyncClient
-from tidings.client.direct import Client
+from tidings.client.sync_client import Client
 
 __all__ = [
     "AsyncClient",

@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from urllib.parse import quote
 
-from tidings.client.answers import (
+from tidings.client.responses import (
     Checked,
     Explanation,
     Notification,
@@ -30,7 +30,7 @@ from tidings.client.answers import (
 from tidings.errors import EventError
 
 if TYPE_CHECKING:
-    from tidings.event import Event
+    from tidings.model.event import Event
 
 T = TypeVar("T")
 Validity = float | timedelta | Literal["never"] | None
@@ -249,7 +249,7 @@ def to_cloudevent(event: Event) -> dict[str, Any]:
 def _is_unnamed_change(event: Event) -> bool:
     """Whether it is a change of a row, or asks for a snapshot, and nobody gave it an id: a row that is inserted, deleted
     and inserted again is three changes, though two of them say the same."""
-    from tidings.event import content_id
+    from tidings.model.event import content_id
 
     row = event.row() if event.type.startswith("tidings.") else None
     return row is not None and event.id == content_id(row["datacontenttype"], row["data"], row["attributes"])

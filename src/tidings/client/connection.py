@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import httpx
 
-from tidings.client.answers import ServiceError, Subscription, error_of
 from tidings.client.calls import Call, id_of
+from tidings.client.responses import ServiceError, Subscription, error_of
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from tidings.client.answers import Notification
+from tidings.client.responses import Notification
 
 
 class Parser:

@@ -10,7 +10,9 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from tidings.client import calls
-from tidings.client.answers import (
+from tidings.client.calls import Call, Page, Validity, id_of
+from tidings.client.connection import Connection
+from tidings.client.responses import (
     Checked,
     Explanation,
     Notification,
@@ -21,8 +23,6 @@ from tidings.client.answers import (
     Subscription,
     Trial,
 )
-from tidings.client.calls import Call, Page, Validity, id_of
-from tidings.client.connection import Connection
 from tidings.client.stream import Parser
 
 T = TypeVar("T")

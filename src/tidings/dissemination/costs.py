@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.joins.schemes.filters import audience
-from tidings.joins.schemes.semijoins import RefSJCluPlus
-from tidings.joins.schemes.server import Change, Server
-from tidings.joins.schemes.signature import Semijoin, Side
+from tidings.dissemination.schemes.filters import audience
+from tidings.dissemination.schemes.semijoins import RefSJCluPlus
+from tidings.dissemination.schemes.server import Change, Server
+from tidings.dissemination.schemes.signature import Semijoin, Side
 
 
 class Statistics(NamedTuple):

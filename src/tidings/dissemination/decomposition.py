@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from tidings.joins.schemes.signature import Semijoin, Signature
+from tidings.dissemination.schemes.signature import Semijoin, Signature
 
 Cost = Callable[[Semijoin], float]
 Decomposition = dict[Signature, tuple[Semijoin, ...]]

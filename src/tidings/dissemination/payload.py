@@ -13,10 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from tidings.event import Event
-from tidings.joins.schemes.server import Change
-from tidings.joins.table import Row, Table, TableError
+from tidings.dissemination.schemes.server import Change
+from tidings.kinds.joins.schema.table import Row, Table, TableError
+from tidings.language.parser import parse
+from tidings.language.printer import to_text
 from tidings.language.query import Attribute, JoinedTable, Query
+from tidings.model.event import Event
 
 
 class Split(NamedTuple):
@@ -87,6 +89,10 @@ class Payloads:
             )
             joined.append(JoinedTable(split.payload.name, on=on))
         return replace(query, joined=(*query.joined, *joined))
+
+    def text(self, text: str) -> str:
+        """The same as `query`, from text to text."""
+        return to_text(self.query(parse(text)))
 
     def changes(self, change: Change) -> list[Change]:
         """A change of the whole as changes of its parts, without those that change nothing.

@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.event import Event
+from tidings.engine.layer import Layer
+from tidings.engine.plan import alternatives
+from tidings.kinds.operators.checking import Checker, Decided
+from tidings.kinds.operators.kernels.layout import TRUE, UNKNOWN
+from tidings.kinds.operators.naive import Binding
+from tidings.kinds.operators.program import Program, compile_program
+from tidings.kinds.patterns import naive
 from tidings.language.parser import parse
 from tidings.language.query import Leaf
-from tidings.layer import Layer
-from tidings.notification import NOTIFICATION_SCHEMA, to_table
-from tidings.operators.checking import Checker, Decided
-from tidings.operators.kernels.layout import TRUE, UNKNOWN
-from tidings.operators.naive import Binding
-from tidings.operators.program import Program, compile_program
-from tidings.patterns import naive
-from tidings.plan import alternatives
-from tidings.taxonomy import Taxonomy
-from tidings.terms import Blank, Iri, Literal, Triple, plain
+from tidings.model.event import Event
+from tidings.model.notification import NOTIFICATION_SCHEMA, to_table
+from tidings.model.taxonomy import Taxonomy
+from tidings.model.terms import Blank, Iri, Literal, Triple, plain
 
 _REMEMBERED = 10_000
 _UNBOUND: tuple[Binding, ...] = ({},)

@@ -16,38 +16,39 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.arrays import folders
-from tidings.checks import Programs
-from tidings.columns import parameter_columns, table_ids
+from tidings.engine.checks import Programs
+from tidings.engine.explain import explain
+from tidings.engine.layer import ALWAYS, Layer, Template
+from tidings.engine.parameter_columns import parameter_columns, table_ids
+from tidings.engine.pipeline import Means, event_times, publish
+from tidings.engine.plan import Planner, make_plan
+from tidings.engine.single import publish_one
 from tidings.errors import EventError, IndexFileError, SubscriptionError, TidingsError
-from tidings.event import Event, to_table
-from tidings.explanation import Explanation, explain
-from tidings.joins.deltas import Deltas
-from tidings.joins.standing import Joins
-from tidings.joins.table import Table
-from tidings.json_lines import read_lines
+from tidings.formats.json_lines import read_lines
+from tidings.kinds.joins.deltas import Deltas
+from tidings.kinds.joins.kind import Joins
+from tidings.kinds.joins.schema.table import Table
+from tidings.kinds.networks.network import Network
+from tidings.kinds.operators.checking import Checker
+from tidings.kinds.operators.functions.caller import Caller
+from tidings.kinds.operators.functions.catalogue import Catalogue
+from tidings.kinds.operators.functions.operator import Operator
+from tidings.kinds.operators.functions.threads import Turn
+from tidings.kinds.operators.integrity import refuse_damage
+from tidings.kinds.operators.learning import Diary, Learning, learn
+from tidings.kinds.operators.scheduling.schedulers import Adaptive, Scheduler
+from tidings.kinds.operators.statistics import Statistics, statistics
+from tidings.kinds.operators.table import OperatorTable
 from tidings.language.parameters import substitute
 from tidings.language.parser import parse
 from tidings.language.printer import to_text
 from tidings.language.query import Query
-from tidings.layer import ALWAYS, Layer, Template
-from tidings.network.network import Network
-from tidings.notification import Notification, from_table
-from tidings.operators.background import Turn
-from tidings.operators.calling import Caller
-from tidings.operators.catalogue import Catalogue
-from tidings.operators.checking import Checker
-from tidings.operators.damage import refuse_damage
-from tidings.operators.learning import Diary, Learning, learn
-from tidings.operators.operator import Operator
-from tidings.operators.schedulers import Adaptive, Scheduler
-from tidings.operators.statistics import Statistics, statistics
-from tidings.operators.table import OperatorTable
-from tidings.plan import Planner, make_plan
-from tidings.single import publish_one
-from tidings.stages import Means, event_times, publish
-from tidings.taxonomy import Taxonomy
-from tidings.terms import from_ntriples
-from tidings.values import instant
+from tidings.model.event import Event, to_table
+from tidings.model.explanation import Explanation
+from tidings.model.notification import Notification
+from tidings.model.taxonomy import Taxonomy
+from tidings.model.terms import from_ntriples
+from tidings.model.values import instant
 
 FOLD_AT_LEAST = 1_000
 FOLD_SHARE = 0.25
@@ -185,7 +186,7 @@ class Engine:
                     f"subscription {id!r} is over no tables; a snapshot is of one that joins tables"
                 )
             asked = to_table([Event.snapshot(id)])
-            return next(from_table(self.joins.apply(asked).notifications(asked)))
+            return next(Notification.from_table(self.joins.apply(asked).notifications(asked)))
 
     def publish(
         self, event: Event, *, all_bindings: bool = False, joined: bool = False
@@ -202,7 +203,9 @@ class Engine:
                 layer.has_patterns or layer.has_programs for layer in layers
             ):
                 return publish_one(event, layers, self.networks)
-        return list(from_table(self.publish_many([event], all_bindings=all_bindings, joined=joined)))
+        return list(
+            Notification.from_table(self.publish_many([event], all_bindings=all_bindings, joined=joined))
+        )
 
     def publish_many(
         self,

@@ -9,17 +9,26 @@ refuses the event. For a subscription over tables, the rows of a change are show
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
-from tidings import conditions
-from tidings.checks import value_text
+from tidings.engine.checks import value_text
+from tidings.engine.pipeline import event_attributes
+from tidings.engine.plan import Alternative, alternatives
 from tidings.errors import EventError
-from tidings.event import Event, to_table
-from tidings.filters.clauses import Clause, clauses, lines, seen
-from tidings.joins.clauses import explain as explain_change
-from tidings.joins.standing import Joins
+from tidings.kinds.joins.explain import explain as explain_change
+from tidings.kinds.joins.kind import Joins
+from tidings.kinds.networks.network import Network
+from tidings.kinds.operators.checking import Checker
+from tidings.kinds.operators.explain import call_tree
+from tidings.kinds.operators.kernels.layout import FALSE, TRUE, UNKNOWN
+from tidings.kinds.operators.naive import Binding, has_calls
+from tidings.kinds.operators.program import Program, compile_program
+from tidings.kinds.operators.trial import Trial
+from tidings.kinds.patterns import naive
+from tidings.language import conditions
+from tidings.language.condition_tree import clauses, lines, seen
 from tidings.language.printer import condition_text
 from tidings.language.query import (
     Condition,
@@ -31,46 +40,14 @@ from tidings.language.query import (
     leaves,
     variables,
 )
-from tidings.network.network import Network
-from tidings.operators.checking import Checker
-from tidings.operators.clauses import call_tree
-from tidings.operators.kernels.layout import FALSE, TRUE, UNKNOWN
-from tidings.operators.naive import Binding, has_calls
-from tidings.operators.program import Program, compile_program
-from tidings.operators.trial import Trial
-from tidings.patterns import naive
-from tidings.plan import Alternative, alternatives
-from tidings.stages import event_attributes
-from tidings.taxonomy import Taxonomy
-from tidings.terms import Literal, Term, Triple, plain, read_graph
+from tidings.model.event import Event, to_table
+from tidings.model.explanation import Clause, Explanation
+from tidings.model.taxonomy import Taxonomy
+from tidings.model.terms import Literal, Term, Triple, plain, read_graph
 
 MAX_BINDINGS = 1000
 MAX_CUTS = 20
 _LEFT_OUT = f"of more than {MAX_BINDINGS:,} ways to bind the clauses before, the first were looked at"
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """`verdict` is "match", "no match", "undecided" (too much to look through, or an operator failed) or "error".
-
-    `str()` is for reading. There an arrow marks the clauses that decided, where others stand beside them.
-    """
-
-    subscription: str
-    verdict: str
-    clauses: tuple[Clause, ...] = ()
-    bindings: dict[str, str] = field(default_factory=dict)
-    message: str = ""
-
-    def __str__(self) -> str:
-        lines = [f"{self.subscription}: {self.verdict}" + (f" ({self.message})" if self.message else "")]
-        marks = {True: "✓", False: "✗", None: "·"}
-        for clause in self.clauses:
-            mark = "?" if clause.fate == "failed" else marks[clause.held]
-            evidence = f"   {clause.evidence}" if clause.evidence else ""
-            arrow = "   ←" if clause.decides else ""
-            lines.append(f"  {'  ' * clause.depth}{mark} {clause.text}{evidence}{arrow}")
-        return "\n".join(lines)
 
 
 def explain(

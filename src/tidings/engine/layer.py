@@ -19,21 +19,21 @@ import pyarrow as pa
 
 from tidings.arrays import bounds, folders
 from tidings.arrays.bounds import are_texts, refuse_unless
-from tidings.filters.damage import refuse_damaged_table
-from tidings.filters.index import FilterIndex
-from tidings.filters.readings import Reader
-from tidings.filters.shape import FilterShape
-from tidings.filters.table import FilterTable
+from tidings.arrays.vocabulary import StoredTexts, join_texts
+from tidings.engine.plan import MAX_ALTERNATIVES, Plan
+from tidings.kinds.filters.attribute_reader import Reader
+from tidings.kinds.filters.index import FilterIndex
+from tidings.kinds.filters.integrity import refuse_damaged_table
+from tidings.kinds.filters.shape import FilterShape
+from tidings.kinds.filters.table import FilterTable
+from tidings.kinds.operators.table import OperatorTable, Texts
+from tidings.kinds.patterns.index import PatternIndex
+from tidings.kinds.patterns.table import PatternTable
 from tidings.language.parameters import substitute
 from tidings.language.printer import term_text, to_text
 from tidings.language.query import Parameter, Query, Via
-from tidings.operators.table import OperatorTable, Texts
-from tidings.patterns.index import PatternIndex
-from tidings.patterns.table import PatternTable
-from tidings.plan import MAX_ALTERNATIVES, Plan
-from tidings.taxonomy import Taxonomy
-from tidings.terms import from_ntriples
-from tidings.vocabulary import StoredTexts, join_texts
+from tidings.model.taxonomy import Taxonomy
+from tidings.model.terms import from_ntriples
 
 ALWAYS = float("inf")
 REMEMBERED_PLANS = 100_000

@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as compute
 import pyarrow.types as types
 
+from tidings.engine.plan import check_constant
 from tidings.errors import SubscriptionError
+from tidings.formats.namespaces import XSD
 from tidings.language.faults import Misread
 from tidings.language.lexicon import Lexicon
 from tidings.language.parameters import parameters, substitute
@@ -30,8 +32,7 @@ from tidings.language.query import (
     Variable,
     leaves,
 )
-from tidings.plan import check_constant
-from tidings.terms import XSD, Literal, escape, from_ntriples, ntriples
+from tidings.model.terms import Literal, escape, from_ntriples, ntriples
 
 CHECKED = ("MATCHES", "CIDR")  # each value has to be one of its kind
 _SCHEMES = {"http", "https", "urn"}

@@ -16,25 +16,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidings import rdf
 from tidings.arrays.spans import pick, plain_texts
-from tidings.checks import Candidates, Checks, Programs, notifications
-from tidings.documents import MAX_BYTES, is_utf8
+from tidings.engine.checks import Candidates, Checks, Programs, notifications
+from tidings.engine.layer import Layer
+from tidings.engine.plan import alternatives
+from tidings.engine.routing import Routes
 from tidings.errors import EventError
-from tidings.event import Event
-from tidings.filters.documents import CONTENT, ENVELOPE, JSON, read_events
+from tidings.formats import rdf
+from tidings.formats.documents import MAX_BYTES, is_utf8
+from tidings.kinds.filters.columns import CONTENT, ENVELOPE, JSON, read_events
+from tidings.kinds.networks.network import Network
+from tidings.kinds.patterns import graphs, naive
+from tidings.kinds.patterns.graphs import GraphBatch
+from tidings.kinds.patterns.index import Matches
 from tidings.language.parser import parse
-from tidings.layer import Layer
-from tidings.network.network import Network
-from tidings.notification import NOTIFICATION_SCHEMA, to_table
-from tidings.patterns import graphs, naive
-from tidings.patterns.graphs import GraphBatch
-from tidings.patterns.index import Matches
-from tidings.plan import alternatives
-from tidings.routing import Routes
-from tidings.taxonomy import Taxonomy
-from tidings.terms import Term, Triple, from_ntriples
-from tidings.values import instant
+from tidings.model.event import Event
+from tidings.model.notification import NOTIFICATION_SCHEMA, to_table
+from tidings.model.taxonomy import Taxonomy
+from tidings.model.terms import Term, Triple, from_ntriples
+from tidings.model.values import instant
 
 EVENTS_AT_ONCE = 1 << 14  # fewer would pay more often for what is paid by the batch
 _TEXTS = ("id", "source", "type", "time", "datacontenttype")

@@ -14,7 +14,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidings.errors import SubscriptionError
-from tidings.filters.shape import FilterShape, compile_filter
+from tidings.kinds.filters.shape import FilterShape, compile_filter
+from tidings.kinds.operators.functions.catalogue import Catalogue
+from tidings.kinds.operators.naive import has_calls
+from tidings.kinds.operators.program import Program, compile_program, conjuncts
+from tidings.kinds.patterns.shape import Pattern, Shape, compile_pattern
 from tidings.language.parameters import lift, parameters
 from tidings.language.query import (
     And,
@@ -31,12 +35,8 @@ from tidings.language.query import (
     variables,
 )
 from tidings.language.shapes import Shapes
-from tidings.operators.catalogue import Catalogue
-from tidings.operators.naive import has_calls
-from tidings.operators.program import Program, compile_program, conjuncts
-from tidings.patterns.shape import Pattern, Shape, compile_pattern
-from tidings.terms import Iri, Literal, from_ntriples, ntriples
-from tidings.values import constant_view
+from tidings.model.terms import Iri, Literal, from_ntriples, ntriples
+from tidings.model.values import constant_view
 
 MAX_ALTERNATIVES = 256
 _REMEMBERED_PLANS = 100_000

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tidings.kinds.networks.network import Network
 from tidings.language.query import Via
-from tidings.network.network import Network
 
 Attributes = Callable[[int], Mapping[str, Any] | None]
 

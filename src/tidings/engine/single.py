@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from tidings.arrays.json import occurrences_of
-from tidings.event import Event
-from tidings.filters.documents import ENVELOPE
-from tidings.layer import Layer
-from tidings.network.network import Network
-from tidings.notification import Notification
-from tidings.routing import Routes
-from tidings.values import instant
+from tidings.engine.layer import Layer
+from tidings.engine.routing import Routes
+from tidings.formats.kernels.json import occurrences_of
+from tidings.kinds.filters.columns import ENVELOPE
+from tidings.kinds.networks.network import Network
+from tidings.model.event import Event
+from tidings.model.notification import Notification
+from tidings.model.values import instant
 
 
 def publish_one(event: Event, layers: Sequence[Layer], networks: Mapping[str, Network]) -> list[Notification]:

@@ -2,7 +2,3 @@
 
 The fetcher is in `tidings.feeds.fetch`: it alone needs an HTTP client.
 """
-
-from tidings.feeds.read import read
-
-__all__ = ["read"]

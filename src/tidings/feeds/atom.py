@@ -7,9 +7,9 @@ import re
 
 from lxml import etree
 
-from tidings.event import Event
 from tidings.feeds.elements import Element, add_extension, children, descendants, language_of, qualified, text
 from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, Facts, bounded, event, iri, name
+from tidings.model.event import Event
 
 NAMESPACES = frozenset({"", "http://www.w3.org/2005/Atom", "http://purl.org/atom/ns#"})
 _TAG = re.compile(r"<[^<>]*>")

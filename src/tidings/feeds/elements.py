@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tidings.feeds.facts import CONTENT, DC, DCTERMS, Facts, iri
-from tidings.terms import RDF
+from tidings.formats.namespaces import RDF
 
 Element = Any  # lxml has no types
 

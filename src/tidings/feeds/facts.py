@@ -15,10 +15,10 @@ from urllib.parse import urljoin
 import pyoxigraph as ox
 
 from tidings.errors import EventError
-from tidings.event import Event
 from tidings.feeds.dates import utc
-from tidings.rdf import NTRIPLES
-from tidings.terms import RDF, XSD
+from tidings.formats.namespaces import RDF, XSD
+from tidings.formats.rdf import NTRIPLES
+from tidings.model.event import Event
 
 RSS = "http://purl.org/rss/1.0/"
 DC = "http://purl.org/dc/elements/1.1/"

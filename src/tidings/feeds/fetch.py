@@ -18,12 +18,12 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from tidings.documents import MAX_BYTES
 from tidings.errors import EventError, TidingsError
-from tidings.event import Event
 from tidings.feeds.http import Answer, get
-from tidings.feeds.read import read
+from tidings.feeds.read import read_feed
 from tidings.feeds.states import Feed, FeedStates
+from tidings.formats.documents import MAX_BYTES
+from tidings.model.event import Event
 
 INTERVAL = 15 * 60.0  # seconds from one look at a feed to the next
 HOST_INTERVAL = 2.0  # from one request to a host to the next
@@ -159,7 +159,7 @@ class Fetcher:
         if answer.status != "ok":
             return _Look(feed, answer, [])
         try:
-            return _Look(feed, answer, read(answer.body, feed.url, answer.content_type, self._max_bytes))
+            return _Look(feed, answer, read_feed(answer.body, feed.url, answer.content_type, self._max_bytes))
         except EventError as error:
             return _Look(feed, replace(answer, status="error", error=str(error)), [])
         except Exception as error:  # nobody foresaw it, but it is this feed's all the same

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from tidings.errors import EventError
-from tidings.event import Event
 from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, Facts, bounded, event, iri, name
+from tidings.model.event import Event
 
 
 def items(document: bytes, source: str) -> list[Event]:

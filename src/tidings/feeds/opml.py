@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from tidings.documents import safe_xml
 from tidings.errors import EventError, TidingsError
 from tidings.feeds.elements import children, local
+from tidings.formats.documents import safe_xml
 
 MAX_BYTES = 4 << 20
 MAX_OUTLINES = 10_000

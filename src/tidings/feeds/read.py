@@ -15,19 +15,19 @@ import re
 
 from lxml import etree
 
-from tidings.documents import MAX_BYTES, safe_text, safe_xml
 from tidings.errors import EventError
-from tidings.event import Event
 from tidings.feeds import atom, jsonfeed, rss, rss1
 from tidings.feeds.elements import Element, descendants, qualified
-from tidings.terms import RDF
+from tidings.formats.documents import MAX_BYTES, safe_text, safe_xml
+from tidings.formats.namespaces import RDF
+from tidings.model.event import Event
 
 _FORBIDDEN = bytes(set(range(32)) - set(b"\t\n\r"))  # in XML; some feeds hold them all the same
 _STRAY = re.compile(rb"&(?!(?:[A-Za-z][A-Za-z0-9.-]{0,63}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});)")
 _END_OF_ITEM = re.compile(rb"</(?:[\w.-]+:)?(?:item|entry)\s*>")
 
 
-def read(
+def read_feed(
     data: bytes, source: str = "", content_type: str | None = None, max_bytes: int = MAX_BYTES
 ) -> list[Event]:
     """The items of a feed as events. `source` names the feed, by its address if it has one."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from tidings.event import Event
 from tidings.feeds.elements import (
     Element,
     add_extension,
@@ -16,7 +15,8 @@ from tidings.feeds.elements import (
     text,
 )
 from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, Facts, bounded, event, iri, name
-from tidings.terms import RDF
+from tidings.formats.namespaces import RDF
+from tidings.model.event import Event
 
 ATOM = "http://www.w3.org/2005/Atom"
 CORE = frozenset(

@@ -12,11 +12,11 @@ from collections import deque
 import pyoxigraph as ox
 
 from tidings.errors import EventError
-from tidings.event import Event
 from tidings.feeds import rss
 from tidings.feeds.elements import Element
 from tidings.feeds.facts import DATES, DC, RSS, Facts, Node, Value, bounded, dated, event, iri, name
-from tidings.terms import RDF
+from tidings.formats.namespaces import RDF
+from tidings.model.event import Event
 
 _OLD = ("http://my.netscape.com/rdf/simple/0.9/", "http://channel.netscape.com/rdf/simple/0.9/")
 _TYPE = ox.NamedNode(RDF + "type")

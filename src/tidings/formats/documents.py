@@ -15,8 +15,8 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 
-from tidings.doctype import Doctype, read_doctype
 from tidings.errors import EventError
+from tidings.formats.doctype import Doctype, read_doctype
 
 
 def _limit() -> int:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.arrays.json import NUMBER, TEXT, PathTable, lines, read_objects
+from tidings.formats.kernels.json import NUMBER, TEXT, PathTable, lines, read_objects
 
 _ENVELOPE = ("id", "source", "type", "time")
 

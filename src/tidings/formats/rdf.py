@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import pyoxigraph as ox
 
-from tidings.documents import MAX_BYTES, safe_text, safe_xml
 from tidings.errors import EventError
+from tidings.formats.documents import MAX_BYTES, safe_text, safe_xml
 
 NTRIPLES = "application/n-triples"
 
@@ -66,7 +66,9 @@ def canonical(data: str | bytes, media_type: str, base: str | None = None) -> by
     syntax, safe, has_named_graphs, is_turtle = reader
     raw = data.encode() if isinstance(data, str) else data
     if is_turtle and base is None and len(raw) <= MAX_BYTES:
-        from tidings.arrays.turtle import plain_turtle  # here, so that only Turtle waits for Numba's import
+        from tidings.formats.kernels.turtle import (
+            plain_turtle,  # here, so that only Turtle waits for Numba's import
+        )
 
         if (plain := plain_turtle(raw)) is not None:
             return plain

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from tidings.attributes import is_there, values_at, with_element
-from tidings.conditions import holds
+from tidings.language.conditions import holds
 from tidings.language.printer import condition_text
 from tidings.language.query import (
     And,
@@ -22,25 +21,11 @@ from tidings.language.query import (
     Or,
     leaves,
 )
+from tidings.model.attributes import is_there, values_at, with_element
+from tidings.model.explanation import Clause
 
 ALL, ANY, NOT = "all of", "any of", "not"
 _MAX_VALUES, _MAX_TEXT = 5, 60
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """One clause and whether it held together with those before it; None when it was not reached.
-
-    In a tree `depth` says how far in it stands, and `decides` whether the verdict comes from it. `fate` is what became
-    of a call: "ran", "failed" or "spared".
-    """
-
-    text: str
-    held: bool | None
-    evidence: str = ""
-    depth: int = 0
-    decides: bool = False
-    fate: str = ""
 
 
 @dataclass(frozen=True, slots=True)

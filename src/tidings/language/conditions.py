@@ -12,8 +12,6 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from tidings import values
-from tidings.attributes import is_there, values_at, with_element
 from tidings.language.query import (
     And,
     AnyElement,
@@ -34,8 +32,10 @@ from tidings.language.query import (
     TextTest,
     Variable,
 )
-from tidings.terms import Iri, Literal
-from tidings.text_tests import text_holds
+from tidings.model import values
+from tidings.model.attributes import is_there, values_at, with_element
+from tidings.model.terms import Iri, Literal
+from tidings.model.text_tests import text_holds
 
 MAX_COMBINATIONS = 10_000
 _ARITHMETIC: dict[str, Callable[[Fraction, Fraction], Fraction]] = {

@@ -29,7 +29,7 @@ from tidings.language.query import (
 from tidings.language.scanner import END
 from tidings.language.tables import Tables
 from tidings.language.tokens import TERM
-from tidings.terms import Literal
+from tidings.model.terms import Literal
 
 _JOINING = frozenset({"AND", "SUCHTHAT"})
 # `any = 5` and `missing IN (1)` are about attributes of these names.

@@ -12,14 +12,15 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from tidings.formats.namespaces import XSD
 from tidings.language.faults import Misread, did_you_mean
 from tidings.language.prefixes import WELL_KNOWN
 from tidings.language.query import Node, Parameter, Variable
 from tidings.language.remembered import Remembered
 from tidings.language.tokens import BOOLEAN, DATE, NUMBER, PARAMETER
 from tidings.language.units import apart, is_quantity, quantity
-from tidings.terms import XSD, Iri, Literal
-from tidings.values import instant
+from tidings.model.terms import Iri, Literal
+from tidings.model.values import instant
 
 _REMEMBERED = 1_000_000
 _PARAMETER = re.compile(PARAMETER)

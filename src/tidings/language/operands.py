@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from tidings.errors import SubscriptionError
+from tidings.formats.namespaces import XSD
 from tidings.language.faults import Misread, error_at, shown, syntax_error
 from tidings.language.lexicon import Lexicon
 from tidings.language.query import Arithmetic, Attribute, Constant, Operand, Variable
@@ -16,8 +17,8 @@ from tidings.language.remembered import Remembered
 from tidings.language.scanner import JOINTS, place, scan
 from tidings.language.tokens import WORDS
 from tidings.language.units import quantity
-from tidings.terms import XSD, Iri, Literal
-from tidings.values import NUMBER, constant_view
+from tidings.model.terms import Iri, Literal
+from tidings.model.values import NUMBER, constant_view
 
 MAX_NESTING = 100
 MAX_OPERATIONS = 100

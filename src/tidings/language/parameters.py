@@ -31,8 +31,8 @@ from tidings.language.query import (
     TriplePattern,
     leaves,
 )
-from tidings.terms import Iri, Literal, ntriples
-from tidings.values import NUMBER, constant_view
+from tidings.model.terms import Iri, Literal, ntriples
+from tidings.model.values import NUMBER, constant_view
 
 Replace = Callable[[Any], Any]
 _CONSTANT = (Iri, Literal)

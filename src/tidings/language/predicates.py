@@ -33,7 +33,7 @@ from tidings.language.query import (
 )
 from tidings.language.scanner import END
 from tidings.language.tokens import CLASS
-from tidings.terms import Iri, Literal
+from tidings.model.terms import Iri, Literal
 
 MAX_PREDICATES = 10_000
 REVERSED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

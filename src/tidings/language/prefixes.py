@@ -6,7 +6,7 @@ A user's own prefixes are laid over these.
 
 from __future__ import annotations
 
-from tidings.terms import RDF, RDFS, XSD
+from tidings.formats.namespaces import RDF, RDFS, XSD
 
 WELL_KNOWN: dict[str, str] = {
     "": "urn:tidings:",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from tidings.formats.namespaces import XSD
 from tidings.language.query import (
     And,
     AnyElement,
@@ -32,8 +33,8 @@ from tidings.language.query import (
     Variable,
 )
 from tidings.language.tokens import DATE, NAME, NUMBER, SPARQL_WORDS, WORDS
-from tidings.terms import XSD, Iri, Literal
-from tidings.values import instant
+from tidings.model.terms import Iri, Literal
+from tidings.model.values import instant
 
 _NAME = re.compile(NAME)
 _NUMBER = re.compile(NUMBER)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tidings.terms import Iri, Literal
+from tidings.model.terms import Iri, Literal
 
 
 @dataclass(frozen=True, slots=True)

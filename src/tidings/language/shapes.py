@@ -37,10 +37,10 @@ from tidings.language.tokens import (
     TERM,
 )
 from tidings.language.units import is_quantity, quantity
-from tidings.terms import Iri, Literal, ntriples
-from tidings.values import BOOLEAN as BOOLEANS
-from tidings.values import INSTANT, TEXT, constant_view
-from tidings.values import NUMBER as NUMBERS
+from tidings.model.terms import Iri, Literal, ntriples
+from tidings.model.values import BOOLEAN as BOOLEANS
+from tidings.model.values import INSTANT, TEXT, constant_view
+from tidings.model.values import NUMBER as NUMBERS
 
 _REMEMBERED_SHAPES = 100_000
 _REMEMBERED_FILTERS = 10_000  # arbitrary expressions are as large as their texts, and seldom come twice

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from lark import Lark, Token, UnexpectedInput
 
 from tidings.errors import SubscriptionError
+from tidings.formats.namespaces import RDF
 from tidings.language.faults import Misread, error_at, shown, spoken, syntax_error, unbound
 from tidings.language.grammar import check_depth, flat
 from tidings.language.lexicon import Lexicon, expression_fault
@@ -50,7 +51,7 @@ from tidings.language.tokens import (
     STRING,
     VARIABLE,
 )
-from tidings.terms import RDF, Iri, Literal
+from tidings.model.terms import Iri, Literal
 
 NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 T = TypeVar("T")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from decimal import Context, Decimal
 
+from tidings.formats.namespaces import XSD
 from tidings.language.faults import Misread, did_you_mean
 from tidings.language.tokens import QUANTITY
-from tidings.terms import XSD, Literal
+from tidings.model.terms import Literal
 
 # What is measured -> its units and how many of the base, the one of factor 1, each of them is.
 UNITS: dict[str, dict[str, str]] = {

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.errors import EventError
-from tidings.event import EVENT_SCHEMA, Event, content_id, to_table
+from tidings.model.event import EVENT_SCHEMA, Event, content_id, to_table
 
 _MARK = "\x02"
 # JSON has exact decimals, Python's writer of it has not: they are written as texts with a mark, which is taken off.

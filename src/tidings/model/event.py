@@ -62,7 +62,7 @@ class Event:
         cls, data: str | bytes, format: str, *, source: str = "", base: str | None = None, **envelope: Any
     ) -> Event:
         """An event whose content is a graph; format is "nt", "turtle", "rdfxml", "jsonld", … or a media type."""
-        from tidings.rdf import NTRIPLES, canonical
+        from tidings.formats.rdf import NTRIPLES, canonical
 
         graph = canonical(data, format, base)
         # By the bytes as they came: a parser names unnamed nodes anew each time.
@@ -195,7 +195,7 @@ class Event:
 
     def graph(self) -> bytes:
         """The event's graph as canonical N-Triples; empty when it has none."""
-        from tidings.rdf import canonical, is_rdf
+        from tidings.formats.rdf import canonical, is_rdf
 
         return canonical(self.data, self.datacontenttype) if is_rdf(self.datacontenttype) else b""
 

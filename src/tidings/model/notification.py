@@ -54,17 +54,18 @@ class Notification:
     sequence: int | None = None
     changes: tuple[RowChange, ...] = ()
 
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Iterator[Notification]:
+        """The notifications of a table, one by one."""
+        for row in table.to_pylist():
+            changes = tuple(
+                RowChange(one["table"], one["change"], json.loads(one["row"])) for one in row["changes"] or ()
+            )
+            yield cls(**{**row, "bindings": dict(row["bindings"] or ()), "changes": changes})
+
 
 def to_table(columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Table:
     """Notifications of these columns; the others are null."""
     count = len(next(iter(columns.values())))
     filled = {field.name: pa.nulls(count, field.type) for field in NOTIFICATION_SCHEMA}
     return pa.table({**filled, **columns}, schema=NOTIFICATION_SCHEMA)
-
-
-def from_table(table: pa.Table) -> Iterator[Notification]:
-    for row in table.to_pylist():
-        changes = tuple(
-            RowChange(one["table"], one["change"], json.loads(one["row"])) for one in row["changes"] or ()
-        )
-        yield Notification(**{**row, "bindings": dict(row["bindings"] or ()), "changes": changes})

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tidings import values
-from tidings.arrays.literals import LONG_EXPONENT
-from tidings.terms import Literal, from_ntriples
+from tidings.formats.kernels.literals import LONG_EXPONENT
+from tidings.model import values
+from tidings.model.terms import Literal, from_ntriples
 
 
 def rank_of(ordered: Any, key: Any) -> int:

@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import TaxonomyError, TidingsError
-from tidings.terms import RDF, RDFS, XSD, Iri, Literal, Term, Triple, ntriples, read_graph
+from tidings.formats.namespaces import RDF, RDFS, XSD
+from tidings.model.terms import Iri, Literal, Term, Triple, ntriples, read_graph
 
 _OWL = "http://www.w3.org/2002/07/owl#"
 _TYPE, _SUBCLASS, _SUBPROPERTY = RDF + "type", RDFS + "subClassOf", RDFS + "subPropertyOf"
@@ -68,7 +69,7 @@ class Taxonomy:
 
         Unnamed classes (the restrictions of an OWL ontology) are left out.
         """
-        from tidings.rdf import canonical
+        from tidings.formats.rdf import canonical
 
         try:
             return cls.from_ntriples(canonical(data, format))

@@ -11,10 +11,7 @@ import re
 from dataclasses import dataclass
 
 from tidings.errors import EventError
-
-XSD = "http://www.w3.org/2001/XMLSchema#"
-RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-RDFS = "http://www.w3.org/2000/01/rdf-schema#"
+from tidings.formats.namespaces import XSD
 
 
 @dataclass(frozen=True, slots=True)

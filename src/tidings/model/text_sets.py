@@ -13,7 +13,7 @@ from functools import cached_property
 import ahocorasick
 import re2
 
-from tidings.text_tests import regular_expression, text_holds
+from tidings.model.text_tests import regular_expression, text_holds
 
 SET_SIZE = 256
 LONG = 256  # characters

@@ -18,7 +18,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from tidings.terms import XSD, Iri, Literal
+from tidings.formats.namespaces import XSD
+from tidings.model.terms import Iri, Literal
 
 NUMBER, INSTANT, BOOLEAN, TEXT, RESOURCE = "number", "instant", "boolean", "text", "resource"
 ORDERED = frozenset({NUMBER, INSTANT, TEXT})

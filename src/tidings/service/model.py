@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from tidings.event import Event
+from tidings.model.event import Event
 
 
 class State(StrEnum):

@@ -13,27 +13,27 @@ from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 from tidings.feeds.addresses import guarded_async_client
-from tidings.log import EventLog
-from tidings.service.access import Access
-from tidings.service.arrivals import Arrivals
-from tidings.service.catalogue import load_engine
-from tidings.service.classes import Classes
-from tidings.service.completion import Completer, Words
-from tidings.service.following import Following
-from tidings.service.hub import Hub
-from tidings.service.indexing import Indexing
-from tidings.service.intake import Intake
-from tidings.service.life import Life
-from tidings.service.metrics import Metrics
+from tidings.service.delivery.hub import Hub
+from tidings.service.delivery.notification_json import told_to_json
+from tidings.service.delivery.webhooks import Webhooks
+from tidings.service.ingest.deduplication import Arrivals
+from tidings.service.ingest.feed_poller import Following
+from tidings.service.ingest.log_writer import Intake
+from tidings.service.matching.engine_settings import load_engine
+from tidings.service.matching.index_writer import Indexing
+from tidings.service.matching.supervisor import Supervisor
 from tidings.service.model import Told
-from tidings.service.pulse import Pulse
-from tidings.service.questions import Questions
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
-from tidings.service.supervisor import Supervisor
-from tidings.service.sweeping import Sweeper
-from tidings.service.webhooks import Webhooks
-from tidings.service.wire import told_to_json
+from tidings.service.subscriptions.access_control import Access
+from tidings.service.subscriptions.class_search import Classes
+from tidings.service.subscriptions.completion import Completer, Words
+from tidings.service.subscriptions.expiry import Sweeper
+from tidings.service.subscriptions.lifecycle import Life
+from tidings.service.subscriptions.preview import Questions
+from tidings.service.telemetry.metrics import Metrics
+from tidings.service.telemetry.stream_metrics import Pulse
+from tidings.storage.event_log import EventLog
 
 log = logging.getLogger(__name__)
 

@@ -11,18 +11,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidings.spark.handle import Stream
-    from tidings.spark.joins import correlate
+    from tidings.spark.join_stream import correlate
     from tidings.spark.matching import match
     from tidings.spark.output import Batch, notifications
     from tidings.spark.settings import session
     from tidings.spark.source import register
     from tidings.spark.stream import run
+    from tidings.spark.stream_handle import Stream
 
 _HOMES = {
     "Batch": "output",
-    "Stream": "handle",
-    "correlate": "joins",
+    "Stream": "stream_handle",
+    "correlate": "join_stream",
     "match": "matching",
     "notifications": "output",
     "register": "source",

@@ -14,16 +14,16 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from tidings import versions
-from tidings.envelope import arrange
-from tidings.joins.changes import Changes, read_changes
-from tidings.joins.images import Images, canonical
-from tidings.joins.standing import Joins
-from tidings.joins.table import Table
-from tidings.spark import pins
+from tidings.engine.pipeline import event_times
+from tidings.kinds.joins.changes.changes import Changes, read_changes
+from tidings.kinds.joins.changes.row_images import Images, canonical
+from tidings.kinds.joins.kind import Joins
+from tidings.kinds.joins.schema.table import Table
+from tidings.model.envelope import arrange
+from tidings.spark import version_pins
 from tidings.spark.matching import opened
 from tidings.spark.output import unfinished
-from tidings.stages import event_times
+from tidings.storage import versions
 
 PIECE = "task int, number int, piece binary"
 _ARROW = pa.schema([("task", pa.int32()), ("number", pa.int32()), ("piece", pa.binary())])
@@ -41,7 +41,7 @@ class Site(NamedTuple):
 
     def joins(self) -> Joins:
         """The joins of the version that is pinned for the task's micro-batch."""
-        version = pins.pin(Path(self.pins), self.batch(), lambda: str(versions.current(self.root)))
+        version = version_pins.pin(Path(self.pins), self.batch(), lambda: str(versions.current(self.root)))
         return opened(self.root, version, self.shipment).joins
 
     def batch(self) -> int:

@@ -36,9 +36,9 @@ def _warm(root: str) -> None:
 
     No operator is called: what it opens, threads and connections, would not survive the fork.
     """
-    from tidings import versions
-    from tidings.engine import Engine
-    from tidings.event import Event, to_table
+    from tidings.engine.engine import Engine
+    from tidings.model.event import Event, to_table
+    from tidings.storage import versions
 
     if not root:
         return

@@ -20,19 +20,19 @@ import pyarrow.parquet as pq
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from tidings.joins.changes import DELETE, INSERT, Changes
-from tidings.joins.correlator import Correlator
-from tidings.joins.deltas import Deltas
-from tidings.joins.images import Images
-from tidings.joins.partition import ClassLevels
-from tidings.joins.sequences import NONE
-from tidings.joins.standing import Joins, read_texts
-from tidings.joins.table import Table
-from tidings.log import sync
-from tidings.notification import to_table
-from tidings.spark.ledger import HELD, Errand, Wrong
-from tidings.spark.pieces import Site
-from tidings.spark.state import Counts, Shelves
+from tidings.kinds.joins.changes.changes import DELETE, INSERT, Changes
+from tidings.kinds.joins.changes.row_images import Images
+from tidings.kinds.joins.changes.sequences import NONE
+from tidings.kinds.joins.deltas import Deltas
+from tidings.kinds.joins.index.correlator import Correlator
+from tidings.kinds.joins.index.partition import ClassLevels
+from tidings.kinds.joins.kind import Joins, read_texts
+from tidings.kinds.joins.schema.table import Table
+from tidings.model.notification import to_table
+from tidings.spark.change_extract import Site
+from tidings.spark.join_ledger import HELD, Errand, Wrong
+from tidings.spark.state_store import Counts, Shelves
+from tidings.storage.event_log import sync
 
 REPORT = "file string, events long, notifications long, errors long"
 

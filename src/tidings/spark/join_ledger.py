@@ -18,14 +18,14 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from tidings.joins.changes import TRUNCATE
-from tidings.joins.ledger import Ledger
-from tidings.joins.partition import Partition, partition_of, partitions
-from tidings.joins.sequences import Sequences
-from tidings.joins.standing import Joins, read_texts
-from tidings.joins.table import Table
-from tidings.spark.pieces import Events, Piece, Site, names_of
-from tidings.spark.state import Shelves
+from tidings.kinds.joins.changes.changes import TRUNCATE
+from tidings.kinds.joins.changes.ledger import Ledger
+from tidings.kinds.joins.changes.sequences import Sequences
+from tidings.kinds.joins.index.partition import Partition, partition_of, partitions
+from tidings.kinds.joins.kind import Joins, read_texts
+from tidings.kinds.joins.schema.table import Table
+from tidings.spark.change_extract import Events, Piece, Site, names_of
+from tidings.spark.state_store import Shelves
 
 ERRAND = "class string, bucket int, errand binary"
 HELD = pa.schema([("place", pa.int64()), ("table", pa.string()), ("row", pa.string())])

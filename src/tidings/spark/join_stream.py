@@ -19,16 +19,16 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
-from tidings import versions
 from tidings.errors import IndexFileError
-from tidings.spark.buckets import REPORT, BucketProcessor
-from tidings.spark.handle import Running, Stream
-from tidings.spark.ledger import ERRAND, LedgerProcessor
+from tidings.spark.change_extract import PIECE, Site, cut
+from tidings.spark.join_buckets import REPORT, BucketProcessor
+from tidings.spark.join_ledger import ERRAND, LedgerProcessor
 from tidings.spark.lock import StreamLock
 from tidings.spark.micro_batches import Folder, Outlet, Sink
+from tidings.spark.operator_pickle import Operators, pack
 from tidings.spark.output import Batch, settle, unfinished
-from tidings.spark.pieces import PIECE, Site, cut
-from tidings.spark.shipment import Operators, pack
+from tidings.spark.stream_handle import Running, Stream
+from tidings.storage import versions
 
 BUCKETS = 16
 _STATE = {

@@ -19,13 +19,13 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from tidings import versions
-from tidings.engine import Engine
-from tidings.envelope import arrange
+from tidings.engine.engine import Engine
 from tidings.errors import IndexFileError
-from tidings.notification import NOTIFICATION_SCHEMA
-from tidings.spark import pins
-from tidings.spark.shipment import Operators, pack, unpack
+from tidings.model.envelope import arrange
+from tidings.model.notification import NOTIFICATION_SCHEMA
+from tidings.spark import version_pins
+from tidings.spark.operator_pickle import Operators, pack, unpack
+from tidings.storage import versions
 
 _PIECE = 8_192  # rows
 
@@ -92,4 +92,4 @@ def _pinned(root: str) -> str:
     batch = task and task.getLocalProperty("streaming.sql.batchId")
     if not query or not batch:
         return str(versions.current(root))
-    return pins.pin(Path(root) / "pins" / query, int(batch), lambda: str(versions.current(root)))
+    return version_pins.pin(Path(root) / "pins" / query, int(batch), lambda: str(versions.current(root)))

@@ -19,14 +19,14 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from tidings import versions
-from tidings.notification import NOTIFICATION_SCHEMA
-from tidings.spark import pins
-from tidings.spark.handle import Running
+from tidings.model.notification import NOTIFICATION_SCHEMA
+from tidings.spark import version_pins
 from tidings.spark.lock import StreamLock
 from tidings.spark.offsets import query_id
+from tidings.spark.operator_pickle import unpack
 from tidings.spark.output import Batch, clear_unfinished
-from tidings.spark.shipment import unpack
+from tidings.spark.stream_handle import Running
+from tidings.storage import versions
 
 Folder = str | os.PathLike[str]
 Sink = Callable[[DataFrame, int], None]
@@ -71,7 +71,7 @@ class Outlet:
         def process(rows: DataFrame, batch: int) -> None:
             with busy:
                 # Looked at before it is pinned: a version that is pinned is asked for again by every replay.
-                version = pins.pin(
+                version = version_pins.pin(
                     checkpoint / "pins", batch, lambda: self._can_answer(str(versions.current(self.index)))
                 )
                 self._can_answer(version)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidings.errors import TidingsError
-from tidings.log import Offset
+from tidings.storage.event_log import Offset
 
 
 class Reach(NamedTuple):

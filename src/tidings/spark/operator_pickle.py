@@ -12,9 +12,9 @@ from typing import cast
 
 from pyspark import cloudpickle
 
-from tidings.operators.catalogue import Catalogue, from_module
-from tidings.operators.operator import Operator
-from tidings.operators.signature import OperatorError
+from tidings.kinds.operators.functions.catalogue import Catalogue, read_operators
+from tidings.kinds.operators.functions.operator import Operator
+from tidings.kinds.operators.functions.signature import OperatorError
 
 Operators = Iterable[Operator | str]
 
@@ -22,7 +22,7 @@ Operators = Iterable[Operator | str]
 def pack(operators: Operators) -> bytes:
     """A shipment of operators, and of all operators of modules ("package.module") or files ("path/to/file.py")."""
     found = [
-        one for given in operators for one in (from_module(given) if isinstance(given, str) else [given])
+        one for given in operators for one in (read_operators(given) if isinstance(given, str) else [given])
     ]
     named = {operator.name: operator for operator in Catalogue(found)}
     try:

@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from tidings.log import sync
-from tidings.notification import NOTIFICATION_SCHEMA
-from tidings.operators.learning import Learning, merged
+from tidings.kinds.operators.learning import Learning, merged
+from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark.matching import matched, opened
+from tidings.storage.event_log import sync
 
 _REPORT = "file string, events long, notifications long, errors long, learnt binary"
 _REPORT_ARROW = pa.schema(

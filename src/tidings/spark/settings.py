@@ -15,7 +15,7 @@ from pyspark import SparkContext, accumulators
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from tidings.spark import archive, source
+from tidings.spark import class_archive, source
 
 # The environment variable by which a worker's daemon learns which index to open before its first fork.
 PRELOAD = "TIDINGS_PRELOAD"
@@ -84,9 +84,9 @@ def session(
 def _start(builder: SparkSession.Builder) -> SparkSession:
     """With the class archive if it is good for anything, otherwise without. Logs errors only."""
     running = SparkContext._gateway is not None
-    classes = None if running else archive.locate()
+    classes = None if running else class_archive.locate()
     # Stands before the user's own extraJavaOptions.
-    builder.config("spark.driver.defaultJavaOptions", f"{LOG4J} {archive.java_options(classes)}")
+    builder.config("spark.driver.defaultJavaOptions", f"{LOG4J} {class_archive.java_options(classes)}")
     try:
         with _without_remarks():
             spark = builder.getOrCreate()
@@ -97,7 +97,7 @@ def _start(builder: SparkSession.Builder) -> SparkSession:
         builder.config("spark.driver.defaultJavaOptions", LOG4J)
         return builder.getOrCreate()
     if classes is not None and not classes.exists():
-        archive.keep_at_exit(classes, SparkContext._gateway.proc)  # type: ignore[union-attr]
+        class_archive.keep_at_exit(classes, SparkContext._gateway.proc)  # type: ignore[union-attr]
     return spark
 
 

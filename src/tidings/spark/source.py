@@ -25,8 +25,8 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from tidings.errors import TidingsError
-from tidings.event import EVENT_SCHEMA
-from tidings.log import EventLog, Offset
+from tidings.model.event import EVENT_SCHEMA
+from tidings.storage.event_log import EventLog, Offset
 
 # A task costs some 10 ms whatever it does; below this many bytes a second one does not pay.
 _PARTITION_BYTES = 256 << 10

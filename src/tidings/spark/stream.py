@@ -1,7 +1,7 @@
 """The stream: log -> micro-batches -> match -> notifications, nothing lost and nothing twice.
 
-What workers learn of operators is put beside the index, where the next base finds it (gathered.py). An index over
-tables has a second query beside the first, which keeps its joins (joins.py).
+What workers learn of operators is put beside the index, where the next base finds it (operator_feedback.py). An index over
+tables has a second query beside the first, which keeps its joins (join_stream.py).
 
     checkpoint/          of the query that matches (micro_batches.py)
     checkpoint/joins/    of the one that keeps joins
@@ -15,13 +15,13 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidings import gathered, versions
-from tidings.spark import joins
+from tidings.spark import join_stream
 from tidings.spark import output as outputs
-from tidings.spark.handle import Stream
 from tidings.spark.micro_batches import Folder, Outlet, Sink
+from tidings.spark.operator_pickle import Operators, pack
 from tidings.spark.output import Batch
-from tidings.spark.shipment import Operators, pack
+from tidings.spark.stream_handle import Stream
+from tidings.storage import operator_feedback, versions
 
 
 def run(
@@ -58,7 +58,7 @@ def run(
 
         def match(events: DataFrame, query: str, batch: int, version: str) -> Batch:
             done = outputs.write(events, index, version, shipment, output, query, batch)
-            gathered.gather(index, query, versions.Version.parse(version).base, batch, done.learnt)
+            operator_feedback.gather(index, query, versions.Version.parse(version).base, batch, done.learnt)
             return done
 
         events = (
@@ -68,8 +68,8 @@ def run(
             .load(str(Path(log).absolute()))
         )
         running.append(outlet.start(events, checkpoint, match))
-        if joins.has_tables(index):
-            running.append(joins.start(spark, events, outlet, checkpoint / "joins"))
+        if join_stream.has_tables(index):
+            running.append(join_stream.start(spark, events, outlet, checkpoint / "joins"))
         return Stream(running, lock)
     except BaseException:
         for one in running:

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from tidings.log import sync
+from tidings.storage.event_log import sync
 
 # Spark keeps the offsets of the last 100 batches and can replay no older one.
 _KEPT = 100

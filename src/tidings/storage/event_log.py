@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from tidings.envelope import conform
 from tidings.errors import TidingsError
-from tidings.event import EVENT_SCHEMA, Event
+from tidings.model.envelope import conform
+from tidings.model.event import EVENT_SCHEMA, Event
 
 SEGMENT_MAGIC = b"tidings log 1\n\0\0"
 START = len(SEGMENT_MAGIC)

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidings.arrays import folders
-from tidings.engine import Engine
+from tidings.engine.engine import Engine
 from tidings.errors import IndexFileError
-from tidings.log import sync
-from tidings.operators.catalogue import Catalogue
-from tidings.operators.damage import refuse_damage
-from tidings.operators.learning import Diary, Learning, merged
-from tidings.operators.predicates import Predicates
+from tidings.kinds.operators.functions.catalogue import Catalogue
+from tidings.kinds.operators.integrity import refuse_damage
+from tidings.kinds.operators.learning import Diary, Learning, merged
+from tidings.kinds.operators.predicates import Predicates
+from tidings.storage.event_log import sync
 
 FOLDER = "learnt"
 

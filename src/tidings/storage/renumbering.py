@@ -13,9 +13,9 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from tidings.engine import Engine
-from tidings.joins.correlator import Correlator
-from tidings.joins.standing import Joins, read_texts
+from tidings.engine.engine import Engine
+from tidings.kinds.joins.index.correlator import Correlator
+from tidings.kinds.joins.kind import Joins, read_texts
 
 
 def succeed(old: Joins, engine: Engine) -> None:

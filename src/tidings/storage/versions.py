@@ -3,7 +3,7 @@
     ROOT/CURRENT     the number of the newest base
     ROOT/v3/         a base: the folder of a saved engine
     ROOT/v3.tail     changes since, one JSON object a line, only ever appended to
-    ROOT/learnt/     what streams have learnt of operators (gathered.py), which the next base begins with
+    ROOT/learnt/     what streams have learnt of operators (operator_feedback.py), which the next base begins with
     ROOT/LOCK        held while a tail grows or CURRENT is replaced; ROOT/COMPACTING while a tail is folded
 
 A version is a base and a number of bytes of its tail, so it names one state of subscriptions and networks for good:
@@ -24,24 +24,24 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tidings import gathered
 from tidings.arrays import folders
-from tidings.engine import Engine, check_id
+from tidings.engine.engine import Engine, check_id
 from tidings.errors import IndexFileError, SubscriptionError
-from tidings.joins.declarations import saved_tables
-from tidings.joins.standing import Joins
-from tidings.joins.table import Table
+from tidings.kinds.joins.kind import Joins
+from tidings.kinds.joins.schema.declarations import saved_tables
+from tidings.kinds.joins.schema.table import Table
+from tidings.kinds.networks.faults import NetworkError
+from tidings.kinds.networks.network import Network
+from tidings.kinds.operators.functions.catalogue import Catalogue
+from tidings.kinds.operators.functions.operator import Operator
+from tidings.kinds.operators.functions.signature import OperatorError
+from tidings.kinds.operators.table import saved_calls
 from tidings.language.parser import parse
 from tidings.language.printer import condition_text
 from tidings.language.query import Call, Condition, leaves
-from tidings.log import sync
-from tidings.network.faults import NetworkError
-from tidings.network.network import Network
-from tidings.operators.catalogue import Catalogue
-from tidings.operators.operator import Operator
-from tidings.operators.signature import OperatorError
-from tidings.operators.table import saved_calls
-from tidings.succession import succeed
+from tidings.storage import operator_feedback
+from tidings.storage.event_log import sync
+from tidings.storage.renumbering import succeed
 
 ACTIONS = ("add_node", "add_edge", "remove_node", "remove_edge", "set_where")
 
@@ -151,11 +151,11 @@ def compact(root: str | Path, *, operators: Iterable[Operator] = ()) -> Version:
     root = Path(root)
     with _lock(root, "COMPACTING"):
         version = current(root)
-        if not version.offset and not gathered.is_news(root, version.base):
+        if not version.offset and not operator_feedback.is_news(root, version.base):
             return version
         engine = _replay(root, version, None, tuple(operators))
         with _lock(root):
-            taken = gathered.take_in(root, version.base, engine)
+            taken = operator_feedback.take_in(root, version.base, engine)
         aside = root / "compacting"
         _write(aside, engine, taken)
         with _lock(root):
@@ -384,7 +384,7 @@ def _publish(root: Path, engine: Engine) -> Version:
     """Of one who holds the lock."""
     base = int((root / "CURRENT").read_text()) if (root / "CURRENT").exists() else None
     aside = root / "publishing"
-    _write(aside, engine, gathered.take_in(root, base, engine))
+    _write(aside, engine, operator_feedback.take_in(root, base, engine))
     return _set_current(root, aside, b"")
 
 
@@ -392,7 +392,7 @@ def _write(aside: Path, engine: Engine, taken: dict[str, bytes]) -> None:
     """Writes a base that has no number yet."""
     shutil.rmtree(aside, ignore_errors=True)
     engine.save(aside)
-    gathered.note(aside, taken)
+    operator_feedback.note(aside, taken)
     for path in [*aside.rglob("*"), aside]:
         sync(path)
 

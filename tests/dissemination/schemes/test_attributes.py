@@ -8,15 +8,15 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests.joins.cases import some_query, some_row, some_tables
-from tidings.joins import naive
-from tidings.joins.decomposition import decompose
-from tidings.joins.ranges import Range
-from tidings.joins.schemes import SCHEMES, Change, Server
-from tidings.joins.schemes.attributes import choose, held_share, relax
-from tidings.joins.schemes.client import Client
-from tidings.joins.shape import read
-from tidings.joins.table import Table
+from tests.kinds.joins.cases import some_query, some_row, some_tables
+from tidings.dissemination.decomposition import decompose
+from tidings.dissemination.schemes import SCHEMES, Change, Server
+from tidings.dissemination.schemes.attributes import choose, held_share, relax
+from tidings.dissemination.schemes.client import Client
+from tidings.kinds.joins import naive
+from tidings.kinds.joins.schema.ranges import Range
+from tidings.kinds.joins.schema.shape import read
+from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
 
 

@@ -7,10 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from tidings.dissemination.schemes.boxes import BoxServer, BoxSide, accepts, anchors, envelope
+from tidings.dissemination.schemes.server import Change
 from tidings.errors import EventError
-from tidings.joins.schemes.boxes import BoxServer, BoxSide, accepts, anchors, envelope
-from tidings.joins.schemes.server import Change
-from tidings.joins.table import Row, Table
+from tidings.kinds.joins.schema.table import Row, Table
 
 R = Table("r", {"b1": "integer", "b2": "integer", "x": "integer", "y": "integer"})
 S = Table("s", {"b1": "integer", "b2": "integer", "u": "integer", "v": "integer", "w": "integer"})

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidings.joins.schemes import DEFAULT, SCHEMES, Change, Message, Server, accepts
-from tidings.joins.schemes.attributes import relax
-from tidings.joins.shape import read
-from tidings.joins.table import Row, Table
+from tidings.dissemination.schemes import DEFAULT, SCHEMES, Change, Message, Server, accepts
+from tidings.dissemination.schemes.attributes import relax
+from tidings.kinds.joins.schema.shape import read
+from tidings.kinds.joins.schema.table import Row, Table
 from tidings.language.parser import parse
 
 STOCKS = Table("stocks", {"symbol": "text", "per": "number"})

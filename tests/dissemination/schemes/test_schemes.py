@@ -7,9 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests.joins.schemes.worlds import BINARY, STAR, R, S, binary_server, changes, ranges, star
-from tidings.errors import EventError, SubscriptionError
-from tidings.joins.schemes import (
+from tests.dissemination.schemes.worlds import BINARY, STAR, R, S, binary_server, changes, ranges, star
+from tidings.dissemination.schemes import (
     SCHEMES,
     Change,
     Message,
@@ -22,8 +21,9 @@ from tidings.joins.schemes import (
     binary,
     naive,
 )
-from tidings.joins.schemes.client import Client
-from tidings.joins.schemes.signature import Signature
+from tidings.dissemination.schemes.client import Client
+from tidings.dissemination.schemes.signature import Signature
+from tidings.errors import EventError, SubscriptionError
 
 TABLES = {"r": R, "s": S}
 PEOPLE = 25

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.joins.order import HIGHEST, NULL
-from tidings.joins.schemes import skylines
-from tidings.joins.schemes.message import Bounds
-from tidings.joins.schemes.pairs import Pairs
+from tidings.dissemination.schemes import skylines
+from tidings.dissemination.schemes.message import Bounds
+from tidings.dissemination.schemes.pairs import Pairs
+from tidings.kinds.joins.schema.order_keys import HIGHEST, NULL
 
 SKYLINES = [skylines.minimum_area, skylines.joining_tuples, skylines.clusters, skylines.improved_clusters]
 numbers = st.one_of(st.integers(0, 14), st.sampled_from([NULL, NULL + 1, HIGHEST - 1, HIGHEST]))

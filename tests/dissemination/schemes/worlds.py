@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tidings.joins.schemes import Change, Server, Side, Signature, binary
-from tidings.joins.schemes.signature import Edge
-from tidings.joins.table import Row, Table
+from tidings.dissemination.schemes import Change, Server, Side, Signature, binary
+from tidings.dissemination.schemes.signature import Edge
+from tidings.kinds.joins.schema.table import Row, Table
 
 R = Table("r", {"a": "integer", "b": "integer", "payload": "text"})
 S = Table("s", {"b": "integer", "c": "integer", "payload": "text"})

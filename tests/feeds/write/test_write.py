@@ -15,10 +15,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 
-from tidings.event import Event
-from tidings.feeds import read
+from tidings.feeds.read import read_feed
 from tidings.feeds.write import Channel, Entry, Property, atom, jsonfeed, rss1, rss2
 from tidings.feeds.write.channel import moment, printable, rfc822
+from tidings.model.event import Event
 
 RSS = "http://purl.org/rss/1.0/"
 DC = "http://purl.org/dc/elements/1.1/"
@@ -79,7 +79,7 @@ def parsed(body: bytes) -> feedparser.FeedParserDict:
 @pytest.mark.parametrize("format", list(WRITERS))
 class TestEveryFormat:
     def test_tidings_reads_back_what_was_said(self, format: str) -> None:
-        (event,) = read(WRITERS[format](channel(ENTRY)), FEED)
+        (event,) = read_feed(WRITERS[format](channel(ENTRY)), FEED)
         said = facts(event)
         assert said[RSS + "title"] == ["First & <foremost>"]
         assert said[RSS + "link"] == ["https://a.example/1?x=1&y=2"]
@@ -99,7 +99,7 @@ class TestEveryFormat:
 
     def test_an_empty_channel_is_a_feed(self, format: str) -> None:
         body = WRITERS[format](channel())
-        assert read(body, FEED) == []
+        assert read_feed(body, FEED) == []
         if format != "json":
             found = parsed(body)
             assert (found.bozo, found.feed.title) == (False, "T")
@@ -234,7 +234,7 @@ entries = st.builds(
 def test_any_text_in_any_field(format: str, them: list[Entry], title: str, description: str) -> None:
     given_channel = Channel("urn:x:1", FEED, "https://t.example/", title, description, 0.0, tuple(them))
     body = WRITERS[format](given_channel)
-    events = read(body, FEED)
+    events = read_feed(body, FEED)
     assert len(events) == len(them)
     for event, entry in zip(events, them, strict=True):
         said = facts(event)

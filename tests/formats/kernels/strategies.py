@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tidings.terms import RDF, XSD, Blank, Iri, Literal, Triple, ntriples
+from tidings.formats.namespaces import RDF, XSD
+from tidings.model.terms import Blank, Iri, Literal, Triple, ntriples
 
 # Characters with an escape of their own, without one, at the edges of UTF-8's lengths, and the odd ones out.
 _EDGES = '\0\x01\b\t\n\x0b\f\r\x1f "\\\x7f\x80\x85\xa0é߿ࠀ\u2028\ud7ff\ue000\ufeff\ufffd\ufffe\uffff\U00010000😀\U0010ffff'

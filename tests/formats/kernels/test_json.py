@@ -17,9 +17,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.arrays.strategies import flawed_json, json_objects, json_paths, mutated
+from tests.formats.kernels.strategies import flawed_json, json_objects, json_paths, mutated
 from tidings.arrays import folders
-from tidings.arrays.json import (
+from tidings.errors import IndexFileError
+from tidings.formats.kernels.json import (
     DICT,
     FALSE,
     LIST,
@@ -34,9 +35,8 @@ from tidings.arrays.json import (
     read_objects,
     reread,
 )
-from tidings.arrays.json_paths import MAX_PARTS
-from tidings.arrays.json_reader import MAX_DEPTH, read
-from tidings.errors import IndexFileError
+from tidings.formats.kernels.json_paths import MAX_PARTS
+from tidings.formats.kernels.json_reader import MAX_DEPTH, read
 
 Answer = list[tuple[str, int, bytes]] | None
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tidings import values
-from tidings.arrays.lexical import LONG, NO, YES, read_instant, read_number
+from tidings.formats.kernels.lexical import LONG, NO, YES, read_instant, read_number
+from tidings.model import values
 
 _digits = st.text("0123456789", max_size=22)
 _numbers = st.one_of(

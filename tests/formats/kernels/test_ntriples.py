@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.arrays.strategies import document, graphs, loose_documents
-from tidings import rdf
+from tests.formats.kernels.strategies import document, graphs, loose_documents
 from tidings.arrays.spans import plain_texts
-from tidings.patterns.graphs import GraphBatch, read
-from tidings.terms import Triple, ntriples, plain, read_graph
+from tidings.formats import rdf
+from tidings.kinds.patterns.graphs import GraphBatch, read
+from tidings.model.terms import Triple, ntriples, plain, read_graph
 
 ONE = b'<urn:a> <urn:p> "1" .\n'
 
@@ -164,7 +164,7 @@ def test_terms_are_numbered_once_for_a_batch() -> None:
 
 
 def test_batches_are_cut_between_documents(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.patterns.graphs.CHUNK_BYTES", 50)
+    monkeypatch.setattr("tidings.kinds.patterns.graphs.CHUNK_BYTES", 50)
     documents = [ONE * n for n in (1, 0, 2, 9, 1, 1, 0)]
     found, _, _ = batches(documents)
     assert len(found) > 3

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from benchmarks import texts
 from benchmarks.workloads import Parameters, make
-from tests.arrays import strategies as rdf_strategies
-from tidings import rdf
-from tidings.arrays.turtle import plain_turtle
-from tidings.documents import MAX_BYTES
+from tests.formats.kernels import strategies as rdf_strategies
+from tidings.cli.warm import _EVENT
 from tidings.errors import EventError
-from tidings.terms import RDF, XSD, Blank, Iri, Literal, ntriples
-from tidings.warm import _EVENT
+from tidings.formats import rdf
+from tidings.formats.documents import MAX_BYTES
+from tidings.formats.kernels.turtle import plain_turtle
+from tidings.formats.namespaces import RDF, XSD
+from tidings.model.terms import Blank, Iri, Literal, ntriples
 
 
 def parsed(document: bytes) -> bytes:

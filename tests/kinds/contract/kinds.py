@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tests.filters import cases as filter_cases
-from tests.operators.cases import PLACES, Case
-from tests.patterns import cases
-from tidings.event import Event
+from tests.kinds.filters import cases as filter_cases
+from tests.kinds.operators.cases import PLACES, Case
+from tests.kinds.patterns import cases
+from tidings.kinds.operators.functions.operator import Operator
 from tidings.language.printer import to_text
 from tidings.language.query import Query
-from tidings.operators.operator import Operator
-from tidings.taxonomy import Taxonomy
-from tidings.terms import ntriples
+from tidings.model.event import Event
+from tidings.model.taxonomy import Taxonomy
+from tidings.model.terms import ntriples
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-import tidings.engine
-from tests.contract.kinds import KINDS, Kind
+import tidings.engine.engine
+from tests.kinds.contract.kinds import KINDS, Kind
 from tidings import Engine, Event
-from tidings.engine import BroadSubscription
-from tidings.taxonomy import Taxonomy
+from tidings.engine.engine import BroadSubscription
+from tidings.model.taxonomy import Taxonomy
 
 Answers = Counter[tuple[str | None, str, str, tuple[tuple[str, str], ...]]]
 SEEDS = range(4)
@@ -49,7 +49,7 @@ def events(kind: Kind, rng: random.Random) -> list[Event]:
 @pytest.fixture
 def small_folds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Folds after a handful of changes instead of thousands."""
-    monkeypatch.setattr(tidings.engine, "FOLD_AT_LEAST", 7)
+    monkeypatch.setattr(tidings.engine.engine, "FOLD_AT_LEAST", 7)
     return
 
 
@@ -151,7 +151,7 @@ def test_where_a_batch_is_cut_is_irrelevant(
     batch = [bad, *events, bad]
     expected = answers(engine, batch)
     assert expected[None, "bad", "error", ()] == 2
-    monkeypatch.setattr("tidings.patterns.graphs.CHUNK_BYTES", 300)
+    monkeypatch.setattr("tidings.kinds.patterns.graphs.CHUNK_BYTES", 300)
     assert answers(engine, batch) == expected
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.joins.cases import Change, Changes, some_inserts, some_query, some_tables
+from tests.kinds.joins.cases import Change, Changes, some_inserts, some_query, some_tables
 from tidings import Engine, Event
-from tidings.engine import EmptySubscription
-from tidings.joins import Table
-from tidings.joins.naive import Naive
+from tidings.engine.engine import EmptySubscription
+from tidings.kinds.joins import Table
+from tidings.kinds.joins.naive import Naive
 
 pytestmark = [
     pytest.mark.parametrize("seed", range(3)),

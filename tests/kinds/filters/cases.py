@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from tidings.formats.namespaces import XSD
 from tidings.language.query import (
     And,
     AnyElement,
@@ -27,7 +28,7 @@ from tidings.language.query import (
     Or,
     TextTest,
 )
-from tidings.terms import XSD, Iri, Literal
+from tidings.model.terms import Iri, Literal
 
 COMPARISONS = ["=", "!=", "<", "<=", ">", ">="]
 INTEGERS: list[Any] = [0, 1, 2, 3, 4, 5, -2]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.filters.cases import COLUMNS, DATES, LISTED, OF_ELEMENTS, TEXTS, TRUTHS
+from tests.kinds.filters.cases import COLUMNS, DATES, LISTED, OF_ELEMENTS, TEXTS, TRUTHS
+from tidings.formats.namespaces import XSD
 from tidings.language.query import (
     And,
     AnyElement,
@@ -25,7 +26,7 @@ from tidings.language.query import (
     Or,
     TextTest,
 )
-from tidings.terms import XSD, Iri, Literal
+from tidings.model.terms import Iri, Literal
 
 _HELD = {
     **{name: held for name, (_, held) in COLUMNS.items()},

@@ -12,9 +12,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.filters import cases
-from tests.filters.sql import to_sql
-from tidings.filters import naive
+from tests.kinds.filters import cases
+from tests.kinds.filters.sql import to_sql
+from tidings.kinds.filters import naive
 from tidings.language.parser import parse
 from tidings.language.printer import to_text
 from tidings.language.query import Condition, Query

@@ -14,10 +14,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.filters import cases
-from tests.filters.test_index import index_of, matched, pairs_of
-from tidings.filters.documents import read_events
-from tidings.filters.readings import Reader
+from tests.kinds.filters import cases
+from tests.kinds.filters.test_index import index_of, matched, pairs_of
+from tidings.formats.namespaces import XSD
+from tidings.kinds.filters.attribute_reader import Reader
+from tidings.kinds.filters.columns import read_events
 from tidings.language.query import (
     AnyElement,
     Attribute,
@@ -30,7 +31,7 @@ from tidings.language.query import (
     OneOf,
     TextTest,
 )
-from tidings.terms import XSD, Literal
+from tidings.model.terms import Literal
 
 HOUR = timezone(timedelta(hours=1))
 CONSTANTS = [

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.engine import Engine
+from tidings.engine.engine import Engine
 from tidings.errors import SubscriptionError
-from tidings.event import Event
-from tidings.filters.eventbridge import read_pattern, read_rules
-from tidings.filters.naive import matches
+from tidings.kinds.filters.eventbridge import read_pattern, read_rules
+from tidings.kinds.filters.naive import matches
 from tidings.language.printer import to_text
 from tidings.language.query import Query
+from tidings.model.event import Event
 
 EVENT = {
     "version": "0",

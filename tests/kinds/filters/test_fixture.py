@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tidings.filters import naive
-from tidings.filters.clauses import clauses
+from tidings.kinds.filters import naive
+from tidings.language.condition_tree import clauses
 from tidings.language.parser import parse
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "filters.txt"

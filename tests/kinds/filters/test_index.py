@@ -20,15 +20,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.filters import cases
-from tests.filters.test_agreement import Pairs, assert_agree, database, definition
-from tidings.arrays.json import occurrences_of, read_objects
-from tidings.filters.documents import read_events
-from tidings.filters.index import FilterIndex
-from tidings.filters.kernels import layout
-from tidings.filters.readings import Reader
-from tidings.filters.shape import compile_filter
-from tidings.filters.table import FilterTable
+from tests.kinds.filters import cases
+from tests.kinds.filters.test_agreement import Pairs, assert_agree, database, definition
+from tidings.formats.kernels.json import occurrences_of, read_objects
+from tidings.formats.namespaces import XSD
+from tidings.kinds.filters.attribute_reader import Reader
+from tidings.kinds.filters.columns import read_events
+from tidings.kinds.filters.index import FilterIndex
+from tidings.kinds.filters.kernels import layout
+from tidings.kinds.filters.shape import compile_filter
+from tidings.kinds.filters.table import FilterTable
 from tidings.language.query import (
     And,
     Attribute,
@@ -44,7 +45,7 @@ from tidings.language.query import (
     Parameter,
     TextTest,
 )
-from tidings.terms import XSD, Iri, Literal, ntriples
+from tidings.model.terms import Iri, Literal, ntriples
 
 Events = Sequence[Mapping[str, Any]]
 

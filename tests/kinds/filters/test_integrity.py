@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.filters import cases
-from tests.filters.test_index import index_of, pairs_of, table_of
-from tests.patterns.test_bounds import damaged
+from tests.kinds.filters import cases
+from tests.kinds.filters.test_index import index_of, pairs_of, table_of
+from tests.kinds.patterns.test_bounds import damaged
 from tidings.arrays import folders
 from tidings.errors import IndexFileError, TidingsError
-from tidings.filters.damage import refuse_damaged_table
-from tidings.filters.index import FilterIndex
-from tidings.filters.table import FilterTable
+from tidings.kinds.filters.index import FilterIndex
+from tidings.kinds.filters.integrity import refuse_damaged_table
+from tidings.kinds.filters.table import FilterTable
 from tidings.language.query import And, Attribute, Comparison, Condition, Exists, OneOf, Or
 
 ROOT = Path(__file__).parents[2]
@@ -120,7 +120,14 @@ def match(index: FilterIndex, published: list[dict[str, Any]]) -> None:
 
 
 def test_damage_is_refused_or_harmless(tmp_path: Path) -> None:
-    command = [sys.executable, "-X", "faulthandler", "-m", "tests.filters.test_damage", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-X",
+        "faulthandler",
+        "-m",
+        "tests.kinds.filters.test_integrity",
+        str(tmp_path),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     reports = {name: outcomes for name, *outcomes in map(str.split, done.stdout.splitlines())}

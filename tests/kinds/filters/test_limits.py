@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.filters import cases
-from tests.filters.test_agreement import definition
-from tests.filters.test_index import index_of, matched, pairs_of
-from tidings.filters.kernels import layout
+from tests.kinds.filters import cases
+from tests.kinds.filters.test_agreement import definition
+from tests.kinds.filters.test_index import index_of, matched, pairs_of
+from tidings.kinds.filters.kernels import layout
 from tidings.language.predicates import MAX_PREDICATES
 from tidings.language.query import And, Attribute, Between, Comparison, Condition, Exists, Not, OneOf, Or
 

@@ -14,19 +14,11 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from tidings.errors import EventError
-from tidings.joins.naive import Naive
-from tidings.joins.table import Row, Table, plain
-from tidings.language.query import (
-    And,
-    Attribute,
-    Between,
-    Comparison,
-    Condition,
-    JoinedTable,
-    OneOf,
-    Query,
-)
-from tidings.terms import XSD, Literal
+from tidings.formats.namespaces import XSD
+from tidings.kinds.joins.naive import Naive
+from tidings.kinds.joins.schema.table import Row, Table, plain
+from tidings.language.query import And, Attribute, Between, Comparison, Condition, JoinedTable, OneOf, Query
+from tidings.model.terms import Literal
 
 TEXTS = [
     "",

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from tidings.joins.table import Row, Table
+from tidings.kinds.joins.schema.table import Row, Table
 
 _TYPES = {
     "integer": "BIGINT",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.joins.world import Tally, World
+from tests.kinds.joins.world import Tally, World
 
 STEPS = 40
 
@@ -14,10 +14,10 @@ STEPS = 40
 @pytest.fixture(params=[64, 1], ids=["looked through", "trees"])
 def small_levels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A handful of subscriptions fills all levels; they are in trees, or looked through."""
-    monkeypatch.setattr("tidings.joins.levels.FRESH", 2)
-    monkeypatch.setattr("tidings.joins.levels.MIDDLE_AT_LEAST", 4)
-    monkeypatch.setattr("tidings.joins.levels._LOOK_AGAIN", 2)
-    monkeypatch.setattr("tidings.joins.index.FEW", request.param)
+    monkeypatch.setattr("tidings.kinds.joins.index.levels.FRESH", 2)
+    monkeypatch.setattr("tidings.kinds.joins.index.levels.MIDDLE_AT_LEAST", 4)
+    monkeypatch.setattr("tidings.kinds.joins.index.levels._LOOK_AGAIN", 2)
+    monkeypatch.setattr("tidings.kinds.joins.index.index.FEW", request.param)
 
 
 @pytest.mark.usefixtures("small_levels")

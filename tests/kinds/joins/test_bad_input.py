@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from tidings import Engine, Event
-from tidings.engine import EmptySubscription
+from tidings.engine.engine import EmptySubscription
 from tidings.errors import SubscriptionError
-from tidings.joins import Replica, Table
-from tidings.notification import Notification, from_table
+from tidings.kinds.joins import Replica, Table
+from tidings.model.notification import Notification
 
 TABLES = [
     Table("stocks", {"symbol": "text", "per": "number"}, key=["symbol"]),
@@ -32,7 +32,7 @@ class Subscriber:
         self.copy.apply(self.engine.snapshot("s"))
 
     def sent(self, *events: Event) -> list[Notification]:
-        found = list(from_table(self.engine.publish_many(events)))
+        found = list(Notification.from_table(self.engine.publish_many(events)))
         for one in found:
             if one.verdict == "match":
                 assert self.copy.apply(one)
@@ -165,7 +165,9 @@ def test_changes_that_come_again_or_late(subscriber: Subscriber) -> None:
 def test_a_change_that_cannot_be_read(subscriber: Subscriber, change: dict[str, Any], words: str) -> None:
     """Its neighbours in the batch are applied."""
     good = json.dumps({"insert": "reviews", "row": GOOD})
-    found = list(from_table(subscriber.engine.publish_lines(f"{good}\n{json.dumps(change)}\n{good}\n")))
+    found = list(
+        Notification.from_table(subscriber.engine.publish_lines(f"{good}\n{json.dumps(change)}\n{good}\n"))
+    )
     (error,) = (one for one in found if one.verdict == "error")
     assert words in (error.message or "")
     for one in found:

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidings import Event
-from tidings.event import to_table
-from tidings.joins.deltas import Deltas, Snapshot
-from tidings.notification import NOTIFICATION_SCHEMA
+from tidings.kinds.joins.deltas import Deltas, Snapshot
+from tidings.model.event import to_table
+from tidings.model.notification import NOTIFICATION_SCHEMA
 
 TEXTS = pa.array(['{"a":1}', '{"a":2}', '{"b":"ä"}'], pa.large_string())
 EVENTS = to_table([Event(id=f"e{i}", source="here") for i in range(6)])

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tidings import Engine, Event
-from tidings.engine import EmptySubscription
+from tidings.engine.engine import EmptySubscription
 from tidings.errors import EventError
-from tidings.joins import Replica, Table
-from tidings.joins.naive import Naive
+from tidings.kinds.joins import Replica, Table
+from tidings.kinds.joins.naive import Naive
 from tidings.language.parser import parse
-from tidings.notification import Notification
+from tidings.model.notification import Notification
 
 TABLES = [
     Table("r", {"k": "integer", "a": "integer", "t": "text"}),

@@ -8,11 +8,11 @@ from itertools import islice
 
 import pytest
 
-from tests.joins.cases import GRAPHS, Changes, some_inserts, some_query, some_tables
-from tests.joins.sql import Sql, flat
+from tests.kinds.joins.cases import GRAPHS, Changes, some_inserts, some_query, some_tables
+from tests.kinds.joins.sql import Sql, flat
 from tidings.errors import EventError
-from tidings.joins.naive import Naive, binary_semijoin, result, selected, semijoin
-from tidings.joins.table import Table
+from tidings.kinds.joins.naive import Naive, binary_semijoin, result, selected, semijoin
+from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
 
 SEEDS = 32

@@ -10,13 +10,13 @@ from zlib import crc32
 
 import pytest
 
-from tests.joins.cases import GRAPHS, Changes, some_inserts, some_query, some_tables
-from tests.joins.sql import Sql, flat
+from tests.kinds.joins.cases import GRAPHS, Changes, some_inserts, some_query, some_tables
+from tests.kinds.joins.sql import Sql, flat
 from tidings.errors import EventError, SubscriptionError
-from tidings.joins import Replica, Table
-from tidings.joins.naive import Naive
-from tidings.joins.table import TableError
-from tidings.notification import Notification, RowChange, from_table, to_table
+from tidings.kinds.joins import Replica, Table
+from tidings.kinds.joins.naive import Naive
+from tidings.kinds.joins.schema.table import TableError
+from tidings.model.notification import Notification, RowChange, to_table
 
 STOCKS = Table("stocks", {"symbol": "text", "per": "number"}, ["symbol"])
 REVIEWS = Table("reviews", {"symbol": "text", "rating": "integer", "day": "date"})
@@ -88,7 +88,7 @@ class Server:
                 "changes": [[{"table": c.table, "change": c.change, "row": c.row} for c in changes]],
             }
         )
-        (found,) = from_table(table)
+        (found,) = Notification.from_table(table)
         return found
 
 

@@ -19,18 +19,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.joins.cases import Change, Changes, some_inserts, some_query, some_tables
-from tests.joins.sql import Sql, flat
+from tests.kinds.joins.cases import Change, Changes, some_inserts, some_query, some_tables
+from tests.kinds.joins.sql import Sql, flat
 from tidings import Engine, Event
-from tidings.engine import EmptySubscription
+from tidings.engine.engine import EmptySubscription
 from tidings.errors import EventError
-from tidings.event import to_table
-from tidings.joins import Replica
-from tidings.joins.naive import Joined, Naive
-from tidings.joins.table import plain
+from tidings.kinds.joins import Replica
+from tidings.kinds.joins.naive import Joined, Naive
+from tidings.kinds.joins.schema.table import plain
 from tidings.language.parser import parse
 from tidings.language.query import Query
-from tidings.notification import Notification, from_table
+from tidings.model.event import to_table
+from tidings.model.notification import Notification
 
 _START = datetime(2030, 1, 1, tzinfo=UTC)
 _TEMPLATE = (
@@ -178,14 +178,14 @@ class World:
         if route == "one":
             found: Iterator[Notification] = (n for event in events for n in self.engine.publish(event))
         elif route == "lines":
-            found = from_table(self.engine.publish_lines("\n".join(map(self._line, events))))
+            found = Notification.from_table(self.engine.publish_lines("\n".join(map(self._line, events))))
         elif route == "columns":
             table = to_table(events)
             deltas = self.engine.correlate(table)
             assert len(deltas) == len(deltas.table_of_deltas())
-            found = from_table(deltas.notifications(table))
+            found = Notification.from_table(deltas.notifications(table))
         else:
-            found = from_table(self.engine.publish_many(events, joined=route == "joined"))
+            found = Notification.from_table(self.engine.publish_many(events, joined=route == "joined"))
         told: dict[str, list[Notification]] = {}
         for one in found:
             told.setdefault(one.event, []).append(one)
@@ -244,7 +244,7 @@ class World:
     def _mend(self) -> None:
         """Replicas that miss something ask for snapshots, in the stream."""
         missing = [id for id, one in self.standing.items() if one.replica and one.replica.missing]
-        answers = from_table(self.engine.publish_many([Event.snapshot(id) for id in missing]))
+        answers = Notification.from_table(self.engine.publish_many([Event.snapshot(id) for id in missing]))
         for id, answer in zip(missing, answers, strict=True):
             standing = self.standing[id]
             assert answer.subscription == id

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from tests.network.networks import Twin, random_event, random_twin
-from tidings.network import naive
-from tidings.network.evaluation import ALGORITHMS
+from tests.kinds.networks.networks import Twin, random_event, random_twin
+from tidings.kinds.networks import naive
+from tidings.kinds.networks.evaluation import ALGORITHMS
 
 ANY_GRAPH = [name for name in ALGORITHMS if not name.startswith("dag")]
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.network.networks import random_event, random_twin
-from tests.network.test_updates import change
+from tests.kinds.networks.networks import random_event, random_twin
+from tests.kinds.networks.test_updates import change
 from tidings.errors import EventError, IndexFileError
-from tidings.network import Network, NetworkError, naive
+from tidings.kinds.networks import Network, NetworkError, naive
 
 
 def small() -> Network:

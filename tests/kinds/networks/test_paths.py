@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from tests.network.networks import condition, random_event, random_twin
-from tests.network.test_updates import change
-from tidings.network import Network, naive
+from tests.kinds.networks.networks import condition, random_event, random_twin
+from tests.kinds.networks.test_updates import change
+from tidings.kinds.networks import Network, naive
 
 
 def ways(edges: list[tuple[str, str]], source: str, node: str) -> bool:

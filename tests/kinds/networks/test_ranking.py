@@ -7,9 +7,9 @@ from itertools import islice
 
 import pytest
 
-from tests.network.networks import random_event, random_twin
-from tests.network.test_updates import change
-from tidings.network import Network, naive
+from tests.kinds.networks.networks import random_event, random_twin
+from tests.kinds.networks.test_updates import change
+from tidings.kinds.networks import Network, naive
 
 
 @pytest.mark.parametrize("seed", range(6))

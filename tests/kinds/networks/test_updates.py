@@ -10,8 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from tests.network.networks import Twin, random_event, random_text, random_twin
-from tidings.network import Network, naive
+from tests.kinds.networks.networks import Twin, random_event, random_text, random_twin
+from tidings.kinds.networks import Network, naive
 
 ALGORITHMS = ("auto", "general", "scc-skip", "bfs", "index")
 

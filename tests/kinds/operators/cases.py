@@ -17,8 +17,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tidings import conditions
-from tidings.event import Event
+from tidings.formats.namespaces import XSD
+from tidings.kinds.operators import naive
+from tidings.kinds.operators.functions.operator import Operator, Out, operator
+from tidings.kinds.operators.functions.outcome import Outcome
+from tidings.kinds.patterns import naive as patterns
+from tidings.language import conditions
 from tidings.language.printer import to_text
 from tidings.language.query import (
     And,
@@ -40,12 +44,9 @@ from tidings.language.query import (
     leaves,
     variables,
 )
-from tidings.operators import naive
-from tidings.operators.operator import Operator, Out, operator
-from tidings.operators.outcome import Outcome
-from tidings.patterns import naive as patterns
-from tidings.taxonomy import Taxonomy
-from tidings.terms import XSD, Iri, Literal, Triple, ntriples
+from tidings.model.event import Event
+from tidings.model.taxonomy import Taxonomy
+from tidings.model.terms import Iri, Literal, Triple, ntriples
 
 NUMBERS = [0, 1, 2, 3, 4]
 TEXTS = ["a", "b"]

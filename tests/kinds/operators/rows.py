@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tidings.event import Event
+from tidings.kinds.operators.functions.operator import Operator, operator
+from tidings.kinds.operators.kernels.layout import AWAITED, FALSE, TRUE, UNKNOWN
+from tidings.kinds.operators.program import Gate, Leaf, Program, Text
+from tidings.kinds.operators.scheduling.docket import Docket
+from tidings.kinds.operators.table import OperatorTable
 from tidings.language.query import And
-from tidings.operators.docket import Docket
-from tidings.operators.kernels.layout import AWAITED, FALSE, TRUE, UNKNOWN
-from tidings.operators.operator import Operator, operator
-from tidings.operators.program import Gate, Leaf, Program, Text
-from tidings.operators.table import OperatorTable
+from tidings.model.event import Event
 
 NOTHING = And(())
 _TEXT = Text.__new__(Text)

@@ -13,7 +13,8 @@ from typing import Any
 
 import duckdb
 
-from tests.operators.cases import DOMAIN, PLACES, SIGNATURES, Case
+from tests.kinds.operators.cases import DOMAIN, PLACES, SIGNATURES, Case
+from tidings.kinds.operators.naive import has_calls
 from tidings.language.query import (
     And,
     Arithmetic,
@@ -30,8 +31,7 @@ from tidings.language.query import (
     TextTest,
     Variable,
 )
-from tidings.operators.naive import has_calls
-from tidings.terms import Literal
+from tidings.model.terms import Literal
 
 # The number and the text of a value, as expressions.
 Pair = tuple[str, str]

@@ -14,21 +14,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.operators import cases
-from tests.operators.cases import Case, split, verdict_of
-from tidings.event import Event
+from tests.kinds.operators import cases
+from tests.kinds.operators.cases import Case, split, verdict_of
+from tidings.kinds.operators.checking import Checker, Decided
+from tidings.kinds.operators.functions.caller import Caller
+from tidings.kinds.operators.functions.outcome import Outcome
+from tidings.kinds.operators.joining import Joiner, Unasked
+from tidings.kinds.operators.kernels.layout import FALSE, TRUE, UNKNOWN
+from tidings.kinds.operators.naive import Binding, Solution, Verdict
+from tidings.kinds.operators.program import Program, compile_program
+from tidings.kinds.operators.scheduling.schedulers import Adaptive, Naive, Scheduler, Sequential, SubOrder
+from tidings.kinds.operators.table import OperatorTable
 from tidings.language.parser import parse
 from tidings.language.printer import to_text
 from tidings.language.query import Call, Condition, Leaf, Query, leaves, variables
-from tidings.operators.calling import Caller
-from tidings.operators.checking import Checker, Decided
-from tidings.operators.joining import Joiner, Unasked
-from tidings.operators.kernels.layout import FALSE, TRUE, UNKNOWN
-from tidings.operators.naive import Binding, Solution, Verdict
-from tidings.operators.outcome import Outcome
-from tidings.operators.program import Program, compile_program
-from tidings.operators.schedulers import Adaptive, Naive, Scheduler, Sequential, SubOrder
-from tidings.operators.table import OperatorTable
+from tidings.model.event import Event
 
 SCHEDULERS: list[Callable[[], Scheduler]] = [Adaptive, SubOrder, Sequential, Naive]
 # Ten subscriptions and two events a case: 2,400 pairs for each scheduler.

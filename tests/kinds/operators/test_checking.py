@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidings import Engine, Event, Out, conditions, operator
+from tidings import Engine, Event, Out, operator
+from tidings.kinds.operators.checking import Checker, Decided
+from tidings.kinds.operators.functions.caller import Caller
+from tidings.kinds.operators.functions.operator import Operator
+from tidings.kinds.operators.kernels.layout import FALSE, TRUE, UNKNOWN
+from tidings.kinds.operators.naive import Binding
+from tidings.kinds.operators.program import Program, compile_program
+from tidings.kinds.operators.scheduling.schedulers import Adaptive, Naive, Scheduler
+from tidings.kinds.operators.table import OperatorTable
+from tidings.language import conditions
 from tidings.language.parser import parse
 from tidings.language.query import Leaf
-from tidings.operators.calling import Caller
-from tidings.operators.checking import Checker, Decided
-from tidings.operators.kernels.layout import FALSE, TRUE, UNKNOWN
-from tidings.operators.naive import Binding
-from tidings.operators.operator import Operator
-from tidings.operators.program import Program, compile_program
-from tidings.operators.schedulers import Adaptive, Naive, Scheduler
-from tidings.operators.table import OperatorTable
 
 PAUSE = 0.01
 EVENTS = 200

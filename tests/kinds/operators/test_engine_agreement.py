@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from tests.operators import cases
-from tests.operators.cases import Case
-from tidings.engine import Engine
+from tests.kinds.operators import cases
+from tests.kinds.operators.cases import Case
+from tidings.engine.engine import Engine
+from tidings.kinds.operators.naive import Solution
 from tidings.language.query import Call, leaves
-from tidings.notification import Notification, from_table
-from tidings.operators.naive import Solution
-from tidings.terms import Blank, Iri, Literal, plain
+from tidings.model.notification import Notification
+from tidings.model.terms import Blank, Iri, Literal, plain
 
-pytestmark = pytest.mark.filterwarnings("ignore::tidings.engine.BroadSubscription")
+pytestmark = pytest.mark.filterwarnings("ignore::tidings.engine.engine.BroadSubscription")
 SEEDS, FEWER_SEEDS, EXAMPLES = 24, 6, 40
 
 
@@ -34,7 +34,9 @@ def _engine(case: Case) -> Engine:
 
 
 def _publish(engine: Engine, case: Case) -> list[Notification]:
-    return list(from_table(engine.publish_many([case.event(n) for n in range(len(case.attributes))])))
+    return list(
+        Notification.from_table(engine.publish_many([case.event(n) for n in range(len(case.attributes))]))
+    )
 
 
 def assert_right(case: Case, told: list[Notification], live: set[int] | None = None) -> None:

@@ -18,12 +18,12 @@ import pytest
 
 from tidings import Engine, Event, operator
 from tidings.errors import SubscriptionError
-from tidings.event import to_table
-from tidings.network.network import Network
-from tidings.notification import Notification
-from tidings.operators.operator import OperatorError, Out
+from tidings.kinds.networks.network import Network
+from tidings.kinds.operators.functions.operator import OperatorError, Out
+from tidings.model.event import to_table
+from tidings.model.notification import Notification
 
-pytestmark = pytest.mark.filterwarnings("ignore::tidings.engine.BroadSubscription")
+pytestmark = pytest.mark.filterwarnings("ignore::tidings.engine.engine.BroadSubscription")
 PREFIXES = {"rss": "http://purl.org/rss/1.0/"}
 
 

@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.operators.cases import Case
-from tests.patterns.test_bounds import damaged
+from tests.kinds.operators.cases import Case
+from tests.kinds.patterns.test_bounds import damaged
 from tidings import Engine, Event
 from tidings.errors import IndexFileError
-from tidings.operators.learning import Diary
+from tidings.kinds.operators.learning import Diary
 
 ROOT = Path(__file__).parents[2]
 ROUNDS = 2  # for each array and kind of damage
@@ -127,7 +127,14 @@ def run(folder: Path, of: Case) -> str:
 
 
 def test_damage_is_refused_or_harmless(tmp_path: Path) -> None:
-    command = [sys.executable, "-X", "faulthandler", "-m", "tests.operators.test_damage", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-X",
+        "faulthandler",
+        "-m",
+        "tests.kinds.operators.test_integrity",
+        str(tmp_path),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     reports = {name: outcomes for name, *outcomes in map(str.split, done.stdout.splitlines())}

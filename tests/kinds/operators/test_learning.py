@@ -10,8 +10,8 @@ import pytest
 
 from tidings import Engine, Event
 from tidings.errors import IndexFileError
-from tidings.operators.learning import COUNTS, FULL_MEMORY, Diary, Learning, freshness, learn, merged
-from tidings.operators.operator import Operator, Out, operator
+from tidings.kinds.operators.functions.operator import Operator, Out, operator
+from tidings.kinds.operators.learning import COUNTS, FULL_MEMORY, Diary, Learning, freshness, learn, merged
 
 SUBSCRIPTIONS = {
     "a": "WHERE often() AND sometimes(3)",

@@ -10,18 +10,18 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 
-from tests.operators import cases
-from tests.operators.cases import Case
-from tests.operators.sql import load, to_sql
-from tidings import conditions
+from tests.kinds.operators import cases
+from tests.kinds.operators.cases import Case
+from tests.kinds.operators.sql import load, to_sql
 from tidings.errors import SubscriptionError
+from tidings.kinds.operators import naive
+from tidings.kinds.operators.functions.operator import Out, operator
+from tidings.kinds.operators.functions.outcome import Outcome
+from tidings.kinds.operators.naive import Unknown
+from tidings.language import conditions
 from tidings.language.parser import parse
 from tidings.language.query import And, Call, Condition, Not, Or
-from tidings.operators import naive
-from tidings.operators.naive import Unknown
-from tidings.operators.operator import Out, operator
-from tidings.operators.outcome import Outcome
-from tidings.terms import Iri, Literal
+from tidings.model.terms import Iri, Literal
 
 DATABASES, WORLDS, EXAMPLES = 3, 40, 50
 # What the toy operators say: a list of values or of rows, True, False, or an error's text.

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from tests.operators.rows import Asked, Tree, find, table_of
-from tidings.event import Event
-from tidings.operators.docket import Docket
-from tidings.operators.kernels.choosing import COST_WEIGHT, OPERATOR_MEMORY
-from tidings.operators.kernels.layout import FALSE, TRUE, UNKNOWN
-from tidings.operators.kernels.opening import FIRST_GUESS, GUESS_WEIGHT, HALF_LIFE
-from tidings.operators.operator import Out, operator
-from tidings.operators.outcome import Outcome
-from tidings.operators.predicates import Predicates, Question
-from tidings.operators.table import OperatorTable
+from tests.kinds.operators.rows import Asked, Tree, find, table_of
+from tidings.kinds.operators.functions.operator import Out, operator
+from tidings.kinds.operators.functions.outcome import Outcome
+from tidings.kinds.operators.kernels.choosing import COST_WEIGHT, OPERATOR_MEMORY
+from tidings.kinds.operators.kernels.layout import FALSE, TRUE, UNKNOWN
+from tidings.kinds.operators.kernels.opening import FIRST_GUESS, GUESS_WEIGHT, HALF_LIFE
+from tidings.kinds.operators.predicates import Predicates, Question
+from tidings.kinds.operators.scheduling.docket import Docket
+from tidings.kinds.operators.table import OperatorTable
+from tidings.model.event import Event
 
 EVALUATIONS = [f"p({n})" for n in range(3)] + ["q(0)"]
 # Two predicates on each evaluation.

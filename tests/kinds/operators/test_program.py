@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.event import Event
+from tidings.kinds.operators.functions.operator import Operator, Out, operator
+from tidings.kinds.operators.program import Program, compile_program
 from tidings.language.parser import parse
 from tidings.language.query import Variable
-from tidings.operators.operator import Operator, Out, operator
-from tidings.operators.program import Program, compile_program
+from tidings.model.event import Event
 
 
 @operator

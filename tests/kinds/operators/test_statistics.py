@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tidings import Engine, Event, Out, TidingsError, operator
-from tidings.operators.statistics import duration
+from tidings.kinds.operators.statistics import duration
 
 
 @operator(cost=1e-6)

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.operators.cases import Case
-from tidings.engine import Engine
-from tidings.operators.predicates import renumbered
+from tests.kinds.operators.cases import Case
+from tidings.engine.engine import Engine
+from tidings.kinds.operators.predicates import renumbered
 
-pytestmark = pytest.mark.filterwarnings("ignore::tidings.engine.BroadSubscription")
+pytestmark = pytest.mark.filterwarnings("ignore::tidings.engine.engine.BroadSubscription")
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -73,7 +73,7 @@ def by_text(engine: Engine) -> dict[str, tuple]:
 
 
 def test_subscriptions_that_come_and_go_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.engine.FOLD_AT_LEAST", 5)
+    monkeypatch.setattr("tidings.engine.engine.FOLD_AT_LEAST", 5)
     case = Case(random.Random("churn"), subscriptions=30, events=1)
     engine = Engine(operators=case.operators)
     for text in case.texts * 2:

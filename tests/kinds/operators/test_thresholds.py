@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings import values
-from tidings.operators.kernels.layout import FALSE, TRUE
-from tidings.operators.thresholds import Thresholds
-from tidings.terms import XSD, Iri, Literal
+from tidings.formats.namespaces import XSD
+from tidings.kinds.operators.kernels.layout import FALSE, TRUE
+from tidings.kinds.operators.thresholds import Thresholds
+from tidings.model import values
+from tidings.model.terms import Iri, Literal
 
 EDGES = [0, 1, 2**53 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**60 + 1, 10**400, 5, -3]
 PARTS = [0.1, 0.5, -0.0, 1e-320, 5e-324, 1.7976931348623157e308, 9007199254740993.0, 0.30000000000000004]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from tidings.formats.namespaces import RDF, XSD
 from tidings.language.query import (
     And,
     Between,
@@ -19,8 +20,8 @@ from tidings.language.query import (
     Variable,
     variables,
 )
-from tidings.taxonomy import Taxonomy
-from tidings.terms import RDF, XSD, Blank, Iri, Literal, Term, Triple
+from tidings.model.taxonomy import Taxonomy
+from tidings.model.terms import Blank, Iri, Literal, Term, Triple
 
 NODES = [Iri(f"urn:tidings:n{i}") for i in range(6)]
 PROPERTIES = [Iri(f"urn:tidings:p{i}") for i in range(4)]

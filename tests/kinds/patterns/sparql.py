@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidings.formats.namespaces import XSD
 from tidings.language.query import (
     And,
     Between,
@@ -16,8 +17,8 @@ from tidings.language.query import (
     Variable,
     variables,
 )
-from tidings.terms import XSD, Iri, Literal, ntriples
-from tidings.text_tests import regular_expression
+from tidings.model.terms import Iri, Literal, ntriples
+from tidings.model.text_tests import regular_expression
 
 
 def to_sparql(query: Query) -> str:

@@ -7,15 +7,15 @@ import random
 import pyoxigraph as ox
 import pytest
 
-from tests.patterns import cases
-from tests.patterns.sparql import to_sparql
-from tidings.engine import Engine
-from tidings.event import Event
+from tests.kinds.patterns import cases
+from tests.kinds.patterns.sparql import to_sparql
+from tidings.engine.engine import Engine
+from tidings.kinds.patterns import naive
 from tidings.language.printer import to_text
 from tidings.language.query import Query, variables
-from tidings.patterns import naive
-from tidings.taxonomy import Taxonomy
-from tidings.terms import Iri, Literal, Triple, ntriples, plain
+from tidings.model.event import Event
+from tidings.model.taxonomy import Taxonomy
+from tidings.model.terms import Iri, Literal, Triple, ntriples, plain
 
 QUERIES, GRAPHS = 20, 5
 

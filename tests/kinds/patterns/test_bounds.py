@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.patterns import cases
+from tests.kinds.patterns import cases
 from tidings import Engine, Event
 from tidings.errors import IndexFileError, TidingsError
-from tidings.terms import ntriples
+from tidings.model.terms import ntriples
 
 ROOT = Path(__file__).parents[2]
 ROUNDS = 2  # for each array and kind of damage
@@ -139,7 +139,7 @@ def run(folder: Path, published: list[Event], fold: bool) -> str:
 
 
 def test_damage_is_refused_or_harmless(tmp_path: Path) -> None:
-    command = [sys.executable, "-X", "faulthandler", "-m", "tests.patterns.test_bounds", str(tmp_path)]
+    command = [sys.executable, "-X", "faulthandler", "-m", "tests.kinds.patterns.test_bounds", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     reports = {name: outcomes for name, *outcomes in map(str.split, done.stdout.splitlines())}

@@ -6,8 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.arrays.strategies import document, texts
-from tidings import Engine, Event, values
+from tests.formats.kernels.strategies import document, texts
+from tidings import Engine, Event
+from tidings.engine.plan import check_constant
+from tidings.formats.namespaces import XSD
+from tidings.formats.rdf import NTRIPLES
+from tidings.kinds.patterns import naive
 from tidings.language.printer import to_text
 from tidings.language.query import (
     And,
@@ -20,11 +24,9 @@ from tidings.language.query import (
     TriplePattern,
     Variable,
 )
-from tidings.patterns import naive
-from tidings.plan import check_constant
-from tidings.rdf import NTRIPLES
-from tidings.taxonomy import Taxonomy
-from tidings.terms import XSD, Iri, Literal, Term, Triple, ntriples
+from tidings.model import values
+from tidings.model.taxonomy import Taxonomy
+from tidings.model.terms import Iri, Literal, Term, Triple, ntriples
 
 X, Y = Variable("x"), Variable("y")
 P = Iri("urn:tidings:p")

@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from tests.arrays.strategies import document
+from tests.formats.kernels.strategies import document
 from tidings import Engine, Event, SubscriptionError
-from tidings.patterns.index import BINDING_LIMIT
-from tidings.patterns.shape import MAX_COMPARISONS, MAX_EDGES
-from tidings.plan import MAX_ALTERNATIVES
-from tidings.rdf import NTRIPLES
-from tidings.terms import Iri, Literal, Triple
+from tidings.engine.plan import MAX_ALTERNATIVES
+from tidings.formats.rdf import NTRIPLES
+from tidings.kinds.patterns.index import BINDING_LIMIT
+from tidings.kinds.patterns.shape import MAX_COMPARISONS, MAX_EDGES
+from tidings.model.terms import Iri, Literal, Triple
 
 HOSTILE = "WHERE (?a, ?p, ?b), (?b, ?q, ?c), (?c, ?r, ?d), (?d, ?s, ?e) AND ?e = 'nowhere'"
 
@@ -33,7 +33,7 @@ def dense(triples: int, nodes: int) -> list[Triple]:
     ]
 
 
-@pytest.mark.filterwarnings("ignore::tidings.engine.BroadSubscription")
+@pytest.mark.filterwarnings("ignore::tidings.engine.engine.BroadSubscription")
 def test_a_hostile_pattern_is_undecided_and_the_rest_is_answered() -> None:
     """Four variable edges on 90 triples: more joint bindings than anyone will wait for."""
     engine = Engine()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.service.telling import stores, tell
-from tidings.service.hub import Hub
+from tidings.service.delivery.hub import Hub
 from tidings.service.store.mailbox import Mailbox
 
 
@@ -108,7 +108,7 @@ class _Away:
 def test_a_store_that_is_away_is_waited_for_and_said_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "tidings.service.hub")
+    caplog.set_level(logging.INFO, "tidings.service.delivery.hub")
     with stores(tmp_path) as (_, mailbox):
         box = _Away(mailbox)
         hub = Hub(box, interval=0.002)

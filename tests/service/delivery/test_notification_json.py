@@ -8,11 +8,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.service.test_contents import values
-from tidings.event import Event
+from tests.service.delivery.test_presentation import values
+from tidings.model.event import Event
+from tidings.service.delivery.notification_json import told_to_json
 from tidings.service.model import Kind, Told
 from tidings.service.settings import Settings
-from tidings.service.wire import told_to_json
 
 SETTINGS = Settings(Path("data"), url="https://tidings.example")
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.event import Event
-from tidings.feeds import read
-from tidings.rdf import NTRIPLES
-from tidings.service.contents import Item, content_of, describe, plain_text, safe_html
+from tidings.feeds.read import read_feed
+from tidings.formats.rdf import NTRIPLES
+from tidings.model.event import Event
+from tidings.service.delivery.presentation import Item, content_of, describe, plain_text, safe_html
 from tidings.service.model import Kind, Told
 
 RSS = b"""<rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:uni="http://example.org/uni#"
@@ -24,7 +24,7 @@ RSS = b"""<rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:u
 
 class TestGraphs:
     def test_an_item_of_a_feed_has_all_that_was_said(self) -> None:
-        (event,) = read(RSS, "http://example.org/feed")
+        (event,) = read_feed(RSS, "http://example.org/feed")
         item = describe(event)
         assert (item.title, item.link, item.author) == ("First & foremost", "http://example.org/1", "Ann")
         assert (item.summary_html, item.content_html) == ("<b>Short</b>", "<p>Long</p>")

@@ -19,12 +19,12 @@ from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 
 from tests.service.telling import expire, stores, tell
-from tidings.service import sse
-from tidings.service.hub import Hub
+from tidings.service.delivery import sse
+from tidings.service.delivery.hub import Hub
+from tidings.service.delivery.notification_json import told_to_json
 from tidings.service.model import Told
 from tidings.service.settings import Settings
 from tidings.service.store.mailbox import Mailbox
-from tidings.service.wire import told_to_json
 
 
 class Piece(NamedTuple):

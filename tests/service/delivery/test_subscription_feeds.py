@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from tests.service.conftest import Running
-from tests.service.test_contents import names, values
+from tests.service.delivery.test_presentation import names, values
 from tidings.errors import TidingsError
-from tidings.event import Event
-from tidings.feeds import read
-from tidings.service.contents import describe
+from tidings.feeds.read import read_feed
+from tidings.model.event import Event
+from tidings.service.delivery.presentation import describe
+from tidings.service.delivery.subscription_feeds import FORMATS, is_unchanged, render, told_id
 from tidings.service.model import Kind, Subscription, Told
-from tidings.service.outfeeds import FORMATS, is_unchanged, render, told_id
 from tidings.service.settings import Settings
 
 SETTINGS = Settings(Path("data"), url="https://tidings.example")
@@ -86,7 +86,7 @@ class TestEveryFormat:
 
     def test_another_tidings_can_follow_it(self, format: str) -> None:
         body = render(SUBSCRIPTION, PAGE, format, SETTINGS, FEED, FEED + "?before=2").body
-        events = read(body, FEED)
+        events = read_feed(body, FEED)
         assert len({event.id for event in events}) == 4
         items = [describe(event) for event in events]
         assert [item.title for item in items] == [
@@ -97,7 +97,7 @@ class TestEveryFormat:
         ]
         assert items[3].link == "https://a.example/1"
         assert items[0].link == "https://tidings.example/subscriptions/s_1#n5"
-        assert [event.id for event in read(body, FEED)] == [event.id for event in events]
+        assert [event.id for event in read_feed(body, FEED)] == [event.id for event in events]
         if format != "json":
             assert ("http://example.org/uni#age", "24") in {
                 (p.predicate, p.value) for p in items[3].properties
@@ -183,7 +183,7 @@ def test_anything_can_be_told(format: str, attributes: dict[str, object], title:
     ]
     body = render(subscription, page, format, SETTINGS, FEED).body
     assert len(ids(format, body)) == 2
-    assert len(read(body, FEED)) == 2
+    assert len(read_feed(body, FEED)) == 2
     if format != "json":
         etree.fromstring(body)
 

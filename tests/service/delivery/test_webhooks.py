@@ -26,15 +26,15 @@ from standardwebhooks import Webhook
 
 from tests.service.telling import expire, stores, subscribe, tell
 from tidings.feeds.addresses import guarded_async_client
-from tidings.service.attempts import Outcome, attempt, message_id
-from tidings.service.hub import Hub
+from tidings.service.delivery.hub import Hub
+from tidings.service.delivery.notification_json import told_to_json
+from tidings.service.delivery.webhook_attempts import Outcome, attempt, message_id
+from tidings.service.delivery.webhooks import AT_HOST, Webhooks
 from tidings.service.model import Delivery, Kind, State, Told
 from tidings.service.settings import Settings
 from tidings.service.store.mailbox import Mailbox
 from tidings.service.store.registry import Registry
-from tidings.service.tickets import new_webhook_secret
-from tidings.service.webhooks import AT_HOST, Webhooks
-from tidings.service.wire import told_to_json
+from tidings.service.subscriptions.tickets import new_webhook_secret
 
 LOOPBACK = ("127.0.0.0/8",)
 SECRET = new_webhook_secret()
@@ -439,11 +439,11 @@ _KILLED = """
 import asyncio, sys
 from pathlib import Path
 from tidings.feeds.addresses import guarded_async_client
-from tidings.service.hub import Hub
+from tidings.service.delivery.hub import Hub
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
-from tidings.service.webhooks import AT_HOST, Webhooks
-from tidings.service.wire import told_to_json
+from tidings.service.delivery.webhooks import AT_HOST, Webhooks
+from tidings.service.delivery.notification_json import told_to_json
 
 settings = Settings(data=Path(sys.argv[1]))
 registry, mailbox = open_stores(settings)

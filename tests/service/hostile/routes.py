@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tidings.service.app import create_app
 from tidings.service.service import Service
+from tidings.service.web.app import create_app
 
 
 def routes_of(service: Service) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.service.conftest import Served
 from tidings.service.model import Role
-from tidings.service.tickets import new_id
+from tidings.service.subscriptions.tickets import new_id
 
 ASKED = [
     ("GET", "/api/subscriptions/{id}", None),

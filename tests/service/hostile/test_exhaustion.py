@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from tests.service.conftest import Served
-from tidings.event import Event
 from tidings.feeds import http as feeds_http
 from tidings.feeds.addresses import guarded_client
-from tidings.service import access as access_module
-from tidings.service.completion import Completer
-from tidings.service.logs import without_secrets
-from tidings.service.markup import plain_text, safe_html
+from tidings.model.event import Event
+from tidings.service.delivery.markup import plain_text, safe_html
 from tidings.service.model import Role
+from tidings.service.subscriptions import access_control as access_module
+from tidings.service.subscriptions.completion import Completer
+from tidings.service.telemetry.logs import without_secrets
 
 MOST = 64 << 10
 

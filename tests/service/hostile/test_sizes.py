@@ -16,8 +16,8 @@ import pytest
 
 from tests.service.conftest import Served
 from tests.service.hostile.routes import routes_of
-from tidings.service.guards import LARGE, SLOWEST, SMALL, BodyLimit
 from tidings.service.settings import Settings
+from tidings.service.web.middleware import LARGE, SLOWEST, SMALL, BodyLimit
 
 SIZE = 100 << 20
 

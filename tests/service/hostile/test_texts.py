@@ -18,8 +18,8 @@ import pytest
 
 from tests.service.conftest import Served
 from tests.service.hostile.test_cross_site import visit
-from tidings.service import logs
 from tidings.service.model import Kind, Notice, Role
+from tidings.service.telemetry import logs
 
 HTML = {"Accept": "text/html"}
 SCRIPT = "<script>alert(1)</script>"

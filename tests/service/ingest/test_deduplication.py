@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tidings.event import Event
-from tidings.log import EventLog, Offset
-from tidings.service.arrivals import Arrivals, key
+from tidings.model.event import Event
+from tidings.service.ingest.deduplication import Arrivals, key
+from tidings.storage.event_log import EventLog, Offset
 
 
 def events(*ids: int | str) -> list[Event]:

@@ -11,15 +11,15 @@ from queue import Queue
 
 import pytest
 
-from tidings.event import Event
 from tidings.feeds.fetch import FeedResult
-from tidings.log import EventLog
-from tidings.service import following as module
-from tidings.service.arrivals import Arrivals
-from tidings.service.following import Following, SourceHealth
-from tidings.service.intake import Intake, Unavailable
+from tidings.model.event import Event
+from tidings.service.ingest import feed_poller as module
+from tidings.service.ingest.deduplication import Arrivals
+from tidings.service.ingest.feed_poller import Following, SourceHealth
+from tidings.service.ingest.log_writer import Intake, Unavailable
 from tidings.service.model import Source
 from tidings.service.settings import Settings
+from tidings.storage.event_log import EventLog
 
 
 def feed(*names: str) -> bytes:

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pytest
 
 from tidings.errors import EventError
-from tidings.event import Event
-from tidings.log import EventLog, LogError, Offset
-from tidings.service.arrivals import Arrivals
-from tidings.service.intake import Intake, Receipt, Unavailable
-from tidings.service.recent import Recent
+from tidings.model.event import Event
+from tidings.service.ingest.deduplication import Arrivals
+from tidings.service.ingest.log_writer import Intake, Receipt, Unavailable
+from tidings.service.ingest.recent_events import Recent
+from tidings.storage.event_log import EventLog, LogError, Offset
 
 
 def events(*ids: int | str, source: str = "s") -> list[Event]:
@@ -262,7 +262,7 @@ def test_the_lag_counts_what_was_accepted_before_a_restart(tmp_path: Path) -> No
 
 
 def test_a_stream_that_stands_still_costs_no_memory(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.service.intake._REMEMBERED", 3)
+    monkeypatch.setattr("tidings.service.ingest.log_writer._REMEMBERED", 3)
     for n in range(6):
         end = desk.intake.accept(events(n)).end
     assert desk.intake.lag(None).events == 6
@@ -320,10 +320,10 @@ def test_they_are_bounded_in_bytes(tmp_path: Path) -> None:
 
 PUBLISHER = """
 import sys, threading
-from tidings.event import Event
-from tidings.log import EventLog
-from tidings.service.arrivals import Arrivals
-from tidings.service.intake import Intake
+from tidings.model.event import Event
+from tidings.storage.event_log import EventLog
+from tidings.service.ingest.deduplication import Arrivals
+from tidings.service.ingest.log_writer import Intake
 
 folder = sys.argv[1]
 log = EventLog(folder + "/log")

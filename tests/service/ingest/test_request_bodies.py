@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.errors import EventError
-from tidings.event import Event
-from tidings.service.bodies import BATCH, MAX_EVENTS, STRUCTURED, Read, read_events
+from tidings.model.event import Event
+from tidings.service.ingest.request_bodies import BATCH, MAX_EVENTS, STRUCTURED, Read, read_events
 
 EVENT = {
     "specversion": "1.0",

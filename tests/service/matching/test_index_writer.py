@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from tidings import Event, versions
+from tidings import Event
 from tidings.errors import SubscriptionError
-from tidings.service import compaction
-from tidings.service.compaction import Compaction, drop_bases
-from tidings.service.indexing import Indexing, NotYet
+from tidings.service.matching import compaction
+from tidings.service.matching.compaction import Compaction, drop_bases
+from tidings.service.matching.index_writer import Indexing, NotYet
 from tidings.service.model import State, Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_registry
 from tidings.service.store.registry import Registry
-from tidings.versions import Change, Version
+from tidings.storage import versions
+from tidings.storage.versions import Change, Version
 
 OIL, GAS = "WHERE topic = 'oil'", "WHERE topic = 'gas'"
 TABLES = """

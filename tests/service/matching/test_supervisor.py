@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tidings.service import handover, remains, supervisor
+from tidings.service.matching import driver_settings, process_session, supervisor
+from tidings.service.matching.supervisor import DriverState, Supervisor
 from tidings.service.settings import Settings
-from tidings.service.supervisor import DriverState, Supervisor
 
 OPENING = """
 import json, os, subprocess, sys, time
@@ -78,10 +78,10 @@ def test_settings_are_handed_over(tmp_path: Path) -> None:
         allowed=("10.0.0.0/8",),
         spark_settings={"spark.x": "1"},
     )
-    line = handover.to_line(settings)
+    line = driver_settings.to_line(settings)
     assert line.count(b"\n") == 1
-    assert handover.from_line(line) == settings
-    assert handover.from_line(handover.to_line(Settings(tmp_path))) == Settings(tmp_path)
+    assert driver_settings.from_line(line) == settings
+    assert driver_settings.from_line(driver_settings.to_line(Settings(tmp_path))) == Settings(tmp_path)
 
 
 def test_a_driver_starts_runs_and_ends(supervised: Make) -> None:
@@ -92,7 +92,7 @@ def test_a_driver_starts_runs_and_ends(supervised: Make) -> None:
     one.stop()
     assert [state.status for state in heard.states] == ["starting", "running", "stopped"]
     assert one.state.restarts == 0
-    assert remains.living(running.pid) == []
+    assert process_session.living(running.pid) == []
 
 
 def test_a_driver_that_fails_is_started_again_with_pauses(supervised: Make) -> None:
@@ -161,9 +161,9 @@ def test_one_that_does_not_end_is_killed_with_all_it_started(supervised: Make, t
     pid = heard.wait(lambda state: state.status == "running").pid
     assert pid is not None
     child = int((tmp_path / "child").read_text())
-    assert set(remains.living(pid)) == {pid, child}
+    assert set(process_session.living(pid)) == {pid, child}
     one.stop(0.2)
-    assert remains.living(pid) == []
+    assert process_session.living(pid) == []
 
 
 def test_what_a_dead_one_left_is_gone_before_the_next(

@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidings.event import Event, to_table
-from tidings.notification import NOTIFICATION_SCHEMA
+from tidings.model.event import Event, to_table
+from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.service.model import BatchRecord, Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_mailbox

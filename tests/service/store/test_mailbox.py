@@ -9,11 +9,11 @@ from sqlalchemy import func, select
 
 from tests.service.store.batches import batch, event, of_size, start, told
 from tests.service.store.conftest import Stores
-from tidings.event import Event
-from tidings.log import Offset
+from tidings.model.event import Event
 from tidings.service.model import Fault, Kind, Notice, Told
 from tidings.service.store import tables
 from tidings.service.store.mailbox import Mailbox
+from tidings.storage.event_log import Offset
 
 
 def numbers(found: list[Told]) -> list[int]:

@@ -6,8 +6,10 @@ import stat
 import pytest
 
 from tidings.errors import TidingsError
-from tidings.service import tickets
-from tidings.service.access import (
+from tidings.service.model import Principal, Role, State, Subscription
+from tidings.service.settings import Settings
+from tidings.service.subscriptions import tickets
+from tidings.service.subscriptions.access_control import (
     SESSION,
     Access,
     Bucket,
@@ -18,8 +20,6 @@ from tidings.service.access import (
     grant,
     read_key,
 )
-from tidings.service.model import Principal, Role, State, Subscription
-from tidings.service.settings import Settings
 
 from .stores import opened
 
@@ -102,7 +102,7 @@ def test_a_token_ended_by_another_process_is_refused_within_a_second(access, reg
     token, secret = access.grant("desk", Role.ADMIN)
     access.principal(f"Bearer {secret}")
     registry.end_token(token.id, 1.0)
-    from tidings.service import access as module
+    from tidings.service.subscriptions import access_control as module
 
     later = module.time.monotonic() + 1.0
     monkeypatch.setattr(module.time, "monotonic", lambda: later)

@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 
 from tidings.errors import TidingsError
-from tidings.event import EVENT_SCHEMA, Event
-from tidings.log import EventLog, Offset
-from tidings.notification import NOTIFICATION_SCHEMA
-from tidings.service.arrivals import Arrivals
+from tidings.model.event import EVENT_SCHEMA, Event
+from tidings.model.notification import NOTIFICATION_SCHEMA
+from tidings.service.ingest.deduplication import Arrivals
 from tidings.service.model import BatchRecord, Delivery, Kind, Notice, State, Subscription
 from tidings.service.settings import DAY, Settings
-from tidings.service.sweeping import Sweeper
+from tidings.service.subscriptions.expiry import Sweeper
+from tidings.storage.event_log import EventLog, Offset
 
 from .stores import opened
 
@@ -406,7 +406,7 @@ def test_a_step_that_fails_does_not_hold_up_the_others(world, caplog):
 
 
 def test_the_thread_goes_round_by_itself(world, monkeypatch):
-    monkeypatch.setattr("tidings.service.sweeping.EVERY", 0.01)
+    monkeypatch.setattr("tidings.service.subscriptions.expiry.EVERY", 0.01)
     ended = threading.Event()
     drop = world.index.drop
     world.index.drop = lambda: (drop(), ended.set())

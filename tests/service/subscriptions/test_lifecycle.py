@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from tidings.engine import Engine
+from tidings.engine.engine import Engine
 from tidings.errors import SubscriptionError, TidingsError
 from tidings.feeds.addresses import AddressRefused
-from tidings.service import tickets
-from tidings.service.access import Access, Forbidden, NotFound, OverQuota, TooMany
-from tidings.service.life import Ended, Life, Refused, made_title, read_validity
 from tidings.service.model import Kind, Notice, Principal, Role, State
-from tidings.service.questions import Questions
 from tidings.service.settings import DAY, Settings
+from tidings.service.subscriptions import tickets
+from tidings.service.subscriptions.access_control import Access, Forbidden, NotFound, OverQuota, TooMany
+from tidings.service.subscriptions.lifecycle import Ended, Life, Refused, made_title, read_validity
+from tidings.service.subscriptions.preview import Questions
 
 from .stores import opened
 

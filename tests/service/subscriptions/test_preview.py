@@ -4,10 +4,10 @@ import pytest
 
 import tidings
 from tidings import Engine, Event, Taxonomy
-from tidings.joins.table import Table
-from tidings.service.classes import Classes
-from tidings.service.completion import Completer, Words
-from tidings.service.questions import Questions
+from tidings.kinds.joins.schema.table import Table
+from tidings.service.subscriptions.class_search import Classes
+from tidings.service.subscriptions.completion import Completer, Words
+from tidings.service.subscriptions.preview import Questions
 
 EX = "http://example.org/"
 GRAPH = (

@@ -5,7 +5,7 @@ import re
 
 from standardwebhooks.webhooks import Webhook
 
-from tidings.service import tickets
+from tidings.service.subscriptions import tickets
 
 
 def test_secrets_are_long_and_say_what_they_are():

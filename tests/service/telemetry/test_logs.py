@@ -14,10 +14,10 @@ import pytest
 from fastapi import FastAPI
 
 from tidings.errors import TidingsError
-from tidings.service.guards import RequestIds
-from tidings.service.logs import RequestLines, TextLines, bound, configure, without_secrets
 from tidings.service.settings import Settings
-from tidings.service.tickets import new_secret, new_webhook_secret
+from tidings.service.subscriptions.tickets import new_secret, new_webhook_secret
+from tidings.service.telemetry.logs import RequestLines, TextLines, bound, configure, without_secrets
+from tidings.service.web.middleware import RequestIds
 
 log = logging.getLogger("tidings.test")
 

@@ -11,9 +11,9 @@ from fastapi import FastAPI, HTTPException
 from fastapi.responses import StreamingResponse
 from prometheus_client.parser import text_string_to_metric_families
 
-from tidings.service.metrics import Measured, Metrics
 from tidings.service.model import BatchRecord, State
-from tidings.service.rates import Rates
+from tidings.service.telemetry.metrics import Measured, Metrics
+from tidings.service.telemetry.rates import Rates
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:

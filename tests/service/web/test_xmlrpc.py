@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.service.conftest import Served
-from tidings.feeds import read
-from tidings.service.contents import describe
+from tidings.feeds.read import read_feed
+from tidings.service.delivery.presentation import describe
 from tidings.service.model import Principal, Role, State
-from tidings.service.xmlrpc import asked_by, dispatch
+from tidings.service.web.xmlrpc import asked_by, dispatch
 
 TEXT = "WHERE topic = 'sport'"
 NOBODY = Principal("", Role.ADMIN)
@@ -59,7 +59,7 @@ def heard(ask: Callable[[], str], count: int, seconds: float = 20.0) -> list[str
     """The titles of an RSS 1.0 text, once there are as many."""
     deadline = time.monotonic() + seconds
     while True:
-        titles = [describe(event).title for event in read(ask().encode())]
+        titles = [describe(event).title for event in read_feed(ask().encode())]
         if len(titles) >= count or time.monotonic() > deadline:
             return titles
         time.sleep(0.02)
@@ -147,7 +147,7 @@ def test_publishing_other_documents(tidings: Any) -> None:
 
 def test_paragraphs_around_a_question_are_not_of_it() -> None:
     document = feed(("GQL", "&lt;p&gt;WHERE a &amp;lt; 1&lt;/p&gt;"), ("News of GQLs", "x"))
-    first, second = read(document.encode())
+    first, second = read_feed(document.encode())
     asked = asked_by(first)
     assert asked is not None
     assert asked.text == "WHERE a < 1"

@@ -9,13 +9,13 @@ A scheme decides what is sent and how much, never what a client ends up with. `a
 the language; `decomposition` and `costs` choose semijoins of joins of more than two tables.
 """
 
-from tidings.joins.schemes.filters import Subscription, accepts, audience
-from tidings.joins.schemes.message import Bounds, Image, Message, Selection, Skyline
-from tidings.joins.schemes.scheme import Scheme
-from tidings.joins.schemes.semijoins import EnumSJ, RefSJClu, RefSJCluPlus, RefSJSub, RefSJTup
-from tidings.joins.schemes.server import Change, Server
-from tidings.joins.schemes.signature import Semijoin, Side, Signature, binary, signature_of
-from tidings.joins.schemes.strawmen import EnumJ, RefJ, RefJPlus, RelSel
+from tidings.dissemination.schemes.filters import Subscription, accepts, audience
+from tidings.dissemination.schemes.message import Bounds, Image, Message, Selection, Skyline
+from tidings.dissemination.schemes.scheme import Scheme
+from tidings.dissemination.schemes.semijoins import EnumSJ, RefSJClu, RefSJCluPlus, RefSJSub, RefSJTup
+from tidings.dissemination.schemes.server import Change, Server
+from tidings.dissemination.schemes.signature import Semijoin, Side, Signature, binary, signature_of
+from tidings.dissemination.schemes.straightforward import EnumJ, RefJ, RefJPlus, RelSel
 
 DEFAULT = RefSJCluPlus
 SCHEMES: dict[str, type[Scheme]] = {

@@ -16,12 +16,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.joins.order import key_of
-from tidings.joins.ranges import Range, admits
-from tidings.joins.schemes.message import Longs
-from tidings.joins.schemes.signature import Signature, signature_of
-from tidings.joins.shape import Shape
-from tidings.joins.table import Row, Table
+from tidings.dissemination.schemes.message import Longs
+from tidings.dissemination.schemes.signature import Signature, signature_of
+from tidings.kinds.joins.schema.order_keys import key_of
+from tidings.kinds.joins.schema.ranges import Range, admits
+from tidings.kinds.joins.schema.shape import Shape, read
+from tidings.kinds.joins.schema.table import Row, Table
+from tidings.language.parser import parse
 
 SAMPLE = 1_000  # rows, and ranges: of a million pairs a share is known to a tenth of a percent
 
@@ -59,6 +60,11 @@ class Relaxed(NamedTuple):
     ranges: list[tuple[Longs, Longs]]
     left: list[Callable[[str, Row], bool]]
     """For each subscription whether a row is in all its ranges, of which the scheme looks at one a table."""
+
+
+def read_join(text: str, tables: Mapping[str, Table]) -> tuple[Shape, tuple[Range, ...]]:
+    """The shape of a subscription over tables, and its ranges: what `relax` takes."""
+    return read(parse(text), tables)
 
 
 def relax(

@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tidings.dissemination.schemes.message import GAINED, LOST, Image, Longs
+from tidings.dissemination.schemes.pair_index import Flags
+from tidings.dissemination.schemes.server import Change
+from tidings.dissemination.schemes.sizes import points_size, size_of_all
 from tidings.errors import EventError
-from tidings.joins.order import key_of
-from tidings.joins.schemes.message import GAINED, LOST, Image, Longs
-from tidings.joins.schemes.pair_index import Flags
-from tidings.joins.schemes.server import Change
-from tidings.joins.schemes.sizes import points_size, size_of_all
-from tidings.joins.stabbing import cluster
-from tidings.joins.table import Row, Table
+from tidings.kinds.joins.index.stabbing import cluster
+from tidings.kinds.joins.schema.order_keys import key_of
+from tidings.kinds.joins.schema.table import Row, Table
 
 
 class BoxSide(NamedTuple):

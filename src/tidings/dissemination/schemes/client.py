@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
-from tidings.joins.schemes.filters import Subscription, accepts
-from tidings.joins.schemes.message import GAINED, Message
-from tidings.joins.schemes.signature import Signature
-from tidings.joins.table import Row
+from tidings.dissemination.schemes.filters import Subscription, accepts
+from tidings.dissemination.schemes.message import GAINED, Message
+from tidings.dissemination.schemes.signature import Signature
+from tidings.kinds.joins.schema.table import Row
 
 Joined = tuple[Row, ...]
 

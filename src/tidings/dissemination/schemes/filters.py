@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tidings.joins.schemes.message import Bounds, Image, Longs, Message, Selection, Skyline
-from tidings.joins.schemes.pair_index import Flags
-from tidings.joins.schemes.signature import Semijoin, Signature
+from tidings.dissemination.schemes.message import Bounds, Image, Longs, Message, Selection, Skyline
+from tidings.dissemination.schemes.pair_index import Flags
+from tidings.dissemination.schemes.signature import Semijoin, Signature
 
 if TYPE_CHECKING:
-    from tidings.joins.schemes.population import Population
-    from tidings.joins.schemes.server import Server
+    from tidings.dissemination.schemes.population import Population
+    from tidings.dissemination.schemes.server import Server
 
 
 class Subscription(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from tidings.joins.schemes.message import Image
-from tidings.joins.schemes.server import Server
-from tidings.joins.schemes.signature import Edge, Side, Signature
-from tidings.joins.schemes.sizes import size_of_all
+from tidings.dissemination.schemes.message import Image
+from tidings.dissemination.schemes.server import Server
+from tidings.dissemination.schemes.signature import Edge, Side, Signature
+from tidings.dissemination.schemes.sizes import size_of_all
 
 JoinedRow = tuple[Image, ...]
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.joins.schemes.signature import Semijoin, Signature
-from tidings.joins.schemes.sizes import BOUNDS, skyline_size
-from tidings.joins.table import Row
+from tidings.dissemination.schemes.signature import Semijoin, Signature
+from tidings.dissemination.schemes.sizes import BOUNDS, skyline_size
+from tidings.kinds.joins.schema.table import Row
 
 Longs = npt.NDArray[np.int64]
 

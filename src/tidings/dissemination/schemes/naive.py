@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from tidings.joins.order import key_of
-from tidings.joins.schemes.filters import Subscription
-from tidings.joins.schemes.signature import Semijoin
-from tidings.joins.table import Row, Table
+from tidings.dissemination.schemes.filters import Subscription
+from tidings.dissemination.schemes.signature import Semijoin
+from tidings.kinds.joins.schema.order_keys import key_of
+from tidings.kinds.joins.schema.table import Row, Table
 
 Rows = Mapping[str, Sequence[Row]]
 

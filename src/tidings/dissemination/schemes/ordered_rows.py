@@ -10,8 +10,8 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from tidings.joins.schemes.message import Image, Longs
-from tidings.joins.schemes.signature import Side
+from tidings.dissemination.schemes.message import Image, Longs
+from tidings.dissemination.schemes.signature import Side
 
 
 class Shelf:

@@ -11,10 +11,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.joins.kernels.skylines import BLOCK, between, bound_lists, holding, inside, list_pairs, reaching
-from tidings.joins.order import HIGHEST
-from tidings.joins.schemes.message import Bounds, Longs
-from tidings.joins.stabbing import cluster
+from tidings.dissemination.kernels.skylines import (
+    BLOCK,
+    between,
+    bound_lists,
+    holding,
+    inside,
+    list_pairs,
+    reaching,
+)
+from tidings.dissemination.schemes.message import Bounds, Longs
+from tidings.kinds.joins.index.stabbing import cluster
+from tidings.kinds.joins.schema.order_keys import HIGHEST
 
 Flags = npt.NDArray[np.bool_]
 Ranks = npt.NDArray[np.int32]

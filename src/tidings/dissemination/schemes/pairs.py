@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.growing import Growing
-from tidings.joins.kernels.skylines import mark_held
-from tidings.joins.schemes.message import Bounds, Longs
-from tidings.joins.schemes.pair_index import Flags, PairIndex
-from tidings.joins.stabbing import cluster
+from tidings.dissemination.kernels.skylines import mark_held
+from tidings.dissemination.schemes.message import Bounds, Longs
+from tidings.dissemination.schemes.pair_index import Flags, PairIndex
+from tidings.kinds.joins.index.stabbing import cluster
 
 TAIL = 256  # what is looked through without an index, besides 1/64 of what is in it
 

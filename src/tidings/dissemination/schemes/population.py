@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tidings.arrays.growing import Growing
-from tidings.joins.schemes.message import Longs
-from tidings.joins.schemes.pair_index import Flags
-from tidings.joins.schemes.signature import Semijoin, Signature
+from tidings.dissemination.schemes.message import Longs
+from tidings.dissemination.schemes.pair_index import Flags
+from tidings.dissemination.schemes.signature import Semijoin, Signature
 
 
 class Population:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from tidings.joins.schemes.filters import Subscription, accepts
-from tidings.joins.schemes.message import Message
-from tidings.joins.schemes.server import Change, Server, Step
+from tidings.dissemination.schemes.filters import Subscription, accepts
+from tidings.dissemination.schemes.message import Message
+from tidings.dissemination.schemes.server import Change, Server, Step
 
 
 class Scheme(ABC):

@@ -13,13 +13,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from tidings.joins.schemes import skylines
-from tidings.joins.schemes.message import Bounds, Image, Longs, Message, Skyline
-from tidings.joins.schemes.ordered_rows import Shelf
-from tidings.joins.schemes.pairs import Pairs
-from tidings.joins.schemes.scheme import Scheme
-from tidings.joins.schemes.server import Step
-from tidings.joins.schemes.signature import Semijoin
+from tidings.dissemination.schemes import skylines
+from tidings.dissemination.schemes.message import Bounds, Image, Longs, Message, Skyline
+from tidings.dissemination.schemes.ordered_rows import Shelf
+from tidings.dissemination.schemes.pairs import Pairs
+from tidings.dissemination.schemes.scheme import Scheme
+from tidings.dissemination.schemes.server import Step
+from tidings.dissemination.schemes.signature import Semijoin
 
 
 class Semijoins(Scheme):

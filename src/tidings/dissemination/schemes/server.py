@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tidings.dissemination.schemes.filters import Subscription
+from tidings.dissemination.schemes.message import GAINED, LOST, Image, Longs
+from tidings.dissemination.schemes.ordered_rows import OrderedRows
+from tidings.dissemination.schemes.pairs import Pairs
+from tidings.dissemination.schemes.population import Population
+from tidings.dissemination.schemes.signature import Semijoin, Side, Signature
+from tidings.dissemination.schemes.sizes import size_of_all
 from tidings.errors import EventError, SubscriptionError
-from tidings.joins.order import key_of
-from tidings.joins.schemes.filters import Subscription
-from tidings.joins.schemes.message import GAINED, LOST, Image, Longs
-from tidings.joins.schemes.ordered_rows import OrderedRows
-from tidings.joins.schemes.pairs import Pairs
-from tidings.joins.schemes.population import Population
-from tidings.joins.schemes.signature import Semijoin, Side, Signature
-from tidings.joins.schemes.sizes import size_of_all
-from tidings.joins.table import Row, Table, by_name
+from tidings.kinds.joins.schema.order_keys import key_of
+from tidings.kinds.joins.schema.table import Row, Table, by_name
 
 
 class Change(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tidings.joins.shape import Shape
+from tidings.kinds.joins.schema.shape import Shape
 
 
 class Side(NamedTuple):

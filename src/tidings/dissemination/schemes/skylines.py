@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.joins.schemes.message import Longs
-from tidings.joins.schemes.pairs import Pairs
+from tidings.dissemination.schemes.message import Longs
+from tidings.dissemination.schemes.pairs import Pairs
 
 
 def minimum_area(pairs: Pairs, at: int, values: Longs) -> Longs:

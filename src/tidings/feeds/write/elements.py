@@ -11,7 +11,7 @@ from tidings.feeds.elements import XML, Element
 from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, iri
 from tidings.feeds.rss import ATOM
 from tidings.feeds.write.channel import Property, printable
-from tidings.terms import RDF
+from tidings.formats.namespaces import RDF
 
 PREFIXES: dict[str | None, str] = {"rdf": RDF, "dc": DC, "dcterms": DCTERMS, "content": CONTENT}
 

@@ -9,7 +9,7 @@ from tidings.feeds.elements import Element
 from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS
 from tidings.feeds.write.channel import Channel, Entry, moment
 from tidings.feeds.write.elements import PREFIXES, add, add_property, document
-from tidings.terms import RDF
+from tidings.formats.namespaces import RDF
 
 MEDIA_TYPE = "application/rdf+xml"
 _PAGES = "http://www.w3.org/1999/xhtml/vocab#"

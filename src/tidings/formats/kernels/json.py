@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from tidings.arrays.json_documents import Found, reread, walk, write
-from tidings.arrays.json_paths import PathTable
-from tidings.arrays.json_reader import (
+from tidings.formats.kernels.json_documents import Found, reread, walk, write
+from tidings.formats.kernels.json_paths import PathTable
+from tidings.formats.kernels.json_reader import (
     DICT,
     ESCAPED,
     FALSE,
@@ -31,7 +31,7 @@ from tidings.arrays.json_reader import (
     TRUE,
     read,
 )
-from tidings.arrays.json_tokens import find_lines, unescape
+from tidings.formats.kernels.json_tokens import find_lines, unescape
 
 __all__ = ["DICT", "FALSE", "LIST", "NULL", "NUMBER", "TEXT", "TRUE", "Occurrences", "PathTable"]
 __all__ += ["lines", "occurrences_of", "read_objects", "reread"]

@@ -15,8 +15,8 @@ from math import isfinite
 from types import NoneType
 from typing import Any
 
-from tidings.arrays.json_paths import PathTable
-from tidings.arrays.json_reader import DICT, FALSE, LIST, NULL, NUMBER, TEXT, TRUE
+from tidings.formats.kernels.json_paths import PathTable
+from tidings.formats.kernels.json_reader import DICT, FALSE, LIST, NULL, NUMBER, TEXT, TRUE
 
 # (path, kind, text or number) of each occurrence, in the order of the document
 Found = list[tuple[int, int, bytes]]

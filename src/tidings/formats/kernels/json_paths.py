@@ -19,9 +19,9 @@ import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
 from tidings.arrays.hashing import table_size
-from tidings.arrays.json_tokens import full_word
+from tidings.arrays.vocabulary import join_texts
 from tidings.errors import IndexFileError
-from tidings.vocabulary import join_texts
+from tidings.formats.kernels.json_tokens import full_word
 
 # A path of k parts has k * (k + 1) / 2 edges. A longer one than this is found where each part is a member of its own
 # or all of them are one name, and not where only some are joined.

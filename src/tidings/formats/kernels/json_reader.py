@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled
-from tidings.arrays.json_paths import find_edge, hash_begin, hash_name, hash_word
-from tidings.arrays.json_tokens import (
+from tidings.formats.kernels.json_paths import find_edge, hash_begin, hash_name, hash_word
+from tidings.formats.kernels.json_tokens import (
     below,
     byte,
     bytes_in,

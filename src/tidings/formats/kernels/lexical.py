@@ -1,7 +1,7 @@
 """Numbers and instants read from bytes, exactly, without a Python object.
 
 A number is mantissa * 10**exponent with at most 18 digits and no trailing zeros, which makes equal numbers
-equal pairs; whatever does not fit is left to `tidings.values`, which means the same and takes any length.
+equal pairs; whatever does not fit is left to `tidings.model.values`, which means the same and takes any length.
 """
 
 from __future__ import annotations

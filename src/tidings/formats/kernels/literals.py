@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled
-from tidings.arrays.lexical import YES, read_instant, read_number
+from tidings.formats.kernels.lexical import YES, read_instant, read_number
 
 LONG_EXPONENT = 1 << 20  # marks a constant that needs exact arithmetic
 NOTHING, NUMBER, INSTANT, TRUTH, TEXT, RESOURCE, OTHER = range(7)  # kinds of constants

@@ -1,6 +1,6 @@
 """N-Triples bytes -> numbered terms and triples of numbers, in one pass.
 
-Only the canonical form (what `tidings.terms` and pyoxigraph write) is read here. Anything else, valid or not,
+Only the canonical form (what `tidings.model.terms` and pyoxigraph write) is read here. Anything else, valid or not,
 sets the document's flag, and its bytes go through the RDF parser first. So canonical graphs cost no parser at
 all, and none is ever misread.
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
 from tidings.arrays.hashing import same_bytes
-from tidings.arrays.turtle_terms import (
+from tidings.formats.documents import MAX_BYTES
+from tidings.formats.kernels.turtle_terms import (
     BEHIND_DOT,
     BEHIND_NAME,
     BOOLEAN,
@@ -28,8 +29,7 @@ from tidings.arrays.turtle_terms import (
     string_end,
     takes_names,
 )
-from tidings.documents import MAX_BYTES
-from tidings.terms import RDF, XSD
+from tidings.formats.namespaces import RDF, XSD
 
 _NOT_PLAIN, _NO_ROOM = -1, -2
 _SUBJECT, _PREDICATE, _OBJECT, _DATATYPE, _END = range(5)  # what has to come next

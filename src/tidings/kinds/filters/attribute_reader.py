@@ -14,20 +14,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.arrays.json import FALSE, LIST, NULL, NUMBER, TEXT, TRUE, Occurrences, occurrences_of
-from tidings.attributes import values_at, with_element
-from tidings.filters import naive
-from tidings.filters.documents import Wanted
-from tidings.filters.index import FilterIndex
-from tidings.filters.kernels.layout import AGAIN, TRUTHS, Memo, Pairs
-from tidings.filters.kernels.ranking import merge_pairs, rank_occurrences
-from tidings.filters.shape import CONDITIONS, FOLDED, PLAIN, THERE, Key, compile_filter
-from tidings.filters.table import FilterTable
+from tidings.formats.kernels.json import FALSE, LIST, NULL, NUMBER, TEXT, TRUE, Occurrences, occurrences_of
+from tidings.kinds.filters import naive
+from tidings.kinds.filters.columns import Wanted
+from tidings.kinds.filters.index import FilterIndex
+from tidings.kinds.filters.kernels.layout import AGAIN, TRUTHS, Memo, Pairs
+from tidings.kinds.filters.kernels.ranking import merge_pairs, rank_occurrences
+from tidings.kinds.filters.shape import CONDITIONS, FOLDED, PLAIN, THERE, Key, compile_filter
+from tidings.kinds.filters.table import FilterTable
 from tidings.language.parser import parse
 from tidings.language.query import AnyElement, Condition
-from tidings.text_sets import TextTests
-from tidings.text_tests import network
-from tidings.values import number
+from tidings.model.attributes import values_at, with_element
+from tidings.model.text_sets import TextTests
+from tidings.model.text_tests import network
+from tidings.model.values import number
 
 REMEMBERED = 1 << 16  # texts, for each way to look at them
 MET = 1 << 12  # values, of all attributes; a power of two
@@ -164,7 +164,7 @@ def _number(text: str) -> Any:
 
 
 def _value(kind: int, text: bytes) -> Any:
-    """An occurrence as a value of `tidings.values`."""
+    """An occurrence as a value of `tidings.model.values`."""
     if kind == TEXT:
         return text.decode(errors="surrogatepass")
     if kind == NUMBER:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
-from tidings.arrays.json import (
+from tidings.formats.kernels.json import (
     DICT,
     FALSE,
     LIST,
@@ -27,7 +27,7 @@ from tidings.arrays.json import (
     occurrences_of,
     read_objects,
 )
-from tidings.filters.kernels.ranking import interleave
+from tidings.kinds.filters.kernels.ranking import interleave
 
 JSON = "attributes"
 CONTENT = "data"  # what an event carries is no attribute

@@ -17,6 +17,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from tidings.errors import SubscriptionError
+from tidings.formats.namespaces import XSD
 from tidings.language.query import (
     And,
     AnyElement,
@@ -32,8 +33,8 @@ from tidings.language.query import (
     Or,
     TextTest,
 )
-from tidings.terms import XSD, Literal
-from tidings.values import number
+from tidings.model.terms import Literal
+from tidings.model.values import number
 
 Test = Callable[[Attribute], Condition]
 

@@ -19,7 +19,7 @@ from decimal import Decimal
 from typing import Any
 
 from tidings.errors import SubscriptionError
-from tidings.filters.content_filters import (
+from tidings.kinds.filters.content_filters import (
     OPERATORS,
     Field,
     Object,

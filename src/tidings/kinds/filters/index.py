@@ -18,16 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidings.arrays import folders
-from tidings.arrays.json import PathTable
-from tidings.filters.damage import refuse_damage
-from tidings.filters.kernels import coding
-from tidings.filters.kernels.layout import ABSENT, Access, Code, Index, Lists, Pairs, Scales, Space
-from tidings.filters.kernels.matching import PORTION, match_events
-from tidings.filters.kernels.running import enter, row_holds
-from tidings.filters.kernels.seeking import open_lists, seek
-from tidings.filters.scales import ExactScales, Known, rank_constants
-from tidings.filters.shape import Key
-from tidings.filters.table import FilterTable
+from tidings.formats.kernels.json import PathTable
+from tidings.kinds.filters.integrity import refuse_damage
+from tidings.kinds.filters.kernels import coding
+from tidings.kinds.filters.kernels.layout import ABSENT, Access, Code, Index, Lists, Pairs, Scales, Space
+from tidings.kinds.filters.kernels.matching import PORTION, match_events
+from tidings.kinds.filters.kernels.running import enter, row_holds
+from tidings.kinds.filters.kernels.seeking import open_lists, seek
+from tidings.kinds.filters.scales import ExactScales, Known, rank_constants
+from tidings.kinds.filters.shape import Key
+from tidings.kinds.filters.table import FilterTable
 
 
 @dataclass(frozen=True, slots=True)

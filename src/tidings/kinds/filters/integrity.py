@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from tidings.arrays.bounds import are_texts, ascends, constants_fit, refuse_unless, slots_fit, within
-from tidings.filters.kernels import bounds
-from tidings.filters.kernels.layout import Index, Scales
+from tidings.kinds.filters.kernels import bounds
+from tidings.kinds.filters.kernels.layout import Index, Scales
 
 Arrays = Mapping[str, np.ndarray]
 

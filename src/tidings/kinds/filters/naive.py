@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tidings.conditions import holds
+from tidings.language.conditions import holds
 from tidings.language.query import Condition
 
 

@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings import values
 from tidings.arrays.hashing import table_size
-from tidings.arrays.literals import INSTANT, LONG_EXPONENT, NUMBER, TEXT, TRUTH, read_constants
-from tidings.filters.kernels import layout, ranking, resolving
-from tidings.filters.kernels.layout import CHECK_BITS, INSTANTS, NUMBERS, TEXTS, TRUTHS, Scales
-from tidings.filters.table import FilterTable
-from tidings.ranks import rank_of, sort_numbers
-from tidings.terms import unescape
-from tidings.vocabulary import StoredTexts, freeze_texts, join_texts
+from tidings.arrays.vocabulary import StoredTexts, freeze_texts, join_texts
+from tidings.formats.kernels.literals import INSTANT, LONG_EXPONENT, NUMBER, TEXT, TRUTH, read_constants
+from tidings.kinds.filters.kernels import layout, ranking, resolving
+from tidings.kinds.filters.kernels.layout import CHECK_BITS, INSTANTS, NUMBERS, TEXTS, TRUTHS, Scales
+from tidings.kinds.filters.table import FilterTable
+from tidings.model import values
+from tidings.model.ranks import rank_of, sort_numbers
+from tidings.model.terms import unescape
 
 _KINDS = {NUMBER: NUMBERS, INSTANT: INSTANTS, TRUTH: TRUTHS, TEXT: TEXTS}
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tidings.filters.kernels import layout
+from tidings.kinds.filters.kernels import layout
 from tidings.language.parameters import parameters, substitute
 from tidings.language.printer import condition_text
 from tidings.language.query import (
@@ -39,7 +39,7 @@ from tidings.language.query import (
     Query,
     TextTest,
 )
-from tidings.terms import Iri, Literal, from_ntriples, ntriples
+from tidings.model.terms import Iri, Literal, from_ntriples, ntriples
 
 PLAIN, FOLDED, THERE, CONDITIONS = "plain", "folded", "there", "conditions"
 _OPS = {"=": layout.EQ, "!=": layout.NE, "<": layout.LT, "<=": layout.LE, ">": layout.GT, ">=": layout.GE}

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tidings.filters.kernels.layout import INNER_SIZE, LEAF_SIZE, OR, Rows
-from tidings.filters.kernels.resolving import rename_attributes
-from tidings.filters.shape import ConditionSlot, FilterShape, Key, Slot
-from tidings.vocabulary import Vocabulary, freeze_texts, thaw_texts
+from tidings.arrays.vocabulary import Vocabulary, freeze_texts, thaw_texts
+from tidings.kinds.filters.kernels.layout import INNER_SIZE, LEAF_SIZE, OR, Rows
+from tidings.kinds.filters.kernels.resolving import rename_attributes
+from tidings.kinds.filters.shape import ConditionSlot, FilterShape, Key, Slot
 
 
 class FilterTable:

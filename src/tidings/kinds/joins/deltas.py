@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from tidings.notification import CHANGES, NOTIFICATION_SCHEMA, to_table
+from tidings.model.notification import CHANGES, NOTIFICATION_SCHEMA, to_table
 
 ONE_PART = "0/1"
 

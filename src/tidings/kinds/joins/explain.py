@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidings.errors import EventError
-from tidings.event import Event, to_table
-from tidings.joins.changes import INSERT, TRUNCATE, UPDATE, Changes, read_changes
-from tidings.joins.naive import Naive
-from tidings.joins.ranges import Leaf, admits, range_of
-from tidings.joins.sequences import Sequences
-from tidings.joins.shape import Shape, outline
-from tidings.joins.standing import Joins
-from tidings.joins.table import Row, Table, plain
+from tidings.kinds.joins.changes.changes import INSERT, TRUNCATE, UPDATE, Changes, read_changes
+from tidings.kinds.joins.changes.sequences import Sequences
+from tidings.kinds.joins.kind import Joins
+from tidings.kinds.joins.naive import Naive
+from tidings.kinds.joins.schema.ranges import Leaf, admits, range_of
+from tidings.kinds.joins.schema.shape import Shape, outline
+from tidings.kinds.joins.schema.table import Row, Table, plain
 from tidings.language.printer import condition_text
 from tidings.language.query import Query
+from tidings.model.event import Event, to_table
 
 MAX_WAYS = 1000
 MAX_ROWS = 20

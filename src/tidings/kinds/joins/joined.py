@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from tidings.joins.deltas import Deltas
+from tidings.kinds.joins.deltas import Deltas
 
 
 def joined(deltas: Deltas, arity: np.ndarray) -> Deltas:

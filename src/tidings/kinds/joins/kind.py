@@ -23,25 +23,25 @@ import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
 from tidings.errors import SubscriptionError
-from tidings.joins import records
-from tidings.joins.changes import read_changes
-from tidings.joins.correlator import Correlator
-from tidings.joins.damage import refuse_damaged_subscriptions
-from tidings.joins.declarations import saved_tables
-from tidings.joins.deltas import Deltas
-from tidings.joins.images import typed
-from tidings.joins.index import JoinIndex
-from tidings.joins.levels import Levels
-from tidings.joins.ranges import is_empty, range_of
-from tidings.joins.sequences import Sequences
-from tidings.joins.shape import Selection, Shape, outline
-from tidings.joins.subscriptions import ALWAYS, Subscriptions
-from tidings.joins.table import Table, by_name
-from tidings.joins.templates import fill
-from tidings.joins.texts import Texts
+from tidings.kinds.joins.changes.changes import read_changes
+from tidings.kinds.joins.changes.row_images import typed
+from tidings.kinds.joins.changes.sequences import Sequences
+from tidings.kinds.joins.deltas import Deltas
+from tidings.kinds.joins.index import storage
+from tidings.kinds.joins.index.correlator import Correlator
+from tidings.kinds.joins.index.index import JoinIndex
+from tidings.kinds.joins.index.integrity import refuse_damaged_subscriptions
+from tidings.kinds.joins.index.levels import Levels
+from tidings.kinds.joins.index.subscriptions import ALWAYS, Subscriptions
+from tidings.kinds.joins.rows.texts import Texts
+from tidings.kinds.joins.schema.declarations import saved_tables
+from tidings.kinds.joins.schema.ranges import is_empty, range_of
+from tidings.kinds.joins.schema.shape import Selection, Shape, outline
+from tidings.kinds.joins.schema.table import Table, by_name
+from tidings.kinds.joins.schema.templates import fill
 from tidings.language.parameters import substitute
 from tidings.language.query import And, Query
-from tidings.terms import from_ntriples
+from tidings.model.terms import from_ntriples
 
 _identity = id
 _JSON = {
@@ -145,7 +145,7 @@ class Joins:
         self.levels.fold().save(folder / "index")
         subscriptions = self.subscriptions
         arrays = {**subscriptions.freeze(), **subscriptions.texts.freeze()}
-        records.save(folder / "subscriptions", arrays, {"shapes": subscriptions.shapes})
+        storage.save(folder / "subscriptions", arrays, {"shapes": subscriptions.shapes})
         texts = pa.array([self._texts.get(number) for number in range(len(subscriptions))], pa.string())
         _write(folder / "sources.arrow", pa.table({"id": subscriptions.id_column, "text": texts}))
         (folder / "templates").mkdir(exist_ok=True)
@@ -168,7 +168,7 @@ class Joins:
         """What was saved there; the index is mapped into memory, not read."""
         facts = json.loads((folder / "tables.json").read_text())
         joins = cls(saved_tables(facts["tables"]))
-        arrays, shared = records.load(folder / "subscriptions")
+        arrays, shared = storage.load(folder / "subscriptions")
         subscriptions = joins.subscriptions
         sources, shapes = _read(folder / "sources.arrow"), list(map(_shape, shared["shapes"]))
         refuse_damaged_subscriptions(

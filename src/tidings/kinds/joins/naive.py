@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tidings.errors import EventError
-from tidings.joins.shape import Range, Shape, admits, read
-from tidings.joins.table import Row, Table
+from tidings.kinds.joins.schema.shape import Range, Shape, admits, read
+from tidings.kinds.joins.schema.table import Row, Table
 from tidings.language.query import Query
 
 Rows = Mapping[str, Counter[Row]]

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidings.errors import EventError
-from tidings.joins import naive
-from tidings.joins.shape import read
-from tidings.joins.table import Row, Table, TableError, by_name
+from tidings.kinds.joins import naive
+from tidings.kinds.joins.schema.shape import read
+from tidings.kinds.joins.schema.table import Row, Table, TableError, by_name
 from tidings.language.parser import parse
 from tidings.language.query import Query
-from tidings.notification import Notification
+from tidings.model.notification import Notification
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Replica:
     """The rows of one join subscription; give `apply` all its notifications, the snapshot among them. Whose snapshot
     comes first is the subscription: what others are told is ignored.
 
-    >>> from tidings.joins import Table
+    >>> from tidings.kinds.joins import Table
     >>> stocks = Table("stocks", {"symbol": "text", "per": "number"}, key=["symbol"])
     >>> Replica("SELECT * FROM stocks WHERE per > 50", [stocks]).missing
     'no snapshot yet'

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tidings.network.kernels.batches import reach_many
-from tidings.network.kernels.layout import PREFERRED
-from tidings.network.kernels.walks import adaptive
-from tidings.network.snapshot import Snapshot
-from tidings.network.walk import Walk
+from tidings.kinds.networks.kernels.batches import reach_many
+from tidings.kinds.networks.kernels.layout import PREFERRED
+from tidings.kinds.networks.kernels.walks import adaptive
+from tidings.kinds.networks.snapshot import Snapshot
+from tidings.kinds.networks.walk import Walk
 
 _ROOM = 1 << 16
 

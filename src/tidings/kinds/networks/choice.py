@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import log
 
-from tidings.network.kernels.layout import SMALL
+from tidings.kinds.networks.kernels.layout import SMALL
 
 _ROUND = 16  # of so many larger evaluations one goes the way that is not preferred
 # What was faster than expected counts for more: other work on the machine only ever makes an evaluation slower.

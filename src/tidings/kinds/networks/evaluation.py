@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tidings.network.faults import NetworkError
-from tidings.network.kernels import walks
-from tidings.network.snapshot import Snapshot
-from tidings.network.walk import Walk
+from tidings.kinds.networks.faults import NetworkError
+from tidings.kinds.networks.kernels import walks
+from tidings.kinds.networks.snapshot import Snapshot
+from tidings.kinds.networks.walk import Walk
 
 ALGORITHMS: dict[str, Callable[..., int]] = {
     "auto": walks.adaptive,

@@ -10,14 +10,14 @@ import re
 from functools import lru_cache
 
 from tidings.errors import SubscriptionError
-from tidings.filters.shape import FilterShape, compile_filter
-from tidings.filters.table import FilterTable
+from tidings.kinds.filters.shape import FilterShape, compile_filter
+from tidings.kinds.filters.table import FilterTable
+from tidings.kinds.networks.faults import NetworkError
 from tidings.language.parameters import parameters
 from tidings.language.parser import parse
 from tidings.language.printer import condition_text
 from tidings.language.query import Condition, IsA, Query, TriplePattern, leaves, variables
 from tidings.language.shapes import Shapes
-from tidings.network.faults import NetworkError
 
 NONE = -1
 _WHERE = re.compile(r"\s*WHERE\b", re.IGNORECASE)

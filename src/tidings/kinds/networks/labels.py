@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from tidings.kinds.networks.faults import NetworkError
 from tidings.language.query import And, Attribute, Comparison, Condition, Exists, Not, OneOf
-from tidings.network.faults import NetworkError
-from tidings.terms import Literal
+from tidings.model.terms import Literal
 
 
 def subset(attribute: Attribute, labels: tuple[Literal, ...]) -> Condition | None:

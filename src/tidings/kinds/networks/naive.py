@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from tidings.filters.naive import matches
+from tidings.kinds.filters.naive import matches
 from tidings.language.query import Condition
 
 Nodes = Mapping[str, Condition | None]

@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings.arrays.vocabulary import join_texts
+from tidings.kinds.networks.batch import reach_all
+from tidings.kinds.networks.choice import Choice
+from tidings.kinds.networks.evaluation import Evaluation
+from tidings.kinds.networks.expressions import NONE, Expressions
+from tidings.kinds.networks.faults import NetworkError
+from tidings.kinds.networks.files.storage import load_network, save_network
+from tidings.kinds.networks.index.columns import Columns
+from tidings.kinds.networks.index.filing import Filed, choose_rows
+from tidings.kinds.networks.index.names import Names
+from tidings.kinds.networks.index.tail import Tail
+from tidings.kinds.networks.index.wiring import Wiring
+from tidings.kinds.networks.kernels.layout import NOWHERE
+from tidings.kinds.networks.labels import MATCHES, labels_condition
+from tidings.kinds.networks.paths import Cut, Step, find_frontier, find_path
+from tidings.kinds.networks.ranking import Ranking
+from tidings.kinds.networks.snapshot import Snapshot
 from tidings.language.query import Condition
-from tidings.network.batch import reach_all
-from tidings.network.choice import Choice
-from tidings.network.columns import Columns
-from tidings.network.evaluation import Evaluation
-from tidings.network.expressions import NONE, Expressions
-from tidings.network.faults import NetworkError
-from tidings.network.filing import Filed, choose_rows
-from tidings.network.kernels.layout import NOWHERE
-from tidings.network.labels import MATCHES, labels_condition
-from tidings.network.names import Names
-from tidings.network.paths import Cut, Step, find_frontier, find_path
-from tidings.network.ranking import Ranking
-from tidings.network.snapshot import Snapshot
-from tidings.network.storage import load_network, save_network
-from tidings.network.tail import Tail
-from tidings.network.wiring import Wiring
-from tidings.vocabulary import join_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +57,7 @@ class Network:
     ) -> Network:
         """A network of any size: nodes with columns id, where?, cost? (labels? for a match function), edges with
         source, target, where?, cost?."""
-        from tidings.network.tables import read_tables
+        from tidings.kinds.networks.files.tables import read_tables
 
         network = cls(match, labels)
         network._fill(*read_tables(nodes, edges, match, labels))

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tidings.network.kernels import walks
-from tidings.network.kernels.layout import NOWHERE
-from tidings.network.snapshot import Snapshot
-from tidings.network.walk import Walk
+from tidings.kinds.networks.kernels import walks
+from tidings.kinds.networks.kernels.layout import NOWHERE
+from tidings.kinds.networks.snapshot import Snapshot
+from tidings.kinds.networks.walk import Walk
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tidings.network.kernels.costs import Costs, cheapest, push
-from tidings.network.kernels.layout import Space
-from tidings.network.snapshot import Snapshot
-from tidings.network.walk import Walk
+from tidings.kinds.networks.kernels.costs import Costs, cheapest, push
+from tidings.kinds.networks.kernels.layout import Space
+from tidings.kinds.networks.snapshot import Snapshot
+from tidings.kinds.networks.walk import Walk
 
 
 class Ranking(Iterator[tuple[str, float]]):

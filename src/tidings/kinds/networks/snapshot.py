@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from tidings.filters.kernels.layout import ABSENT, Lists, Pairs
-from tidings.network.choice import Choice
-from tidings.network.expressions import Expressions
-from tidings.network.filing import Filed
-from tidings.network.kernels.batches import reset
-from tidings.network.kernels.cursor import Entered
-from tidings.network.kernels.layout import REGISTERS, Graph, Space
-from tidings.network.names import Names
-from tidings.network.tail import Tail
-from tidings.network.wiring import Wiring
+from tidings.kinds.filters.kernels.layout import ABSENT, Lists, Pairs
+from tidings.kinds.networks.choice import Choice
+from tidings.kinds.networks.expressions import Expressions
+from tidings.kinds.networks.index.filing import Filed
+from tidings.kinds.networks.index.names import Names
+from tidings.kinds.networks.index.tail import Tail
+from tidings.kinds.networks.index.wiring import Wiring
+from tidings.kinds.networks.kernels.batches import reset
+from tidings.kinds.networks.kernels.cursor import Entered
+from tidings.kinds.networks.kernels.layout import REGISTERS, Graph, Space
 
 
 class Snapshot:

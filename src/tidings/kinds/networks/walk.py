@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tidings.filters.kernels.layout import Pairs
-from tidings.network.kernels.layout import (
+from tidings.kinds.filters.kernels.layout import Pairs
+from tidings.kinds.networks.kernels.layout import (
     ASKING,
     ASKS,
     AT_ONCE,
@@ -24,8 +24,8 @@ from tidings.network.kernels.layout import (
     VERIFIED,
     Space,
 )
-from tidings.network.kernels.walks import adaptive
-from tidings.network.snapshot import Snapshot
+from tidings.kinds.networks.kernels.walks import adaptive
+from tidings.kinds.networks.snapshot import Snapshot
 
 Loop = Callable[..., int]
 Accept = Callable[[int, Space], None]

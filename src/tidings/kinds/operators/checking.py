@@ -12,21 +12,21 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tidings import values
 from tidings.errors import SubscriptionError
-from tidings.event import Event
+from tidings.kinds.operators.functions.caller import Answer, Caller, Request
+from tidings.kinds.operators.functions.outcome import Outcome
+from tidings.kinds.operators.functions.signature import OperatorError
+from tidings.kinds.operators.joining import Joiner, Unasked
+from tidings.kinds.operators.kernels.layout import FALSE, TRUE, UNKNOWN
+from tidings.kinds.operators.naive import Binding, Solution, join, truth_of
+from tidings.kinds.operators.predicates import Check, Question
+from tidings.kinds.operators.program import Program
+from tidings.kinds.operators.scheduling.docket import Docket
+from tidings.kinds.operators.scheduling.schedulers import Scheduler
+from tidings.kinds.operators.table import OperatorTable
 from tidings.language.query import Call, Leaf
-from tidings.operators.calling import Answer, Caller, Request
-from tidings.operators.docket import Docket
-from tidings.operators.joining import Joiner, Unasked
-from tidings.operators.kernels.layout import FALSE, TRUE, UNKNOWN
-from tidings.operators.naive import Binding, Solution, join, truth_of
-from tidings.operators.outcome import Outcome
-from tidings.operators.predicates import Check, Question
-from tidings.operators.program import Program
-from tidings.operators.schedulers import Scheduler
-from tidings.operators.signature import OperatorError
-from tidings.operators.table import OperatorTable
+from tidings.model import values
+from tidings.model.event import Event
 
 EVENTS_AT_ONCE = 64
 FRONTIER = 128

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.errors import TidingsError
-from tidings.operators.statistics import Statistics, duration
+from tidings.kinds.operators.statistics import Statistics, duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

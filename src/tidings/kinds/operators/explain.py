@@ -11,16 +11,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tidings.errors import SubscriptionError
-from tidings.filters.clauses import ALL, ANY, NOT, Part, look, seen, shown
+from tidings.kinds.operators.functions.caller import Answer
+from tidings.kinds.operators.joining import Unasked
+from tidings.kinds.operators.naive import Binding, Unknown, check_inputs, has_calls
+from tidings.kinds.operators.program import conjuncts
+from tidings.kinds.operators.statistics import duration
+from tidings.kinds.operators.trial import Trial
+from tidings.language.condition_tree import ALL, ANY, NOT, Part, look, seen, shown
 from tidings.language.printer import condition_text
 from tidings.language.query import And, Call, Condition, Not, Or, Variable, variables
-from tidings.operators.calling import Answer
-from tidings.operators.joining import Unasked
-from tidings.operators.naive import Binding, Unknown, check_inputs, has_calls
-from tidings.operators.program import conjuncts
-from tidings.operators.statistics import duration
-from tidings.operators.trial import Trial
-from tidings.terms import Blank, Iri, Literal, plain
+from tidings.model.terms import Blank, Iri, Literal, plain
 
 MAX_BINDINGS = 1000
 _MAX_VALUES, _MAX_TEXT = 5, 60

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from tidings.arrays.bounds import are_texts, ascends, refuse_unless, within
-from tidings.operators.kernels.layout import CONFIRMED, NEGATED, OR
-from tidings.operators.predicates import BY_EVALUATION, BY_OPERATOR, BY_PREDICATE
+from tidings.kinds.operators.kernels.layout import CONFIRMED, NEGATED, OR
+from tidings.kinds.operators.predicates import BY_EVALUATION, BY_OPERATOR, BY_PREDICATE
 
 Arrays = Mapping[str, np.ndarray]
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tidings.language.query import And, Condition, Or
-from tidings.operators.naive import (
+from tidings.kinds.operators.naive import (
     MAX_STEPS,
     OUT_OF_STEPS,
     Binding,
@@ -19,7 +18,8 @@ from tidings.operators.naive import (
     first_of,
     has_calls,
 )
-from tidings.operators.predicates import Question
+from tidings.kinds.operators.predicates import Question
+from tidings.language.query import And, Condition, Or
 
 
 class Unasked(Exception):

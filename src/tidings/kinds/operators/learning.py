@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.errors import IndexFileError
-from tidings.operators.kernels.choosing import COST_WEIGHT, OPERATOR_MEMORY
-from tidings.operators.kernels.layout import Learnt
-from tidings.operators.kernels.opening import HALF_LIFE
-from tidings.operators.predicates import Predicates
+from tidings.kinds.operators.kernels.choosing import COST_WEIGHT, OPERATOR_MEMORY
+from tidings.kinds.operators.kernels.layout import Learnt
+from tidings.kinds.operators.kernels.opening import HALF_LIFE
+from tidings.kinds.operators.predicates import Predicates
 
 _AGEING = ("hits", "trials")
 _OF_PREDICATES = (*_AGEING, "wanted", "told", "held")

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tidings import values
 from tidings.errors import SubscriptionError
+from tidings.kinds.operators.functions.operator import Operator
+from tidings.kinds.operators.functions.outcome import Outcome
 from tidings.language.printer import condition_text
 from tidings.language.query import (
     And,
@@ -28,8 +29,7 @@ from tidings.language.query import (
     leaves,
     variables,
 )
-from tidings.operators.operator import Operator
-from tidings.operators.outcome import Outcome
+from tidings.model import values
 
 MAX_STEPS = 20_000
 OUT_OF_STEPS = "its operators bind too many values that do not go together; make the condition more specific"

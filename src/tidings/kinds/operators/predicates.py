@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidings.arrays.growing import Growing
+from tidings.arrays.vocabulary import Vocabulary, join_texts, thaw_texts
 from tidings.errors import SubscriptionError
+from tidings.kinds.operators.functions.operator import Operator
+from tidings.kinds.operators.functions.outcome import Outcome
+from tidings.kinds.operators.kernels.layout import Learnt
+from tidings.kinds.operators.thresholds import Thresholds
 from tidings.language.parser import parse
 from tidings.language.query import And, Call, Comparison, Condition, Constant, Variable, leaves
-from tidings.operators.kernels.layout import Learnt
-from tidings.operators.operator import Operator
-from tidings.operators.outcome import Outcome
-from tidings.operators.thresholds import Thresholds
-from tidings.terms import Iri, Literal
-from tidings.vocabulary import Vocabulary, join_texts, thaw_texts
+from tidings.model.terms import Iri, Literal
 
 Find = Callable[[str], Operator]
 BY_PREDICATE = ("hits", "trials", "moment", "wanted", "told", "held")

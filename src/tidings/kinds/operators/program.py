@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
+from tidings.kinds.operators.functions.operator import Operator
+from tidings.kinds.operators.naive import has_calls
 from tidings.language.parameters import parameters, substitute
 from tidings.language.printer import condition_text, term_text
 from tidings.language.query import (
@@ -29,9 +31,7 @@ from tidings.language.query import (
     leaves,
     variables,
 )
-from tidings.operators.naive import has_calls
-from tidings.operators.operator import Operator
-from tidings.terms import from_ntriples
+from tidings.model.terms import from_ntriples
 
 Find = Callable[[str], Operator]
 

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.operators.kernels import opening
-from tidings.operators.predicates import Unnumbered
-from tidings.operators.table import OperatorTable
+from tidings.kinds.operators.kernels import opening
+from tidings.kinds.operators.predicates import Unnumbered
+from tidings.kinds.operators.table import OperatorTable
 
 SHOWN = 20
 _LONGEST = 60
@@ -71,7 +71,7 @@ class Statistics:
 
     def plot(self, path: str | Path) -> None:
         """Draws a picture, SVG or PNG by the name of the file; needs `pip install 'tidings[draw]'`."""
-        from tidings.operators.drawing import draw
+        from tidings.kinds.operators.drawing import draw
 
         draw(self, path)
 

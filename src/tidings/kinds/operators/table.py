@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tidings.arrays.growing import Growing
+from tidings.arrays.vocabulary import Vocabulary, join_texts, thaw_texts
+from tidings.kinds.operators.kernels.layout import CONFIRMED, NEGATED, OR, Programs
+from tidings.kinds.operators.predicates import Find, Predicates, renumbered
+from tidings.kinds.operators.program import Program
 from tidings.language.query import Call, Variable, leaves
-from tidings.operators.kernels.layout import CONFIRMED, NEGATED, OR, Programs
-from tidings.operators.predicates import Find, Predicates, renumbered
-from tidings.operators.program import Program
-from tidings.vocabulary import Vocabulary, join_texts, thaw_texts
 
 _REMEMBERED = 100_000
 _CALL = re.compile(r"(\S+)/(\d{1,3})\b")

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from tidings.arrays.growing import Growing
-from tidings.operators.kernels.layout import FALSE, TRUE
-from tidings.terms import Iri, Literal
-from tidings.values import NUMBER, constant_view
+from tidings.kinds.operators.kernels.layout import FALSE, TRUE
+from tidings.model.terms import Iri, Literal
+from tidings.model.values import NUMBER, constant_view
 
 _MOST_ROWS = 16
 _EXACT = 1 << 53

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from tidings.errors import SubscriptionError
-from tidings.event import Event
+from tidings.kinds.operators.checking import Checker, Decided, key_of
+from tidings.kinds.operators.functions.caller import Answer, Caller, Request
+from tidings.kinds.operators.functions.outcome import Outcome
+from tidings.kinds.operators.joining import Joiner, Unasked
+from tidings.kinds.operators.naive import Binding, Holds
+from tidings.kinds.operators.predicates import Question
+from tidings.kinds.operators.program import Program
+from tidings.kinds.operators.table import OperatorTable
 from tidings.language.query import Call, Leaf
-from tidings.operators.calling import Answer, Caller, Request
-from tidings.operators.checking import Checker, Decided, key_of
-from tidings.operators.joining import Joiner, Unasked
-from tidings.operators.naive import Binding, Holds
-from tidings.operators.outcome import Outcome
-from tidings.operators.predicates import Question
-from tidings.operators.program import Program
-from tidings.operators.table import OperatorTable
+from tidings.model.event import Event
 
 
 class Trial:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from tidings.arrays.hashing import table_size
-from tidings.patterns.kernels import filing
-from tidings.patterns.kernels.layout import BLOCK, KINDS, POINT, Atoms, Programs, Rows, gather
+from tidings.kinds.patterns.kernels import filing
+from tidings.kinds.patterns.kernels.layout import BLOCK, KINDS, POINT, Atoms, Programs, Rows, gather
 
 _SAMPLE = 4096  # ranges of a property that are looked at to tell how many overlap
 

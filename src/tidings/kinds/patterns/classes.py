@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tidings.patterns.kernels.layout import starts
-from tidings.patterns.table import PatternTable
-from tidings.taxonomy import Taxonomy, local_name
-from tidings.terms import escape
+from tidings.kinds.patterns.kernels.layout import starts
+from tidings.kinds.patterns.table import PatternTable
+from tidings.model.taxonomy import Taxonomy, local_name
+from tidings.model.terms import escape
 
 
 def class_labels(taxonomy: Taxonomy, class_of: Mapping[str, int]) -> dict[str, list[int]]:

@@ -18,21 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from tidings import values
-from tidings.arrays.literals import read_constants
-from tidings.patterns.kernels.layout import (
-    RESOURCE,
-    TAGGED,
-    TERM,
-    VALUE,
-    WORDS,
-    Atoms,
-    Constants,
-)
-from tidings.patterns.table import OPS
-from tidings.ranks import rank_of, sort_numbers
-from tidings.terms import escape, from_ntriples, unescape
-from tidings.vocabulary import Vocabulary, freeze_texts, thaw_texts
+from tidings.arrays.vocabulary import Vocabulary, freeze_texts, thaw_texts
+from tidings.formats.kernels.literals import read_constants
+from tidings.kinds.patterns.kernels.layout import RESOURCE, TAGGED, TERM, VALUE, WORDS, Atoms, Constants
+from tidings.kinds.patterns.table import OPS
+from tidings.model import values
+from tidings.model.ranks import rank_of, sort_numbers
+from tidings.model.terms import escape, from_ntriples, unescape
 
 _NONE, _NUMBER, _INSTANT, _TRUTH, _TEXT, _RESOURCE, _TERM = range(7)
 _LAST = np.iinfo(np.int32).max

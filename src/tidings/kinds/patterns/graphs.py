@@ -14,10 +14,11 @@ from itertools import pairwise
 import numpy as np
 
 from tidings.arrays.hashing import hash_span, table_size
-from tidings.arrays.ntriples import read_ntriples
+from tidings.arrays.vocabulary import freeze_texts
 from tidings.errors import EventError
-from tidings.terms import RDF, RDFS, Triple, from_ntriples
-from tidings.vocabulary import freeze_texts
+from tidings.formats.kernels.ntriples import read_ntriples
+from tidings.formats.namespaces import RDF, RDFS
+from tidings.model.terms import Triple, from_ntriples
 
 CHUNK_BYTES = 1 << 20
 _MEMBERSHIP = re.compile(re.escape(RDF) + r"_[0-9]+")

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from tidings.arrays import folders
-from tidings.patterns.access import access_arrays
-from tidings.patterns.classes import class_arrays, class_labels
-from tidings.patterns.constants import RankedConstants
-from tidings.patterns.damage import refuse_damage
-from tidings.patterns.graphs import GraphBatch
-from tidings.patterns.kernels import filing, ranking
-from tidings.patterns.kernels.layout import (
+from tidings.formats.namespaces import RDF
+from tidings.kinds.patterns.access import access_arrays
+from tidings.kinds.patterns.classes import class_arrays, class_labels
+from tidings.kinds.patterns.constants import RankedConstants
+from tidings.kinds.patterns.graphs import GraphBatch
+from tidings.kinds.patterns.integrity import refuse_damage
+from tidings.kinds.patterns.kernels import filing, ranking
+from tidings.kinds.patterns.kernels.layout import (
     CLASS,
     EXHAUSTED,
     POINT,
@@ -43,11 +44,11 @@ from tidings.patterns.kernels.layout import (
     narrow,
     starts,
 )
-from tidings.patterns.kernels.matching import match_graphs
-from tidings.patterns.table import OPS, PatternTable
-from tidings.taxonomy import Taxonomy
-from tidings.terms import RDF, from_ntriples
-from tidings.text_sets import TextTests
+from tidings.kinds.patterns.kernels.matching import match_graphs
+from tidings.kinds.patterns.table import OPS, PatternTable
+from tidings.model.taxonomy import Taxonomy
+from tidings.model.terms import from_ntriples
+from tidings.model.text_sets import TextTests
 
 STEP_BUDGET = 100_000
 BINDING_LIMIT = 1_000

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from tidings.arrays.bounds import are_texts, ascends, constants_fit, refuse_unless, slots_fit, within
-from tidings.patterns.kernels import bounds
-from tidings.patterns.kernels.layout import BLOCK, ISA, KINDS, SP, SPO, Index
-from tidings.patterns.table import OPS
+from tidings.kinds.patterns.kernels import bounds
+from tidings.kinds.patterns.kernels.layout import BLOCK, ISA, KINDS, SP, SPO, Index
+from tidings.kinds.patterns.table import OPS
 
 Arrays = Mapping[str, np.ndarray]
 

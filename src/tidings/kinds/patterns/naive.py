@@ -10,20 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from tidings import conditions, values
-from tidings.language.query import (
-    And,
-    Condition,
-    IsA,
-    Node,
-    Or,
-    Parameter,
-    TriplePattern,
-    Variable,
-    leaves,
-)
-from tidings.taxonomy import Taxonomy
-from tidings.terms import RDF, RDFS, Iri, Literal, Term, Triple
+from tidings.formats.namespaces import RDF, RDFS
+from tidings.language import conditions
+from tidings.language.query import And, Condition, IsA, Node, Or, Parameter, TriplePattern, Variable, leaves
+from tidings.model import values
+from tidings.model.taxonomy import Taxonomy
+from tidings.model.terms import Iri, Literal, Term, Triple
 
 Binding = Mapping[str, Term]
 TYPE = Iri(RDF + "type")

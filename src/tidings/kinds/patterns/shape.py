@@ -21,6 +21,23 @@ from functools import partial
 import numpy as np
 
 from tidings.errors import SubscriptionError
+from tidings.kinds.patterns.kernels.layout import (
+    ACCEPT,
+    ALL,
+    ISA,
+    PO,
+    POINT,
+    RANGE,
+    REJECT,
+    REPEATED,
+    SO,
+    SP,
+    SPO,
+    TEXT,
+    O,
+    P,
+    S,
+)
 from tidings.language.query import (
     And,
     Between,
@@ -38,24 +55,7 @@ from tidings.language.query import (
     Variable,
     variables,
 )
-from tidings.patterns.kernels.layout import (
-    ACCEPT,
-    ALL,
-    ISA,
-    PO,
-    POINT,
-    RANGE,
-    REJECT,
-    REPEATED,
-    SO,
-    SP,
-    SPO,
-    TEXT,
-    O,
-    P,
-    S,
-)
-from tidings.terms import Literal
+from tidings.model.terms import Literal
 
 _PREFERENCE = {SPO: 0, SP: 1, PO: 1, SO: 2, S: 3, O: 3, P: 4, ALL: 5}
 _RANGES = frozenset({"<", "<=", ">", ">=", "BETWEEN"})

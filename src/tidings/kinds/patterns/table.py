@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from tidings.arrays.vocabulary import Vocabulary, freeze_texts, thaw_texts
+from tidings.kinds.patterns.kernels.layout import HEADER
+from tidings.kinds.patterns.shape import Atom, Shape
 from tidings.language.query import Parameter
-from tidings.patterns.kernels.layout import HEADER
-from tidings.patterns.shape import Atom, Shape
-from tidings.terms import ntriples
-from tidings.vocabulary import Vocabulary, freeze_texts, thaw_texts
+from tidings.model.terms import ntriples
 
 OPS = (
     "=", "!=", "<", "<=", ">", ">=", "BETWEEN", "KIND", "LIKE", "CONTAINS", "MATCHES", "ISA <=", "ISA >=", "ISA =",

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 from urllib.parse import quote
 
-from tidings.event import Event
 from tidings.feeds.write.channel import moment, printable
-from tidings.service.contents import describe, plain_text
-from tidings.service.markup import one_line
+from tidings.model.event import Event
+from tidings.service.delivery.markup import one_line
+from tidings.service.delivery.presentation import describe, plain_text
 from tidings.service.model import Told
 from tidings.service.settings import Settings
 

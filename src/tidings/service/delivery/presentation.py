@@ -17,14 +17,15 @@ from itertools import islice
 from typing import Any
 
 from tidings.errors import TidingsError
-from tidings.event import Event
 from tidings.feeds.dates import utc
 from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, iri
 from tidings.feeds.write import Property
-from tidings.rdf import NTRIPLES, is_rdf
-from tidings.service.markup import MAX_HTML, as_html, one_line, plain_text, safe_html
+from tidings.formats.namespaces import RDF, RDFS
+from tidings.formats.rdf import NTRIPLES, is_rdf
+from tidings.model.event import Event
+from tidings.model.terms import unescape
+from tidings.service.delivery.markup import MAX_HTML, as_html, one_line, plain_text, safe_html
 from tidings.service.model import Kind, Told
-from tidings.terms import RDF, RDFS, unescape
 
 __all__ = ["Item", "content_of", "describe", "facts_of", "plain_text", "safe_html"]
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from tidings.service.hub import Hub
+from tidings.service.delivery.hub import Hub
 from tidings.service.model import Kind, Told
 
 MEDIA_TYPE = "text/event-stream"

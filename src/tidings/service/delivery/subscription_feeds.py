@@ -18,11 +18,11 @@ from urllib.parse import quote, unquote
 from tidings.errors import TidingsError
 from tidings.feeds.write import Channel, Entry, atom, jsonfeed, rss1, rss2
 from tidings.feeds.write.channel import rfc822
-from tidings.service.contents import content_of, plain_text, safe_html
-from tidings.service.markup import one_line
+from tidings.service.delivery.markup import one_line
+from tidings.service.delivery.notification_json import page_of
+from tidings.service.delivery.presentation import content_of, plain_text, safe_html
 from tidings.service.model import Subscription, Told
 from tidings.service.settings import Settings
-from tidings.service.wire import page_of
 
 FORMATS: Mapping[str, tuple[str, Callable[[Channel], bytes]]] = {
     "rdf": (rss1.MEDIA_TYPE, rss1.write),

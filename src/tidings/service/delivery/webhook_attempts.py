@@ -20,8 +20,8 @@ import httpx
 from standardwebhooks import Webhook
 
 from tidings.errors import TidingsError
+from tidings.service.delivery.notification_json import moment
 from tidings.service.model import Delivery, Kind, Told
-from tidings.service.wire import moment
 
 TIMEOUT = 15.0  # for all of it: name, connection, answer
 LONGEST_WAIT = 86_400.0

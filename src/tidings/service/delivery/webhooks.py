@@ -20,10 +20,10 @@ from typing import Any, Protocol
 
 import httpx
 
-from tidings.service.attempts import DELIVERED, GONE, TIMEOUT, Outcome, attempt
-from tidings.service.hub import Hub
+from tidings.service.delivery.hub import Hub
+from tidings.service.delivery.notification_json import moment
+from tidings.service.delivery.webhook_attempts import DELIVERED, GONE, TIMEOUT, Outcome, attempt
 from tidings.service.model import Delivery, Kind, Notice, State, Subscription, Told
-from tidings.service.wire import moment
 
 log = logging.getLogger(__name__)
 

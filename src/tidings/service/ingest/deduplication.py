@@ -16,7 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from tidings.errors import TidingsError
-from tidings.log import START, EventLog, LogError, Offset
+from tidings.storage.event_log import START, EventLog, LogError, Offset
 
 _FORMAT = 1
 _ASKED = 500  # keys in one question; SQLite bounds its parameters

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from tidings.errors import TidingsError
-from tidings.event import Event
 from tidings.feeds.addresses import guarded_client
 from tidings.feeds.fetch import HOST_INTERVAL, FeedResult, Fetcher, is_address
 from tidings.feeds.states import FeedStates
-from tidings.service.intake import Intake
+from tidings.model.event import Event
+from tidings.service.ingest.log_writer import Intake
 from tidings.service.model import Source
 from tidings.service.settings import Settings
 

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from tidings.errors import EventError, TidingsError
-from tidings.event import EVENT_SCHEMA, Event
-from tidings.log import EventLog, LogError, Offset
-from tidings.service.arrivals import Arrivals, key
-from tidings.service.recent import Recent, size_of
+from tidings.model.event import EVENT_SCHEMA, Event
+from tidings.service.ingest.deduplication import Arrivals, key
+from tidings.service.ingest.recent_events import Recent, size_of
+from tidings.storage.event_log import EventLog, LogError, Offset
 
 MAX_EVENTS = 100_000  # that wait
 MAX_BYTES = 64 << 20

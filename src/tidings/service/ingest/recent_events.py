@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tidings.errors import EventError
-from tidings.event import Event
-from tidings.log import START, EventLog, Frame, Offset
+from tidings.model.event import Event
+from tidings.storage.event_log import START, EventLog, Frame, Offset
 
 KEPT = 1_000
 MAX_BYTES = 32 << 20

@@ -17,12 +17,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from tidings import feeds
-from tidings.documents import in_utf8, safe_text, safe_xml
 from tidings.errors import EventError
-from tidings.event import Event
-from tidings.rdf import is_rdf
-from tidings.service.strict_json import StrictJson
+from tidings.feeds.read import read_feed
+from tidings.formats.documents import in_utf8, safe_text, safe_xml
+from tidings.formats.rdf import is_rdf
+from tidings.model.event import Event
+from tidings.service.ingest.strict_json import StrictJson
 
 MAX_EVENTS = 10_000  # in one body
 MAX_TEXT = 4_096  # characters of an id, a source, a type
@@ -307,7 +307,7 @@ def _feed(body: bytes, kind: _MediaType, source: str) -> Read:
     else:
         _check_count(sum(1 for _ in _ITEM.finditer(body.replace(b"\0", b""))))
     read = Read([], [])
-    for number, event in enumerate(feeds.read(body, "", kind.given), 1):
+    for number, event in enumerate(read_feed(body, "", kind.given), 1):
         try:
             read.events.append(_checked(event, source))
         except EventError as error:

@@ -12,8 +12,8 @@ import math
 import re
 from typing import Any
 
-from tidings.documents import safe_text
 from tidings.errors import EventError
+from tidings.formats.documents import safe_text
 
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # pairs too: the walk sees the difference
 _DIGITS = 300  # fewer are always within a float

@@ -1,6 +1,6 @@
 """Folding the index's tail into a new base, in a process of its own: it takes seconds that no thread of the service has.
 
-    python -m tidings.service.compaction    with the settings on its standard input
+    python -m tidings.service.matching.compaction    with the settings on its standard input
 
 The service goes on appending meanwhile. A compaction that is killed has changed nothing. Bases that nobody needs are
 dropped before it, not after: the one that it replaces may be in the hands of a micro-batch that is about to pin it.
@@ -17,11 +17,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tidings import versions
 from tidings.errors import TidingsError
-from tidings.service import handover
-from tidings.service.catalogue import load_operators
+from tidings.service.matching import driver_settings
+from tidings.service.matching.engine_settings import load_operators
 from tidings.service.settings import Settings
+from tidings.storage import versions
 
 AT_LEAST, SHARE = 1_000, 0.1  # changes in a tail, or such a share of all subscriptions
 _AGAIN_AFTER = 60.0  # seconds, if it failed
@@ -115,7 +115,7 @@ class Compaction:
             self._process = process
             if self._stopping.is_set():
                 process.kill()
-            _, said = process.communicate(handover.to_line(self._settings))
+            _, said = process.communicate(driver_settings.to_line(self._settings))
         self._process = None
         if process.returncode:
             last = said.decode(errors="replace").strip().splitlines()[-1:]
@@ -123,7 +123,7 @@ class Compaction:
 
 
 def main() -> None:
-    settings = handover.from_line(sys.stdin.buffer.readline())
+    settings = driver_settings.from_line(sys.stdin.buffer.readline())
     os.nice(5)
     drop_bases(settings.data)
     try:

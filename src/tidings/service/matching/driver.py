@@ -1,6 +1,6 @@
 """The driver: a process of its own in which Spark matches the event log, and puts each micro-batch into the mailbox.
 
-    python -m tidings.service.driver    with the settings on the first line of its standard input, and "go" on the second
+    python -m tidings.service.matching.driver    with the settings on the first line of its standard input, and "go" on the second
 
 Spark starts while the service still makes the index; matching begins at "go".
 
@@ -33,12 +33,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.errors import TidingsError
-from tidings.event import EVENT_SCHEMA
-from tidings.log import EventLog
-from tidings.service import handover, remains
+from tidings.model.event import EVENT_SCHEMA
+from tidings.service.matching import driver_settings, process_session
 from tidings.service.model import BatchRecord
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_mailbox
+from tidings.storage.event_log import EventLog
 
 if TYPE_CHECKING:
     from tidings.service.store.mailbox import Mailbox
@@ -119,7 +119,7 @@ class Driver:
         self._going.set()
 
     def run(self) -> None:
-        from tidings.spark.starting import start_spark
+        from tidings.spark.startup import start_spark
 
         settings, data = self._settings, self._settings.data
         self._say(status="starting", pid=os.getpid())
@@ -145,7 +145,7 @@ class Driver:
     def _start(self, spark: Any, recorder: Recorder) -> Stream:
         """Once a driver whose service was killed is gone."""
         from tidings.spark import run
-        from tidings.spark.joins import leave_other_tables
+        from tidings.spark.join_stream import leave_other_tables
         from tidings.spark.lock import StreamBusy
 
         data = self._settings.data
@@ -184,7 +184,7 @@ def main() -> None:
         with suppress(OSError, ValueError):  # whoever listened may be gone
             states.write(json.dumps(state) + "\n")
 
-    driver = Driver(handover.from_line(sys.stdin.buffer.readline()), say)
+    driver = Driver(driver_settings.from_line(sys.stdin.buffer.readline()), say)
 
     def terminate(number: int, frame: FrameType | None) -> None:
         driver.stop()
@@ -202,7 +202,7 @@ def main() -> None:
 
 def _reason(error: BaseException) -> str:
     """In one line."""
-    from tidings.spark.starting import java_has_ended
+    from tidings.spark.startup import java_has_ended
 
     if not isinstance(error, TidingsError) and java_has_ended():
         return "Spark's Java process has ended"
@@ -213,7 +213,7 @@ def _reason(error: BaseException) -> str:
 def _end_with_input(driver: Driver) -> None:
     """Standard input ends when the service says so, or is gone."""
     for line in sys.stdin.buffer:
-        if line == handover.GO:
+        if line == driver_settings.GO:
             driver.go()
     driver.stop()
     time.sleep(END_SECONDS)
@@ -225,7 +225,7 @@ def _end_now() -> None:
     with suppress(OSError):  # nobody may be there to read it
         sys.stderr.flush()
     if os.getsid(0) == os.getpid():
-        remains.kill(os.getpid(), but=os.getpid())
+        process_session.kill(os.getpid(), but=os.getpid())
     os._exit(1)
 
 

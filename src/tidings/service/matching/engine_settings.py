@@ -13,14 +13,14 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from tidings.engine import Engine
+from tidings.engine.engine import Engine
 from tidings.errors import TidingsError
-from tidings.joins.declarations import read_tables
-from tidings.network.sources import read_network
-from tidings.operators.catalogue import from_modules
-from tidings.operators.operator import Operator
+from tidings.kinds.joins.schema.declarations import read_tables
+from tidings.kinds.networks.files.sources import read_network
+from tidings.kinds.operators.functions.catalogue import from_modules
+from tidings.kinds.operators.functions.operator import Operator
+from tidings.model.taxonomy import Taxonomy
 from tidings.service.settings import Settings
-from tidings.taxonomy import Taxonomy
 
 
 def load_engine(settings: Settings) -> Engine:

@@ -14,16 +14,16 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tidings import versions
-from tidings.engine import BroadSubscription, EmptySubscription, Engine
+from tidings.engine.engine import BroadSubscription, EmptySubscription, Engine
 from tidings.errors import IndexFileError, SubscriptionError, TidingsError
-from tidings.log import sync
-from tidings.service.catalogue import fingerprint, load_engine
-from tidings.service.compaction import Compaction, drop_bases
+from tidings.service.matching.compaction import Compaction, drop_bases
+from tidings.service.matching.engine_settings import fingerprint, load_engine
 from tidings.service.model import IndexChange, State
 from tidings.service.settings import Settings
 from tidings.service.store.registry import Registry
-from tidings.versions import Change
+from tidings.storage import versions
+from tidings.storage.event_log import sync
+from tidings.storage.versions import Change
 
 _GLANCE = 1.0  # how often the outbox is looked at though nobody waits
 _APPLIED_EVERY = 0.25  # how often what the index has is taken out of the outbox

@@ -20,8 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import IO, Literal
 
-from tidings.service import handover, remains
-from tidings.service.handover import GO
+from tidings.service.matching import driver_settings, process_session
+from tidings.service.matching.driver_settings import GO
 from tidings.service.settings import Settings
 
 PAUSES = (1.0, 2.0, 5.0, 15.0, 60.0)  # seconds before a next start, the more often it failed
@@ -31,7 +31,7 @@ _JVM_SECONDS = 5.0  # what a JVM has to end by itself after its driver
 
 logger = logging.getLogger(__name__)
 Status = Literal["starting", "running", "failed", "stopped"]
-DRIVER = (sys.executable, "-m", "tidings.service.driver")
+DRIVER = (sys.executable, "-m", "tidings.service.matching.driver")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Supervisor:
                 process.wait(max(0.0, deadline - time.monotonic()))
             if process.poll() is None:
                 logger.warning("the driver did not end within %.0f s, and is killed", seconds)
-                remains.kill(process.pid)
+                process_session.kill(process.pid)
         if self._thread is not None:
             self._thread.join(_JVM_SECONDS + 10)
 
@@ -125,7 +125,7 @@ class Supervisor:
             except OSError as error:
                 return f"it cannot be started: {error}"
             self._process = process
-            _write(process, handover.to_line(self._settings) + (GO if self._going else b""))
+            _write(process, driver_settings.to_line(self._settings) + (GO if self._going else b""))
         assert process.stdout is not None
         assert process.stderr is not None
         self._state = replace(self._state, pid=process.pid)
@@ -142,8 +142,8 @@ class Supervisor:
                 _end_input(process)
             code = process.wait()
             # A JVM lives a moment longer than its driver.
-            if not remains.await_end(process.pid, _JVM_SECONDS):
-                remains.kill(process.pid)
+            if not process_session.await_end(process.pid, _JVM_SECONDS):
+                process_session.kill(process.pid)
             for listener in listeners:
                 listener.join(1.0)
         finally:

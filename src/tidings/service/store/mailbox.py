@@ -14,13 +14,13 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlalchemy import ARRAY, Connection, Select, Text, asc, cast, delete, desc, func, select, true, update
 
-from tidings.event import Event
-from tidings.log import Offset
+from tidings.model.event import Event
 from tidings.service.model import BatchRecord, Fault, Kind, Notice, Told
 from tidings.service.store import tables
-from tidings.service.store.letters import letters_of
+from tidings.service.store.mailbox_rows import letters_of
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
+from tidings.storage.event_log import Offset
 
 HEAD: Final = "0001"
 _PORTION = 5_000

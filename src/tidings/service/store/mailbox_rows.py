@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.event import EVENT_SCHEMA
-from tidings.notification import NOTIFICATION_SCHEMA
+from tidings.model.event import EVENT_SCHEMA
+from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.service.model import BatchRecord
 from tidings.service.store.tables import clean
 

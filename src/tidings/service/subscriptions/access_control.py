@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tidings.errors import TidingsError
-from tidings.service import tickets
 from tidings.service.model import Principal, Role, State, Subscription, Token
 from tidings.service.settings import DAY, Settings
+from tidings.service.subscriptions import tickets
 
 if TYPE_CHECKING:
     from tidings.service.store.registry import Registry

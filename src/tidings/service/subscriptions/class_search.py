@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidings.language.prefixes import WELL_KNOWN
-from tidings.taxonomy import Taxonomy, local_name
+from tidings.model.taxonomy import Taxonomy, local_name
 
 MOST = 200  # instances, or classes that are found
 

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidings.engine import Engine
+from tidings.engine.engine import Engine
 from tidings.errors import TidingsError
-from tidings.event import Event
 from tidings.language.prefixes import WELL_KNOWN
-from tidings.service.classes import Classes
-from tidings.terms import plain, read_graph
+from tidings.model.event import Event
+from tidings.model.terms import plain, read_graph
+from tidings.service.subscriptions.class_search import Classes
 
 MOST = 20  # completions at a time
 _NAMES, _VALUES, _DEPTH, _GRAPH = 2_000, 50, 4, 200

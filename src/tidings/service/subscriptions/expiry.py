@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidings.log import START, EventLog, Offset
 from tidings.service.model import Kind, Notice, State, Subscription
 from tidings.service.settings import DAY, Settings
+from tidings.storage.event_log import START, EventLog, Offset
 
 if TYPE_CHECKING:
-    from tidings.service.arrivals import Arrivals
-    from tidings.service.indexing import Indexing
+    from tidings.service.ingest.deduplication import Arrivals
+    from tidings.service.matching.index_writer import Indexing
     from tidings.service.store.mailbox import Mailbox
     from tidings.service.store.registry import Registry
 

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tidings.errors import SubscriptionError, TidingsError
 from tidings.feeds.addresses import check_url
-from tidings.service import tickets
-from tidings.service.access import Access, AccessError, Forbidden, NotFound
-from tidings.service.indexing import Indexing, NotYet
+from tidings.service.matching.index_writer import Indexing, NotYet
 from tidings.service.model import Delivery, Principal, Role, State, Subscription
-from tidings.service.questions import Questions
 from tidings.service.settings import Settings
 from tidings.service.store.registry import Conflict, Registry
+from tidings.service.subscriptions import tickets
+from tidings.service.subscriptions.access_control import Access, AccessError, Forbidden, NotFound
+from tidings.service.subscriptions.preview import Questions
 
 if TYPE_CHECKING:
     from tidings.service.store.mailbox import Mailbox

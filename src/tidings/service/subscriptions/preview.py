@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tidings.engine import Engine
+from tidings.engine.engine import Engine
 from tidings.errors import SubscriptionError, TidingsError
-from tidings.event import Event
-from tidings.explanation import Explanation
+from tidings.kinds.operators.naive import has_calls
 from tidings.language.parser import parse
 from tidings.language.query import Query, TriplePattern, leaves
-from tidings.notification import Notification
-from tidings.operators.naive import has_calls
+from tidings.model.event import Event
+from tidings.model.explanation import Explanation
+from tidings.model.notification import Notification
 
 _THIS = "this"
 SHOWN = 20  # matches and near misses of a trial that are shown with their reasons

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from tidings.errors import TidingsError
-from tidings.service.guards import App, Message, Receive, Scope, Send
+from tidings.service.web.middleware import App, Message, Receive, Scope, Send
 
 FORMATS = ("text", "json")
 # Who says a line for each request that it makes, with the whole address, or takes a start for news.

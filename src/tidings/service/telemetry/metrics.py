@@ -15,9 +15,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
-from tidings.service.guards import App, Message, Receive, Scope, Send
 from tidings.service.model import BatchRecord
-from tidings.service.rates import Rates
+from tidings.service.telemetry.rates import Rates
+from tidings.service.web.middleware import App, Message, Receive, Scope, Send
 
 DRIVER_STATES = ("starting", "running", "failed", "stopped")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable
 
 from tidings.errors import TidingsError
-from tidings.log import Offset
-from tidings.service.completion import Words
-from tidings.service.intake import Intake
-from tidings.service.metrics import Metrics
+from tidings.service.ingest.log_writer import Intake
 from tidings.service.store.mailbox import Mailbox
+from tidings.service.subscriptions.completion import Words
+from tidings.service.telemetry.metrics import Metrics
+from tidings.storage.event_log import Offset
 
 log = logging.getLogger(__name__)
 

@@ -13,23 +13,23 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 import tidings
-from tidings.service import pages, problems
-from tidings.service.api import (
+from tidings.service.telemetry.logs import RequestLines
+from tidings.service.telemetry.metrics import Measured
+from tidings.service.web import pages, problems
+from tidings.service.web.api import (
     events,
     feeds,
     health,
     notifications,
     questions,
-    remote,
     sources,
     subscriptions,
     tokens,
+    xmlrpc,
 )
-from tidings.service.api.callers import PROBLEM
-from tidings.service.api.models import ProblemDetails
-from tidings.service.guards import guard
-from tidings.service.logs import RequestLines
-from tidings.service.metrics import Measured
+from tidings.service.web.api.callers import PROBLEM
+from tidings.service.web.api.models import ProblemDetails
+from tidings.service.web.middleware import guard
 
 if TYPE_CHECKING:
     from tidings.service.service import Service
@@ -43,7 +43,7 @@ ROUTERS = (
     health.api,
     tokens.api,
     feeds.api,
-    remote.api,
+    xmlrpc.api,
     health.open_api,
 )
 TAGS = {

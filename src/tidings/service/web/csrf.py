@@ -12,9 +12,9 @@ import secrets
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tidings.service.access import SESSION, Access
-from tidings.service.problems import Problem
 from tidings.service.settings import Settings
+from tidings.service.subscriptions.access_control import SESSION, Access
+from tidings.service.web.problems import Problem
 
 SESSION_COOKIE = "tidings_session"
 VISIT_COOKIE = "tidings_visit"

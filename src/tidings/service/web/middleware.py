@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
-from tidings.service.problems import Problem
 from tidings.service.settings import Settings
+from tidings.service.web.problems import Problem
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -21,8 +21,8 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from tidings.errors import EventError, SubscriptionError, TaxonomyError, TidingsError
-from tidings.log import LogError
 from tidings.service.store.registry import Conflict
+from tidings.storage.event_log import LogError
 
 MEDIA_TYPE = "application/problem+json"
 _MOST, _SHOWN, _NESTED = 100, 200, 10  # wrong values that are told, characters of a name, names of a place

@@ -18,10 +18,10 @@ from types import FrameType
 import uvicorn
 
 from tidings.errors import TidingsError
-from tidings.service.app import create_app
-from tidings.service.logs import configure
 from tidings.service.service import Service
 from tidings.service.settings import Settings
+from tidings.service.telemetry.logs import configure
+from tidings.service.web.app import create_app
 
 PATIENCE = 10  # seconds for requests under way
 

@@ -14,18 +14,18 @@ import xmlrpc.client
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tidings.documents import safe_xml
 from tidings.errors import EventError, TidingsError
-from tidings.event import Event
 from tidings.feeds.facts import RSS
 from tidings.feeds.write.channel import moment, printable
-from tidings.service.access import Forbidden, NotFound
-from tidings.service.bodies import Read, read_events
-from tidings.service.contents import facts_of, plain_text
-from tidings.service.life import Ended, Subscribed, Validity, read_validity
+from tidings.formats.documents import safe_xml
+from tidings.model.event import Event
+from tidings.service.delivery.presentation import facts_of, plain_text
+from tidings.service.delivery.subscription_feeds import FORMATS, render, told_id
+from tidings.service.ingest.request_bodies import Read, read_events
 from tidings.service.model import Principal, Role, State, Subscription
-from tidings.service.outfeeds import FORMATS, render, told_id
-from tidings.service.problems import problem_of
+from tidings.service.subscriptions.access_control import Forbidden, NotFound
+from tidings.service.subscriptions.lifecycle import Ended, Subscribed, Validity, read_validity
+from tidings.service.web.problems import problem_of
 
 if TYPE_CHECKING:
     from tidings.service.service import Service

@@ -14,11 +14,19 @@ from hypothesis import strategies as st
 
 from tidings import Engine
 from tidings.errors import EventError
-from tidings.event import Event, to_table
-from tidings.joins.changes import DELETE, INSERT, TRUNCATE, UPDATE, Changes, changes_of, read_changes
-from tidings.joins.sequences import NONE
-from tidings.joins.table import Table
-from tidings.json_lines import read_lines
+from tidings.formats.json_lines import read_lines
+from tidings.kinds.joins.changes.changes import (
+    DELETE,
+    INSERT,
+    TRUNCATE,
+    UPDATE,
+    Changes,
+    changes_of,
+    read_changes,
+)
+from tidings.kinds.joins.changes.sequences import NONE
+from tidings.kinds.joins.schema.table import Table
+from tidings.model.event import Event, to_table
 
 STOCKS = Table(
     "stocks",

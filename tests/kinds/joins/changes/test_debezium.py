@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tidings.event import Event, to_table
-from tidings.joins.changes import DELETE, INSERT, TRUNCATE, UPDATE, Changes, read_changes
-from tidings.joins.sequences import NONE
-from tidings.joins.table import Table
-from tidings.json_lines import read_lines
+from tidings.formats.json_lines import read_lines
+from tidings.kinds.joins.changes.changes import DELETE, INSERT, TRUNCATE, UPDATE, Changes, read_changes
+from tidings.kinds.joins.changes.sequences import NONE
+from tidings.kinds.joins.schema.table import Table
+from tidings.model.event import Event, to_table
 
 ORDERS = Table(
     "orders",

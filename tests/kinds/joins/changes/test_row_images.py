@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.joins.images import Images, Unsure, canonical, typed
-from tidings.joins.order import ARROW
-from tidings.joins.table import TYPES, Table
+from tidings.kinds.joins.changes.row_images import Images, Unsure, canonical, typed
+from tidings.kinds.joins.schema.order_keys import ARROW
+from tidings.kinds.joins.schema.table import TYPES, Table
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "integer": st.integers(-(2**63) + 1, 2**63 - 1),

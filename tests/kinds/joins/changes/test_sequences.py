@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.joins.sequences import NONE, Sequences
+from tidings.kinds.joins.changes.sequences import NONE, Sequences
 
 
 def test_only_what_is_above_the_last_is_admitted() -> None:

@@ -10,20 +10,20 @@ from itertools import islice
 import pyarrow as pa
 import pytest
 
-from tests.joins.cases import Changes, some_inserts, some_query, some_tables
-from tidings.engine import Engine
+from tests.kinds.joins.cases import Changes, some_inserts, some_query, some_tables
+from tidings.engine.engine import Engine
 from tidings.errors import EventError
-from tidings.event import Event, to_table
-from tidings.joins.changes import read_changes
-from tidings.joins.correlator import Correlator
-from tidings.joins.deltas import Deltas
-from tidings.joins.kernels.layout import BUCKETS
-from tidings.joins.levels import Levels
-from tidings.joins.naive import Naive
-from tidings.joins.shape import read
-from tidings.joins.subscriptions import Subscriptions
-from tidings.joins.table import Table
-from tidings.joins.texts import Texts
+from tidings.kinds.joins.changes.changes import read_changes
+from tidings.kinds.joins.deltas import Deltas
+from tidings.kinds.joins.index.correlator import Correlator
+from tidings.kinds.joins.index.levels import Levels
+from tidings.kinds.joins.index.subscriptions import Subscriptions
+from tidings.kinds.joins.kernels.layout import BUCKETS
+from tidings.kinds.joins.naive import Naive
+from tidings.kinds.joins.rows.texts import Texts
+from tidings.kinds.joins.schema.shape import read
+from tidings.kinds.joins.schema.table import Table
+from tidings.model.event import Event, to_table
 
 
 def _event(change) -> Event:
@@ -47,9 +47,9 @@ def _said(deltas: Deltas, tables) -> list[dict[str, tuple[Counter, Counter]]]:
 @pytest.mark.parametrize("few", [64, 1])
 @pytest.mark.parametrize("seed", range(20))
 def test_as_the_definition_says(seed: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.joins.levels.FRESH", 0 if few == 1 else 1024)
-    monkeypatch.setattr("tidings.joins.index.FEW", few)
-    monkeypatch.setattr("tidings.joins.rows._SHED_FROM", few)
+    monkeypatch.setattr("tidings.kinds.joins.index.levels.FRESH", 0 if few == 1 else 1024)
+    monkeypatch.setattr("tidings.kinds.joins.index.index.FEW", few)
+    monkeypatch.setattr("tidings.kinds.joins.rows.rows._SHED_FROM", few)
     rng = random.Random(seed)
     tables = some_tables(rng)
     definition = Naive(tables)
@@ -85,7 +85,7 @@ def test_as_the_definition_says(seed: int, few: int, monkeypatch: pytest.MonkeyP
 
 def test_values_that_no_row_has_any_more_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Orders of ever new values, as of order numbers, are as large as the rows that are there."""
-    monkeypatch.setattr("tidings.joins.rows._SHED_FROM", 64)
+    monkeypatch.setattr("tidings.kinds.joins.rows.rows._SHED_FROM", 64)
     orders, items = (Table(name, {"number": "integer", "price": "integer"}) for name in ("orders", "items"))
     engine = Engine(tables=[orders, items])
     engine.subscribe("q", "FROM orders JOIN items USING (number) WHERE orders.price > 1")

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.patterns.test_bounds import damaged
+from tests.kinds.patterns.test_bounds import damaged
 from tidings import Engine, Event
 from tidings.errors import IndexFileError
-from tidings.joins import Table
+from tidings.kinds.joins import Table
 
 ROOT = Path(__file__).parents[2]
 TABLES = [
@@ -77,7 +77,7 @@ def test_damage_is_refused_or_harmless(tmp_path: Path, seed: int) -> None:
             engine.subscribe(str(number), TEXTS[number % 4].format(low, low + 3))
     engine.correlate(_events(random.Random(seed))[:30])
     engine.save(tmp_path)
-    code = f"from pathlib import Path; from tests.joins.test_damage import run; run(Path({str(tmp_path)!r}), {seed})"
+    code = f"from pathlib import Path; from tests.kinds.joins.index.test_integrity import run; run(Path({str(tmp_path)!r}), {seed})"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     refused, ran = map(int, done.stdout.split())

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from tidings import Engine, Event
-from tidings.joins import Table
-from tidings.joins.index import JoinIndex
-from tidings.joins.stabbing import cluster
+from tidings.kinds.joins import Table
+from tidings.kinds.joins.index.index import JoinIndex
+from tidings.kinds.joins.index.stabbing import cluster
 
 TABLES = [Table("r", {"k": "integer", "a": "integer"}), Table("s", {"k": "integer", "c": "integer"})]
 
 
 @pytest.fixture(autouse=True)
 def small_levels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.joins.levels.FRESH", 4)
-    monkeypatch.setattr("tidings.joins.levels.MIDDLE_AT_LEAST", 16)
-    monkeypatch.setattr("tidings.joins.levels.MIDDLE_SHARE", 1 / 4)
-    monkeypatch.setattr("tidings.joins.levels._LOOK_AGAIN", 1)
-    monkeypatch.setattr("tidings.joins.index.FEW", 1)
+    monkeypatch.setattr("tidings.kinds.joins.index.levels.FRESH", 4)
+    monkeypatch.setattr("tidings.kinds.joins.index.levels.MIDDLE_AT_LEAST", 16)
+    monkeypatch.setattr("tidings.kinds.joins.index.levels.MIDDLE_SHARE", 1 / 4)
+    monkeypatch.setattr("tidings.kinds.joins.index.levels._LOOK_AGAIN", 1)
+    monkeypatch.setattr("tidings.kinds.joins.index.index.FEW", 1)
 
 
 def _fewest(engine: Engine, numbers: np.ndarray) -> int:

@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidings.joins.images import typed
-from tidings.joins.partition import WHOLE, partition_of, partitions
-from tidings.joins.shape import read
-from tidings.joins.table import Table
+from tidings.kinds.joins.changes.row_images import typed
+from tidings.kinds.joins.index.partition import WHOLE, partition_of, partitions
+from tidings.kinds.joins.schema.shape import read
+from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
 
 R = Table("r", {"id": "integer", "b": "text", "d": "date"}, key=["id"])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tidings.arrays.compiled import compiled
-from tidings.joins.kernels.clusters import HIGHEST, LOWEST, RANGE, collect
-from tidings.joins.stabbing import cluster, fewest, grow
+from tidings.kinds.joins.index.stabbing import cluster, fewest, grow
+from tidings.kinds.joins.kernels.clusters import HIGHEST, LOWEST, RANGE, collect
 
 
 @compiled

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tidings.joins.declarations import read_tables
-from tidings.joins.table import Table, TableError
+from tidings.kinds.joins.schema.declarations import read_tables
+from tidings.kinds.joins.schema.table import Table, TableError
 
 STOCKS = Table("stocks", {"symbol": "text", "per": "number", "note": "text"}, ["symbol"], ["note"])
 REVIEWS = Table("reviews", {"symbol": "text", "rating": "number"})

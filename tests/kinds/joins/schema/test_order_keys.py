@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.joins.order import ARROW, HIGHEST, LOWEST, NULL, key_of, keys_of
+from tidings.kinds.joins.schema.order_keys import ARROW, HIGHEST, LOWEST, NULL, key_of, keys_of
 
 TEXT = st.text(st.sampled_from("a\0b\x7f\u00e9\u20ac\U0001f600z"), max_size=12)
 VALUES = {

@@ -5,11 +5,11 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from tests.joins.cases import DOMAINS, GRAPHS, some_query, some_tables
+from tests.kinds.joins.cases import DOMAINS, GRAPHS, some_query, some_tables
 from tidings.errors import SubscriptionError
-from tidings.joins.order import HIGHEST, LOWEST, key_of
-from tidings.joins.shape import ALL, EMPTY, Range, Shape, admits, is_empty, read
-from tidings.joins.table import Table
+from tidings.kinds.joins.schema.order_keys import HIGHEST, LOWEST, key_of
+from tidings.kinds.joins.schema.shape import ALL, EMPTY, Range, Shape, admits, is_empty, read
+from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
 
 TABLES = {

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 
 from tidings.errors import EventError, TidingsError
-from tidings.joins.table import TYPES, Table, TableError, by_name
+from tidings.kinds.joins.schema.table import TYPES, Table, TableError, by_name
 
 EVERY = Table("every", {kind: kind for kind in TYPES})
 MOMENT = datetime(2004, 1, 31, 10, tzinfo=UTC)

@@ -8,14 +8,14 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 import pytest
 
-from tests.joins.cases import DOMAINS
-from tidings.engine import Engine
+from tests.kinds.joins.cases import DOMAINS
+from tidings.engine.engine import Engine
 from tidings.errors import SubscriptionError
-from tidings.joins.order import ARROW, HIGHEST
-from tidings.joins.ranges import EMPTY, Range
-from tidings.joins.shape import outline, read
-from tidings.joins.table import Table, plain
-from tidings.joins.templates import fill
+from tidings.kinds.joins.schema.order_keys import ARROW, HIGHEST
+from tidings.kinds.joins.schema.ranges import EMPTY, Range
+from tidings.kinds.joins.schema.shape import outline, read
+from tidings.kinds.joins.schema.table import Table, plain
+from tidings.kinds.joins.schema.templates import fill
 from tidings.language.parser import parse
 
 EVERY = {"every": Table("every", {kind: kind for kind in DOMAINS})}

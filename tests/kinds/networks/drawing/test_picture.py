@@ -6,12 +6,21 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tidings.network.drawing import draw
-from tidings.network.excerpt import ASIDE, AWAITS, PASSED, PUBLISHER, REACHED, REFUSES, excerpt, follow
-from tidings.network.faults import NetworkError
-from tidings.network.layout import layered
-from tidings.network.network import Network
-from tidings.network.sources import read_network
+from tidings.kinds.networks.drawing.excerpt import (
+    ASIDE,
+    AWAITS,
+    PASSED,
+    PUBLISHER,
+    REACHED,
+    REFUSES,
+    excerpt,
+    follow,
+)
+from tidings.kinds.networks.drawing.layout import layered
+from tidings.kinds.networks.drawing.picture import draw
+from tidings.kinds.networks.faults import NetworkError
+from tidings.kinds.networks.files.sources import read_network
+from tidings.kinds.networks.network import Network
 
 from ..cli.conftest import EXAMPLES
 

@@ -4,9 +4,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidings.network.faults import NetworkError
-from tidings.network.graphml import MAX_GRAPHML
-from tidings.network.sources import read_network
+from tidings.kinds.networks.faults import NetworkError
+from tidings.kinds.networks.files.graphml import MAX_GRAPHML
+from tidings.kinds.networks.files.sources import read_network
 
 from ..cli.conftest import EXAMPLES
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tidings.event import Event
-from tidings.operators.background import MAX_LEFT_BEHIND
-from tidings.operators.calling import Answer, Caller, Request
-from tidings.operators.operator import Operator, Out, operator
-from tidings.operators.outcome import FALSE, TRUE, Outcome
+from tidings.kinds.operators.functions.caller import Answer, Caller, Request
+from tidings.kinds.operators.functions.operator import Operator, Out, operator
+from tidings.kinds.operators.functions.outcome import FALSE, TRUE, Outcome
+from tidings.kinds.operators.functions.threads import MAX_LEFT_BEHIND
+from tidings.model.event import Event
 
 EVENT = Event(attributes={"n": 1})
 

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from tidings.errors import SubscriptionError
-from tidings.event import Event
+from tidings.formats.namespaces import XSD
+from tidings.kinds.operators.functions.catalogue import Catalogue, read_operators
+from tidings.kinds.operators.functions.operator import OperatorError, Out, operator
 from tidings.language.query import And, Call, Comparison, Condition, Not, Or, TriplePattern, Variable
-from tidings.operators.catalogue import Catalogue, from_module
-from tidings.operators.operator import OperatorError, Out, operator
-from tidings.terms import XSD, Iri, Literal
+from tidings.model.event import Event
+from tidings.model.terms import Iri, Literal
 
 EVENT = Event(attributes={"n": 1})
 X, Y, Z = Variable("x"), Variable("y"), Variable("z")
@@ -161,14 +162,14 @@ def test_operators_of_a_file(tmp_path: Path) -> None:
         "async def other(event): return True\n"
         "again = first\n"
     )
-    first, second = from_module(str(path))
+    first, second = read_operators(str(path))
     assert (first.name, second.name, second.is_async) == ("first", "second", True)
     assert list(first(EVENT)) == [3]
     assert sys.modules["json"].__file__ != str(path)
 
 
 def test_operators_of_a_module(installed: Path) -> None:
-    (tall,) = from_module("tiny_operators")
+    (tall,) = read_operators("tiny_operators")
     assert tall is sys.modules["tiny_operators"].tall
 
 
@@ -192,7 +193,7 @@ def test_files_that_cannot_be_used(tmp_path: Path, text: str | None, message: st
     if text is not None:
         path.write_text(text)
     with pytest.raises(OperatorError, match=message):
-        from_module(str(path))
+        read_operators(str(path))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,7 @@ def test_files_that_cannot_be_used(tmp_path: Path, text: str | None, message: st
 )
 def test_modules_that_cannot_be_used(installed: Path, name: str, message: str) -> None:
     with pytest.raises(OperatorError, match=message):
-        from_module(name)
+        read_operators(name)
 
 
 BRONX = Literal("Bronx")

@@ -15,11 +15,12 @@ import pytest
 
 import tidings
 from tidings.errors import SubscriptionError
-from tidings.event import Event
+from tidings.formats.namespaces import XSD
+from tidings.kinds.operators.functions.operator import Operator, OperatorError, Out, operator
+from tidings.kinds.operators.functions.outcome import FALSE, MAX_ROWS, TRUE, Outcome
 from tidings.language.query import Call, Parameter, Variable
-from tidings.operators.operator import Operator, OperatorError, Out, operator
-from tidings.operators.outcome import FALSE, MAX_ROWS, TRUE, Outcome
-from tidings.terms import XSD, Blank, Iri, Literal
+from tidings.model.event import Event
+from tidings.model.terms import Blank, Iri, Literal
 
 EVENT = Event(attributes={"n": 1})
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from tidings import conditions
-from tidings.event import Event
+from tidings.kinds.operators import naive
+from tidings.kinds.operators.functions.caller import Caller, Request
+from tidings.kinds.operators.functions.catalogue import Catalogue
+from tidings.language import conditions
 from tidings.language.parser import parse
-from tidings.operators import naive
-from tidings.operators.calling import Caller, Request
-from tidings.operators.catalogue import Catalogue
+from tidings.model.event import Event
 
 CALLER = Caller()
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.operators.library.asking import ask
+from tests.kinds.operators.library.asking import ask
 from tidings.cli.subscriptions import SubscriptionFile
-from tidings.event import Event
-from tidings.operators.calling import Caller, Request
-from tidings.operators.catalogue import Catalogue, from_module
+from tidings.kinds.operators.functions.caller import Caller, Request
+from tidings.kinds.operators.functions.catalogue import Catalogue, read_operators
+from tidings.model.event import Event
 
 CITY = Path(__file__).parents[3] / "examples" / "city"
 PRINTED = {
@@ -30,7 +30,7 @@ MATCHES = {
 
 @pytest.fixture(scope="module")
 def catalogue():
-    return Catalogue(from_module(str(CITY / "operators.py")))
+    return Catalogue(read_operators(str(CITY / "operators.py")))
 
 
 @pytest.fixture(scope="module")

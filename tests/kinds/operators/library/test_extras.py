@@ -7,7 +7,7 @@ import pytest
 
 
 def without(missing, module):
-    code = f"import sys; sys.modules[{missing!r}] = None; import tidings.operators.library.{module}"
+    code = f"import sys; sys.modules[{missing!r}] = None; import tidings.kinds.operators.library.{module}"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stderr
 
 

@@ -7,11 +7,11 @@ import pytest
 import sqlalchemy
 
 from tidings.errors import SubscriptionError, TidingsError
-from tidings.event import Event
+from tidings.kinds.operators.functions.operator import OperatorError
+from tidings.kinds.operators.library import lookup
 from tidings.language.query import Call, Variable
-from tidings.operators.library import lookup
-from tidings.operators.operator import OperatorError
-from tidings.terms import Literal
+from tidings.model.event import Event
+from tidings.model.terms import Literal
 
 
 class Clock:

@@ -9,10 +9,11 @@ import pytest
 import shapely
 
 from tidings.errors import EventError, SubscriptionError, TidingsError
-from tidings.event import Event
+from tidings.formats.namespaces import XSD
+from tidings.kinds.operators.library import spatial
 from tidings.language.query import Call, Parameter, Variable
-from tidings.operators.library import spatial
-from tidings.terms import XSD, Literal
+from tidings.model.event import Event
+from tidings.model.terms import Literal
 
 PARK = {"type": "Polygon", "coordinates": [[[-73.98, 40.76], [-73.95, 40.76], [-73.95, 40.80], [-73.98, 40.80], [-73.98, 40.76]]]}  # fmt: skip
 PLACES = {

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tidings.operators.library.sphere import RADIUS, Outline, unit
+from tidings.kinds.operators.library.sphere import RADIUS, Outline, unit
 
 
 def point(latitude, longitude):

@@ -3,11 +3,11 @@
 import pytest
 import sqlalchemy
 
-from tests.operators.library.asking import ask
+from tests.kinds.operators.library.asking import ask
 from tidings.errors import SubscriptionError
-from tidings.event import Event
-from tidings.operators.catalogue import Catalogue
-from tidings.operators.library import lookup, spatial, text
+from tidings.kinds.operators.functions.catalogue import Catalogue
+from tidings.kinds.operators.library import lookup, spatial, text
+from tidings.model.event import Event
 
 EVENT = Event(
     attributes={"lat": 53.55, "lon": 9.99, "text": "Storm surge: Hamburg closes its port", "customer": 7}

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import SubscriptionError, TidingsError
-from tidings.event import Event
+from tidings.kinds.operators.library import text
 from tidings.language.query import Call, Variable
-from tidings.operators.library import text
-from tidings.terms import Literal
+from tidings.model.event import Event
+from tidings.model.terms import Literal
 
 SETS = {
     "fruit": ["apple", "Passion Fruit", "fig"],

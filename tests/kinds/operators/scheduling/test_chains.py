@@ -11,8 +11,15 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from tidings.operators.chains import NEIGHBOURS, Chains, difference, insert, order_chains, sort_members
-from tidings.operators.kernels import chains as kernels
+from tidings.kinds.operators.kernels import chains as kernels
+from tidings.kinds.operators.scheduling.chains import (
+    NEIGHBOURS,
+    Chains,
+    difference,
+    insert,
+    order_chains,
+    sort_members,
+)
 
 
 def evaluate(chains, order, truth):

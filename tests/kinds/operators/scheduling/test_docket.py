@@ -7,11 +7,11 @@ import random
 import numpy as np
 import pytest
 
-from tests.operators.rows import Asked, Predicates, Tree, World, all_rows, random_tree, table_of
-from tidings.operators.docket import Docket
-from tidings.operators.kernels.deciding import MOST_REPRICED
-from tidings.operators.kernels.layout import AWAITING, FALSE, TRUE, UNKNOWN
-from tidings.operators.schedulers import Adaptive
+from tests.kinds.operators.rows import Asked, Predicates, Tree, World, all_rows, random_tree, table_of
+from tidings.kinds.operators.kernels.deciding import MOST_REPRICED
+from tidings.kinds.operators.kernels.layout import AWAITING, FALSE, TRUE, UNKNOWN
+from tidings.kinds.operators.scheduling.docket import Docket
+from tidings.kinds.operators.scheduling.schedulers import Adaptive
 
 CASES = 60
 

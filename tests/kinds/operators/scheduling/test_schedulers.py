@@ -9,11 +9,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tests.operators.rows import Asked, Predicates, Tree, World, all_rows, random_tree, table_of
-from tidings.operators.checking import FRONTIER
-from tidings.operators.docket import Docket
-from tidings.operators.kernels.layout import AWAITED, FALSE, TRUE
-from tidings.operators.schedulers import (
+from tests.kinds.operators.rows import Asked, Predicates, Tree, World, all_rows, random_tree, table_of
+from tidings.kinds.operators.checking import FRONTIER
+from tidings.kinds.operators.kernels.layout import AWAITED, FALSE, TRUE
+from tidings.kinds.operators.scheduling.docket import Docket
+from tidings.kinds.operators.scheduling.schedulers import (
     Adaptive,
     CheapestFirst,
     LikeliestFirst,
@@ -22,7 +22,7 @@ from tidings.operators.schedulers import (
     Sequential,
     SubOrder,
 )
-from tidings.operators.table import OperatorTable
+from tidings.kinds.operators.table import OperatorTable
 
 ALL = [Adaptive, Naive, Sequential, SubOrder, CheapestFirst, LikeliestFirst]
 CASES = 25

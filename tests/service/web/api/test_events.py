@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.service.conftest import Served
-from tidings.service.api.models import Receipt
+from tidings.service.web.api.models import Receipt
 
 CLOUDEVENT = {"specversion": "1.0", "id": "c1", "source": "/c", "type": "t", "data": {"topic": "forms"}}
 TURTLE = "@prefix dc: <http://purl.org/dc/elements/1.1/> . <http://example.org/1> dc:title 'forms' ."

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tidings.service.guards import (
+from tidings.service.settings import Settings
+from tidings.service.web.middleware import (
     GUARDS,
     BodyLimit,
     HostCheck,
@@ -19,7 +20,6 @@ from tidings.service.guards import (
     guard,
     host_name,
 )
-from tidings.service.settings import Settings
 
 
 class Reader:

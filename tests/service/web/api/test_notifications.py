@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.service.conftest import Served
-from tidings.service.api.models import Explanation, Notification, NotificationPage
+from tidings.service.web.api.models import Explanation, Notification, NotificationPage
 
 
 def events(lines: Iterator[str]) -> Iterator[dict]:

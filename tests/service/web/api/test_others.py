@@ -8,8 +8,8 @@ import feedparser
 import pytest
 
 from tests.service.conftest import Served
-from tidings.service.api import models
 from tidings.service.model import Role
+from tidings.service.web.api import models
 
 PROBLEM = "application/problem+json"
 

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.service.conftest import Served
-from tests.service.pages.conftest import Window
+from tests.service.web.pages.conftest import Window
 
 
 def subscribe(window: Window, text: str, title: str = "", **choices: str) -> str:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tidings.service.pages.charts import chart, nice, spark
-from tidings.service.pages.wording import ago, coloured, duration, figure, relative, size
+from tidings.service.web.pages.charts import chart, nice, spark
+from tidings.service.web.pages.wording import ago, coloured, duration, figure, relative, size
 
 NOW = datetime(2026, 11, 16, 10, 0, tzinfo=UTC)
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from tests.service.conftest import Running, Served
-from tidings.event import Event, to_table
-from tidings.notification import NOTIFICATION_SCHEMA
+from tidings.model.event import Event, to_table
+from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.service.model import BatchRecord, Kind, Notice, Role
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}

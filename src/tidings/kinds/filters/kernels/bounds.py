@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.filters.kernels.layout import (
+from tidings.kinds.filters.kernels.layout import (
     BETWEEN,
     CHECK_BITS,
     EQ,
@@ -32,7 +32,7 @@ from tidings.filters.kernels.layout import (
     TEXTS,
     TRUTHS,
 )
-from tidings.filters.kernels.running import operands
+from tidings.kinds.filters.kernels.running import operands
 
 _LEAST = np.array([0, 0, 1, 2, 1, 2, 1, 1], dtype=np.int64)  # operands of each test
 MAX_HEIGHT = 30  # of the nodes of an attribute: positions are smaller than AGAIN

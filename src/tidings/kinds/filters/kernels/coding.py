@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.filters.kernels.layout import (
+from tidings.kinds.filters.kernels.layout import (
     AND,
     COVER,
     FALSE,
@@ -33,7 +33,7 @@ from tidings.filters.kernels.layout import (
     SMALL_ONE_OF,
     SMALL_RANGE,
 )
-from tidings.filters.kernels.resolving import resolve
+from tidings.kinds.filters.kernels.resolving import resolve
 
 _MANY_CHILDREN = 64  # more are left in the order in which they were written
 _NEVER_FILED = np.inf

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.filters.kernels.layout import ABSENT, AGAIN, REPEATS
-from tidings.filters.kernels.running import enter_inlined, holds_narrow, holds_single, holds_wide
+from tidings.kinds.filters.kernels.layout import ABSENT, AGAIN, REPEATS
+from tidings.kinds.filters.kernels.running import enter_inlined, holds_narrow, holds_single, holds_wide
 
 PORTION = 512
 _LINE = 32  # words

@@ -6,10 +6,10 @@ import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
 from tidings.arrays.hashing import hash_span, mix, same_bytes
-from tidings.arrays.json_reader import FALSE, LIST, NULL, NUMBER, TEXT, TRUE
-from tidings.arrays.json_tokens import full_word
-from tidings.arrays.lexical import LONG, YES, read_instant, read_number
-from tidings.filters.kernels.layout import AGAIN, INSTANTS, NUMBERS, TEXTS, TRUTHS
+from tidings.formats.kernels.json_reader import FALSE, LIST, NULL, NUMBER, TEXT, TRUE
+from tidings.formats.kernels.json_tokens import full_word
+from tidings.formats.kernels.lexical import LONG, YES, read_instant, read_number
+from tidings.kinds.filters.kernels.layout import AGAIN, INSTANTS, NUMBERS, TEXTS, TRUTHS
 
 _UNSURE = -2
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)

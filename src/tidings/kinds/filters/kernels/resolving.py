@@ -9,7 +9,7 @@ import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
 from tidings.arrays.hashing import mix
-from tidings.filters.kernels.layout import (
+from tidings.kinds.filters.kernels.layout import (
     BETWEEN,
     EQ,
     EXISTS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.filters.kernels.layout import (
+from tidings.kinds.filters.kernels.layout import (
     ABSENT,
     AGAIN,
     JUMP_SHIFT,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.filters.kernels.layout import AGAIN, REPEATS
-from tidings.filters.kernels.running import holds, row_at
+from tidings.kinds.filters.kernels.layout import AGAIN, REPEATS
+from tidings.kinds.filters.kernels.running import holds, row_at
 
 NONE = np.int64(1) << 40  # the row of a list that is at its end
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
-from tidings.arrays.json import DICT, NUMBER, TEXT, TRUE, PathTable, read_objects
-from tidings.joins.sequences import NONE
+from tidings.formats.kernels.json import DICT, NUMBER, TEXT, TRUE, PathTable, read_objects
+from tidings.kinds.joins.changes.sequences import NONE
 
 INSERT, UPDATE, DELETE, TRUNCATE = range(4)
 NO_CHANGE, SNAPSHOT, UNKNOWN, IGNORED = -1, -2, -3, -4

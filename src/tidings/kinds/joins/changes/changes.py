@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as types
 
 from tidings.errors import EventError
-from tidings.joins.change_texts import (
+from tidings.kinds.joins.changes.change_texts import (
     DEBEZIUM,
     DELETE,
     INSERT,
@@ -30,11 +30,11 @@ from tidings.joins.change_texts import (
     codes_of,
     listen,
 )
-from tidings.joins.images import Images
-from tidings.joins.reading import Reading
-from tidings.joins.row_sources import ColumnRows, TextRows, whole
-from tidings.joins.sequences import NONE
-from tidings.joins.table import Table
+from tidings.kinds.joins.changes.reading import Reading
+from tidings.kinds.joins.changes.row_images import Images
+from tidings.kinds.joins.changes.row_sources import ColumnRows, TextRows, whole
+from tidings.kinds.joins.changes.sequences import NONE
+from tidings.kinds.joins.schema.table import Table
 
 __all__ = ["DELETE", "INSERT", "TRUNCATE", "UPDATE", "Changes", "changes_of", "read_changes"]
 

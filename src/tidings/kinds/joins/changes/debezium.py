@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
-from tidings.joins.images import Unsure
-from tidings.joins.order import ARROW
-from tidings.joins.table import Table
+from tidings.kinds.joins.changes.row_images import Unsure
+from tidings.kinds.joins.schema.order_keys import ARROW
+from tidings.kinds.joins.schema.table import Table
 
 # What stands in a column: a count of this many nanoseconds, or a decimal of so many places.
 Hint = tuple[str, int]

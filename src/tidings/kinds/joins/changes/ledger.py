@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from tidings.joins.changes import DELETE, INSERT, UPDATE, Changes
-from tidings.joins.sequences import Sequences
-from tidings.joins.table import Table
+from tidings.kinds.joins.changes.changes import DELETE, INSERT, UPDATE, Changes
+from tidings.kinds.joins.changes.sequences import Sequences
+from tidings.kinds.joins.schema.table import Table
 
 Kept = TypeVar("Kept")
 

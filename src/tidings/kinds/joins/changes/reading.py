@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.errors import EventError
-from tidings.joins.change_texts import (
+from tidings.kinds.joins.changes.change_texts import (
     DELETE,
     IGNORED,
     INSERT,
@@ -25,10 +25,10 @@ from tidings.joins.change_texts import (
     Told,
     codes_of,
 )
-from tidings.joins.images import Gathering, Unsure, typed
-from tidings.joins.row_sources import RowSource
-from tidings.joins.sequences import NONE
-from tidings.joins.table import Table
+from tidings.kinds.joins.changes.row_images import Gathering, Unsure, typed
+from tidings.kinds.joins.changes.row_sources import RowSource
+from tidings.kinds.joins.changes.sequences import NONE
+from tidings.kinds.joins.schema.table import Table
 from tidings.language.faults import did_you_mean
 
 _PIECE = 32_768  # rows that are read together at first

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.types as types
 
 from tidings.errors import EventError
-from tidings.joins.order import ARROW
-from tidings.joins.table import Row, Table
+from tidings.kinds.joins.schema.order_keys import ARROW
+from tidings.kinds.joins.schema.table import Row, Table
 
 _DAYS = (-719162, 2932896)  # of the years 1 to 9999, which are Python's
 _MICROSECONDS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)

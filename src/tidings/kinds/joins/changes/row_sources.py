@@ -18,11 +18,11 @@ import pyarrow.json as pj
 import pyarrow.types as types
 
 from tidings.errors import EventError
-from tidings.joins.change_texts import BARE, OURS, WRAPPED, Members, spans
-from tidings.joins.debezium import Hint, decoded, hints_of, json_types, row_of
-from tidings.joins.images import Unsure
-from tidings.joins.order import ARROW
-from tidings.joins.table import Table
+from tidings.kinds.joins.changes.change_texts import BARE, OURS, WRAPPED, Members, spans
+from tidings.kinds.joins.changes.debezium import Hint, decoded, hints_of, json_types, row_of
+from tidings.kinds.joins.changes.row_images import Unsure
+from tidings.kinds.joins.schema.order_keys import ARROW
+from tidings.kinds.joins.schema.table import Table
 
 _SHOWN = 8  # messages whose values show how a connector writes them
 _BLANK = b" \t\r\n"

@@ -12,17 +12,17 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from tidings.joins.changes import Changes
-from tidings.joins.deltas import Deltas, Snapshot
-from tidings.joins.index import JoinIndex
-from tidings.joins.joined import joined as put_together
-from tidings.joins.kernels.deltas import DELTAS_ARE_FULL, DONE, apply, taking_part
-from tidings.joins.kernels.layout import DELTA, IndexArrays, SearchArrays
-from tidings.joins.levels import Levels
-from tidings.joins.rows import Rows
-from tidings.joins.shape import MAX_TABLES
-from tidings.joins.subscriptions import Subscriptions
-from tidings.joins.table import Table
+from tidings.kinds.joins.changes.changes import Changes
+from tidings.kinds.joins.deltas import Deltas, Snapshot
+from tidings.kinds.joins.index.index import JoinIndex
+from tidings.kinds.joins.index.levels import Levels
+from tidings.kinds.joins.index.subscriptions import Subscriptions
+from tidings.kinds.joins.joined import joined as put_together
+from tidings.kinds.joins.kernels.deltas import DELTAS_ARE_FULL, DONE, apply, taking_part
+from tidings.kinds.joins.kernels.layout import DELTA, IndexArrays, SearchArrays
+from tidings.kinds.joins.rows.rows import Rows
+from tidings.kinds.joins.schema.shape import MAX_TABLES
+from tidings.kinds.joins.schema.table import Table
 
 _DEEP = MAX_TABLES + 1
 _FIRST_ROOM, _LARGE = 1 << 12, 1 << 22  # deltas

@@ -15,17 +15,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.joins import records
-from tidings.joins.damage import refuse_damaged_index
-from tidings.joins.kernels.clusters import CLUSTER, NODE, RANGE
-from tidings.joins.kernels.layout import NONE, SIDE, SLOT, STEP, IndexArrays
-from tidings.joins.order import HIGHEST, LOWEST
-from tidings.joins.plan import Step, plan
-from tidings.joins.rows import OrderSpec, Rows
-from tidings.joins.shape import Shape
-from tidings.joins.stabbing import ClusterTrees, grow
-from tidings.joins.subscriptions import Subscriptions
-from tidings.joins.table import Table
+from tidings.kinds.joins.index import storage
+from tidings.kinds.joins.index.integrity import refuse_damaged_index
+from tidings.kinds.joins.index.search_plan import Step, plan
+from tidings.kinds.joins.index.stabbing import ClusterTrees, grow
+from tidings.kinds.joins.index.subscriptions import Subscriptions
+from tidings.kinds.joins.kernels.clusters import CLUSTER, NODE, RANGE
+from tidings.kinds.joins.kernels.layout import NONE, SIDE, SLOT, STEP, IndexArrays
+from tidings.kinds.joins.rows.rows import OrderSpec, Rows
+from tidings.kinds.joins.schema.order_keys import HIGHEST, LOWEST
+from tidings.kinds.joins.schema.shape import Shape
+from tidings.kinds.joins.schema.table import Table
 
 FEW = 64  # members of a side that are looked through one by one
 _SAMPLE = 256
@@ -57,7 +57,7 @@ class JoinIndex:
             if len(some):
                 under_way.add(subscriptions.shapes[subscriptions.shape_of.all[some[0]]], some)
         return cls(
-            records.unchanging(under_way.arrays()),
+            storage.unchanging(under_way.arrays()),
             list(under_way.orders),
             sorted(under_way.looked_at),
             numbers,
@@ -66,12 +66,12 @@ class JoinIndex:
 
     def save(self, folder: Path) -> None:
         facts = {"orders": self.orders, "looked_at": self.looked_at}
-        records.save(folder, {**self.arrays, "numbers": self.numbers}, facts)
+        storage.save(folder, {**self.arrays, "numbers": self.numbers}, facts)
 
     @classmethod
     def load(cls, folder: Path, tables: Sequence[Table], count: int) -> JoinIndex:
         """Of so many subscriptions over tables; mapped, and refused if it is damaged."""
-        arrays, facts = records.load(folder)
+        arrays, facts = storage.load(folder)
         orders = [(table, tuple(key), column) for table, key, column in facts["orders"]]
         looked_at = [(table, column) for table, column in facts["looked_at"]]
         refuse_damaged_index(folder, arrays, orders, looked_at, tables, count)

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from tidings.arrays.bounds import are_texts, ascends, refuse_unless, within
-from tidings.joins.rows import OrderSpec
-from tidings.joins.shape import MAX_TABLES, Shape
-from tidings.joins.table import Table
+from tidings.kinds.joins.rows.rows import OrderSpec
+from tidings.kinds.joins.schema.shape import MAX_TABLES, Shape
+from tidings.kinds.joins.schema.table import Table
 
 Arrays = Mapping[str, np.ndarray]
 

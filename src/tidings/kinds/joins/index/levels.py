@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tidings.joins.fresh import Fresh
-from tidings.joins.index import JoinIndex
-from tidings.joins.kernels.layout import IndexArrays
-from tidings.joins.rows import Rows
-from tidings.joins.subscriptions import Subscriptions
+from tidings.kinds.joins.index.index import JoinIndex
+from tidings.kinds.joins.index.recent_index import Fresh
+from tidings.kinds.joins.index.subscriptions import Subscriptions
+from tidings.kinds.joins.kernels.layout import IndexArrays
+from tidings.kinds.joins.rows.rows import Rows
 
 FRESH = 1024  # so many are looked through one by one
 MIDDLE_AT_LEAST, MIDDLE_SHARE = 8_192, 1 / 24

@@ -14,14 +14,14 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from tidings.joins.images import canonical
-from tidings.joins.index import JoinIndex
-from tidings.joins.kernels.layout import IndexArrays
-from tidings.joins.levels import Levels
-from tidings.joins.rows import Rows
-from tidings.joins.shape import Shape
-from tidings.joins.subscriptions import Subscriptions
-from tidings.joins.table import Table
+from tidings.kinds.joins.changes.row_images import canonical
+from tidings.kinds.joins.index.index import JoinIndex
+from tidings.kinds.joins.index.levels import Levels
+from tidings.kinds.joins.index.subscriptions import Subscriptions
+from tidings.kinds.joins.kernels.layout import IndexArrays
+from tidings.kinds.joins.rows.rows import Rows
+from tidings.kinds.joins.schema.shape import Shape
+from tidings.kinds.joins.schema.table import Table
 
 WHOLE = "*"
 

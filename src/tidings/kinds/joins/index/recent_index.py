@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.joins.index import JoinIndex
-from tidings.joins.kernels.layout import NONE
-from tidings.joins.order import HIGHEST, LOWEST
-from tidings.joins.subscriptions import Subscriptions
+from tidings.kinds.joins.index.index import JoinIndex
+from tidings.kinds.joins.index.subscriptions import Subscriptions
+from tidings.kinds.joins.kernels.layout import NONE
+from tidings.kinds.joins.schema.order_keys import HIGHEST, LOWEST
 
 
 class Fresh:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tidings.joins.shape import Shape
+from tidings.kinds.joins.schema.shape import Shape
 
 
 class Step(NamedTuple):

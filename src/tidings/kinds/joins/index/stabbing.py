@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.joins.kernels.clusters import (
+from tidings.kinds.joins.kernels.clusters import (
     CLUSTER,
     HIGHEST,
     NODE,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tidings.arrays import folders
-from tidings.joins.kernels.clusters import CLUSTER, NODE, RANGE
-from tidings.joins.kernels.layout import BOUND, SIDE, SLOT, STEP, SUBSCRIPTION
+from tidings.kinds.joins.kernels.clusters import CLUSTER, NODE, RANGE
+from tidings.kinds.joins.kernels.layout import BOUND, SIDE, SLOT, STEP, SUBSCRIPTION
 
 RECORDS = {
     "a": RANGE,

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from tidings.arrays.growing import Growing
 from tidings.errors import SubscriptionError
-from tidings.joins.kernels.layout import BOUND, NONE, SUBSCRIPTION, SubscriptionArrays
-from tidings.joins.shape import Range, Shape
-from tidings.joins.table import Table
-from tidings.joins.templates import Filled
-from tidings.joins.texts import Texts
+from tidings.kinds.joins.kernels.layout import BOUND, NONE, SUBSCRIPTION, SubscriptionArrays
+from tidings.kinds.joins.rows.texts import Texts
+from tidings.kinds.joins.schema.shape import Range, Shape
+from tidings.kinds.joins.schema.table import Table
+from tidings.kinds.joins.schema.templates import Filled
 
 ALWAYS = np.inf
 ENDED = -np.inf

@@ -12,9 +12,16 @@ from typing import Any
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.joins.kernels.clusters import HIGHEST, collect
-from tidings.joins.kernels.layout import NONE, NULL, IndexArrays, RowArrays, SearchArrays, SubscriptionArrays
-from tidings.joins.kernels.rows import (
+from tidings.kinds.joins.kernels.clusters import HIGHEST, collect
+from tidings.kinds.joins.kernels.layout import (
+    NONE,
+    NULL,
+    IndexArrays,
+    RowArrays,
+    SearchArrays,
+    SubscriptionArrays,
+)
+from tidings.kinds.joins.kernels.rows import (
     find_bucket,
     find_key,
     first_from,
@@ -24,7 +31,7 @@ from tidings.joins.kernels.rows import (
     take_out,
     value_in,
 )
-from tidings.joins.kernels.search import enter, exists, next_result, next_row
+from tidings.kinds.joins.kernels.search import enter, exists, next_result, next_row
 
 Array = np.ndarray
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled
-from tidings.joins.kernels.rows import hash_of_bucket, mixed
+from tidings.kinds.joins.kernels.rows import hash_of_bucket, mixed
 
 Array = np.ndarray
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.joins.kernels.layout import (
+from tidings.kinds.joins.kernels.layout import (
     BUCKETS,
     ENTRIES,
     KEY_VALUES,

@@ -11,9 +11,16 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.joins.kernels.clusters import HIGHEST
-from tidings.joins.kernels.layout import NONE, NULL, IndexArrays, RowArrays, SearchArrays, SubscriptionArrays
-from tidings.joins.kernels.rows import find_bucket, find_key, first_from, selected
+from tidings.kinds.joins.kernels.clusters import HIGHEST
+from tidings.kinds.joins.kernels.layout import (
+    NONE,
+    NULL,
+    IndexArrays,
+    RowArrays,
+    SearchArrays,
+    SubscriptionArrays,
+)
+from tidings.kinds.joins.kernels.rows import find_bucket, find_key, first_from, selected
 
 
 @compiled

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.arrays.growing import Growing
-from tidings.joins.contents import Contents
-from tidings.joins.kernels.filling import pack, rehash_buckets, rehash_keys
-from tidings.joins.kernels.layout import (
+from tidings.kinds.joins.changes.ledger import Ledger
+from tidings.kinds.joins.kernels.filling import pack, rehash_buckets, rehash_keys
+from tidings.kinds.joins.kernels.layout import (
     BUCKET,
     BUCKETS,
     COUNTERS,
@@ -29,11 +29,11 @@ from tidings.joins.kernels.layout import (
     ORDER,
     RowArrays,
 )
-from tidings.joins.kernels.rows import put_many
-from tidings.joins.ledger import Ledger
-from tidings.joins.order import ARROW, keys_of
-from tidings.joins.table import Table
-from tidings.joins.texts import Texts
+from tidings.kinds.joins.kernels.rows import put_many
+from tidings.kinds.joins.rows.row_contents import Contents
+from tidings.kinds.joins.rows.texts import Texts
+from tidings.kinds.joins.schema.order_keys import ARROW, keys_of
+from tidings.kinds.joins.schema.table import Table
 
 OrderSpec = tuple[int, tuple[int, ...], int]
 """A table, its key columns, and the column that rows of one key are sorted by, or NONE."""

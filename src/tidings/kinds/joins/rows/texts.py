@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.arrays.growing import Growing
-from tidings.joins.order import NULL, keys_of
+from tidings.kinds.joins.schema.order_keys import NULL, keys_of
 
 
 class Texts:

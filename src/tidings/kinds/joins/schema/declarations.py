@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tidings.joins.table import Table, TableError
+from tidings.kinds.joins.schema.table import Table, TableError
 from tidings.language.faults import did_you_mean
 
 _MEMBERS = ("columns", "key", "payload")

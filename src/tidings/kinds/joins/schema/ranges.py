@@ -12,10 +12,11 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from tidings.errors import SubscriptionError
-from tidings.joins.order import HIGHEST, LOWEST, TYPE_OF, key_of
+from tidings.formats.namespaces import XSD
+from tidings.kinds.joins.schema.order_keys import HIGHEST, LOWEST, TYPE_OF, key_of
 from tidings.language.query import Between, Comparison, Constant, OneOf, Parameter
-from tidings.terms import XSD, Iri, Literal
-from tidings.values import BOOLEAN, INSTANT, NUMBER, TEXT, constant_view, instant
+from tidings.model.terms import Iri, Literal
+from tidings.model.values import BOOLEAN, INSTANT, NUMBER, TEXT, constant_view, instant
 
 Leaf = Comparison | Between | OneOf
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tidings.errors import SubscriptionError
-from tidings.joins.ranges import ALL, EMPTY, Leaf, Range, admits, is_empty, range_of
-from tidings.joins.table import Table
+from tidings.kinds.joins.schema.ranges import ALL, EMPTY, Leaf, Range, admits, is_empty, range_of
+from tidings.kinds.joins.schema.table import Table
 from tidings.language.faults import did_you_mean
 from tidings.language.query import And, Attribute, Between, Comparison, Condition, JoinedTable, OneOf, Query
 

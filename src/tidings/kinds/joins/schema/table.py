@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from tidings.errors import EventError, TidingsError
-from tidings.values import instant
+from tidings.model.values import instant
 
 Row = tuple[Any, ...]
 

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.errors import SubscriptionError
-from tidings.joins.order import HIGHEST, LOWEST, keys_of
-from tidings.joins.ranges import EMPTY, Leaf, Range, range_of
-from tidings.joins.shape import Selection
+from tidings.formats.namespaces import XSD
+from tidings.kinds.joins.schema.order_keys import HIGHEST, LOWEST, keys_of
+from tidings.kinds.joins.schema.ranges import EMPTY, Leaf, Range, range_of
+from tidings.kinds.joins.schema.shape import Selection
 from tidings.language.parameters import parameters, substitute
 from tidings.language.query import And, Between, Comparison, Parameter, Query
-from tidings.terms import XSD, Literal
+from tidings.model.terms import Literal
 
 _FITTING = {
     "integer": pa.types.is_integer,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tidings.network.expressions import read_condition
-from tidings.network.faults import NetworkError
-from tidings.network.naive import accepts
-from tidings.network.network import Network
+from tidings.kinds.networks.expressions import read_condition
+from tidings.kinds.networks.faults import NetworkError
+from tidings.kinds.networks.naive import accepts
+from tidings.kinds.networks.network import Network
 
 MAX_NODES = 200
 Edge = tuple[str, str]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidings.errors import TidingsError
-from tidings.network.excerpt import (
+from tidings.kinds.networks.drawing.excerpt import (
     ASIDE,
     AWAITS,
     PASSED,
@@ -28,13 +28,13 @@ from tidings.network.excerpt import (
     excerpt,
     follow,
 )
-from tidings.network.faults import NetworkError
-from tidings.network.layout import Layout, Point, Size, layered
+from tidings.kinds.networks.drawing.layout import Layout, Point, Size, layered
+from tidings.kinds.networks.faults import NetworkError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tidings.network.network import Network
+    from tidings.kinds.networks.network import Network
 
 FORMATS = (".svg", ".png")
 DOTS_PER_INCH = 160

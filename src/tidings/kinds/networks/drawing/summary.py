@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidings.network.columns import Columns
-from tidings.network.expressions import NONE
-from tidings.network.network import Network
-from tidings.network.numbering import number_entities
+from tidings.kinds.networks.expressions import NONE
+from tidings.kinds.networks.index.columns import Columns
+from tidings.kinds.networks.index.numbering import number_entities
+from tidings.kinds.networks.network import Network
 
 
 @dataclass(frozen=True, slots=True)

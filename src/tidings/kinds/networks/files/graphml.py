@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 from lxml import etree
 
-from tidings.documents import safe_xml
 from tidings.errors import EventError
-from tidings.network.faults import NetworkError
-from tidings.network.sources import Rows
+from tidings.formats.documents import safe_xml
+from tidings.kinds.networks.faults import NetworkError
+from tidings.kinds.networks.files.sources import Rows
 
 MAX_GRAPHML = 256 * 1024 * 1024
 _DATA = ("where", "cost")

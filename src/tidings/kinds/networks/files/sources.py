@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.errors import TidingsError
-from tidings.network.faults import NetworkError
+from tidings.kinds.networks.faults import NetworkError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tidings.network.network import Network
+    from tidings.kinds.networks.network import Network
 
 NODE_COLUMNS, EDGE_COLUMNS = ("id", "where", "cost"), ("source", "target", "where", "cost")
 _TABLES = (".csv", ".parquet")
@@ -36,7 +36,7 @@ class Rows:
 
 def read_network(path: str | Path) -> Network:
     """The network that a file or a folder holds; a `NetworkError` says what is wrong with it, and where."""
-    from tidings.network.network import Network
+    from tidings.kinds.networks.network import Network
 
     path = Path(path)
     if not path.exists():
@@ -44,7 +44,7 @@ def read_network(path: str | Path) -> Network:
     if path.is_dir() and not _tables_in(path):
         return _saved(path)
     if path.suffix.lower() in (".graphml", ".xml"):
-        from tidings.network.graphml import read_graphml
+        from tidings.kinds.networks.files.graphml import read_graphml
 
         nodes, edges = read_graphml(path)
     else:
@@ -56,7 +56,7 @@ def read_network(path: str | Path) -> Network:
 
 
 def _saved(folder: Path) -> Network:
-    from tidings.network.network import Network
+    from tidings.kinds.networks.network import Network
 
     drawn = sorted([*folder.glob("*.graphml")])
     if len(drawn) == 1:
@@ -207,7 +207,7 @@ def _placed(nodes: Rows, edges: Rows) -> NetworkError | None:
 
 
 def _wrong_values(rows: Rows) -> Iterator[NetworkError]:
-    from tidings.network.expressions import read_condition
+    from tidings.kinds.networks.expressions import read_condition
 
     columns = {
         name: rows.table[name].to_pylist() for name in ("cost", "where") if name in rows.table.column_names

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from tidings.arrays import folders
+from tidings.arrays.vocabulary import StoredTexts, join_texts, thaw_texts
 from tidings.errors import IndexFileError
-from tidings.network.columns import Columns
-from tidings.network.expressions import NONE, Expressions
-from tidings.network.faults import NetworkError
-from tidings.network.labels import MATCHES
-from tidings.network.names import Names
-from tidings.vocabulary import StoredTexts, join_texts, thaw_texts
+from tidings.kinds.networks.expressions import NONE, Expressions
+from tidings.kinds.networks.faults import NetworkError
+from tidings.kinds.networks.index.columns import Columns
+from tidings.kinds.networks.index.names import Names
+from tidings.kinds.networks.labels import MATCHES
 
 Arrays = dict[str, np.ndarray]
 _TYPES = {

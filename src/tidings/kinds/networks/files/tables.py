@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.network.columns import Columns
-from tidings.network.expressions import NONE, Expressions
-from tidings.network.faults import NetworkError, some
-from tidings.network.labels import labels_condition
-from tidings.network.names import Names
+from tidings.kinds.networks.expressions import NONE, Expressions
+from tidings.kinds.networks.faults import NetworkError, some
+from tidings.kinds.networks.index.columns import Columns
+from tidings.kinds.networks.index.names import Names
+from tidings.kinds.networks.labels import labels_condition
 
 Namer = Callable[[int], str]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tidings.arrays.json import occurrences_of
 from tidings.errors import EventError
-from tidings.filters.index import FilterIndex
-from tidings.filters.kernels.layout import Pairs
-from tidings.filters.readings import Reader
-from tidings.filters.table import FilterTable
+from tidings.formats.kernels.json import occurrences_of
+from tidings.kinds.filters.attribute_reader import Reader
+from tidings.kinds.filters.index import FilterIndex
+from tidings.kinds.filters.kernels.layout import Pairs
+from tidings.kinds.filters.table import FilterTable
 
 _PIECE = 1 << 16  # rows that are copied at once
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from tidings.arrays.hashing import make_span_table
-from tidings.network.kernels.lookup import find_text, find_texts
-from tidings.vocabulary import StoredTexts
+from tidings.arrays.vocabulary import StoredTexts
+from tidings.kinds.networks.kernels.lookup import find_text, find_texts
 
 
 class Names:

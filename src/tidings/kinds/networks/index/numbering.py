@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidings.network.columns import Columns
-from tidings.network.expressions import NONE
-from tidings.network.kernels.components import find_components, order_nodes
-from tidings.network.kernels.rows import count_rows, sort_by
+from tidings.kinds.networks.expressions import NONE
+from tidings.kinds.networks.index.columns import Columns
+from tidings.kinds.networks.kernels.components import find_components, order_nodes
+from tidings.kinds.networks.kernels.rows import count_rows, sort_by
 
 
 @dataclass(frozen=True, slots=True)

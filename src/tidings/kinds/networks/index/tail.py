@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.filters.naive import matches
-from tidings.network.expressions import Expressions
-from tidings.network.filing import Filed, choose_rows
+from tidings.kinds.filters.naive import matches
+from tidings.kinds.networks.expressions import Expressions
+from tidings.kinds.networks.index.filing import Filed, choose_rows
 
 if TYPE_CHECKING:
     from threading import RLock

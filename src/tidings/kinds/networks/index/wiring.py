@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.network.columns import Columns
-from tidings.network.expressions import NONE
-from tidings.network.kernels.layout import ALWAYS, ASKED, GONE, INDEXED, NOWHERE
-from tidings.network.numbering import number_entities
+from tidings.kinds.networks.expressions import NONE
+from tidings.kinds.networks.index.columns import Columns
+from tidings.kinds.networks.index.numbering import number_entities
+from tidings.kinds.networks.kernels.layout import ALWAYS, ASKED, GONE, INDEXED, NOWHERE
 
 _ENTITY_COLUMNS = ("kind", "group", "where", "owner", "weight", "arriving", "head")
 _LINK_COLUMNS = ("link_next", "link_child", "link_cost")

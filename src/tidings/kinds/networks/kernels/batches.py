@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tidings.arrays.compiled import compiled
-from tidings.filters.kernels.running import enter, leave
-from tidings.network.kernels.layout import (
+from tidings.kinds.filters.kernels.running import enter, leave
+from tidings.kinds.networks.kernels.layout import (
     ASKING,
     AT_ONCE,
     EPOCH,
@@ -18,7 +18,7 @@ from tidings.network.kernels.layout import (
     SOURCE,
     STEP,
 )
-from tidings.network.kernels.walks import adaptive
+from tidings.kinds.networks.kernels.walks import adaptive
 
 
 @compiled

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.network.kernels.cursor import accepts
-from tidings.network.kernels.layout import (
+from tidings.kinds.networks.kernels.cursor import accepts
+from tidings.kinds.networks.kernels.layout import (
     ALWAYS,
     ASKED,
     ASKING,

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.filters.kernels import seeking
-from tidings.filters.kernels.layout import AGAIN, Lists, Pairs
-from tidings.filters.kernels.running import row_holds
-from tidings.network.kernels.layout import EVENT, LISTS
+from tidings.kinds.filters.kernels import seeking
+from tidings.kinds.filters.kernels.layout import AGAIN, Lists, Pairs
+from tidings.kinds.filters.kernels.running import row_holds
+from tidings.kinds.networks.kernels.layout import EVENT, LISTS
 
 
 class Entered(NamedTuple):

@@ -11,8 +11,8 @@ before a group that is not reached, the next one that is is looked for, not only
 from __future__ import annotations
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.network.kernels.cursor import accepts, count_candidates, seek
-from tidings.network.kernels.layout import (
+from tidings.kinds.networks.kernels.cursor import accepts, count_candidates, seek
+from tidings.kinds.networks.kernels.layout import (
     ALWAYS,
     ASKED,
     ASKING,
@@ -35,7 +35,7 @@ from tidings.network.kernels.layout import (
     VALID,
     VERIFIED,
 )
-from tidings.network.kernels.marks import is_marked, mark, next_marked
+from tidings.kinds.networks.kernels.marks import is_marked, mark, next_marked
 
 _LIKELY = 2  # candidates cost as much as so many expressions that are run where they are reached
 

@@ -16,10 +16,10 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from tidings.event import Event
-from tidings.operators.background import Background, Late, Room
-from tidings.operators.operator import Operator
-from tidings.operators.outcome import MAX_ROWS, Outcome, Unfit
+from tidings.kinds.operators.functions.operator import Operator
+from tidings.kinds.operators.functions.outcome import MAX_ROWS, Outcome, Unfit
+from tidings.kinds.operators.functions.threads import Background, Late, Room
+from tidings.model.event import Event
 
 MAX_BATCH = 1_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0

@@ -17,16 +17,16 @@ from pathlib import Path
 from types import ModuleType
 
 from tidings.errors import SubscriptionError
+from tidings.kinds.operators.functions.operator import Operator
+from tidings.kinds.operators.functions.signature import OperatorError
 from tidings.language.faults import did_you_mean
 from tidings.language.query import And, Call, Condition, Not, Or, TriplePattern, Variable, leaves
-from tidings.operators.operator import Operator
-from tidings.operators.signature import OperatorError
 
 GROUP = "tidings.operators"
 _NAMED = 10
 
 
-def from_module(where: str) -> list[Operator]:
+def read_operators(where: str) -> list[Operator]:
     """The operators of an importable module, `package.module`, or of a file, `path/to/file.py`."""
     module = _read_file(Path(where)) if where.endswith(".py") else _import(where)
     found = {id(value): value for value in vars(module).values() if isinstance(value, Operator)}
@@ -37,7 +37,7 @@ def from_module(where: str) -> list[Operator]:
 
 def from_modules(modules: Iterable[str]) -> list[Operator]:
     """The operators of several modules and files, each taken once."""
-    return [operator for module in dict.fromkeys(modules) for operator in from_module(module)]
+    return [operator for module in dict.fromkeys(modules) for operator in read_operators(module)]
 
 
 def _import(name: str) -> ModuleType:

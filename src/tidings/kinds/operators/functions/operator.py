@@ -23,12 +23,12 @@ from operator import attrgetter
 from typing import Any, overload
 
 from tidings.errors import SubscriptionError
+from tidings.kinds.operators.functions.signature import OperatorError, Out, Parameter, read_signature
 from tidings.language.query import Call, Constant, Variable
 from tidings.language.query import Parameter as Placeholder
 from tidings.language.tokens import NAME, SPARQL_WORDS, WORDS
-from tidings.operators.signature import OperatorError, Out, Parameter, read_signature
-from tidings.terms import Iri, Literal, ntriples
-from tidings.values import constant_view
+from tidings.model.terms import Iri, Literal, ntriples
+from tidings.model.values import constant_view
 
 __all__ = ["Operator", "OperatorError", "Out", "Parameter", "operator"]
 

@@ -14,7 +14,7 @@ from itertools import islice
 from types import GeneratorType
 from typing import Any, NamedTuple
 
-from tidings.operators.operator import Operator
+from tidings.kinds.operators.functions.operator import Operator
 
 MAX_ROWS = 10_000
 _LONGEST_TEXT = 300

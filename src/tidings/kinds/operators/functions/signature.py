@@ -19,8 +19,9 @@ from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
 from tidings.errors import TidingsError
-from tidings.terms import XSD, Blank, Iri, Literal, plain
-from tidings.values import BOOLEAN, INSTANT, NUMBER, RESOURCE, TEXT, View, views
+from tidings.formats.namespaces import XSD
+from tidings.model.terms import Blank, Iri, Literal, plain
+from tidings.model.values import BOOLEAN, INSTANT, NUMBER, RESOURCE, TEXT, View, views
 
 T = TypeVar("T")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from tidings.operators.signature import OperatorError
+from tidings.kinds.operators.functions.signature import OperatorError
 
 T = TypeVar("T")
 MAX_LEFT_BEHIND = 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.operators.kernels.deciding import apply, apply_everywhere, bucket_of, push
-from tidings.operators.kernels.layout import (
+from tidings.kinds.operators.kernels.deciding import apply, apply_everywhere, bucket_of, push
+from tidings.kinds.operators.kernels.layout import (
     AT_LEAF,
     AT_ROW,
     CHOSEN,
@@ -22,7 +22,7 @@ from tidings.operators.kernels.layout import (
     Learnt,
     Programs,
 )
-from tidings.operators.kernels.opening import HALF_LIFE
+from tidings.kinds.operators.kernels.opening import HALF_LIFE
 
 Array = np.ndarray
 # What has to wait for another evaluation of this round is waited for by all that are worth less than half of it.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.operators.kernels.layout import (
+from tidings.kinds.operators.kernels.layout import (
     AWAITED,
     AWAITING,
     BUCKET_SHIFT,

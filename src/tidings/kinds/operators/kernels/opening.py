@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.operators.kernels.deciding import chance, is_forced, price, push
-from tidings.operators.kernels.layout import (
+from tidings.kinds.operators.kernels.deciding import chance, is_forced, price, push
+from tidings.kinds.operators.kernels.layout import (
     AWAITED,
     AWAITING,
     BUCKETS,

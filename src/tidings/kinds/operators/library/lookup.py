@@ -16,10 +16,10 @@ from threading import Lock
 from typing import Any
 from uuid import UUID
 
-from tidings.attributes import values_at
 from tidings.errors import TidingsError
-from tidings.event import Event
-from tidings.operators.operator import Operator, OperatorError, Out
+from tidings.kinds.operators.functions.operator import Operator, OperatorError, Out
+from tidings.model.attributes import values_at
+from tidings.model.event import Event
 
 try:
     import sqlalchemy

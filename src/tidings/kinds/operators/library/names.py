@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from tidings.errors import SubscriptionError
+from tidings.kinds.operators.functions.operator import Operator
 from tidings.language.faults import did_you_mean
 from tidings.language.query import Call
-from tidings.operators.operator import Operator
-from tidings.terms import Iri, Literal
+from tidings.model.terms import Iri, Literal
 
 SHOWN = 10
 

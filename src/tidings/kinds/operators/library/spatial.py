@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from tidings.attributes import values_at
 from tidings.errors import EventError, TidingsError
-from tidings.event import Event
-from tidings.operators.library.names import Names, NamingOperator
-from tidings.operators.library.sphere import Outline
-from tidings.operators.operator import Operator, Out
+from tidings.kinds.operators.functions.operator import Operator, Out
+from tidings.kinds.operators.library.names import Names, NamingOperator
+from tidings.kinds.operators.library.sphere import Outline
+from tidings.model.attributes import values_at
+from tidings.model.event import Event
 
 try:
     import shapely

@@ -13,11 +13,11 @@ from typing import Any
 
 import ahocorasick
 
-from tidings.attributes import values_at
 from tidings.errors import TidingsError
-from tidings.event import Event
-from tidings.operators.library.names import Names, NamingOperator
-from tidings.operators.operator import Operator, Out
+from tidings.kinds.operators.functions.operator import Operator, Out
+from tidings.kinds.operators.library.names import Names, NamingOperator
+from tidings.model.attributes import values_at
+from tidings.model.event import Event
 
 REMEMBERED = 64  # texts, for the events that are looked at at the same time
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.operators.kernels import chains as kernels
+from tidings.kinds.operators.kernels import chains as kernels
 
 # For each predicate, its chains stand in the order of P / C there (the chance to reach it over the cost to get there)
 # and each is compared with so many of the next ones: a predicate of all rows costs no more comparisons than others.

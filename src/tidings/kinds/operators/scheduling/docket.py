@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tidings.operators.kernels import choosing, deciding, layout, opening
-from tidings.operators.table import OperatorTable
+from tidings.kinds.operators.kernels import choosing, deciding, layout, opening
+from tidings.kinds.operators.table import OperatorTable
 
 _NONE = np.empty(0, dtype=np.int32)
 

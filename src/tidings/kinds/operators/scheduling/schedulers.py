@@ -11,10 +11,10 @@ from typing import Protocol
 
 import numpy as np
 
-from tidings.operators.chains import Chains, insert, order_chains
-from tidings.operators.docket import Docket
-from tidings.operators.kernels import choosing, opening
-from tidings.operators.table import OperatorTable
+from tidings.kinds.operators.kernels import choosing, opening
+from tidings.kinds.operators.scheduling.chains import Chains, insert, order_chains
+from tidings.kinds.operators.scheduling.docket import Docket
+from tidings.kinds.operators.table import OperatorTable
 
 FEW = 0.01  # of the rows; one is put in its place in milliseconds, all of 80,000 in a second
 

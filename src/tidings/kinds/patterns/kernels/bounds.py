@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.patterns.kernels.layout import CLASS, ISA, POINT, REJECT, REPEATED, SP, TAGGED, TEST
+from tidings.kinds.patterns.kernels.layout import CLASS, ISA, POINT, REJECT, REPEATED, SP, TAGGED, TEST
 
 MAX_WIDTH = 1 << 15  # slots are numbered in 16 bits
 _ROWS = 256  # their slots stay in the cache

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.patterns.kernels.chains import bucket
-from tidings.patterns.kernels.filing import access_key
-from tidings.patterns.kernels.layout import BLOCK, ISA, POINT, RANGE, RESOURCE, SP, TEXT, VALUE, WORDS
+from tidings.kinds.patterns.kernels.chains import bucket
+from tidings.kinds.patterns.kernels.filing import access_key
+from tidings.kinds.patterns.kernels.layout import BLOCK, ISA, POINT, RANGE, RESOURCE, SP, TEXT, VALUE, WORDS
 
 
 @compiled

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import inlined
-from tidings.patterns.kernels.layout import SPO
+from tidings.kinds.patterns.kernels.layout import SPO
 
 
 @inlined

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
-from tidings.patterns.kernels.chains import bucket
-from tidings.patterns.kernels.layout import CLASS, RESOURCE, SP, TAGGED, TERM, TEST, VALUE, WORDS
+from tidings.kinds.patterns.kernels.chains import bucket
+from tidings.kinds.patterns.kernels.layout import CLASS, RESOURCE, SP, TAGGED, TERM, TEST, VALUE, WORDS
 
 
 @compiled

@@ -6,7 +6,7 @@ import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
 from tidings.arrays.hashing import mix
-from tidings.patterns.kernels.layout import ALL, POINT, RANGE, SPO, TEST, WORDS, P
+from tidings.kinds.patterns.kernels.layout import ALL, POINT, RANGE, SPO, TEST, WORDS, P
 
 
 @compiled

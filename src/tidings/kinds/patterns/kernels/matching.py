@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.arrays.compiled import compiled
-from tidings.patterns.kernels.candidates import find_candidates
-from tidings.patterns.kernels.chains import chain, next_edge
-from tidings.patterns.kernels.conditions import accepts
-from tidings.patterns.kernels.layout import EXHAUSTED, MATCHED, REPEATED, SPO
+from tidings.kinds.patterns.kernels.candidates import find_candidates
+from tidings.kinds.patterns.kernels.chains import chain, next_edge
+from tidings.kinds.patterns.kernels.conditions import accepts
+from tidings.kinds.patterns.kernels.layout import EXHAUSTED, MATCHED, REPEATED, SPO
 
 
 @compiled

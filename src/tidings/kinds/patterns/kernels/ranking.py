@@ -6,8 +6,8 @@ import numpy as np
 
 from tidings.arrays.compiled import compiled
 from tidings.arrays.hashing import find_span, hash_span
-from tidings.arrays.lexical import LONG, YES, read_instant, read_number
-from tidings.arrays.literals import datatype_kind
+from tidings.formats.kernels.lexical import LONG, YES, read_instant, read_number
+from tidings.formats.kernels.literals import datatype_kind
 
 
 @compiled

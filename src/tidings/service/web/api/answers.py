@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidings.explanation import Explanation
 from tidings.feeds.write.channel import moment
+from tidings.model.explanation import Explanation
 from tidings.service import model
-from tidings.service.api import models
-from tidings.service.questions import Reason
+from tidings.service.delivery.notification_json import told_to_json
 from tidings.service.settings import Settings
-from tidings.service.wire import told_to_json
+from tidings.service.subscriptions.preview import Reason
+from tidings.service.web.api import models
 
 
 def subscription(

@@ -15,9 +15,9 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
-from tidings.service.csrf import SESSION_COOKIE
 from tidings.service.model import Principal, Role
-from tidings.service.problems import Problem
+from tidings.service.web.csrf import SESSION_COOKIE
+from tidings.service.web.problems import Problem
 
 if TYPE_CHECKING:
     from tidings.service.service import Service

@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 
 from fastapi import Query
 
-from tidings.service.problems import Problem
 from tidings.service.settings import Settings
+from tidings.service.web.problems import Problem
 
 MOST = 200
 

@@ -12,11 +12,11 @@ from typing import Any
 from fastapi import APIRouter, Request, Response, Security
 from starlette.concurrency import run_in_threadpool
 
-from tidings.service.api.callers import bearer, principal_of, problems
-from tidings.service.api.models import Receipt
-from tidings.service.bodies import read_events
+from tidings.service.ingest.request_bodies import read_events
 from tidings.service.model import Role
-from tidings.service.problems import Problem, dumps
+from tidings.service.web.api.callers import bearer, principal_of, problems
+from tidings.service.web.api.models import Receipt
+from tidings.service.web.problems import Problem, dumps
 
 api = APIRouter(prefix="/api", tags=["events"], dependencies=[Security(bearer)])
 

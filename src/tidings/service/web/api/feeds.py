@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Request, Response
 
-from tidings.service.api.callers import problems
-from tidings.service.api.cursors import Number
+from tidings.service.delivery.subscription_feeds import FORMATS, is_unchanged, render
 from tidings.service.model import State, Subscription
-from tidings.service.outfeeds import FORMATS, is_unchanged, render
-from tidings.service.problems import Problem
+from tidings.service.web.api.callers import problems
+from tidings.service.web.api.cursors import Number
+from tidings.service.web.problems import Problem
 
 api = APIRouter(tags=["feeds"])
 PAGE = 50

@@ -8,13 +8,13 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 import tidings
-from tidings import versions
 from tidings.errors import TidingsError
 from tidings.feeds.write.channel import moment
-from tidings.service.api.callers import Asking, Caller, problems, router
-from tidings.service.api.models import Driver, Health, Rates, Status
 from tidings.service.model import Role
-from tidings.service.problems import Problem
+from tidings.service.web.api.callers import Asking, Caller, problems, router
+from tidings.service.web.api.models import Driver, Health, Rates, Status
+from tidings.service.web.problems import Problem
+from tidings.storage import versions
 
 api = router("service")
 open_api = APIRouter(tags=["service"])

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from tidings.service.life import MAX_TEXT, MAX_TITLE
 from tidings.service.model import Kind, Role, State
+from tidings.service.subscriptions.lifecycle import MAX_TEXT, MAX_TITLE
 
 MAX_URL = 2_000
 CENTURY = 100 * 365 * 86_400

@@ -10,14 +10,14 @@ from fastapi import Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from tidings.service import sse
-from tidings.service.api import answers
-from tidings.service.api.callers import Asking, Caller, problems, router
-from tidings.service.api.cursors import Cursor, Limit, Number, link, number_cursor, read_number_cursor
-from tidings.service.api.models import Explanation, NotificationPage
-from tidings.service.api.subscriptions import Id
+from tidings.service.delivery import sse
 from tidings.service.model import Role, State, Subscription
-from tidings.service.problems import Problem, dumps
+from tidings.service.web.api import answers
+from tidings.service.web.api.callers import Asking, Caller, problems, router
+from tidings.service.web.api.cursors import Cursor, Limit, Number, link, number_cursor, read_number_cursor
+from tidings.service.web.api.models import Explanation, NotificationPage
+from tidings.service.web.api.subscriptions import Id
+from tidings.service.web.problems import Problem, dumps
 
 api = router("notifications")
 MOST_STREAMED = 1_000  # subscriptions in one stream

@@ -8,11 +8,11 @@ from typing import Annotated
 from fastapi import Query
 
 from tidings.errors import SubscriptionError
-from tidings.service.api import answers, models
-from tidings.service.api.callers import Asking, problems, router
-from tidings.service.classes import Named
 from tidings.service.model import Role
-from tidings.service.problems import Problem
+from tidings.service.subscriptions.class_search import Named
+from tidings.service.web.api import answers, models
+from tidings.service.web.api.callers import Asking, problems, router
+from tidings.service.web.problems import Problem
 
 api = router("questions")
 

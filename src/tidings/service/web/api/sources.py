@@ -14,13 +14,13 @@ from tidings.feeds.addresses import check_url
 from tidings.feeds.opml import Outline, read_opml, write_opml
 from tidings.feeds.write.channel import moment
 from tidings.service import model
-from tidings.service.api import answers
-from tidings.service.api.callers import Asking, Caller, problems, router
-from tidings.service.api.models import MAX_URL, Imported, NewSource, Rejected, Source, Sources
-from tidings.service.following import SourceHealth
-from tidings.service.life import check_title
+from tidings.service.ingest.feed_poller import SourceHealth
 from tidings.service.model import Role
-from tidings.service.problems import Problem, problem_of
+from tidings.service.subscriptions.lifecycle import check_title
+from tidings.service.web.api import answers
+from tidings.service.web.api.callers import Asking, Caller, problems, router
+from tidings.service.web.api.models import MAX_URL, Imported, NewSource, Rejected, Source, Sources
+from tidings.service.web.problems import Problem, problem_of
 
 api = router("sources")
 MOST = 10_000  # feeds in one file

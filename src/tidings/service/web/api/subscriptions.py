@@ -7,10 +7,12 @@ from typing import Annotated
 from fastapi import Path, Query, Response
 
 from tidings.service import model
-from tidings.service.api import answers
-from tidings.service.api.callers import Asking, Caller, Ticket, problems, router
-from tidings.service.api.cursors import Cursor, Limit, link, read_id_cursor
-from tidings.service.api.models import (
+from tidings.service.model import State
+from tidings.service.subscriptions.lifecycle import read_validity
+from tidings.service.web.api import answers
+from tidings.service.web.api.callers import Asking, Caller, Ticket, problems, router
+from tidings.service.web.api.cursors import Cursor, Limit, link, read_id_cursor
+from tidings.service.web.api.models import (
     NewSubscription,
     Renewal,
     Subscription,
@@ -20,8 +22,6 @@ from tidings.service.api.models import (
     WebhookSettings,
     WebhookWithSecret,
 )
-from tidings.service.life import read_validity
-from tidings.service.model import State
 
 api = router("subscriptions")
 Id = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The id of a subscription.")]

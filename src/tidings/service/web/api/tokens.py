@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import Query
 
-from tidings.service.api import answers
-from tidings.service.api.callers import Asking, problems, router
-from tidings.service.api.models import NewToken, TokenCreated, Tokens
 from tidings.service.model import Role
-from tidings.service.problems import Problem
+from tidings.service.web.api import answers
+from tidings.service.web.api.callers import Asking, problems, router
+from tidings.service.web.api.models import NewToken, TokenCreated, Tokens
+from tidings.service.web.problems import Problem
 
 api = router("tokens")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response, Security
 from starlette.concurrency import run_in_threadpool
 
-from tidings.service.api.callers import bearer, caller, problems
-from tidings.service.problems import Problem
-from tidings.service.xmlrpc import dispatch
+from tidings.service.web.api.callers import bearer, caller, problems
+from tidings.service.web.problems import Problem
+from tidings.service.web.xmlrpc import dispatch
 
 api = APIRouter(tags=["xml-rpc"], dependencies=[Security(bearer)])
 _XML = {"text/xml": {"schema": {"type": "string"}}}

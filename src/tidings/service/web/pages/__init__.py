@@ -14,8 +14,8 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from tidings.service.pages import editor, entrance, home, sources, status, subscription, taxonomy
-from tidings.service.pages.rendering import problem_page
+from tidings.service.web.pages import editor, home, login, sources, status, subscription, taxonomy
+from tidings.service.web.pages.rendering import problem_page
 
 __all__ = ["problem_page", "register"]
 
@@ -33,5 +33,5 @@ def register(app: FastAPI) -> None:
     """Adds the pages to an app whose state has the service. Errors are drawn by `problem_page`."""
     app.mount("/static", _Static(directory=Path(__file__).with_name("static")), name="static")
     # The editor's address comes before the one of any subscription.
-    for part in (home, editor, subscription, sources, taxonomy, status, entrance):
+    for part in (home, editor, subscription, sources, taxonomy, status, login):
         app.include_router(part.pages, include_in_schema=False)

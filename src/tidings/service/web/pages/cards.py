@@ -6,16 +6,16 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from tidings.explanation import Explanation
-from tidings.service.api import answers
-from tidings.service.classes import Classes
-from tidings.service.contents import content_of, describe, plain_text, safe_html
-from tidings.service.life import made_title
+from tidings.model.explanation import Explanation
+from tidings.service.delivery.notification_json import moment, told_to_json
+from tidings.service.delivery.presentation import content_of, describe, plain_text, safe_html
 from tidings.service.model import Delivery, Subscription, Told
-from tidings.service.questions import Reason, Trial
 from tidings.service.service import Service
 from tidings.service.settings import DAY, Settings
-from tidings.service.wire import moment, told_to_json
+from tidings.service.subscriptions.class_search import Classes
+from tidings.service.subscriptions.lifecycle import made_title
+from tidings.service.subscriptions.preview import Reason, Trial
+from tidings.service.web.api import answers
 
 _FEEDS = (("RSS 1.0", "rss1"), ("RSS 2.0", "rss2"), ("Atom", "atom"), ("JSON Feed", "json_feed"))
 _IRI = re.compile(r"<([^<>\s]+)>")

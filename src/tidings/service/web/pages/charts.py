@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from tidings.service.pages.wording import figure
+from tidings.service.web.pages.wording import figure
 
 Values = Sequence[float | None]
 _WIDTH, _HEIGHT = 720, 190

@@ -11,16 +11,16 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
 from tidings.errors import SubscriptionError, TidingsError
-from tidings.service.access import NotFound, Unauthorized
-from tidings.service.api.callers import Caller
-from tidings.service.life import MAX_TEXT, read_validity
 from tidings.service.model import Role
-from tidings.service.pages import shown_once
-from tidings.service.pages.cards import trial_card, validities
-from tidings.service.pages.examples import examples
-from tidings.service.pages.rendering import render, sent_to, sentence
-from tidings.service.pages.visits import Form, Visiting, text_of
-from tidings.service.problems import problem_of
+from tidings.service.subscriptions.access_control import NotFound, Unauthorized
+from tidings.service.subscriptions.lifecycle import MAX_TEXT, read_validity
+from tidings.service.web.api.callers import Caller
+from tidings.service.web.pages import flash_secret
+from tidings.service.web.pages.cards import trial_card, validities
+from tidings.service.web.pages.examples import examples
+from tidings.service.web.pages.rendering import render, sent_to, sentence
+from tidings.service.web.pages.visitor import Form, Visiting, text_of
+from tidings.service.web.problems import problem_of
 
 pages = APIRouter()
 
@@ -74,7 +74,7 @@ def _subscribe(request: Request, visiting: Caller, form: Mapping[str, str | Uplo
     told = {"ticket": begun.ticket, "warnings": list(begun.warnings)}
     if begun.webhook is not None:
         told["webhook_secret"] = begun.webhook.secret
-    shown_once.keep(response, visiting.service.settings, begun.subscription.id, told)
+    flash_secret.keep(response, visiting.service.settings, begun.subscription.id, told)
     return response
 
 

@@ -8,11 +8,11 @@ from itertools import zip_longest
 from typing import Any
 
 from tidings.errors import TidingsError
-from tidings.event import Event
 from tidings.feeds.facts import DC, RSS
-from tidings.rdf import is_rdf
-from tidings.service.questions import Questions
-from tidings.terms import Iri, Literal, read_graph
+from tidings.formats.rdf import is_rdf
+from tidings.model.event import Event
+from tidings.model.terms import Iri, Literal, read_graph
+from tidings.service.subscriptions.preview import Questions
 
 MOST = 5
 _LOOKED_AT = 50

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from tidings.service.api.callers import Caller
-from tidings.service.api.cursors import read_id_cursor
 from tidings.service.model import Role, State
-from tidings.service.pages.cards import notification_card, subscription_cards
-from tidings.service.pages.figures import figures_of
-from tidings.service.pages.rendering import render, sent_to
-from tidings.service.pages.visits import Visiting
+from tidings.service.web.api.callers import Caller
+from tidings.service.web.api.cursors import read_id_cursor
+from tidings.service.web.pages.cards import notification_card, subscription_cards
+from tidings.service.web.pages.figures import figures_of
+from tidings.service.web.pages.rendering import render, sent_to
+from tidings.service.web.pages.visitor import Visiting
 
 pages = APIRouter()
 

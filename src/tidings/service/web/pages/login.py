@@ -8,11 +8,11 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from tidings.service.access import AccessError
-from tidings.service.csrf import SESSION_COOKIE, forget_cookie, set_cookie
-from tidings.service.pages.rendering import render, sent_to
-from tidings.service.pages.visits import Form, text_of
-from tidings.service.problems import problem_of
+from tidings.service.subscriptions.access_control import AccessError
+from tidings.service.web.csrf import SESSION_COOKIE, forget_cookie, set_cookie
+from tidings.service.web.pages.rendering import render, sent_to
+from tidings.service.web.pages.visitor import Form, text_of
+from tidings.service.web.problems import problem_of
 
 pages = APIRouter()
 

@@ -14,7 +14,9 @@ from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
 import tidings
-from tidings.service.csrf import (
+from tidings.service.delivery.markup import safe_html
+from tidings.service.model import Principal
+from tidings.service.web.csrf import (
     FIELD,
     SESSION_COOKIE,
     VISIT_COOKIE,
@@ -23,10 +25,8 @@ from tidings.service.csrf import (
     set_cookie,
     visit_of,
 )
-from tidings.service.markup import safe_html
-from tidings.service.model import Principal
-from tidings.service.pages import charts, wording
-from tidings.service.problems import Problem, dumps, for_people
+from tidings.service.web.pages import charts, wording
+from tidings.service.web.problems import Problem, dumps, for_people
 
 DONE = {
     "renewed": "Renewed.",
@@ -45,7 +45,7 @@ _WEB = re.compile(r"https?://[^\s<>\"]+", re.IGNORECASE)
 
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("tidings.service.pages"),
+        loader=PackageLoader("tidings.service.web.pages"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

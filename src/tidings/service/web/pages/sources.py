@@ -10,16 +10,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
 from tidings.errors import TidingsError
-from tidings.service.access import Unauthorized
-from tidings.service.api import sources as api
-from tidings.service.api.callers import Caller
-from tidings.service.api.models import NewSource
-from tidings.service.bodies import read_events
+from tidings.service.delivery.notification_json import moment
+from tidings.service.ingest.request_bodies import read_events
 from tidings.service.model import Role
-from tidings.service.pages.rendering import render, sent_to
-from tidings.service.pages.visits import Form, Visiting, text_of
-from tidings.service.problems import Problem, problem_of
-from tidings.service.wire import moment
+from tidings.service.subscriptions.access_control import Unauthorized
+from tidings.service.web.api import sources as api
+from tidings.service.web.api.callers import Caller
+from tidings.service.web.api.models import NewSource
+from tidings.service.web.pages.rendering import render, sent_to
+from tidings.service.web.pages.visitor import Form, Visiting, text_of
+from tidings.service.web.problems import Problem, problem_of
 
 pages = APIRouter()
 

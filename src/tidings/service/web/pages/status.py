@@ -8,14 +8,14 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from tidings.service.api.callers import Caller
-from tidings.service.api.health import status_of
+from tidings.service.delivery.notification_json import moment as stamp
 from tidings.service.model import Role, State
-from tidings.service.pages.figures import figures_of
-from tidings.service.pages.rendering import render
-from tidings.service.pages.visits import Visiting
-from tidings.service.pages.wording import duration, size
-from tidings.service.wire import moment as stamp
+from tidings.service.web.api.callers import Caller
+from tidings.service.web.api.health import status_of
+from tidings.service.web.pages.figures import figures_of
+from tidings.service.web.pages.rendering import render
+from tidings.service.web.pages.visitor import Visiting
+from tidings.service.web.pages.wording import duration, size
 
 pages = APIRouter()
 

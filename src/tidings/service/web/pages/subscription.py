@@ -12,24 +12,24 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
 from tidings.errors import TidingsError
-from tidings.event import Event
-from tidings.service.access import NotFound, Unauthorized
-from tidings.service.api.callers import Caller
-from tidings.service.api.cursors import Number
-from tidings.service.api.subscriptions import Id
-from tidings.service.life import Life, read_validity
+from tidings.model.event import Event
 from tidings.service.model import Principal, Subscription
-from tidings.service.pages import shown_once
-from tidings.service.pages.cards import (
+from tidings.service.subscriptions.access_control import NotFound, Unauthorized
+from tidings.service.subscriptions.lifecycle import Life, read_validity
+from tidings.service.web.api.callers import Caller
+from tidings.service.web.api.cursors import Number
+from tidings.service.web.api.subscriptions import Id
+from tidings.service.web.pages import flash_secret
+from tidings.service.web.pages.cards import (
     feed_cards,
     notification_card,
     reason_card,
     subscription_card,
     validities,
 )
-from tidings.service.pages.rendering import render, sent_to
-from tidings.service.pages.visits import Form, Visiting, text_of, ticket_of
-from tidings.service.problems import Problem, problem_of
+from tidings.service.web.pages.rendering import render, sent_to
+from tidings.service.web.pages.visitor import Form, Visiting, text_of, ticket_of
+from tidings.service.web.problems import Problem, problem_of
 
 pages = APIRouter()
 
@@ -116,7 +116,7 @@ def _set_webhook(visiting: Caller, id: str, form: Mapping[str, str | UploadFile]
     delivery = service.life.set_webhook(visitor, id, ticket, url)
     service.webhooks.poke(id)
     response = sent_to(f"/subscriptions/{id}", "webhook")
-    shown_once.keep(response, service.settings, id, {"webhook_secret": delivery.secret})
+    flash_secret.keep(response, service.settings, id, {"webhook_secret": delivery.secret})
     return response
 
 
@@ -151,7 +151,7 @@ def _show(
         "notifications": [notification_card(one, service.settings) for one in told[:TOLD]],
         "next": told[TOLD - 1].number if len(told) > TOLD else None,
     }
-    secrets = shown_once.told(request) if not problem else {}
+    secrets = flash_secret.told(request) if not problem else {}
     response = render(
         request,
         "subscription.html",
@@ -168,7 +168,7 @@ def _show(
         warnings=secrets.get("warnings", ()),
     )
     if secrets:
-        shown_once.forget(response, service.settings, id)
+        flash_secret.forget(response, service.settings, id)
     return response
 
 

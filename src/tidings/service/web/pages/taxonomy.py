@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from tidings.service.api.questions import get_taxonomy
-from tidings.service.pages.rendering import render
-from tidings.service.pages.visits import Visiting
+from tidings.service.web.api.questions import get_taxonomy
+from tidings.service.web.pages.rendering import render
+from tidings.service.web.pages.visitor import Visiting
 
 pages = APIRouter()
 

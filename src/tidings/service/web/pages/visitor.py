@@ -8,9 +8,9 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.datastructures import UploadFile
 
-from tidings.service.api.callers import Caller, caller
-from tidings.service.csrf import FIELD, check_csrf
-from tidings.service.problems import Problem
+from tidings.service.web.api.callers import Caller, caller
+from tidings.service.web.csrf import FIELD, check_csrf
+from tidings.service.web.problems import Problem
 
 Visiting = Annotated[Caller, Depends(caller)]
 

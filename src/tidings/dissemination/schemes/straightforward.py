@@ -7,14 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from tidings.joins.schemes.filters import position
-from tidings.joins.schemes.joined import JoinedRow, joined_size, joined_with
-from tidings.joins.schemes.message import Image, Longs, Message, Selection
-from tidings.joins.schemes.population import Population
-from tidings.joins.schemes.scheme import Scheme
-from tidings.joins.schemes.semijoins import distinct, each_row
-from tidings.joins.schemes.server import Server, Step
-from tidings.joins.schemes.signature import Semijoin, Signature
+from tidings.dissemination.schemes.filters import position
+from tidings.dissemination.schemes.joined import JoinedRow, joined_size, joined_with
+from tidings.dissemination.schemes.message import Image, Longs, Message, Selection
+from tidings.dissemination.schemes.population import Population
+from tidings.dissemination.schemes.scheme import Scheme
+from tidings.dissemination.schemes.semijoins import distinct, each_row
+from tidings.dissemination.schemes.server import Server, Step
+from tidings.dissemination.schemes.signature import Semijoin, Signature
 
 
 class RelSel(Scheme):

@@ -1,0 +1,1 @@
+"""The engine in one process: subscriptions -> plan -> index; events -> pipeline -> notifications; and why."""

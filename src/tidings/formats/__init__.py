@@ -1,0 +1,1 @@
+"""Bytes from outside made safe and read: XML, RDF, JSON lines."""

@@ -1,0 +1,1 @@
+"""Compiled readers of JSON, Turtle, N-Triples and literals."""

@@ -1,0 +1,1 @@
+"""Events -> changes of rows, and which of them count."""

@@ -1,0 +1,1 @@
+"""Join subscriptions as rectangles in clusters, and whom a change affects."""

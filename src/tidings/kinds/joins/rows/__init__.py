@@ -1,0 +1,1 @@
+"""The rows of all tables, with their texts and orders."""

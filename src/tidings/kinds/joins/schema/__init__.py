@@ -1,0 +1,1 @@
+"""Tables as they are declared, and what a subscription asks of them."""

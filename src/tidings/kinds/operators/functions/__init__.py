@@ -1,0 +1,1 @@
+"""What an operator is, where operators come from, and how they are called."""

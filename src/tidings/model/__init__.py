@@ -1,0 +1,1 @@
+"""What the rest of Tidings speaks of: events, notifications, values, RDF terms, the taxonomy."""

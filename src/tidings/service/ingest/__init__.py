@@ -1,0 +1,1 @@
+"""The way in: request bodies and followed feeds -> events in the log, each once."""

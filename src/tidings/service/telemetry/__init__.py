@@ -1,0 +1,1 @@
+"""Metrics, rates and log lines."""

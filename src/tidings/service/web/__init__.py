@@ -1,0 +1,1 @@
+"""HTTP: the API, the pages, XML-RPC, and the middleware before all of them."""
