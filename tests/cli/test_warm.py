@@ -12,7 +12,7 @@ import tidings
 from importlib import import_module
 import pyarrow as pa
 import tidings.arrays, tidings.kinds.filters.kernels, tidings.kinds.joins.kernels, tidings.kinds.networks.kernels
-import tidings.kinds.operators.kernels, tidings.kinds.patterns.kernels
+import tidings.kinds.operators.kernels, tidings.kinds.patterns.kernels, tidings.formats.kernels, tidings.dissemination.kernels
 from tidings import Engine, Event, Taxonomy
 from tests.kinds.joins.cases import some_query, some_row, some_tables
 from tests.dissemination.schemes.worlds import binary_server, changes
@@ -25,7 +25,7 @@ def compiled():
         (name, signature)
         for package in (
             tidings.arrays, tidings.kinds.patterns.kernels, tidings.kinds.filters.kernels, tidings.kinds.networks.kernels,
-            tidings.kinds.operators.kernels, tidings.kinds.joins.kernels,
+            tidings.kinds.operators.kernels, tidings.kinds.joins.kernels, tidings.formats.kernels, tidings.dissemination.kernels,
         )
         for module in pkgutil.iter_modules(package.__path__, package.__name__ + ".")
         for name, loop in vars(import_module(module.name)).items()
