@@ -53,7 +53,7 @@ _TABLE_3 = {
 _LARGE = """
 import json, re, sys, time
 import pyarrow.parquet as pq
-from tidings.kinds.networks import Network
+from tidings import Network
 
 folder, queries = sys.argv[1], json.loads(open(sys.argv[1] + "/queries.json").read())
 start = time.perf_counter()

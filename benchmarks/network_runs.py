@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.network_workloads import Exchange
-from tidings.kinds.networks import Network
+from tidings import Network
 
 AUTO, GENERAL, SKIPPING, SEARCH, INDEX = "auto", "general", "scc-skip", "bfs", "index"
 ALGORITHMS = (AUTO, GENERAL, SKIPPING, SEARCH, INDEX)

@@ -18,10 +18,9 @@ import pytest
 from click.testing import CliRunner
 
 from tests.service.conftest import Running
-from tidings import Engine, Event, Taxonomy, read_network
+from tidings import Engine, Event, Table, Taxonomy, read_network
 from tidings.cli import main
 from tidings.cli.subscriptions import SubscriptionFile
-from tidings.kinds.joins import Table
 from tidings.kinds.joins.naive import Naive
 from tidings.language.parser import parse
 from tidings.language.prefixes import WELL_KNOWN

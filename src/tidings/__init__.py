@@ -68,6 +68,7 @@ _HOMES = {
     "schedulers": "kinds.operators.scheduling.schedulers",
     "versions": "storage.versions",
 }
+_MODULES = ("dissemination", "library", "schedulers", "versions")
 __all__ = list(_HOMES)
 __version__ = "0.1.0"
 
@@ -75,6 +76,5 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'tidings' has no attribute {name!r}")
-    home = _HOMES[name]
-    module = import_module(f"tidings.{home}")
-    return module if home.endswith(name) else getattr(module, name)
+    module = import_module(f"tidings.{_HOMES[name]}")
+    return module if name in _MODULES else getattr(module, name)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tidings import Engine, Event
+from tidings import Engine, Event, Network
 from tidings.errors import SubscriptionError
-from tidings.kinds.networks import Network, naive
+from tidings.kinds.networks import naive
 from tidings.language.parser import parse
 
 TOPICS = ["sport", "finance", "art"]

@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from tidings import Engine, Event, TidingsError
-from tidings.kinds.joins import Replica, Table
+from tidings import Engine, Event, Replica, Table, TidingsError
 from tidings.model.notification import Notification
 from tidings.spark import correlate, notifications, run
 from tidings.storage import versions

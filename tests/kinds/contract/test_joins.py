@@ -15,9 +15,8 @@ import pyarrow as pa
 import pytest
 
 from tests.kinds.joins.cases import Change, Changes, some_inserts, some_query, some_tables
-from tidings import Engine, Event
+from tidings import Engine, Event, Table
 from tidings.engine.engine import EmptySubscription
-from tidings.kinds.joins import Table
 from tidings.kinds.joins.naive import Naive
 
 pytestmark = [

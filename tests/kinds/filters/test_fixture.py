@@ -14,7 +14,7 @@ from tidings.kinds.filters import naive
 from tidings.language.condition_tree import clauses
 from tidings.language.parser import parse
 
-FIXTURE = Path(__file__).parent.parent / "fixtures" / "filters.txt"
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "filters.txt"
 
 
 @dataclass

@@ -26,7 +26,7 @@ from tidings.kinds.filters.integrity import refuse_damaged_table
 from tidings.kinds.filters.table import FilterTable
 from tidings.language.query import And, Attribute, Comparison, Condition, Exists, OneOf, Or
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ROUNDS = 2  # for each array and kind of damage
 
 # Ranks, checks and flags: with any values they are an index, of other filters.

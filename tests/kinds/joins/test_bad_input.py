@@ -9,10 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tidings import Engine, Event
+from tidings import Engine, Event, Replica, Table
 from tidings.engine.engine import EmptySubscription
 from tidings.errors import SubscriptionError
-from tidings.kinds.joins import Replica, Table
 from tidings.model.notification import Notification
 
 TABLES = [

@@ -9,10 +9,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tidings import Engine, Event
+from tidings import Engine, Event, Replica, Table
 from tidings.engine.engine import EmptySubscription
 from tidings.errors import EventError
-from tidings.kinds.joins import Replica, Table
 from tidings.kinds.joins.naive import Naive
 from tidings.language.parser import parse
 from tidings.model.notification import Notification

@@ -12,8 +12,8 @@ import pytest
 
 from tests.kinds.joins.cases import GRAPHS, Changes, some_inserts, some_query, some_tables
 from tests.kinds.joins.sql import Sql, flat
+from tidings import Replica, Table
 from tidings.errors import EventError, SubscriptionError
-from tidings.kinds.joins import Replica, Table
 from tidings.kinds.joins.naive import Naive
 from tidings.kinds.joins.schema.table import TableError
 from tidings.model.notification import Notification, RowChange, to_table

@@ -21,10 +21,9 @@ import pyarrow as pa
 
 from tests.kinds.joins.cases import Change, Changes, some_inserts, some_query, some_tables
 from tests.kinds.joins.sql import Sql, flat
-from tidings import Engine, Event
+from tidings import Engine, Event, Replica
 from tidings.engine.engine import EmptySubscription
 from tidings.errors import EventError
-from tidings.kinds.joins import Replica
 from tidings.kinds.joins.naive import Joined, Naive
 from tidings.kinds.joins.schema.table import plain
 from tidings.language.parser import parse

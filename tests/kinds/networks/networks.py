@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tidings.kinds.networks import Network
+from tidings import Network
 from tidings.language.parser import parse
 from tidings.language.query import Condition
 

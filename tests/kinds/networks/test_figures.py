@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.kinds.networks import Network
+from tidings import Network
 
 ABC = {"labels": ["A", "B", "C"]}
 

@@ -11,8 +11,9 @@ import pytest
 
 from tests.kinds.networks.networks import random_event, random_twin
 from tests.kinds.networks.test_updates import change
+from tidings import Network, NetworkError
 from tidings.errors import EventError, IndexFileError
-from tidings.kinds.networks import Network, NetworkError, naive
+from tidings.kinds.networks import naive
 
 
 def small() -> Network:

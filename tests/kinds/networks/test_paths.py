@@ -8,7 +8,8 @@ import pytest
 
 from tests.kinds.networks.networks import condition, random_event, random_twin
 from tests.kinds.networks.test_updates import change
-from tidings.kinds.networks import Network, naive
+from tidings import Network
+from tidings.kinds.networks import naive
 
 
 def ways(edges: list[tuple[str, str]], source: str, node: str) -> bool:

@@ -9,7 +9,8 @@ import pytest
 
 from tests.kinds.networks.networks import random_event, random_twin
 from tests.kinds.networks.test_updates import change
-from tidings.kinds.networks import Network, naive
+from tidings import Network
+from tidings.kinds.networks import naive
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from tests.kinds.networks.networks import Twin, random_event, random_text, random_twin
-from tidings.kinds.networks import Network, naive
+from tidings import Network
+from tidings.kinds.networks import naive
 
 ALGORITHMS = ("auto", "general", "scc-skip", "bfs", "index")
 

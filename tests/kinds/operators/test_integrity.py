@@ -22,7 +22,7 @@ from tidings import Engine, Event
 from tidings.errors import IndexFileError
 from tidings.kinds.operators.learning import Diary
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ROUNDS = 2  # for each array and kind of damage
 
 # Flags, and moments and counts that are as good as others.

@@ -14,7 +14,7 @@ import pytest
 from tidings import Engine, Event, Taxonomy
 from tidings.language.prefixes import WELL_KNOWN
 
-FIXTURE = Path(__file__).parent.parent / "fixtures" / "patterns.txt"
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "patterns.txt"
 PREFIXES = {"ex": "http://example.org/", "uni": "http://example.org/uni#"}
 _TURTLE = "".join(f"@prefix {name}: <{iri}> .\n" for name, iri in {**WELL_KNOWN, **PREFIXES}.items())
 Answer = frozenset[tuple[str, str]]

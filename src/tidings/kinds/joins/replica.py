@@ -32,7 +32,7 @@ class Replica:
     """The rows of one join subscription; give `apply` all its notifications, the snapshot among them. Whose snapshot
     comes first is the subscription: what others are told is ignored.
 
-    >>> from tidings.kinds.joins import Table
+    >>> from tidings import Table
     >>> stocks = Table("stocks", {"symbol": "text", "per": "number"}, key=["symbol"])
     >>> Replica("SELECT * FROM stocks WHERE per > 50", [stocks]).missing
     'no snapshot yet'

@@ -17,11 +17,10 @@ import numpy as np
 import pytest
 
 from tests.kinds.patterns.test_bounds import damaged
-from tidings import Engine, Event
+from tidings import Engine, Event, Table
 from tidings.errors import IndexFileError
-from tidings.kinds.joins import Table
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 TABLES = [
     Table("r", {"k": "integer", "a": "integer", "name": "text"}),
     Table("s", {"k": "integer", "c": "number", "m": "integer"}),

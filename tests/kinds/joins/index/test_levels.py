@@ -7,8 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from tidings import Engine, Event
-from tidings.kinds.joins import Table
+from tidings import Engine, Event, Table
 from tidings.kinds.joins.index.index import JoinIndex
 from tidings.kinds.joins.index.stabbing import cluster
 

@@ -11,7 +11,7 @@ from tidings.kinds.operators.functions.caller import Caller, Request
 from tidings.kinds.operators.functions.catalogue import Catalogue, read_operators
 from tidings.model.event import Event
 
-CITY = Path(__file__).parents[3] / "examples" / "city"
+CITY = Path(__file__).parents[4] / "examples" / "city"
 PRINTED = {
     "chase": "{locIn(Bronx), chasePattern(policeCar,anyCar)}",
     "mob": "{locIn(Bronx), mobPattern(?people), (?people>50)}",
