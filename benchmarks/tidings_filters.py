@@ -65,8 +65,6 @@ def expression_table(workload: Workload) -> FilterTable:
     table.slots.frombytes(slots.tobytes())
     table.slot_first.frombytes(np.cumsum(widths).tobytes())
     table.row_shape.frombytes(rows.tobytes())
-    table.row_owner.frombytes(rows.tobytes())
-    table.row_way.frombytes(np.zeros(count, np.int16).tobytes())
     return table
 
 
@@ -81,6 +79,6 @@ def conjunction_table(workload: Conjunctions) -> FilterTable:
             for attribute, column in zip(form.attributes, form.columns, strict=True)
             for i in range(column.start, column.stop)
         }
-        owners = np.arange(form.first, form.first + len(form.constants), dtype=np.int32)
-        table.add_many(table.add_shape(shape), shape, columns, owners)
+        assert form.first == len(table)
+        table.add_many(table.add_shape(shape), shape, columns, len(form.constants))
     return table

@@ -26,7 +26,8 @@ class Tidings:
     """The index of all subscriptions; a row's owner is the subscription's number."""
 
     def __init__(self, workload: Workload) -> None:
-        self.index = PatternIndex.build(table(workload))
+        rows, self.owner = table(workload)
+        self.index = PatternIndex.build(rows)
         self.nbytes = self.index.nbytes
 
     def prepare(self, workload: Workload, count: int) -> Sequence[GraphBatch]:
@@ -36,15 +37,15 @@ class Tidings:
 
     def match(self, batches: Sequence[GraphBatch]) -> npt.NDArray[np.int64]:
         """Pairs (publication, subscription)."""
-        owner, pairs = self.index.arrays["row_owner"], []
+        pairs = []
         for batch in batches:
             matches = self.index.match(batch)
-            pairs.append(np.column_stack([matches.event + batch.first_row, owner[matches.row]]))
+            pairs.append(np.column_stack([matches.event + batch.first_row, self.owner[matches.row]]))
         return np.concatenate(pairs)
 
 
-def table(workload: Workload) -> PatternTable:
-    """The rows of all subscriptions, shape by shape."""
+def table(workload: Workload) -> tuple[PatternTable, npt.NDArray[np.int64]]:
+    """The rows of all subscriptions, shape by shape, and the subscription of each."""
     edges, rows = workload.subscriptions, PatternTable()
     key = workload.shape * 3 + workload.operator
     order = np.argsort(key, kind="stable")
@@ -69,8 +70,8 @@ def table(workload: Workload) -> PatternTable:
             distinct, codes = np.unique(workload.bound[some], return_inverse=True)
             columns["bound"] = codes, [f'"{value}"^^<{XSD}integer>' for value in distinct.tolist()]
         shape = rows.add_shape(compile_pattern(Pattern(tuple(patterns), tests)))
-        rows.add_many(shape, columns, some)
-    return rows
+        rows.add_many(shape, columns, len(some))
+    return rows, order
 
 
 def _end(nodes: npt.NDArray[np.int32], name: str, columns: dict[str, Column]) -> Node:

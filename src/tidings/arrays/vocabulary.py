@@ -21,6 +21,7 @@ class Vocabulary:
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self.numbers: dict[str, int] = {}
+        self._texts: list[str] = []
         for text in texts:
             self.number(text)
 
@@ -30,6 +31,12 @@ class Vocabulary:
     def number(self, text: str) -> int:
         """The number of `text`, a new one if it is new."""
         return self.numbers.setdefault(text, len(self.numbers))
+
+    def text(self, number: int) -> str:
+        """The text with this number."""
+        if len(self._texts) != len(self.numbers):
+            self._texts = list(self.numbers)
+        return self._texts[number]
 
     def number_all(self, texts: list[str]) -> np.ndarray:
         """The numbers of many texts."""

@@ -131,10 +131,10 @@ def draw(
 def _event(path: Path) -> tuple[dict[str, Any], str, str]:
     """The attributes, id and source of the first event of a file."""
     from tidings.cli import events as event_files
-    from tidings.engine.pipeline import event_attributes
+    from tidings.model.batch import attributes_of_row
     from tidings.model.event import to_table
 
     for portion in event_files.read(str(path)):
         for event in portion:
-            return event_attributes(to_table([event]), 0), terminal.brief(event.id), event.source
+            return attributes_of_row(to_table([event]), 0), terminal.brief(event.id), event.source
     raise TidingsError(f"no event could be read from {path}; give a JSON object with its attributes")

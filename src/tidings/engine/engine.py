@@ -1,8 +1,4 @@
-"""All stages in one process: subscribe, publish, explain, save, load.
-
-Subscriptions are in a base and a tail, each with an index of its own. A change goes to the tail, whose index is
-rebuilt when the next event comes; when the tail has grown large it is folded into the base.
-"""
+"""All steps in one process: subscribe, publish, explain, save, load."""
 
 from __future__ import annotations
 
@@ -15,43 +11,41 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.arrays import folders
-from tidings.engine.checks import Programs
-from tidings.engine.explain import explain
-from tidings.engine.layer import ALWAYS, Layer, Template
-from tidings.engine.parameter_columns import parameter_columns, table_ids
-from tidings.engine.pipeline import Means, event_times, publish
-from tidings.engine.plan import Planner, make_plan
-from tidings.engine.single import publish_one
+from tidings.engine.contracts import Kind, Stateful
+from tidings.engine.explain import Explainer
+from tidings.engine.index import SubscriptionIndex
+from tidings.engine.kinds import all_kinds, arranged
+from tidings.engine.pipeline import match, match_one
+from tidings.engine.plan import Plan, Planner, make_plan
+from tidings.engine.residual import Residuals
+from tidings.engine.subscriptions import ALWAYS
+from tidings.engine.templates import Template
 from tidings.errors import EventError, IndexFileError, SubscriptionError, TidingsError
 from tidings.formats.json_lines import read_lines
+from tidings.kinds.filters.kind import Filters
 from tidings.kinds.joins.deltas import Deltas
-from tidings.kinds.joins.kind import Joins
+from tidings.kinds.joins.kind import JoinKind, Joins
 from tidings.kinds.joins.schema.table import Table
+from tidings.kinds.networks.kind import Networks, load_networks, save_networks
 from tidings.kinds.networks.network import Network
-from tidings.kinds.operators.checking import Checker
-from tidings.kinds.operators.functions.caller import Caller
 from tidings.kinds.operators.functions.catalogue import Catalogue
 from tidings.kinds.operators.functions.operator import Operator
 from tidings.kinds.operators.functions.threads import Turn
-from tidings.kinds.operators.integrity import refuse_damage
-from tidings.kinds.operators.learning import Diary, Learning, learn
+from tidings.kinds.operators.kind import OperatorChecker, Operators
+from tidings.kinds.operators.learning import Learning
 from tidings.kinds.operators.scheduling.schedulers import Adaptive, Scheduler
 from tidings.kinds.operators.statistics import Statistics, statistics
-from tidings.kinds.operators.table import OperatorTable
-from tidings.language.parameters import substitute
+from tidings.kinds.patterns.kind import Patterns
+from tidings.language.parameter_columns import parameter_columns, table_ids
 from tidings.language.parser import parse
-from tidings.language.printer import to_text
 from tidings.language.query import Query
+from tidings.language.query_json import from_json, is_json, to_json
+from tidings.model.batch import Batch, event_times
 from tidings.model.event import Event, to_table
 from tidings.model.explanation import Explanation
 from tidings.model.notification import Notification
 from tidings.model.taxonomy import Taxonomy
-from tidings.model.terms import from_ntriples
 from tidings.model.values import instant
-
-FOLD_AT_LEAST = 1_000
-FOLD_SHARE = 0.25
 
 
 class BroadSubscription(UserWarning):
@@ -63,7 +57,7 @@ class EmptySubscription(UserWarning):
 
 
 class Engine:
-    """Standing questions, matched against every published event at once."""
+    """Subscriptions, matched against every published event at once."""
 
     def __init__(
         self,
@@ -74,59 +68,95 @@ class Engine:
         operators: Iterable[Operator] = (),
         scheduler: Scheduler | None = None,
         tables: Iterable[Table] = (),
+        kinds: Iterable[Kind] = (),
     ) -> None:
         """`operators` are what subscriptions can call, beside those of installed packages; `scheduler` says in which
         order they are evaluated (Adaptive, unless another is to be compared with it). `tables` are what they can join;
-        events insert, update and delete their rows."""
+        events insert, update and delete their rows. `kinds` are kinds of subscription of your own."""
         self.taxonomy = Taxonomy() if taxonomy is None else taxonomy  # one of properties alone is falsy
         self.prefixes = dict(prefixes or {})
         self.networks = dict(networks or {})
         self.operators = Catalogue(operators)
-        self._planner = Planner(self.prefixes, self.operators)
-        self._lock = Turn()  # one caller at a time: a layer must not change while it is matched
-        self._checker = Checker(OperatorTable(self.operators.find), scheduler or Adaptive(), Caller())
-        self._programs = Programs(self._checker, self.prefixes)
-        self._base = Layer(self._checker.table)
-        self._tail = Layer(self._checker.table)
-        self._diary, self._untold = Diary(self._checker.table.predicates), Learning()
-        self._above = self.taxonomy.super_properties()
-        self.joins = Joins(tables)
+        own = all_kinds(kinds)
+        self._conditions = tuple(condition for kind in own for condition in kind.conditions)
+        self._kinds = arranged(
+            Networks(self.networks),
+            Operators(self.operators, scheduler or Adaptive(), self.taxonomy, self._conditions),
+            Patterns(self.taxonomy),
+            Filters(),
+            own,
+        )
+        self._planner = Planner(self.prefixes, self._kinds)
+        self._lock = Turn()  # one caller at a time: an index must not change while it is matched
+        self._index = SubscriptionIndex(self._kinds, Residuals(self.taxonomy, self._conditions))
+        keeping: list[Kind] = [
+            JoinKind(tables, self.prefixes),
+            *(kind for kind in own if kind.role == "state"),
+        ]
+        self._stateful_kinds = {kind.name: kind for kind in keeping}
+        self._stateful: dict[str, Stateful] = {kind.name: kind.builder() for kind in keeping}
+
+    @property
+    def joins(self) -> Joins:
+        """The subscriptions over tables."""
+        joins = self._stateful["joins"]
+        assert isinstance(joins, Joins)
+        return joins
+
+    @joins.setter
+    def joins(self, joins: Joins) -> None:
+        self._stateful["joins"] = joins
+
+    @property
+    def _checker(self) -> OperatorChecker:
+        checker = self._index.checkers["operators"]
+        assert isinstance(checker, OperatorChecker)
+        return checker
 
     def __len__(self) -> int:
-        return sum(sum(layer.live) for layer in (self._base, self._tail)) + len(self.joins)
+        return sum(self._index.subscriptions.live) + sum(map(len, self._stateful.values()))
 
     def __contains__(self, id: str) -> bool:
-        return self._base.find(id) >= 0 or self._tail.find(id) >= 0 or id in self.joins
+        return self._index.subscriptions.find(id) >= 0 or self._keeper(id) is not None
 
-    def subscribe(self, id: str, text: str, *, valid_until: datetime | str | None = None) -> None:
-        """Adds a standing question; one with the same id is replaced."""
+    def _keeper(self, id: str) -> Stateful | None:
+        """The stateful kind that has a subscription with this id."""
+        return next((each for each in self._stateful.values() if id in each), None)
+
+    def _taker(self, query: Query) -> Stateful | None:
+        """The stateful kind that takes a query."""
+        return next((each for each in self._stateful.values() if each.takes(query)), None)
+
+    def subscribe(self, id: str, text: str | Query, *, valid_until: datetime | str | None = None) -> None:
+        """Adds a subscription, as a text or as the tree of one; one with the same id is replaced."""
         check_id(id)
-        if not isinstance(text, str):
+        constants: tuple[str, ...] = ()
+        if isinstance(text, Query):
+            query, text = text, to_json(text)
+        elif isinstance(text, str):
+            query, constants = self._planner.shape(text)
+        else:
             raise SubscriptionError(f"the text of a subscription is {text!r}; give what it asks, as a text")
-        query, constants = self._planner.shape(text)
         until = end_of_validity(valid_until)
-        if self.joins.concerns(query):
+        taker = self._taker(query)
+        if taker is not None:
             with self._lock:
-                can_match = self.joins.subscribe(id, text, query, constants, until)
-                _end(self._places([id]))
-            if not can_match:
+                reason = taker.subscribe(id, text, query, constants, until)
+                self._end([id], but=taker)
+            if reason is not None:
                 warnings.warn(
-                    f"subscription {id!r} will never match: one of its ranges is empty",
-                    EmptySubscription,
-                    stacklevel=2,
+                    f"subscription {id!r} will never match: {reason}", EmptySubscription, stacklevel=2
                 )
             return
         plan, values = self._planner.read(query, constants)
-        self._check_place(plan.query)
+        with self._lock:
+            replaced = self._index.subscriptions.find(id)
+            self._index.add(id, text, plan, values, until)  # refused here, it replaces nothing
+            self._end([id], [replaced])
         if plan.is_broad:
             warnings.warn(
                 f"subscription {id!r} would match nearly every event", BroadSubscription, stacklevel=2
             )
-        with self._lock:
-            replaced = self._places([id])
-            self._tail.add(id, text, plan, values, until)  # refused here, it replaces nothing
-            _end(replaced)
-            self.joins.unsubscribe(id)
 
     def subscribe_many(self, subscriptions: Iterable[tuple[str, str]]) -> list[tuple[str, TidingsError]]:
         """Adds many; returns the rejected ones with their errors."""
@@ -141,38 +171,51 @@ class Engine:
     def subscribe_table(self, template: str, table: pa.Table) -> None:
         """One text with `$parameters`, and a table of `id` and a column for each: a subscription a row."""
         query = parse(template, self.prefixes)
-        if self.joins.concerns(query):
+        if self.joins.takes(query):
             ids = table_ids(table, query)
             with self._lock:
                 self.joins.subscribe_table(template, query, ids, table)
-                _end(self._places(ids))
+                self._end(ids, but=self.joins)
             return
-        self._check_place(query)
         ids, columns = parameter_columns(table, query, self.prefixes)
         literals = {parameter for parameter, column in columns.items() if column.literal}
-        plan = make_plan(query, self.operators, literals)
+        plan = make_plan(query, self._kinds, literals)
         texts = {parameter.name: (column.codes, column.texts) for parameter, column in columns.items()}
         with self._lock:
-            replaced = self._places(ids) if len(self) else []
-            self._tail.add_table(Template(query, ids, texts), plan)
-            _end(replaced)
-            if len(self.joins):
+            find = self._index.subscriptions.find
+            replaced = [find(id) for id in ids] if len(self) else []
+            self._index.add_table(Template(query, ids, texts), plan)
+            self._end(ids, replaced)
+
+    def _end(self, ids: Sequence[str], numbers: Sequence[int] = (), but: Stateful | None = None) -> None:
+        """Ends what subscriptions with these ids have replaced: `numbers` of the index, and those of stateful kinds."""
+        subscriptions = self._index.subscriptions
+        for number in numbers if but is None else map(subscriptions.find, ids):
+            if number >= 0:
+                subscriptions.end(number)
+        for stateful in self._stateful.values():
+            if stateful is not but and len(stateful):
                 for id in ids:
-                    self.joins.unsubscribe(id)
+                    stateful.unsubscribe(id)
 
     def unsubscribe(self, id: str) -> bool:
-        """Removes a standing question; False when there is none with this id."""
+        """Removes a subscription; False when there is none with this id."""
         with self._lock:
-            return self._tail.remove(id) or self._base.remove(id) or self.joins.unsubscribe(id)
+            number = self._index.subscriptions.find(id)
+            if number >= 0:
+                self._index.subscriptions.end(number)
+                return True
+            keeper = self._keeper(id)
+            return keeper is not None and keeper.unsubscribe(id)
 
     def text(self, id: str) -> str:
-        """The text of a subscription."""
-        for layer in (self._tail, self._base):
-            if (number := layer.find(id)) >= 0:
-                return layer.text(number)
-        if id in self.joins:
-            text, row = self.joins.source(id)
-            return text if row is None else self._filled(text, row)
+        """The text of a subscription; of one that came as a tree, its JSON."""
+        number = self._index.subscriptions.find(id)
+        if number >= 0:
+            return self._index.subscriptions.text(number)
+        keeper = self._keeper(id)
+        if keeper is not None:
+            return keeper.text(id)
         raise SubscriptionError(
             f"there is no subscription {id!r}; add it with subscribe, or look at its spelling"
         )
@@ -185,8 +228,7 @@ class Engine:
                 raise SubscriptionError(
                     f"subscription {id!r} is over no tables; a snapshot is of one that joins tables"
                 )
-            asked = to_table([Event.snapshot(id)])
-            return next(Notification.from_table(self.joins.apply(asked).notifications(asked)))
+            return self.joins.snapshot(id)
 
     def publish(
         self, event: Event, *, all_bindings: bool = False, joined: bool = False
@@ -198,14 +240,15 @@ class Engine:
         if not isinstance(event, Event):
             raise EventError(f"an event is an Event, not {type(event).__name__}; try Event(attributes=...)")
         with self._lock:
-            layers = self._layers()
-            if not self.joins.tables and not any(
-                layer.has_patterns or layer.has_programs for layer in layers
-            ):
-                return publish_one(event, layers, self.networks)
-        return list(
-            Notification.from_table(self.publish_many([event], all_bindings=all_bindings, joined=joined))
-        )
+            index = self._index.snapshot()
+            if index.is_plain and not self._keeps_state:
+                return match_one(Batch.of(event), index, event.source, event.id)
+        found = self.publish_many([event], all_bindings=all_bindings, joined=joined)
+        return list(Notification.from_table(found))
+
+    @property
+    def _keeps_state(self) -> bool:
+        return bool(self.joins.tables) or len(self._stateful) > 1
 
     def publish_many(
         self,
@@ -217,12 +260,14 @@ class Engine:
         """The notifications of many events, as a table."""
         table = _table(events)
         with self._lock:
-            found = self._matched(table, all_bindings)
-            if not self.joins.tables:
-                return found
-            deltas = self.joins.apply(table, event_times(table, 0, len(table)), joined=joined)
-            _tell_once(deltas.errors, table, found)
-            return pa.concat_tables([found, deltas.notifications(table)])
+            found = [match(table, self._index.snapshot(), all_bindings)]
+            if self._keeps_state:
+                moments = event_times(table)
+                for stateful in self._stateful.values():
+                    changes = stateful.apply(table, moments, joined=joined)
+                    _drop_reported(changes.errors, table, found[0])
+                    found.append(changes.notifications(table))
+            return pa.concat_tables(found)
 
     def correlate(
         self, events: pa.Table | pa.RecordBatch | Sequence[Event], *, joined: bool = False
@@ -231,19 +276,19 @@ class Engine:
         each is too much."""
         table = _table(events)
         with self._lock:
-            return self.joins.apply(table, event_times(table, 0, len(table)), joined=joined)
+            return self.joins.apply(table, event_times(table), joined=joined)
 
     def publish_lines(self, data: bytes | str) -> pa.Table:
         """The notifications of JSON lines, each an event whose members are its attributes, as a table."""
         return self.publish_many(read_lines(data.encode() if isinstance(data, str) else data))
 
     def match(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """The notifications of a batch of events, as a batch, for whoever sees a part of them only: rows of tables stay
-        as they are, and joins are not told."""
+        """The notifications of a batch of events, as a batch, for whoever sees a part of them only: kinds that keep
+        state take no part."""
         with self._lock:
-            table = self._matched(pa.Table.from_batches([events]), False).combine_chunks()
-        batches = table.to_batches()
-        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+            found = match(pa.Table.from_batches([events]), self._index.snapshot())
+        batches = found.combine_chunks().to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=found.schema)
 
     def explain(self, id: str, event: Event) -> Explanation:
         """Why an event matches a subscription, or the first clause that does not hold.
@@ -252,10 +297,24 @@ class Engine:
         """
         return self.why(self.text(id), event, id)
 
-    def why(self, text: str, event: Event, id: str = "") -> Explanation:
-        """The same for a text that nobody has subscribed to."""
-        query = parse(text, self.prefixes)
-        return explain(id, query, event, self.taxonomy, self.networks, self._checker, self.joins)
+    def why(self, text: str | Query, event: Event, id: str = "") -> Explanation:
+        """The same for a text, or its tree, that nobody has subscribed to."""
+        query = text if isinstance(text, Query) else self._query(text)
+        taker = self._taker(query)
+        if taker is not None:
+            return taker.explain(id, query, event)
+        networks = next(kind for kind in self._kinds if isinstance(kind, Networks))
+        return Explainer(self.taxonomy, networks, self._checker.evaluator).explain(id, query, event)
+
+    def _query(self, text: str) -> Query:
+        """The tree of a text that is subscribed to."""
+        if not is_json(text):
+            return parse(text, self.prefixes)
+        query: Query = from_json(text, self._conditions)
+        return query
+
+    def _plan(self, text: str) -> tuple[Plan, Mapping[str, str]]:
+        return self._planner.read(*self._planner.shape(text))
 
     @property
     def heard(self) -> int:
@@ -265,15 +324,12 @@ class Engine:
     def learnt(self) -> Learning:
         """What operators have shown since this was last asked: for other engines to `learn`."""
         with self._lock:
-            found, self._untold = self._untold.then(self._diary.take()), Learning()
-            return found
+            return self._checker.learnt()
 
     def learn(self, learning: Learning) -> None:
         """Takes in what operators have shown to others."""
         with self._lock:
-            self._untold = self.learnt()
-            learn(self._checker.table.predicates, learning)
-            self._diary = Diary(self._checker.table.predicates)
+            self._checker.learn(learning)
 
     def stats(self) -> Statistics:
         """What operators were asked and spared since the engine was made, and what was learnt of them."""
@@ -284,22 +340,21 @@ class Engine:
         """Writes subscriptions, index, taxonomy and prefixes to a folder."""
         folder = Path(folder)
         with self._lock:
-            self._fold()
-            self._base.save(folder, self.taxonomy)
-            folders.save(folder / "operators", self._checker.table.freeze(), {})
-            self.joins.save(folder / "joins")
+            folder.mkdir(parents=True, exist_ok=True)
+            self._index.save(folder)
+            for name, stateful in self._stateful.items():
+                stateful.save(_state_folder(folder, name))
         (folder / "taxonomy.nt").write_bytes(self.taxonomy.to_ntriples())
         (folder / "prefixes.json").write_text(json.dumps(self.prefixes, indent=1))
-        # By number: a network's name need not be one of a folder.
-        (folder / "networks.json").write_text(json.dumps(list(self.networks), indent=1))
-        for number, network in enumerate(self.networks.values()):
-            network.save(folder / "networks" / str(number))
+        save_networks(self.networks, folder)
 
     @classmethod
-    def load(cls, folder: str | Path, *, operators: Iterable[Operator] = ()) -> Engine:
+    def load(
+        cls, folder: str | Path, *, operators: Iterable[Operator] = (), kinds: Iterable[Kind] = ()
+    ) -> Engine:
         """The engine that was saved there; its arrays are mapped into memory, not read.
 
-        Operators are functions and not saved: give those that its subscriptions call.
+        Operators and kinds are code and not saved: give those that its subscriptions use.
         """
         folder = Path(folder)
         try:
@@ -307,76 +362,32 @@ class Engine:
                 operators=operators,
                 taxonomy=Taxonomy.from_ntriples((folder / "taxonomy.nt").read_bytes()),
                 prefixes=json.loads((folder / "prefixes.json").read_text()),
-                networks={
-                    name: Network.load(folder / "networks" / str(number))
-                    for number, name in enumerate(json.loads((folder / "networks.json").read_text()))
-                },
+                networks=load_networks(folder),
+                kinds=kinds,
             )
-            arrays, _ = folders.load(folder / "operators")
-            refuse_damage(folder / "operators", arrays)
-            engine._use(OperatorTable.thaw(arrays, engine.operators.find))
-            engine._base = Layer.load(folder, engine._checker.table)
-            engine.joins = Joins.load(folder / "joins")
+            engine._require_kinds(folder)
+            engine._index.load(folder, engine._plan)
+            for name, kind in engine._stateful_kinds.items():
+                if _state_folder(folder, name).is_dir():
+                    engine._stateful[name] = kind.load(_state_folder(folder, name))
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise IndexFileError(f"{folder} holds no whole index ({error!r}); build it anew") from None
         return engine
 
-    def _filled(self, template: str, row: pa.Table) -> str:
-        """The text of one row of a template."""
-        query = parse(template, self.prefixes)
-        _, columns = parameter_columns(row, query, self.prefixes)
-        values = {p.name: from_ntriples(column.texts[0]) for p, column in columns.items()}
-        return to_text(substitute(query, values))  # type: ignore[arg-type]  # no table has blank nodes
+    def _require_kinds(self, folder: Path) -> None:
+        """Refuses an index with kinds that this engine was not given."""
+        path = folder / "kinds.json"
+        named = json.loads(path.read_text()) if path.exists() else []
+        known = {kind.name for kind in self._kinds} | self._stateful.keys()
+        for name in named:
+            if name not in known:
+                raise IndexFileError(
+                    f"{folder} has subscriptions of the kind {name!r}; give it with kinds=[...], or install its package"
+                )
 
-    def _matched(self, events: pa.Table, all_bindings: bool) -> pa.Table:
-        """The notifications of all subscriptions but those over tables."""
-        layers = self._layers()  # first: folding them makes other programs
-        means = Means(self.taxonomy, self._above, self.prefixes, self.networks, self._programs)
-        return publish(events, layers, means, all_bindings)
 
-    def _places(self, ids: Sequence[str]) -> list[tuple[Layer, int]]:
-        """Where the subscriptions with these ids are."""
-        layers = (self._tail, self._base)
-        return [(layer, number) for id in ids for layer in layers if (number := layer.find(id)) >= 0]
-
-    def _check_place(self, query: Query) -> None:
-        """Refuses a place in a network that is not there."""
-        via = query.via
-        if via is None:
-            return
-        if via.network not in self.networks:
-            known = ", ".join(sorted(self.networks)) or "none"
-            raise SubscriptionError(
-                f"there is no network {via.network!r}; the engine's networks are: {known}. Give it to the engine first"
-            )
-        if via.node not in self.networks[via.network]:
-            raise SubscriptionError(
-                f"the network {via.network!r} has no node {via.node!r}; add the node, or look at its spelling"
-            )
-
-    def _layers(self) -> list[Layer]:
-        if len(self._tail) > max(FOLD_AT_LEAST, FOLD_SHARE * len(self._base)):
-            self._fold()
-        return [layer for layer in (self._base, self._tail) if len(layer)]
-
-    def _fold(self) -> None:
-        """Makes base and tail one base, without what was removed."""
-        if not len(self._base) and all(self._tail.live):
-            self._base, self._tail = self._tail, Layer(self._checker.table)
-        elif len(self._tail) or not all(self._base.live):
-            folded = Layer(self._checker.table)
-            folded.extend(self._base)
-            folded.extend(self._tail)
-            self._base = folded
-            self._use(folded.keep_programs())
-
-    def _use(self, table: OperatorTable) -> None:
-        """Goes on with another table of programs, which the base has its rows in; the tail begins anew."""
-        self._untold = self._untold.then(self._diary.take())
-        self._diary = Diary(table.predicates)
-        self._checker.table = table
-        self._programs = Programs(self._checker, self.prefixes)
-        self._tail = Layer(table)
+def _state_folder(root: Path, name: str) -> Path:
+    return root / name if name == "joins" else root / "kinds" / name
 
 
 def _table(events: pa.Table | pa.RecordBatch | Sequence[Event]) -> pa.Table:
@@ -385,19 +396,14 @@ def _table(events: pa.Table | pa.RecordBatch | Sequence[Event]) -> pa.Table:
     return events if isinstance(events, pa.Table) else to_table(events)
 
 
-def _tell_once(errors: dict[int, str], events: pa.Table, told: pa.Table) -> None:
-    """Takes out what was told already of an event that cannot be read."""
+def _drop_reported(errors: dict[int, str], events: pa.Table, found: pa.Table) -> None:
+    """Takes out the errors of events that have been reported as unreadable already."""
     if errors:
-        unreadable = set(told.filter(pc.equal(told["verdict"], "error"))["event"].to_pylist())
+        unreadable = set(found.filter(pc.equal(found["verdict"], "error"))["event"].to_pylist())
         ids = events["id"].to_pylist() if unreadable and "id" in events.column_names else ()
         for row, id in enumerate(ids):
             if id in unreadable:
                 errors.pop(row, None)
-
-
-def _end(places: Iterable[tuple[Layer, int]]) -> None:
-    for layer, number in places:
-        layer.live[number] = 0
 
 
 def check_id(id: str) -> None:

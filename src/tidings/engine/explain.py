@@ -8,26 +8,25 @@ refuses the event. For a subscription over tables, the rows of a change are show
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
-from tidings.engine.checks import value_text
-from tidings.engine.pipeline import event_attributes
-from tidings.engine.plan import Alternative, alternatives
 from tidings.errors import EventError
-from tidings.kinds.joins.explain import explain as explain_change
-from tidings.kinds.joins.kind import Joins
-from tidings.kinds.networks.network import Network
+from tidings.kinds.networks.kind import Networks
+from tidings.kinds.operators.cases import value_text
 from tidings.kinds.operators.checking import Checker
 from tidings.kinds.operators.explain import call_tree
 from tidings.kinds.operators.kernels.layout import FALSE, TRUE, UNKNOWN
-from tidings.kinds.operators.naive import Binding, has_calls
+from tidings.kinds.operators.kind import split_calls
+from tidings.kinds.operators.naive import Binding
 from tidings.kinds.operators.program import Program, compile_program
 from tidings.kinds.operators.trial import Trial
 from tidings.kinds.patterns import naive
+from tidings.kinds.patterns.kind import is_residual
 from tidings.language import conditions
+from tidings.language.alternatives import Way, alternatives
 from tidings.language.condition_tree import clauses, lines, seen
 from tidings.language.printer import condition_text
 from tidings.language.query import (
@@ -36,88 +35,62 @@ from tidings.language.query import (
     Query,
     TriplePattern,
     Variable,
-    Via,
+    has_calls,
     leaves,
     variables,
 )
+from tidings.model.batch import attributes_of_row
 from tidings.model.event import Event, to_table
 from tidings.model.explanation import Clause, Explanation
 from tidings.model.taxonomy import Taxonomy
 from tidings.model.terms import Literal, Term, Triple, plain, read_graph
 
 MAX_BINDINGS = 1000
-MAX_CUTS = 20
 _LEFT_OUT = f"of more than {MAX_BINDINGS:,} ways to bind the clauses before, the first were looked at"
 
 
-def explain(
-    id: str,
-    query: Query,
-    event: Event,
-    taxonomy: Taxonomy,
-    networks: Mapping[str, Network],
-    checker: Checker,
-    joins: Joins,
-) -> Explanation:
-    """The tree of a filter; for a pattern the alternative that went furthest; then the way through a network."""
-    if joins.concerns(query):
-        told = explain_change(joins, query, event)
-        return Explanation(
-            id, told.verdict, tuple(Clause(*line) for line in told.lines), message=told.message
-        )
-    try:
-        triples = read_graph(event.graph())
-        attributes = event_attributes(to_table([event]), 0)
-    except EventError as error:
-        return Explanation(id, "error", message=str(error))
-    route = () if query.via is None else tuple(_route(query.via, event.source, attributes, networks))
-    arrives = not route or bool(route[0].held)
-    if has_calls(query.where):
-        away = "" if arrives else f"{route[0].text}: {route[0].evidence}"
-        found = _Asking(id, query, event, triples, attributes, taxonomy, checker).explain(away)
-    else:
-        found = _content(id, query, triples, attributes, taxonomy)
-    return replace(found, verdict=found.verdict if arrives else "no match", clauses=found.clauses + route)
+class Explainer:
+    """Explains by the definition, with what an engine knows."""
+
+    def __init__(self, taxonomy: Taxonomy, networks: Networks, checker: Checker) -> None:
+        self._taxonomy, self._networks, self._checker = taxonomy, networks, checker
+
+    def explain(self, id: str, query: Query, event: Event) -> Explanation:
+        """The tree of a filter; for a pattern the alternative that went furthest; then the way through a network."""
+        try:
+            view = _View(
+                event, read_graph(event.graph()), attributes_of_row(to_table([event]), 0), self._taxonomy
+            )
+        except EventError as error:
+            return Explanation(id, "error", message=str(error))
+        via = query.via
+        route = () if via is None else self._networks.explain(via, event.source, view.attributes)
+        arrives = not route or bool(route[0].held)
+        if has_calls(query.where):
+            away = "" if arrives else f"{route[0].text}: {route[0].evidence}"
+            found = _Asking(id, query, view, self._checker).explain(away)
+        else:
+            found = _content(id, query, view)
+        return replace(found, verdict=found.verdict if arrives else "no match", clauses=found.clauses + route)
 
 
-def _route(
-    via: Via, source: str, attributes: Mapping[str, Any], networks: Mapping[str, Network]
-) -> Iterator[Clause]:
-    """The valid path to a place in a network, or the frontier where every path to it was cut."""
-    text, network = f"VIA {via.network} AT '{via.node}'", networks.get(via.network)
-    if network is None or via.node not in network:
-        yield Clause(text, False, "there is no such place any more")
-    elif source not in network:
-        yield Clause(text, False, f"the event's source {source!r} is no node of this network")
-    elif steps := network.path(source, attributes, via.node):
-        yield Clause(text, True, " → ".join([source, *(step.node for step in steps)]))
-        before = source
-        for step in steps:
-            if step.edge_where:
-                yield Clause(step.edge_where, True, f"the edge {before} → {step.node}", 1)
-            if step.node_where:
-                yield Clause(step.node_where, True, step.node, 1)
-            before = step.node
-    else:
-        cuts = network.frontier(source, attributes, via.node)
-        yield Clause(text, False, "every path is cut" if cuts else f"no path leads there from {source}")
-        for cut in cuts[:MAX_CUTS]:
-            edge = isinstance(cut.place, tuple)
-            place = f"the edge {cut.place[0]} → {cut.place[1]}" if edge else f"{cut.place}"
-            yield Clause(cut.where, False, f"cut at {place}", 1)
-        if len(cuts) > MAX_CUTS:
-            yield Clause(f"… and {len(cuts) - MAX_CUTS:,} more", None, "", 1)
+class _View:
+    """An event as conditions see it: its attributes, and its graph with what that implies."""
+
+    def __init__(
+        self, event: Event, triples: Iterable[Triple], attributes: Mapping[str, Any], taxonomy: Taxonomy
+    ) -> None:
+        self.event, self.attributes, self.taxonomy = event, attributes, taxonomy
+        self.graph = naive.expand(triples, taxonomy)
 
 
-def _content(
-    id: str, query: Query, triples: Iterable[Triple], attributes: Mapping[str, Any], taxonomy: Taxonomy
-) -> Explanation:
+def _content(id: str, query: Query, view: _View) -> Explanation:
+    attributes = view.attributes
     if not any(isinstance(leaf, TriplePattern) for leaf in leaves(query.where)):
         verdict = "match" if conditions.holds(query.where, attributes) else "no match"
         return Explanation(id, verdict, clauses(query.where, attributes))
-    graph = naive.expand(triples, taxonomy)
     ways = (
-        _longest([*way.pattern.edges, *way.pattern.tests, *way.residual], graph, taxonomy, attributes)
+        _longest([*way.edges, *_ordered(way.tests)], view.graph, view.taxonomy, attributes)
         for way in alternatives(query)
     )
     best = max(ways, key=lambda tried: -tried.left)
@@ -188,25 +161,36 @@ class _Near:
         return min(some, key=len, default=self._graph)
 
 
+class _Way(NamedTuple):
+    """A way with its tests apart: those that need no operator, and what operators have to decide."""
+
+    edges: tuple[TriplePattern, ...]
+    tests: tuple[Condition, ...]
+    calls: Condition | None
+    bound: frozenset[Variable]
+
+    @classmethod
+    def of(cls, way: Way) -> _Way:
+        calls, rest = split_calls(way)
+        return cls(way.edges, _ordered(rest), calls, way.bound)
+
+
+def _ordered(tests: Iterable[Condition]) -> tuple[Condition, ...]:
+    """Tests of variables alone before those that look at attributes."""
+    return tuple(sorted(tests, key=is_residual))
+
+
 class _Asking:
     """A subscription with calls and one event: what cheaper parts leave open is decided aside, by operators."""
 
-    def __init__(
-        self,
-        id: str,
-        query: Query,
-        event: Event,
-        triples: Iterable[Triple],
-        attributes: Mapping[str, Any],
-        taxonomy: Taxonomy,
-        checker: Checker,
-    ) -> None:
-        self.id, self.query, self.attributes, self.taxonomy = id, query, attributes, taxonomy
-        self.graph = naive.expand(triples, taxonomy)
-        self.ways = alternatives(query)
+    def __init__(self, id: str, query: Query, view: _View, checker: Checker) -> None:
+        self.id, self.query, self.view, self.attributes = id, query, view, view.attributes
+        self.ways = [_Way.of(way) for way in alternatives(query)]
         self.is_filter = not any(isinstance(leaf, TriplePattern) for leaf in leaves(query.where))
         self.trial = Trial(
-            checker, event, lambda leaf, binding: naive.holds(leaf, binding, self.graph, taxonomy, attributes)
+            checker,
+            view.event,
+            lambda leaf, binding: naive.holds(leaf, binding, view.graph, view.taxonomy, self.attributes),
         )
 
     def explain(self, away: str) -> Explanation:
@@ -230,25 +214,25 @@ class _Asking:
         solution = {**tried[best].bindings[0], **solutions[0]} if truths[place] == TRUE else None
         return self._told(best, tried[best], truths[place], solution, decided.messages.get(place, ""))
 
-    def _try(self, way: Alternative) -> _Tried:
+    def _try(self, way: _Way) -> _Tried:
         """What a way asks of triples and attributes; what its calls ask beside that is shown with them."""
         own = set(leaves(way.calls)) if way.calls is not None else set()
         tests = [
             test
-            for test in (*way.pattern.tests, *way.residual)
+            for test in way.tests
             if variables(test)
             or not own.issuperset(leaves(test))
             or not conditions.holds(test, self.attributes)
         ]
-        shown = [] if self.is_filter else [*way.pattern.edges, *tests]
-        return _longest(shown, self.graph, self.taxonomy, self.attributes)
+        shown = [] if self.is_filter else [*way.edges, *tests]
+        return _longest(shown, self.view.graph, self.view.taxonomy, self.attributes)
 
-    def _is_open(self, way: Alternative) -> bool:
+    def _is_open(self, way: _Way) -> bool:
         """Whether the event's attributes leave a way to its operators."""
-        tests = [test for test in (*way.pattern.tests, *way.residual) if not variables(test)]
+        tests = [test for test in way.tests if not variables(test)]
         return all(conditions.holds(test, self.attributes) for test in tests)
 
-    def _program(self, way: Alternative) -> Program:
+    def _program(self, way: _Way) -> Program:
         assert way.calls is not None
         return compile_program(way.calls, way.bound, self.trial.find)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from typing import Any
 
@@ -108,8 +108,8 @@ def _names(node: object) -> Iterator[str]:
     elif isinstance(node, AnyElement):
         yield node.attribute.path
     elif isinstance(node, Leaf | Arithmetic | Folded):
-        for name in node.__dataclass_fields__:
-            yield from _names(getattr(node, name))
+        for field in fields(node):  # type: ignore[arg-type]  # all of them are dataclasses
+            yield from _names(getattr(node, field.name))
 
 
 def _what(path: str, attributes: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from tidings.language.query import (
     Exists,
     Folded,
     IsA,
+    KindCondition,
     Missing,
     Not,
     OneOf,
@@ -94,6 +95,8 @@ def holds(
             return any(holds(inner, with_element(attributes, name, e), binding, is_a) for e in elements)
         case IsA():
             return is_a is not None and is_a(condition)
+        case KindCondition():
+            return condition.holds(attributes)
     raise TypeError(f"{condition!r} is not a condition on values")
 
 

@@ -31,7 +31,7 @@ from tidings.language.query import (
     TriplePattern,
     leaves,
 )
-from tidings.model.terms import Iri, Literal, ntriples
+from tidings.model.terms import Iri, Literal, from_ntriples, ntriples
 from tidings.model.values import NUMBER, constant_view
 
 Replace = Callable[[Any], Any]
@@ -79,6 +79,25 @@ def parameters(query: Query) -> tuple[str, ...]:
 
     _rebuilt(query.where, note)
     return tuple(names)
+
+
+def check_constants(query: Query) -> None:
+    """Refuses a query that has parameters, or a constant that says nothing: one that is subscribed to as it is."""
+    if names := parameters(query):
+        raise SubscriptionError(
+            f"${names[0]} has no value here; write a constant, or give a table to subscribe_table"
+        )
+    for constant in lift(query)[1]:
+        check_constant(ntriples(constant))
+
+
+def check_constant(text: str) -> None:
+    """Refuses a typed literal that says nothing, such as "abc"^^xsd:integer."""
+    literal = from_ntriples(text)
+    if isinstance(literal, Literal) and constant_view(literal) is None:
+        raise SubscriptionError(
+            f"{literal.text!r} is not a value of the type <{literal.datatype}>; mend one of them"
+        )
 
 
 def _rebuilt(condition: Any, replace: Replace) -> Any:

@@ -22,6 +22,7 @@ from tidings.language.query import (
     Folded,
     IsA,
     JoinedTable,
+    KindCondition,
     Not,
     OneOf,
     Operand,
@@ -99,6 +100,8 @@ def condition_text(condition: Condition) -> str:
     if isinstance(condition, AnyElement):
         inner = condition_text(condition.condition)
         return f"ANY {_name(condition.name)} IN {_name(condition.attribute.path)} SATISFIES ({inner})"
+    if isinstance(condition, KindCondition):
+        return str(condition)
     word = "EXISTS" if isinstance(condition, Exists) else "MISSING"
     return f"{word} {term_text(condition.attribute)}"
 

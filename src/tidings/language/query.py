@@ -7,8 +7,10 @@ texts share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tidings.model.terms import Iri, Literal
 
@@ -161,7 +163,34 @@ class Not:
     part: Condition
 
 
-Leaf = TriplePattern | Comparison | Between | OneOf | TextTest | IsA | Exists | Missing | AnyElement | Call
+class KindCondition(ABC):
+    """A condition that a kind of subscription adds to those of the language: a frozen dataclass of texts, numbers,
+    truth values and tuples of them. It has no syntax, and is subscribed to as a part of a `Query`.
+
+    `str()` is for reading, in explanations and errors.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def holds(self, attributes: Mapping[str, Any]) -> bool:
+        """The definition: whether it holds for an event, by its attributes and envelope. It is asked wherever no
+        index decides, such as under NOT."""
+
+
+Leaf = (
+    TriplePattern
+    | Comparison
+    | Between
+    | OneOf
+    | TextTest
+    | IsA
+    | Exists
+    | Missing
+    | AnyElement
+    | Call
+    | KindCondition
+)
 Condition = Leaf | And | Or | Not
 
 
@@ -235,3 +264,14 @@ def operands(term: Operand | Constant) -> Iterator[Variable | Attribute]:
         yield from operands(term.right)
     elif isinstance(term, Folded):
         yield term.operand
+
+
+def conjuncts(condition: Condition) -> list[Condition]:
+    """The parts of an AND, and of the ANDs among them."""
+    if not isinstance(condition, And):
+        return [condition]
+    return [part for one in condition.parts for part in conjuncts(one)]
+
+
+def has_calls(condition: Condition) -> bool:
+    return any(isinstance(leaf, Call) for leaf in leaves(condition))

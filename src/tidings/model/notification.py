@@ -13,13 +13,14 @@ from typing import Any
 import pyarrow as pa
 
 CHANGES = pa.list_(pa.struct([("table", pa.string()), ("change", pa.string()), ("row", pa.string())]))
+BINDINGS = pa.map_(pa.string(), pa.string())
 NOTIFICATION_SCHEMA = pa.schema(
     [
         ("subscription", pa.string()),
         ("source", pa.string()),
         ("event", pa.string()),
         ("verdict", pa.string()),
-        ("bindings", pa.map_(pa.string(), pa.string())),
+        ("bindings", BINDINGS),
         ("part", pa.string()),
         ("sequence", pa.int64()),
         ("changes", CHANGES),
@@ -62,6 +63,20 @@ class Notification:
                 RowChange(one["table"], one["change"], json.loads(one["row"])) for one in row["changes"] or ()
             )
             yield cls(**{**row, "bindings": dict(row["bindings"] or ()), "changes": changes})
+
+
+def error_table(events: pa.Table, errors: Mapping[int, str]) -> pa.Table:
+    """A notification without a subscription for every event, by its row, that could not be read."""
+    rows = sorted(errors)
+    names = {
+        name: events[column].cast(pa.string()).take(pa.array(rows, pa.int64()))
+        for name, column in (("source", "source"), ("event", "id"))
+        if rows and column in events.column_names
+    }
+    verdicts = pa.array(["error"] * len(rows), pa.string())
+    return to_table(
+        {"verdict": verdicts, **names, "message": pa.array([errors[row] for row in rows], pa.string())}
+    )
 
 
 def to_table(columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Table:

@@ -138,6 +138,11 @@ class Taxonomy:
             return any(base == cls or base in upwards for base in bases)
         raise TaxonomyError(f"ISA has the forms <=, >= and =, not {op!r}")
 
+    def is_a_in(self, graph: Iterable[Triple], term: Term, op: str, cls: str) -> bool:
+        """The same for a term of an event's graph, which may say of what classes it is."""
+        types = [o.value for s, p, o in graph if s == term and p == Iri(_TYPE) and isinstance(o, Iri)]
+        return self.is_a(term, op, cls, types)
+
     def base_classes(self, term: Term, event_types: Iterable[str] = ()) -> tuple[str, ...]:
         """The classes a term is or belongs to: itself, the ones it is typed with, the ones a literal labels."""
         if isinstance(term, Literal):

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from tidings.engine.pipeline import event_times
 from tidings.kinds.joins.changes.changes import Changes, read_changes
 from tidings.kinds.joins.changes.row_images import Images, canonical
 from tidings.kinds.joins.kind import Joins
 from tidings.kinds.joins.schema.table import Table
+from tidings.model.batch import event_times
 from tidings.model.envelope import arrange
 from tidings.spark import version_pins
 from tidings.spark.matching import opened
@@ -108,7 +108,7 @@ def piece_of(batch: pa.RecordBatch, tables: Sequence[Table]) -> Piece | None:
         return None
     some = arranged.events.select(["id", "source"]).take(pa.array(told)).combine_chunks()
     ids = arranged.named(pa.RecordBatch.from_arrays([_text(some["id"])], ["event"])).column("event")
-    moments = event_times(arranged.events, 0, batch.num_rows)[told]
+    moments = event_times(arranged.events)[told]
     place = {row: number for number, row in enumerate(told.tolist())}
     light = Changes(
         event=np.searchsorted(told, changes.event),

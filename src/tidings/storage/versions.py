@@ -286,7 +286,7 @@ def joins(root: str | Path, version: Version) -> Joins:
         raise _broken(folder, error) from None
     for change in _changes(_tail(root, version), 0, version):
         if isinstance(change, Change):
-            if change.text is not None and engine.joins.concerns(parse(change.text, engine.prefixes)):
+            if change.text is not None and engine.joins.takes(parse(change.text, engine.prefixes)):
                 _replay_changes([change], engine)
             else:
                 engine.joins.unsubscribe(change.id)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import tidings.engine.engine
+import tidings.engine.index
 from tests.kinds.contract.kinds import KINDS, Kind
 from tidings import Engine, Event
 from tidings.engine.engine import BroadSubscription
@@ -49,7 +49,7 @@ def events(kind: Kind, rng: random.Random) -> list[Event]:
 @pytest.fixture
 def small_folds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Folds after a handful of changes instead of thousands."""
-    monkeypatch.setattr(tidings.engine.engine, "FOLD_AT_LEAST", 7)
+    monkeypatch.setattr(tidings.engine.index, "FOLD_AT_LEAST", 7)
     return
 
 

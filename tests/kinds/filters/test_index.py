@@ -50,11 +50,11 @@ from tidings.model.terms import Iri, Literal, ntriples
 Events = Sequence[Mapping[str, Any]]
 
 
-def table_of(conditions: Sequence[Condition], owners: Sequence[int] | None = None) -> FilterTable:
+def table_of(conditions: Sequence[Condition]) -> FilterTable:
     table = FilterTable()
-    for i, condition in enumerate(conditions):
+    for condition in conditions:
         shape = compile_filter(condition)
-        table.add(table.add_shape(shape), shape, {}, owners[i] if owners else i)
+        table.add(table.add_shape(shape), shape.texts({}))
     return table
 
 
@@ -400,7 +400,7 @@ def test_rows_come_and_go(seed: int) -> None:
             for _ in range(rng.randrange(1, 30)):
                 condition = cases.condition(rng, rng.choice([0, 1, 2]))
                 shape = compile_filter(condition)
-                table.add(table.add_shape(shape), shape, {}, owner)
+                table.add(table.add_shape(shape), shape.texts({}))
                 alive[owner] = condition
                 owners.append(owner)
                 owner += 1
@@ -411,19 +411,16 @@ def test_rows_come_and_go(seed: int) -> None:
             renumbered = np.full(owner + 1, -1, dtype=np.int64)
             kept = sorted(alive)
             renumbered[kept] = np.arange(len(kept))
-            live = np.array([number in alive for number in owners], dtype=np.bool_)
-            folded = (
-                FilterTable() if rng.random() < 0.5 else table_of([Exists(Attribute("zzz"))] * 2, [-1, -1])
-            )
-            already = list(folded.row_owner)
-            folded.extend(table, live, renumbered)
+            live = np.flatnonzero([number in alive for number in owners])
+            folded = FilterTable() if rng.random() < 0.5 else table_of([Exists(Attribute("zzz"))] * 2)
+            already = [-1] * len(folded)
+            folded.extend(table, live)
             table = folded
             alive = {i: alive[number] for i, number in enumerate(kept)}
             owners = already + [int(renumbered[number]) for number in owners if renumbered[number] >= 0]
             owner = len(alive)
         else:
             table = FilterTable.thaw(table.freeze(), [list(key) for key in table.keys])
-        assert list(table.row_owner) == owners
         assert len(table) == len(owners)
     index = FilterIndex.build(table)
     found = matched(index, pairs_of(index, events))
@@ -451,10 +448,10 @@ def test_many_rows_of_one_shape_are_those_rows() -> None:
     many, single = FilterTable(), FilterTable()
     number = many.add_shape(shape)
     columns = {"low": (codes[:, 0], lows), "text": (codes[:, 1], texts)}
-    many.add_many(number, shape, columns, np.arange(300))
+    many.add_many(number, shape, columns, 300)
     number = single.add_shape(shape)
-    for row, (low, text) in enumerate(codes.tolist()):
-        single.add(number, shape, {"low": lows[low], "text": texts[text]}, row)
+    for low, text in codes.tolist():
+        single.add(number, shape.texts({"low": lows[low], "text": texts[text]}))
     events = [cases.attributes(rng) for _ in range(30)] + [{"i": 100, "s": "\U0010ffffx"}]
     answers = []
     for table in (many, single):

@@ -41,6 +41,7 @@ from tidings.language.query import (
     TextTest,
     TriplePattern,
     Variable,
+    has_calls,
     leaves,
     variables,
 )
@@ -217,7 +218,7 @@ def condition(rng: random.Random, depth: int, bound: frozenset[Variable] = froze
     """A condition with a call whose AND, OR and NOT nest up to `depth` deep and which has few solutions."""
     while True:
         found, _ = _condition(rng, depth, bound)
-        if naive.has_calls(found) and _most(found) <= _MOST_SOLUTIONS:
+        if has_calls(found) and _most(found) <= _MOST_SOLUTIONS:
             return found
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import duckdb
 
 from tests.kinds.operators.cases import DOMAIN, PLACES, SIGNATURES, Case
-from tidings.kinds.operators.naive import has_calls
 from tidings.language.query import (
     And,
     Arithmetic,
@@ -30,6 +29,7 @@ from tidings.language.query import (
     Or,
     TextTest,
     Variable,
+    has_calls,
 )
 from tidings.model.terms import Literal
 

@@ -73,7 +73,7 @@ def by_text(engine: Engine) -> dict[str, tuple]:
 
 
 def test_subscriptions_that_come_and_go_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.engine.engine.FOLD_AT_LEAST", 5)
+    monkeypatch.setattr("tidings.engine.index.FOLD_AT_LEAST", 5)
     case = Case(random.Random("churn"), subscriptions=30, events=1)
     engine = Engine(operators=case.operators)
     for text in case.texts * 2:

@@ -20,9 +20,8 @@ from tidings.kinds.filters.columns import Wanted
 from tidings.kinds.filters.index import FilterIndex
 from tidings.kinds.filters.kernels.layout import AGAIN, TRUTHS, Memo, Pairs
 from tidings.kinds.filters.kernels.ranking import merge_pairs, rank_occurrences
-from tidings.kinds.filters.shape import CONDITIONS, FOLDED, PLAIN, THERE, Key, compile_filter
+from tidings.kinds.filters.shape import CONDITIONS, FOLDED, PLAIN, THERE, Key, compile_filter, read_condition
 from tidings.kinds.filters.table import FilterTable
-from tidings.language.parser import parse
 from tidings.language.query import AnyElement, Condition
 from tidings.model.attributes import values_at, with_element
 from tidings.model.text_sets import TextTests
@@ -134,7 +133,7 @@ class Reader:
         first = int(self.index.scales.ends[attribute, TRUTHS]) + 1
         constants = exact.texts(attribute)
         if key.look == CONDITIONS:
-            conditions = [parse(f"WHERE {text}").where for text in constants]
+            conditions = [read_condition(text) for text in constants]
             return _Told(attribute, path, None, _Conditions(conditions, first))
         op, fold = key.look.removesuffix("~"), key.look.endswith("~")
         if op == "MATCHES" and fold:
@@ -203,9 +202,9 @@ class _Elements:
         self._path, self._name = path, name
         self._positions = np.array([position for position, _ in conditions])
         table = FilterTable()
-        for row, (_, condition) in enumerate(conditions):
+        for _, condition in conditions:
             shape = compile_filter(condition)
-            table.add(table.add_shape(shape), shape, {}, row)
+            table.add(table.add_shape(shape), shape.texts({}))
         self._reader = Reader(FilterIndex.build(table))
 
     def holding(self, document: Mapping[str, Any]) -> list[int]:

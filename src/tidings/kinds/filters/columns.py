@@ -28,10 +28,7 @@ from tidings.formats.kernels.json import (
     read_objects,
 )
 from tidings.kinds.filters.kernels.ranking import interleave
-
-JSON = "attributes"
-CONTENT = "data"  # what an event carries is no attribute
-ENVELOPE = frozenset({"id", "source", "type", "time", "datacontenttype"})
+from tidings.model.batch import CONTENT, ENVELOPE, JSON
 
 
 @dataclass(frozen=True, slots=True)

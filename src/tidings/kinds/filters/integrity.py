@@ -89,8 +89,6 @@ def _values(
 def _of_table(arrays: Arrays, attributes: int) -> Iterator[tuple[str, bool]]:
     trees, tree_first, shapes = arrays["trees"], arrays["tree_first"], arrays["row_shape"]
     constants, rows = len(arrays["constant_start"]) - 1, len(shapes)
-    for name in ("row_owner", "row_way"):
-        yield name, len(arrays[name]) == rows
     yield "slot_first", len(arrays["slot_first"]) == rows + 1
     for first, items in (
         ("tree_first", "trees"),

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from tidings.kinds.filters.kernels import layout
 from tidings.language.parameters import parameters, substitute
-from tidings.language.printer import condition_text
 from tidings.language.query import (
     And,
     AnyElement,
@@ -39,6 +39,7 @@ from tidings.language.query import (
     Query,
     TextTest,
 )
+from tidings.language.query_json import from_json, to_json
 from tidings.model.terms import Iri, Literal, from_ntriples, ntriples
 
 PLAIN, FOLDED, THERE, CONDITIONS = "plain", "folded", "there", "conditions"
@@ -84,7 +85,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConditionSlot:
-    """A whole condition as a constant: its text, with the values of its parameters."""
+    """A whole condition as a constant: its tree in JSON, with the values of its parameters."""
 
     condition: Condition
 
@@ -94,7 +95,7 @@ class ConditionSlot:
     def text(self, values: Mapping[str, str]) -> str:
         terms = {name: from_ntriples(text) for name, text in values.items()}
         filled = substitute(Query(self.condition), terms).where  # type: ignore[arg-type]
-        return ntriples(Literal(condition_text(filled)))
+        return ntriples(Literal(to_json(filled)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,22 @@ class FilterShape:
     words: list[int]
     keys: list[Key]
     slots: list[Slot | ConditionSlot]
+
+    def texts(self, values: Mapping[str, str]) -> list[str | None]:
+        """The texts of a row's slots; `values` are the N-Triples texts of its parameters."""
+        return [slot.text(values) for slot in self.slots]
+
+
+@lru_cache(maxsize=100_000)
+def read_condition(text: str) -> Condition:
+    """The condition of a `ConditionSlot`. An index of version 0.1 has it in the language; then it is parsed, when the
+    index is opened."""
+    if text.startswith("{"):
+        condition: Condition = from_json(text)
+        return condition
+    from tidings.language.parser import parse
+
+    return parse(f"WHERE {text}").where
 
 
 def compile_filter(condition: Condition) -> FilterShape:

@@ -1,13 +1,12 @@
 """Filters being collected: rows of a tree and its constants, in plain growing columns.
 
-An index is built from a table and does not change; the table grows on. Every row has an owner, the number of the
-subscription it belongs to, and tells which of its alternatives it is.
+An index is built from a table and does not change; the table grows on.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -26,8 +25,6 @@ class FilterTable:
         self.trees = array("i")
         self.tree_first = array("q", [0])
         self.row_shape = array("i")
-        self.row_owner = array("i")
-        self.row_way = array("h")
         self.slots = array("i")
         self.slot_first = array("q", [0])
 
@@ -48,29 +45,22 @@ class FilterTable:
         self.tree_first.append(len(self.trees))
         return len(self.tree_first) - 2
 
-    def add(
-        self, number: int, shape: FilterShape, values: Mapping[str, str], owner: int, way: int = 0
-    ) -> None:
-        """A row of shape `number`; `values` are the N-Triples texts of its parameters."""
-        # All of them first: a text that cannot be made must leave nothing behind.
-        texts = [slot.text(values) for slot in shape.slots]
+    def add(self, number: int, texts: Sequence[str | None]) -> None:
+        """A row of shape `number` with the texts that its shape's slots have."""
         constant = self.constants.number
         self.slots.extend([-1 if text is None else constant(text) for text in texts])
         self.slot_first.append(len(self.slots))
         self.row_shape.append(number)
-        self.row_owner.append(owner)
-        self.row_way.append(way)
 
     def add_many(
         self,
         number: int,
         shape: FilterShape,
         columns: Mapping[str, tuple[np.ndarray, list[str]]],
-        owners: np.ndarray,
-        way: int = 0,
+        count: int,
     ) -> None:
         """Many rows of one shape: for each parameter the codes of the rows and the N-Triples texts they mean."""
-        count, width = len(owners), len(shape.slots)
+        width = len(shape.slots)
         rows = np.empty((count, width), dtype=np.int32)
         for i, slot in enumerate(shape.slots):
             rows[:, i] = self._column(slot, columns, count)
@@ -78,8 +68,6 @@ class FilterTable:
         first = self.slot_first[-1]
         self.slot_first.frombytes((first + width * np.arange(1, count + 1, dtype=np.int64)).tobytes())
         self.row_shape.frombytes(np.full(count, number, dtype=np.int32).tobytes())
-        self.row_owner.frombytes(owners.astype(np.int32).tobytes())
-        self.row_way.frombytes(np.full(count, way, dtype=np.int16).tobytes())
 
     def _column(
         self, slot: Slot | ConditionSlot, columns: Mapping[str, tuple[np.ndarray, list[str]]], count: int
@@ -101,9 +89,8 @@ class FilterTable:
             numbers[i] = -1 if text is None else self.constants.number(text)
         return numbers[which.ravel()]
 
-    def extend(self, other: FilterTable, live: np.ndarray, owners: np.ndarray) -> None:
-        """Takes over the rows of `other` that are `live`; `owners` are the new numbers of its owners."""
-        kept = np.flatnonzero(live)
+    def extend(self, other: FilterTable, kept: np.ndarray) -> None:
+        """Takes over the rows of `other` with these numbers."""
         keys = np.array([self.keys.setdefault(key, len(self.keys)) for key in other.keys], dtype=np.int32)
         texts = list(other.constants.numbers)
         shape, slots = np.frombuffer(other.row_shape, np.int32), np.frombuffer(other.slots, np.int32)
@@ -120,10 +107,6 @@ class FilterTable:
         self.slots.frombytes(renumbered[taken].tobytes())
         self.slot_first.frombytes((self.slot_first[-1] + np.cumsum(widths)).tobytes())
         self.row_shape.frombytes((before + which).astype(np.int32).tobytes())
-        self.row_owner.frombytes(
-            owners[np.frombuffer(other.row_owner, np.int32)[kept]].astype(np.int32).tobytes()
-        )
-        self.row_way.frombytes(np.frombuffer(other.row_way, np.int16)[kept].tobytes())
 
     def _take_trees(self, other: FilterTable, shapes: np.ndarray, keys: np.ndarray) -> None:
         trees, first = np.frombuffer(other.trees, np.int32), np.frombuffer(other.tree_first, np.int64)
@@ -153,8 +136,6 @@ class FilterTable:
             "trees": np.frombuffer(self.trees, np.int32).copy(),
             "tree_first": np.frombuffer(self.tree_first, np.int64).copy(),
             "row_shape": np.frombuffer(self.row_shape, np.int32).copy(),
-            "row_owner": np.frombuffer(self.row_owner, np.int32).copy(),
-            "row_way": np.frombuffer(self.row_way, np.int16).copy(),
             "slots": np.frombuffer(self.slots, np.int32).copy(),
             "slot_first": np.frombuffer(self.slot_first, np.int64).copy(),
         }
@@ -166,6 +147,6 @@ class FilterTable:
         table.constants = Vocabulary(texts)
         table.keys = {Key(*key): number for number, key in enumerate(keys)}
         table.tree_first, table.slot_first = array("q"), array("q")
-        for name in ("trees", "tree_first", "row_shape", "row_owner", "row_way", "slots", "slot_first"):
+        for name in ("trees", "tree_first", "row_shape", "slots", "slot_first"):
             getattr(table, name).frombytes(arrays[name].tobytes())
         return table

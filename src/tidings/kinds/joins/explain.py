@@ -9,15 +9,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tidings.errors import EventError
 from tidings.kinds.joins.changes.changes import INSERT, TRUNCATE, UPDATE, Changes, read_changes
 from tidings.kinds.joins.changes.sequences import Sequences
-from tidings.kinds.joins.kind import Joins
 from tidings.kinds.joins.naive import Naive
 from tidings.kinds.joins.schema.ranges import Leaf, admits, range_of
 from tidings.kinds.joins.schema.shape import Shape, outline
@@ -25,51 +23,39 @@ from tidings.kinds.joins.schema.table import Row, Table, plain
 from tidings.language.printer import condition_text
 from tidings.language.query import Query
 from tidings.model.event import Event, to_table
+from tidings.model.explanation import Clause, Explanation
+
+if TYPE_CHECKING:
+    from tidings.kinds.joins.kind import Joins
 
 MAX_WAYS = 1000
 MAX_ROWS = 20
 
 
-class Line(NamedTuple):
-    """What was looked at, whether it held (None: it was not reached), what was seen, and how far in it stands."""
-
-    text: str
-    held: bool | None
-    evidence: str = ""
-    depth: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """`verdict` is "match", "no match" or "error"; then `message` says what is wrong."""
-
-    verdict: str
-    lines: tuple[Line, ...] = ()
-    message: str = ""
-
-
-def explain(joins: Joins, query: Query, event: Event) -> Told:
+def explain(id: str, joins: Joins, query: Query, event: Event) -> Explanation:
     """What the event does to a subscription, given the rows that are there now; nothing changes by it."""
     tables = list(joins.tables.values())
     changes = read_changes(to_table([event]), tables)
     if changes.errors:
-        return Told("error", message=changes.errors[0])
+        return Explanation(id, "error", message=changes.errors[0])
     if changes.snapshots:
-        return Told("no match", message="the event asks for a snapshot and changes no row")
+        return Explanation(id, "no match", message="the event asks for a snapshot and changes no row")
     if not len(changes):
-        return Told("no match", message="the event changes no row of a table")
+        return Explanation(id, "no match", message="the event changes no row of a table")
     shape, _ = outline(query, joins.tables)
     table, op = tables[int(changes.table[0])], int(changes.op[0])
     if table.name not in shape.tables:
         looked_at = ", ".join(shape.tables)
-        return Told(
-            "no match", message=f"a row of {table.name} changes, and the subscription looks at {looked_at}"
+        return Explanation(
+            id,
+            "no match",
+            message=f"a row of {table.name} changes, and the subscription looks at {looked_at}",
         )
     last = dict(joins.correlator.rows.ledger.sequences.last)
     sequence = int(changes.sequence[0])
     if not Sequences(last).admit(changes.source[0].as_py() or "", sequence, bool(changes.ties[0])):
-        return Told(
-            "error", message=f"its source has passed sequence {sequence}: the change came again, or late"
+        return Explanation(
+            id, "error", message=f"its source has passed sequence {sequence}: the change came again, or late"
         )
     naive = Naive(tables)
     naive.rows = _rows(joins, shape.tables)
@@ -80,17 +66,20 @@ def explain(joins: Joins, query: Query, event: Event) -> Told:
         word = "insert" if op == INSERT else "update" if op == UPDATE else "delete"
         told = naive.apply("truncate" if op == TRUNCATE else word, table.name, new or old or {}, new and old)
     except EventError as error:
-        return Told("error", message=str(error))
+        return Explanation(id, "error", message=str(error))
     gained, lost = told.get("it", (Counter(), Counter()))
     after, look = naive.rows[table.name], _Look(query, shape, joins.tables, naive.rows)
-    lines: list[Line] = []
+    lines: list[Clause] = []
     for title, some in (("goes", before - after), ("comes", after - before)):
         for row in list(some)[: 1 if op != TRUNCATE else MAX_ROWS]:
             lines += look.at(table, row, title)
     lines += _changed("loses", lost, joins.tables)
     lines += _changed("gains", gained, joins.tables)
-    return Told(
-        "match" if gained or lost else "no match", tuple(lines), _counted(gained, lost, before, after)
+    return Explanation(
+        id,
+        "match" if gained or lost else "no match",
+        tuple(lines),
+        message=_counted(gained, lost, before, after),
     )
 
 
@@ -108,32 +97,32 @@ class _Look:
                 (column, one.kind, one.name, leaf) for leaf in one.conditions
             )
 
-    def at(self, table: Table, row: Row, title: str) -> Iterator[Line]:
+    def at(self, table: Table, row: Row, title: str) -> Iterator[Clause]:
         """How far a row of the change gets."""
         start = self.shape.tables.index(table.name)
         inner = list(self._conditions(start, row))
         if all(line.held for line in inner):
             inner += self._partners(start, row)
         else:
-            inner += [Line(self._joining(slot), None, "", 1) for slot in self._others(start)]
-        yield Line(f"{title}: {table.name}  {_shown(table, row)}", all(line.held for line in inner))
+            inner += [Clause(self._joining(slot), None, "", 1) for slot in self._others(start)]
+        yield Clause(f"{title}: {table.name}  {_shown(table, row)}", all(line.held for line in inner))
         yield from inner
 
-    def _conditions(self, slot: int, row: Row) -> Iterator[Line]:
+    def _conditions(self, slot: int, row: Row) -> Iterator[Clause]:
         for column, kind, name, leaf in self.selections.get(slot, ()):
             held = admits(range_of([leaf], kind, name), row[column])
-            yield Line(condition_text(leaf), held, f"{name} is {_value(row[column])}", 1)
+            yield Clause(condition_text(leaf), held, f"{name} is {_value(row[column])}", 1)
 
     def _holds(self, slot: int, row: Row) -> bool:
         return all(line.held for line in self._conditions(slot, row))
 
-    def _partners(self, start: int, row: Row) -> Iterator[Line]:
+    def _partners(self, start: int, row: Row) -> Iterator[Clause]:
         """The other tables in the order in which they hang together, as long as some rows join."""
         ways: list[dict[int, Row]] = [{start: row}]
         cut = False
         for slot in self._others(start):
             if not ways:
-                yield Line(self._joining(slot), None, "", 1)
+                yield Clause(self._joining(slot), None, "", 1)
                 continue
             joining = [(way, other) for way in ways for other in self._joins(way, slot)]
             ways = [{**way, slot: other} for way, other in joining if self._holds(slot, other)]
@@ -142,7 +131,7 @@ class _Look:
             seen = f"{found:,} row{' joins' if found == 1 else 's join'} it" if found else "no row joins it"
             if rest < found:
                 seen += f", {f'of which {rest:,} hold' if rest else 'but none holds'} what is asked of {name}"
-            yield Line(self._joining(slot), None if cut and not ways else bool(ways), seen, 1)
+            yield Clause(self._joining(slot), None if cut and not ways else bool(ways), seen, 1)
             cut = cut or len(ways) > MAX_WAYS
             ways = ways[:MAX_WAYS]
 
@@ -204,12 +193,12 @@ def _image(changes: Changes, table: Table, row: int) -> dict[str, Any] | None:
     return found
 
 
-def _changed(word: str, rows: Counter[tuple[str, Row]], tables: Mapping[str, Table]) -> Iterator[Line]:
+def _changed(word: str, rows: Counter[tuple[str, Row]], tables: Mapping[str, Table]) -> Iterator[Clause]:
     shown = list(rows.elements())
     for name, row in shown[:MAX_ROWS]:
-        yield Line(f"{word} {name}  {_shown(tables[name], row)}", True)
+        yield Clause(f"{word} {name}  {_shown(tables[name], row)}", True)
     if len(shown) > MAX_ROWS:
-        yield Line(f"{word} {len(shown) - MAX_ROWS:,} rows more", True)
+        yield Clause(f"{word} {len(shown) - MAX_ROWS:,} rows more", True)
 
 
 def _counted(

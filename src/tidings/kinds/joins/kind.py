@@ -1,4 +1,5 @@
-"""Join subscriptions of an engine: their texts, their rows and what they are told, saved and loaded together.
+"""Joins as a kind: subscriptions over tables, their rows, and the deltas that changes of rows give; saved and loaded
+together.
 
 tables.json        the declared tables, and the last sequence of each source
 subscriptions      ranges by number, and the texts that they compare with
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ from tidings.kinds.joins.changes.changes import read_changes
 from tidings.kinds.joins.changes.row_images import typed
 from tidings.kinds.joins.changes.sequences import Sequences
 from tidings.kinds.joins.deltas import Deltas
+from tidings.kinds.joins.explain import explain
 from tidings.kinds.joins.index import storage
 from tidings.kinds.joins.index.correlator import Correlator
 from tidings.kinds.joins.index.index import JoinIndex
@@ -39,8 +41,12 @@ from tidings.kinds.joins.schema.ranges import is_empty, range_of
 from tidings.kinds.joins.schema.shape import Selection, Shape, outline
 from tidings.kinds.joins.schema.table import Table, by_name
 from tidings.kinds.joins.schema.templates import fill
+from tidings.language.parameter_columns import fill_template
 from tidings.language.parameters import substitute
-from tidings.language.query import And, Query
+from tidings.language.query import And, KindCondition, Query
+from tidings.model.event import Event, to_table
+from tidings.model.explanation import Explanation
+from tidings.model.notification import Notification
 from tidings.model.terms import from_ntriples
 
 _identity = id
@@ -62,11 +68,28 @@ class Template(NamedTuple):
     table: pa.Table
 
 
+class JoinKind:
+    """The kind of subscription that joins tables. It takes subscriptions whole, and needs all changes in order."""
+
+    name, role = "joins", "state"
+    conditions: tuple[type[KindCondition], ...] = ()
+
+    def __init__(self, tables: Iterable[Table], prefixes: Mapping[str, str]) -> None:
+        self._tables, self._prefixes = tables, prefixes
+
+    def builder(self) -> Joins:
+        return Joins(self._tables, self._prefixes)
+
+    def load(self, folder: Path) -> Joins:
+        return Joins.load(folder, self._prefixes)
+
+
 class Joins:
     """Tables and the subscriptions over them; `apply` takes events."""
 
-    def __init__(self, tables: Iterable[Table] = ()) -> None:
+    def __init__(self, tables: Iterable[Table] = (), prefixes: Mapping[str, str] | None = None) -> None:
         self.tables = by_name(tables)
+        self._prefixes = prefixes or {}
         self.subscriptions = Subscriptions(list(self.tables.values()), Texts())
         self.levels = Levels(self.subscriptions)
         self.correlator = Correlator(self.subscriptions.tables, self.subscriptions, self.levels)
@@ -80,14 +103,14 @@ class Joins:
     def __contains__(self, id: str) -> bool:
         return self.subscriptions.find(id) >= 0
 
-    def concerns(self, query: Query) -> bool:
+    def takes(self, query: Query) -> bool:
         """Whether a query is over declared tables."""
         return bool(query.joined) or query.stream in self.tables
 
     def subscribe(
         self, id: str, text: str, query: Query, constants: Sequence[str], until: float = ALWAYS
-    ) -> bool:
-        """Adds a subscription by the query of its shape and its constants; whether it can match at all."""
+    ) -> str | None:
+        """Adds a subscription by the query of its shape and its constants; if it can never match, why."""
         if _identity(query) not in self._outlines:
             self._outlines[_identity(query)] = (query, *outline(query, self.tables))
         _, shape, selections = self._outlines[_identity(query)]
@@ -101,7 +124,7 @@ class Joins:
         self._texts.pop(before, None)
         self._texts[number] = text
         self.levels.added([number])
-        return not any(map(is_empty, ranges))
+        return "one of its ranges is empty" if any(map(is_empty, ranges)) else None
 
     def subscribe_table(self, text: str, query: Query, ids: Sequence[str], table: pa.Table) -> None:
         """Adds a subscription for each row of a table of the template's parameters."""
@@ -124,6 +147,11 @@ class Joins:
         self._texts.pop(number, None)
         return True
 
+    def text(self, id: str) -> str:
+        """The text of a subscription; of one from a table, with its constants."""
+        text, row = self.source(id)
+        return text if row is None else fill_template(text, row, self._prefixes)
+
     def source(self, id: str) -> tuple[str, pa.Table | None]:
         """The text of a subscription; of one from a table, the template and its row."""
         number = self.subscriptions.find(id)
@@ -133,6 +161,15 @@ class Joins:
             if template.first <= number < template.first + len(template.table):
                 return template.text, _row(template.table, number - template.first)
         raise SubscriptionError(f"there is no subscription {id!r} over tables; look at its spelling")
+
+    def snapshot(self, id: str) -> Notification:
+        """All rows that a subscription has now."""
+        asked = to_table([Event.snapshot(id)])
+        return next(Notification.from_table(self.apply(asked).notifications(asked)))
+
+    def explain(self, id: str, query: Query, event: Event) -> Explanation:
+        """Why a change is notified to a subscription, or not."""
+        return explain(id, self, query, event)
 
     def apply(self, events: pa.Table, moments: np.ndarray | None = None, *, joined: bool = False) -> Deltas:
         """What the changes among events do."""
@@ -164,10 +201,10 @@ class Joins:
         (folder / "tables.json").write_text(json.dumps(facts, indent=1))
 
     @classmethod
-    def load(cls, folder: Path) -> Joins:
+    def load(cls, folder: Path, prefixes: Mapping[str, str] | None = None) -> Joins:
         """What was saved there; the index is mapped into memory, not read."""
         facts = json.loads((folder / "tables.json").read_text())
-        joins = cls(saved_tables(facts["tables"]))
+        joins = cls(saved_tables(facts["tables"]), prefixes)
         arrays, shared = storage.load(folder / "subscriptions")
         subscriptions = joins.subscriptions
         sources, shapes = _read(folder / "sources.arrow"), list(map(_shape, shared["shapes"]))

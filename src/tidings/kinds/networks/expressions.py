@@ -62,7 +62,8 @@ class Expressions:
         except SubscriptionError as error:
             raise _unreadable(text, place, error) from None
         number, shape = self._shapes[query]
-        self.table.add(number, shape, dict(zip(map(str, range(len(constants))), constants, strict=True)), 0)
+        values = dict(zip(map(str, range(len(constants))), constants, strict=True))
+        self.table.add(number, shape.texts(values))
 
     def text(self, number: int) -> str | None:
         return None if number == NONE else self.texts[number]

@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 from tidings.errors import SubscriptionError
 from tidings.kinds.operators.functions.caller import Answer
 from tidings.kinds.operators.joining import Unasked
-from tidings.kinds.operators.naive import Binding, Unknown, check_inputs, has_calls
-from tidings.kinds.operators.program import conjuncts
+from tidings.kinds.operators.naive import Binding, Unknown, check_inputs
 from tidings.kinds.operators.statistics import duration
 from tidings.kinds.operators.trial import Trial
 from tidings.language.condition_tree import ALL, ANY, NOT, Part, look, seen, shown
 from tidings.language.printer import condition_text
-from tidings.language.query import And, Call, Condition, Not, Or, Variable, variables
+from tidings.language.query import And, Call, Condition, Not, Or, Variable, conjuncts, has_calls, variables
 from tidings.model.terms import Blank, Iri, Literal, plain
 
 MAX_BINDINGS = 1000

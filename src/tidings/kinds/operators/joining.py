@@ -16,10 +16,9 @@ from tidings.kinds.operators.naive import (
     Solution,
     Solver,
     first_of,
-    has_calls,
 )
 from tidings.kinds.operators.predicates import Question
-from tidings.language.query import And, Condition, Or
+from tidings.language.query import And, Condition, Or, has_calls
 
 
 class Unasked(Exception):

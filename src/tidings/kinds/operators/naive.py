@@ -26,7 +26,7 @@ from tidings.language.query import (
     Or,
     Parameter,
     Variable,
-    leaves,
+    has_calls,
     variables,
 )
 from tidings.model import values
@@ -206,10 +206,6 @@ def truth_of(test: Condition, binding: Binding, holds: Holds) -> bool | str:
         if isinstance(value := binding.get(variable.name), Unknown):
             return value.error
     return holds(test, binding)
-
-
-def has_calls(condition: Condition) -> bool:
-    return any(isinstance(leaf, Call) for leaf in leaves(condition))
 
 
 def first_of(doubt: str | None, other: str | None) -> str | None:

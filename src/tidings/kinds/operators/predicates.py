@@ -21,7 +21,6 @@ from tidings.kinds.operators.functions.operator import Operator
 from tidings.kinds.operators.functions.outcome import Outcome
 from tidings.kinds.operators.kernels.layout import Learnt
 from tidings.kinds.operators.thresholds import Thresholds
-from tidings.language.parser import parse
 from tidings.language.query import And, Call, Comparison, Condition, Constant, Variable, leaves
 from tidings.model.terms import Iri, Literal
 
@@ -66,6 +65,9 @@ class Predicates:
 
     def __init__(self, find: Find) -> None:
         self._find = find
+        # What predicates say and evaluations call, by the rows of the table that has them.
+        self.condition_of: Callable[[int], Condition] = _unknown
+        self.call_of: Callable[[int], Condition] = _unknown
         self.operators = Vocabulary()
         self._evaluations: dict[str, int] = {}
         self._predicates: dict[str, int] = {}
@@ -93,11 +95,13 @@ class Predicates:
     def learnt(self) -> Learnt:
         return Learnt(*(self._learnt[name].all for name in Learnt._fields))
 
-    def fit(self, text: str) -> None:
+    def fits(self, text: str) -> bool:
+        """Whether a predicate is known to have constants that fit their operators."""
+        return text in self._predicates or text in self._fitting
+
+    def fit(self, text: str, condition: Condition) -> None:
         """Refuses a predicate with a constant that does not fit its operator."""
-        if text in self._predicates or text in self._fitting:
-            return
-        for leaf in leaves(_condition(text)):
+        for leaf in leaves(condition):
             if isinstance(leaf, Call):
                 self._find(leaf.name).check(leaf)
         if len(self._fitting) >= _REMEMBERED:
@@ -139,7 +143,7 @@ class Predicates:
         """What is asked of which operator."""
         found = self._questions.get(evaluation)
         if found is None:
-            call = _condition(self.evaluation_texts[evaluation])
+            call = self.call_of(evaluation)
             assert isinstance(call, Call)
             operator = self._find(call.name)
             operator.check(call)
@@ -155,7 +159,7 @@ class Predicates:
     def check(self, predicate: int) -> Check | None:
         """What a predicate wants of an answer; None if any answer will do."""
         if predicate not in self._checks:
-            condition = _condition(self.texts[predicate])
+            condition = self.condition_of(predicate)
             call, *conditions = condition.parts if isinstance(condition, And) else (condition,)
             assert isinstance(call, Call)
             outs = self._find(call.name).outs_of(call)
@@ -176,7 +180,7 @@ class Predicates:
     def condition(self, predicate: int) -> Condition:
         """The condition of a predicate that is known at once."""
         if predicate not in self._known:
-            self._known[predicate] = _condition(self.texts[predicate])
+            self._known[predicate] = self.condition_of(predicate)
         return self._known[predicate]
 
     def count(self, question: Question, outcome: Outcome, seconds: float) -> None:
@@ -278,6 +282,10 @@ def renumbered(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return used[order][: np.count_nonzero(used >= 0)], places
 
 
+def _unknown(number: int) -> Condition:
+    raise LookupError("only predicates of a table can be asked what they say")
+
+
 def _is_variable(out: object) -> bool:
     return isinstance(out, Variable)
 
@@ -298,7 +306,3 @@ def _simple(
             case _:
                 return None
     return tests
-
-
-def _condition(text: str) -> Condition:
-    return parse(f"WHERE {text}").where

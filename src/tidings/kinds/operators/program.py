@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from tidings.kinds.operators.functions.operator import Operator
-from tidings.kinds.operators.naive import has_calls
 from tidings.language.parameters import parameters, substitute
 from tidings.language.printer import condition_text, term_text
 from tidings.language.query import (
@@ -28,9 +27,12 @@ from tidings.language.query import (
     Parameter,
     Query,
     Variable,
+    conjuncts,
+    has_calls,
     leaves,
     variables,
 )
+from tidings.language.stored_conditions import filled
 from tidings.model.terms import from_ntriples
 
 Find = Callable[[str], Operator]
@@ -39,9 +41,10 @@ Find = Callable[[str], Operator]
 class Text:
     """A text with parameters: its fixed pieces, and between them the names of what comes there."""
 
-    __slots__ = ("_pieces",)
+    __slots__ = ("_pieces", "condition")
 
     def __init__(self, condition: Condition) -> None:
+        self.condition = condition
         query = Query(condition)
         marked = {name: Parameter(f"\0{name}\0") for name in parameters(query)}
         where = substitute(query, marked).where  # type: ignore[arg-type]
@@ -103,6 +106,13 @@ class Program:
     def is_plain(self) -> bool:
         """Whether it is an AND of calls that share no variable, so that each binds its own."""
         return len(self.gates) == 1 and not self.gates[0].confirmed
+
+    def filled(self, values: Mapping[str, Any]) -> Program:
+        """The program with constants for its parameters, but for the texts of its leaves."""
+        if not values:
+            return self
+        gates = [replace(gate, condition=filled((gate.condition,), values)[0]) for gate in self.gates]
+        return replace(self, condition=filled((self.condition,), values)[0], gates=gates)
 
 
 def compile_program(
@@ -245,13 +255,6 @@ def _is_about(test: Condition, own: frozenset[Variable]) -> bool:
     A leaf on attributes alone may decide the test when the call fails that binds them.
     """
     return all(names and own.issuperset(names) for names in map(variables, leaves(test)))
-
-
-def conjuncts(condition: Condition) -> list[Condition]:
-    """The parts of an AND, and of the ANDs among them."""
-    if not isinstance(condition, And):
-        return [condition]
-    return [part for one in condition.parts for part in conjuncts(one)]
 
 
 def _renamed(node: Any, names: Mapping[Variable, Variable]) -> Any:

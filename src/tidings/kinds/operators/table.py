@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +12,13 @@ from tidings.arrays.growing import Growing
 from tidings.arrays.vocabulary import Vocabulary, join_texts, thaw_texts
 from tidings.kinds.operators.kernels.layout import CONFIRMED, NEGATED, OR, Programs
 from tidings.kinds.operators.predicates import Find, Predicates, renumbered
-from tidings.kinds.operators.program import Program
-from tidings.language.query import Call, Variable, leaves
+from tidings.kinds.operators.program import Leaf, Program, Text, compile_program
+from tidings.language.query import Call, Condition, Variable, leaves
+from tidings.language.stored_conditions import StoredConditions, Template, filled
+from tidings.model.terms import from_ntriples
 
 _REMEMBERED = 100_000
+_REMEMBERED_PROGRAMS = 10_000
 _CALL = re.compile(r"(\S+)/(\d{1,3})\b")
 
 _COLUMNS = {
@@ -41,12 +45,18 @@ class OperatorTable:
     def __init__(self, find: Find) -> None:
         self.find = find
         self.predicates = Predicates(find)
+        self.predicates.condition_of, self.predicates.call_of = self.condition_of, self.call_of
         self._columns = {name: Growing(dtype) for name, dtype in _COLUMNS.items()}
         self._columns["gate_first"].append(0)
         self._columns["leaf_first"].append(0)
         self._calls = Vocabulary()  # what a row calls: names and numbers of arguments
         self._names = Vocabulary()  # what the values of a leaf's answer are called, end to end
         self._calls_of: dict[int, tuple[Program, int]] = {}
+        self.conditions = StoredConditions()  # of each row what its program was made of
+        self._compiled: dict[int, Program] = {}  # by template
+        self._programs: dict[int, Program] = {}  # by row, with constants
+        # Of each predicate and each evaluation a leaf that has it: from there it is known what it says.
+        self._predicate_leaf, self._evaluation_leaf = Growing(np.int32), Growing(np.int32)
         self._split: list[list[str]] = []
         self._scratch = [np.empty(0, dtype=np.int32)] * 2
 
@@ -105,20 +115,25 @@ class OperatorTable:
             (leaf.predicate.filled(values), leaf.evaluation.filled(values) if leaf.evaluation else None)
             for leaf in program.leaves
         ]
-        for text, evaluation in texts:
-            if evaluation is not None:
-                self.predicates.fit(text)
-        for call in program.others:
-            self.predicates.fit(call.filled(values))
+        terms: Mapping[str, Any] | None = None
+        asked = [
+            (text, leaf.predicate) for (text, call), leaf in zip(texts, program.leaves, strict=True) if call
+        ]
+        for text, condition in (*asked, *((call.filled(values), call) for call in program.others)):
+            if not self.predicates.fits(text):
+                if terms is None:
+                    terms = {name: from_ntriples(value) for name, value in values.items()}
+                self.predicates.fit(text, filled((condition.condition,), terms)[0])
         return texts
 
-    def add(self, program: Program, texts: Texts) -> int:
-        """A row of a program and the texts that `read` gave."""
-        number = self.predicates.number
-        columns = self._columns
-        columns["leaf_asked"].extend(
-            [number(*text) << 1 | leaf.negated for text, leaf in zip(texts, program.leaves, strict=True)]
-        )
+    def add(self, program: Program, texts: Texts, template: Template, values: Mapping[str, str]) -> int:
+        """A row of a program, the texts that `read` gave, and what the program was made of."""
+        self._compiled.setdefault(self._stored(template, values), program)
+        columns, leaf = self._columns, len(self._columns["leaf_asked"])
+        for text, each in zip(texts, program.leaves, strict=True):
+            columns["leaf_asked"].append(self.predicates.number(*text) << 1 | each.negated)
+            self._note_leaf(leaf)
+            leaf += 1
         columns["leaf_gate"].extend([leaf.gate for leaf in program.leaves])
         columns["leaf_first"].append(len(columns["leaf_gate"]))
         columns["gate_kind"].extend(
@@ -132,6 +147,71 @@ class OperatorTable:
         columns["plain"].append(program.is_plain)
         columns["called"].append(self._called(program))
         return len(self) - 1
+
+    def _stored(self, template: Template, values: Mapping[str, str]) -> int:
+        """Stores the conditions of the next row; the number of its template."""
+        row = self.conditions.add(template, values)
+        return int(self.conditions.row_template.all[row])
+
+    def _note_leaf(self, leaf: int) -> None:
+        """Notes a leaf for the predicate and the evaluation that it has brought, if they are new."""
+        for noted, known in (
+            (self._predicate_leaf, len(self.predicates)),
+            (self._evaluation_leaf, len(self.predicates.evaluation_texts)),
+        ):
+            if len(noted) < known:
+                noted.append(leaf)
+
+    def restore(self, rows: Iterable[tuple[Program, Template, Mapping[str, str]]]) -> None:
+        """Brings what the programs of all rows were made of, which a folder of version 0.1 does not have."""
+        for program, template, values in rows:
+            self._compiled.setdefault(self._stored(template, values), program)
+
+    def program(self, row: int) -> Program:
+        """The program of a row with its constants."""
+        found = self._programs.get(row)
+        if found is None:
+            if len(self._programs) >= _REMEMBERED_PROGRAMS:
+                self._programs.clear()
+            found = self._programs[row] = self._template_program(row).filled(self.conditions.values(row))
+        return found
+
+    def _template_program(self, row: int) -> Program:
+        number = int(self.conditions.row_template.all[row])
+        if number not in self._compiled:
+            template = self.conditions.template(number)
+            bound = frozenset(template.bound)
+            self._compiled[number] = compile_program(
+                template.conditions[0], bound, self.find, template.select
+            )
+        return self._compiled[number]
+
+    def condition_of(self, predicate: int) -> Condition:
+        """What a predicate says."""
+        return self._condition(int(self._predicate_leaf.all[predicate]), lambda leaf: leaf.predicate)
+
+    def call_of(self, evaluation: int) -> Condition:
+        """What an evaluation calls."""
+        return self._condition(int(self._evaluation_leaf.all[evaluation]), lambda leaf: leaf.evaluation)
+
+    def _condition(self, at: int, part: Callable[[Leaf], Text | None]) -> Condition:
+        first = self._columns["leaf_first"].all
+        row = int(np.searchsorted(first, at, side="right")) - 1
+        text = part(self._template_program(row).leaves[at - int(first[row])])
+        assert text is not None
+        return filled((text.condition,), self.conditions.values(row))[0]
+
+    def _find_leaves(self) -> None:
+        """Finds a leaf for each predicate and evaluation, of a table that is there as a whole."""
+        predicate = self._columns["leaf_asked"].all >> 1
+        leaf = np.zeros(len(self.predicates), dtype=np.int32)
+        leaf[predicate[::-1]] = np.arange(len(predicate), dtype=np.int32)[::-1]
+        self._predicate_leaf = Growing(np.int32, leaf)
+        evaluation = self.predicates.pred_eval.all
+        asked = np.flatnonzero(evaluation >= 0)
+        of = np.zeros(len(self.predicates.evaluation_texts), dtype=np.int32)
+        of[evaluation[asked]] = leaf[asked]
+        self._evaluation_leaf = Growing(np.int32, of)
 
     def _called(self, program: Program) -> int:
         """The number of what a program calls, whatever its constants."""
@@ -155,7 +235,6 @@ class OperatorTable:
         leaves, leaf_first = _taken(old["leaf_first"], rows)
         asked = old["leaf_asked"][leaves]
         used, places = renumbered(asked >> 1)
-        made.predicates = self.predicates.kept(used)
         arrays = {
             **{name: old[name][gates] for name in ("gate_kind", "gate_parent", "gate_size")},
             "gate_first": gate_first,
@@ -171,7 +250,14 @@ class OperatorTable:
         texts = list(self._calls.numbers)
         made._calls = Vocabulary(texts[i] for i in called.tolist())
         made._columns = {name: Growing(dtype, arrays[name]) for name, dtype in _COLUMNS.items()}
+        made.conditions = self.conditions.kept(rows)
+        made._take_predicates(self.predicates.kept(used))
         return made
+
+    def _take_predicates(self, predicates: Predicates) -> None:
+        self.predicates = predicates
+        predicates.condition_of, predicates.call_of = self.condition_of, self.call_of
+        self._find_leaves()
 
     def freeze(self) -> dict[str, np.ndarray]:
         columns = {name: column.all for name, column in self._columns.items()}
@@ -181,12 +267,16 @@ class OperatorTable:
         return {**columns, **texts, **self.predicates.freeze()}
 
     @classmethod
-    def thaw(cls, arrays: Mapping[str, np.ndarray], find: Find) -> OperatorTable:
+    def thaw(
+        cls, arrays: Mapping[str, np.ndarray], find: Find, conditions: StoredConditions | None = None
+    ) -> OperatorTable:
+        """What `freeze` gave; without `conditions` they have to be brought by `restore`."""
         made = cls(find)
-        made.predicates = Predicates.thaw(arrays, find)
+        made.conditions = conditions or StoredConditions()
         made._columns = {name: Growing(dtype, arrays[name]) for name, dtype in _COLUMNS.items()}
         made._calls = Vocabulary(_texts_of_calls(arrays))
         made._names = Vocabulary(thaw_texts({"blob": arrays["names_blob"], "start": arrays["names_start"]}))
+        made._take_predicates(Predicates.thaw(arrays, find))
         return made
 
 

@@ -123,7 +123,6 @@ class PatternIndex:
         arrays["row_slots"] = np.frombuffer(table.slots, dtype=np.int32).copy()
         arrays["variables"] = np.array([len(s.variables) for s in table.shapes], dtype=np.int32)
         arrays["every"] = np.array(table.every, dtype=np.bool_)
-        arrays["later"] = np.array(table.later, dtype=np.bool_)
         arrays["modes"] = _modes(table, bool(asked))
         arrays.update(access_arrays(arrays, len(table.terms)))
         arrays["text_properties"] = np.zeros(len(table.terms), dtype=np.bool_)

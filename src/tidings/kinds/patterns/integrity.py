@@ -56,9 +56,9 @@ def _lengths(arrays: Arrays, facts: Mapping[str, Any]) -> Iterator[tuple[str, bo
     shapes, rows, terms = size["program_width"], size["row_shape"], size["vocabulary_start"] - 1
     texts, ranges = size["constants_text_start"] - 1, size["access_range_low"]
     for expected, names in (
-        (shapes, ("every", "later", "variables", "table_terms")),
+        (shapes, ("every", "variables", "table_terms")),
         (shapes + 1, ("program_step_first", "program_code_first", "program_option_first")),
-        (rows, ("row_start", "row_owner", "row_way")),
+        (rows, ("row_start",)),
         (size["atom_space"], ("atom_low", "atom_high", "atom_hole", "table_atoms")),
         (terms, ("text_properties",)),
         (size["class_number"] + 1, ("class_typed_first",)),

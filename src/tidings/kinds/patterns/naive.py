@@ -82,8 +82,7 @@ def holds(
         term = binding.get(leaf.operand.name)
         if term is None or isinstance(leaf.cls, Parameter):
             return False
-        kinds = [o.value for s, p, o in graph if s == term and p == TYPE and isinstance(o, Iri)]
-        return taxonomy.is_a(term, leaf.op, leaf.cls.value, kinds)
+        return taxonomy.is_a_in(graph, term, leaf.op, leaf.cls.value)
 
     return conditions.holds(condition, attributes, binding, is_a)
 

@@ -1,7 +1,6 @@
 """Patterns being collected: rows of a shape and its slots, in plain growing columns.
 
-An index is built from a table and does not change; the table grows on. Every row has an owner, the number of the
-subscription it belongs to: a subscription with an OR over triples has several rows.
+An index is built from a table and does not change; the table grows on.
 """
 
 from __future__ import annotations
@@ -32,54 +31,41 @@ class PatternTable:
         self.constants = Vocabulary()
         self.shapes: list[Shape] = []
         self.every: list[bool] = []
-        self.later: list[bool] = []
         self._shape_numbers: dict[object, int] = {}
         self._texts: list[str] = []
         self.atoms: dict[tuple[int, int, int], int] = {}
         self.row_shape = array("i")
         self.row_start = array("q")
-        self.row_owner = array("i")
-        self.row_way = array("h")
         self.slots = array("i")
 
     def __len__(self) -> int:
         return len(self.row_shape)
 
-    def add_shape(self, shape: Shape, every: bool = False, later: bool = False) -> int:
-        """A shape to add rows of; `later` tells that a later stage decides, `every` that it needs all bindings."""
-        key = (shape.key(), every, later)
+    def add_shape(self, shape: Shape, every: bool = False) -> int:
+        """A shape to add rows of; `every` tells that a later step needs all bindings."""
+        key = (shape.key(), every)
         if key not in self._shape_numbers:
             self._shape_numbers[key] = len(self.shapes)
             self.shapes.append(shape)
             self.every.append(every)
-            self.later.append(later)
         return self._shape_numbers[key]
 
-    def add(self, shape: int, values: Mapping[str, str], owner: int, way: int = 0) -> None:
-        """A row: `values` are the N-Triples texts of its shape's parameters; `way` tells which of its owner's
-        alternatives it is."""
+    def add(self, shape: int, values: Mapping[str, str]) -> None:
+        """A row: `values` are the N-Triples texts of its shape's parameters."""
         compiled = self.shapes[shape]
         self.slots.append(len(self.row_shape))
         self.slots.append(shape)
         self.row_shape.append(shape)
         self.row_start.append(len(self.slots))
-        self.row_owner.append(owner)
-        self.row_way.append(way)
         number = self.terms.number
         for term in compiled.terms:
             self.slots.append(number(values[term.name] if isinstance(term, Parameter) else ntriples(term)))
         for atom in compiled.atoms:
             self.slots.append(self._atom(atom, values))
 
-    def add_many(
-        self,
-        shape: int,
-        columns: Mapping[str, tuple[np.ndarray, list[str]]],
-        owners: np.ndarray,
-        way: int = 0,
-    ) -> None:
+    def add_many(self, shape: int, columns: Mapping[str, tuple[np.ndarray, list[str]]], count: int) -> None:
         """Many rows of one shape: for each parameter the codes of the rows and the N-Triples texts they mean."""
-        compiled, count = self.shapes[shape], len(owners)
+        compiled = self.shapes[shape]
         rows = np.empty((count, HEADER + compiled.width), dtype=np.int32)
         rows[:, 0] = np.arange(len(self), len(self) + count)
         rows[:, 1] = shape
@@ -94,8 +80,6 @@ class PatternTable:
         first = len(self.slots) + HEADER
         self.row_start.frombytes((first + np.arange(count, dtype=np.int64) * rows.shape[1]).tobytes())
         self.row_shape.frombytes(np.full(count, shape, dtype=np.int32).tobytes())
-        self.row_owner.frombytes(owners.astype(np.int32).tobytes())
-        self.row_way.frombytes(np.full(count, way, dtype=np.int16).tobytes())
         self.slots.frombytes(rows.tobytes())
 
     def _atom(self, atom: Atom, values: Mapping[str, str]) -> int:
@@ -127,10 +111,8 @@ class PatternTable:
         """Atoms as rows of (op, first constant, last constant)."""
         return np.array(list(self.atoms), dtype=np.int32).reshape(-1, 3)
 
-    def extend(self, other: PatternTable, keep: np.ndarray, owners: np.ndarray) -> None:
-        """Adds the rows of `other` that `keep` tells, their owners renumbered by `owners`, and no more of its
-        vocabulary than they use."""
-        kept = np.flatnonzero(keep)
+    def extend(self, other: PatternTable, kept: np.ndarray) -> None:
+        """Adds the rows of `other` with these numbers, and no more of its vocabulary than they use."""
         shape = np.frombuffer(other.row_shape, dtype=np.int32)[kept]
         width = HEADER + np.array([s.width for s in other.shapes], dtype=np.int64)[shape]
         terms = HEADER + np.array([s.term_count for s in other.shapes], dtype=np.int64)[shape]
@@ -149,9 +131,6 @@ class PatternTable:
         slots[first[:-1] + 1] = numbers
         self.row_start.frombytes((len(self.slots) + HEADER + first[:-1]).tobytes())
         self.row_shape.frombytes(numbers.astype(np.int32).tobytes())
-        owner = owners[np.frombuffer(other.row_owner, dtype=np.int32)[kept]]
-        self.row_owner.frombytes(owner.astype(np.int32).tobytes())
-        self.row_way.frombytes(np.frombuffer(other.row_way, dtype=np.int16)[kept].tobytes())
         self.slots.frombytes(slots.tobytes())
 
     def _take_atom(self, other: PatternTable, atom: tuple[int, int, int]) -> int:
@@ -161,7 +140,7 @@ class PatternTable:
         return self.atoms.setdefault(key, len(self.atoms))
 
     def _take_shape(self, other: PatternTable, number: int) -> int:
-        return self.add_shape(other.shapes[number], other.every[number], other.later[number])
+        return self.add_shape(other.shapes[number], other.every[number])
 
     @property
     def constant_texts(self) -> list[str]:
@@ -177,8 +156,6 @@ class PatternTable:
             "table_constant_start": constants["start"],
             "table_atoms": self.atom_columns(),
             "table_terms": np.array([s.term_count for s in self.shapes], dtype=np.int32),
-            "row_owner": np.frombuffer(self.row_owner, dtype=np.int32).copy(),
-            "row_way": np.frombuffer(self.row_way, dtype=np.int16).copy(),
         }
 
     @classmethod
@@ -209,11 +186,8 @@ class PatternTable:
             # Not by add_shape: without their terms and tests two shapes may look alike, and rows know them by number.
             table.shapes.append(shape)
             table.every.append(bool(arrays["every"][i]))
-            table.later.append(bool(arrays["later"][i]))
         table.row_shape.frombytes(arrays["row_shape"].tobytes())
         table.row_start.frombytes(arrays["row_start"].astype(np.int64).tobytes())
-        table.row_owner.frombytes(arrays["row_owner"].tobytes())
-        table.row_way.frombytes(arrays["row_way"].tobytes())
         table.slots.frombytes(arrays["row_slots"].tobytes())
         return table
 

@@ -15,9 +15,8 @@ from typing import NamedTuple
 
 from tidings.engine.engine import Engine
 from tidings.errors import SubscriptionError, TidingsError
-from tidings.kinds.operators.naive import has_calls
 from tidings.language.parser import parse
-from tidings.language.query import Query, TriplePattern, leaves
+from tidings.language.query import Query, TriplePattern, has_calls, leaves
 from tidings.model.event import Event
 from tidings.model.explanation import Explanation
 from tidings.model.notification import Notification
@@ -105,7 +104,7 @@ class Questions:
     ) -> Trial:
         """Tries a text on events that come newest first. A near miss is one of which most held."""
         query = parse(text, self.engine.prefixes)
-        if self.engine.joins.concerns(query):
+        if self.engine.joins.takes(query):
             return self._follow(text, list(events), seconds, clock)
         deadline = clock() + seconds
         looked, matched = 0, 0
@@ -142,7 +141,7 @@ class Questions:
         return Trial(looked, len(matches), matches[:SHOWN], late=looked < len(events))
 
     def _kinds(self, query: Query) -> Iterable[str]:
-        if self.engine.joins.concerns(query):
+        if self.engine.joins.takes(query):
             yield "join"
             return
         found = list(leaves(query.where))

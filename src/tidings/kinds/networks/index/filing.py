@@ -55,6 +55,4 @@ def choose_rows(table: FilterTable, which: np.ndarray) -> FilterTable:
         chosen.slot_first.frombytes((len(chosen.slots) + ends).tobytes())
         chosen.slots.frombytes(slots[at].tobytes())
         chosen.row_shape.frombytes(shape[piece].tobytes())
-    chosen.row_owner.frombytes(np.zeros(len(which), dtype=np.int32).tobytes())
-    chosen.row_way.frombytes(np.zeros(len(which), dtype=np.int16).tobytes())
     return chosen

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as compute
 import pyarrow.types as types
 
-from tidings.engine.plan import check_constant
 from tidings.errors import SubscriptionError
 from tidings.formats.namespaces import XSD
 from tidings.language.faults import Misread
 from tidings.language.lexicon import Lexicon
-from tidings.language.parameters import parameters, substitute
+from tidings.language.parameters import check_constant, parameters, substitute
+from tidings.language.parser import parse
+from tidings.language.printer import to_text
 from tidings.language.query import (
     AnyElement,
     Condition,
@@ -51,6 +52,14 @@ class Column:
     codes: np.ndarray
     texts: list[str]
     literal: bool
+
+
+def fill_template(template: str, row: pa.Table, prefixes: Mapping[str, str]) -> str:
+    """The text of one row of a template."""
+    query = parse(template, prefixes)
+    _, columns = parameter_columns(row, query, prefixes)
+    values = {p.name: from_ntriples(column.texts[0]) for p, column in columns.items()}
+    return to_text(substitute(query, values))  # type: ignore[arg-type]  # no table has blank nodes
 
 
 def parameter_columns(

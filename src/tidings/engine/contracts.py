@@ -1,0 +1,152 @@
+"""What a kind of subscription is to the engine: five small contracts, which the five kinds and yours fulfil.
+
+A subscription mixes kinds, so a kind compiles its part of each way (`compile`) and gives the rest back. It plays one of
+three roles, by the rows that its parts become:
+
+    "find"     finds rows that an event satisfies: filters, patterns. One builder for the base, one for the tail.
+    "check"    decides pairs that finders have found: networks, operators. One table for base and tail together.
+    "state"    needs all events in order, and takes subscriptions whole: joins. Never in a worker that sees a part.
+
+Rows are a kind's own numbers, 0, 1, 2, …; which subscription a row belongs to, whether that is live and valid, and
+which ways it has, is the engine's. An index names its kinds and never what to import: whoever opens it gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.language.alternatives import Way
+from tidings.language.query import KindCondition, Query
+from tidings.model.batch import Batch
+from tidings.model.event import Event
+from tidings.model.explanation import Explanation
+from tidings.model.pairs import Found, Pairs
+
+Columns = Mapping[str, tuple[np.ndarray, list[str]]]
+"""By parameter the code of each row, and the N-Triples texts that the codes stand for."""
+
+
+class Kind(Protocol):
+    """A kind of subscription."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def role(self) -> str: ...
+
+    @property
+    def conditions(self) -> tuple[type[KindCondition], ...]:
+        """The conditions that it adds to those of the language."""
+
+    def builder(self) -> Any:
+        """A `Builder`, a `Checker` or a `Stateful`, by its role, without any row."""
+
+    def load(self, folder: Path) -> Any:
+        """The same, as its `save` wrote it."""
+
+
+class Compiling(Kind, Protocol):
+    """A kind that finds or checks."""
+
+    def compile(self, way: Way) -> tuple[Any, Way]:
+        """Takes what is its own: the part, None if there is nothing, and the way without it."""
+
+
+class Builder(Protocol):
+    """Rows of a kind that finds, while they are collected. A finder's part says whether it `is_broad`."""
+
+    def __len__(self) -> int: ...
+
+    def prepare(self, part: Any, values: Mapping[str, str]) -> Any:
+        """What `add` needs; refuses constants that do not fit. `values` are N-Triples texts by parameter."""
+
+    def add(self, part: Any, prepared: Any) -> int:
+        """Adds a row and returns its number; -1 if no event can satisfy it."""
+
+    def add_many(self, part: Any, columns: Columns, count: int) -> int:
+        """Adds `count` rows and returns the first number; -1 if no event can satisfy them."""
+
+    def extend(self, other: Any, rows: np.ndarray) -> None:
+        """Adds some rows of another builder of this kind."""
+
+    def finder(self) -> Finder:
+        """Finds the rows that are there now."""
+
+    def save(self, folder: Path) -> None: ...
+
+
+class Finder(Protocol):
+    """An index: which of its rows do the events of a batch satisfy?"""
+
+    @property
+    def several(self) -> bool:
+        """Whether one event and one row may be found several times, with several bindings."""
+
+    @property
+    def binds(self) -> bool:
+        """Whether what is found has bindings."""
+
+    def find(self, batch: Batch) -> Found: ...
+
+
+class Checker(Protocol):
+    """Rows of a kind that checks: which of the pairs stand?"""
+
+    def __len__(self) -> int: ...
+
+    def prepare(self, part: Any, values: Mapping[str, str]) -> Any:
+        """What `add` needs; refuses constants that do not fit."""
+
+    def add(self, part: Any, prepared: Any) -> int:
+        """Adds a row and returns its number, which may be that of an equal row."""
+
+    def keep(self, rows: np.ndarray) -> None:
+        """Drops all rows but these, which are numbered anew in this order."""
+
+    def check(self, batch: Batch, pairs: Pairs, rows: np.ndarray) -> Pairs:
+        """The pairs that stand; rows[i] is what has to hold for pair i, -1 if nothing of this kind has to."""
+
+    def save(self, folder: Path) -> None: ...
+
+
+class Stateful(Protocol):
+    """Subscriptions of a kind that keeps state, by their ids."""
+
+    def __len__(self) -> int: ...
+
+    def __contains__(self, id: str) -> bool: ...
+
+    def takes(self, query: Query) -> bool:
+        """Whether a query is of this kind."""
+
+    def subscribe(
+        self, id: str, text: str, query: Query, constants: Sequence[str], until: float
+    ) -> str | None:
+        """Adds a subscription, or replaces it; if it can never match, why."""
+
+    def unsubscribe(self, id: str) -> bool: ...
+
+    def text(self, id: str) -> str: ...
+
+    def apply(self, events: pa.Table, moments: np.ndarray, *, joined: bool = False) -> Changes:
+        """Takes events in, in their order."""
+
+    def explain(self, id: str, query: Query, event: Event) -> Explanation: ...
+
+    def save(self, folder: Path) -> None: ...
+
+
+class Changes(Protocol):
+    """What events did to stateful subscriptions."""
+
+    @property
+    def errors(self) -> dict[int, str]:
+        """By row why an event could not be taken in."""
+
+    def notifications(self, events: pa.Table) -> pa.Table: ...

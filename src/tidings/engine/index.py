@@ -1,0 +1,214 @@
+"""The index of an engine: subscriptions by number, their rows in base and tail, and the checkers of both.
+
+A change goes to the tail, whose finders are made anew when the next event comes; when the tail has grown large it is
+folded into the base, without what was removed.
+
+    ROOT/subscriptions     ids, texts, validity; of each finder's row its subscription and way; rows in checkers
+    ROOT/filters, …        what each kind has saved, by its name; kinds of the user's own are under ROOT/kinds
+    ROOT/kinds.json        the kinds that its subscriptions are of
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tidings.arrays import folders
+from tidings.engine.contracts import Builder, Checker, Compiling
+from tidings.engine.everything import Everything
+from tidings.engine.plan import EVERYTHING, Plan
+from tidings.engine.residual import Residuals
+from tidings.engine.segment import Owners, Segment
+from tidings.engine.snapshot import OwnedChecker, Snapshot
+from tidings.engine.subscriptions import Subscriptions
+from tidings.engine.templates import Template
+from tidings.engine.version_01 import PlanOf, is_version_01, load_version_01
+from tidings.engine.way_rows import WayRows
+from tidings.errors import IndexFileError
+
+FOLD_AT_LEAST = 1_000
+FOLD_SHARE = 0.25
+EVENTS_AT_ONCE = 1 << 14  # fewer would pay more often for what is paid by the batch
+_PAIRS_AT_ONCE = 1 << 20
+_FEWEST_AT_ONCE = 16
+BUILT_IN = ("networks", "operators", "patterns", "filters")
+_PLAIN = {"filters", "networks"}
+
+
+class SubscriptionIndex:
+    """Subscriptions of the kinds that find and check."""
+
+    def __init__(self, kinds: Sequence[Compiling], residuals: Residuals) -> None:
+        self.kinds = kinds
+        self.finding = {kind.name: kind for kind in kinds if kind.role == "find"} | {EVERYTHING: Everything()}
+        self.checking = {residuals.name: residuals} | {k.name: k for k in kinds if k.role == "check"}
+        self.subscriptions = Subscriptions()
+        self.base, self.tail = self._segment(), self._segment()
+        self.checkers: dict[str, Checker] = {name: kind.builder() for name, kind in self.checking.items()}
+        self.way_rows = {name: WayRows() for name in self.checking}
+        self._snapshot: Snapshot | None = None
+
+    def _segment(self, first: int = 0) -> Segment:
+        builders: dict[str, Builder] = {name: kind.builder() for name, kind in self.finding.items()}
+        return Segment(builders, first)
+
+    def add(self, id: str, text: str, plan: Plan, values: Mapping[str, str], until: float) -> None:
+        """One subscription: a plan and the N-Triples texts of its parameters. Refused, it leaves nothing behind."""
+        prepared = self._prepare(plan, values)
+        number = len(self.subscriptions)
+        for way, (planned, ready) in enumerate(zip(plan.ways, prepared, strict=True)):
+            self.tail.add(planned.finder, planned.part, ready[planned.finder], (number, way))
+        self._add_checks(plan, prepared, number)
+        self.subscriptions.add(id, text, until)
+        self._snapshot = None
+
+    def add_table(self, template: Template, plan: Plan) -> None:
+        """A subscription for each row of a template."""
+        first = len(self.subscriptions)
+        rows = range(len(template)) if any(way.checks for way in plan.ways) else ()
+        prepared = [self._prepare(plan, template.values(row), finders=False) for row in rows]
+        numbers = np.arange(first, first + len(template))
+        for way, planned in enumerate(plan.ways):
+            self.tail.add_many(planned.finder, planned.part, template.columns, numbers, way)
+        for number, ready in enumerate(prepared, first):
+            self._add_checks(plan, ready, number)
+        self.subscriptions.add_template(template)
+        self._snapshot = None
+
+    def _prepare(self, plan: Plan, values: Mapping[str, str], finders: bool = True) -> list[dict[str, Any]]:
+        """Of each way what its kinds need to add a row: all first, so that one that is refused leaves nothing."""
+        return [
+            {name: self.checkers[name].prepare(part, values) for name, part in way.checks}
+            | ({way.finder: self.tail.builders[way.finder].prepare(way.part, values)} if finders else {})
+            for way in plan.ways
+        ]
+
+    def _add_checks(self, plan: Plan, prepared: list[dict[str, Any]], number: int) -> None:
+        names = dict.fromkeys(name for way in plan.ways for name, _ in way.checks)
+        for name in names:
+            rows = []
+            for way, ready in zip(plan.ways, prepared, strict=True):
+                parts = dict(way.checks)
+                rows.append(self.checkers[name].add(parts[name], ready[name]) if name in parts else -1)
+            self.way_rows[name].add(number, rows)
+
+    def snapshot(self) -> Snapshot:
+        """What events are matched against now."""
+        if self._snapshot is None:
+            tail = len(self.subscriptions) - self.tail.first
+            if tail > max(FOLD_AT_LEAST, FOLD_SHARE * self.tail.first):
+                self.fold()
+            self._snapshot = self._freeze()
+        return self._snapshot
+
+    def _freeze(self) -> Snapshot:
+        segments = (self.base, self.tail)
+        finders = [
+            segment.finders[name] for name in self.finding for segment in segments if name in segment.finders
+        ]
+        used = {name for segment in segments for name in segment.finders}
+        checkers = {name: rows for name, rows in self.way_rows.items() if rows}
+        sizes = (self.tail.first, len(self.subscriptions) - self.tail.first)
+        ways = [segment.ways(size) for segment, size in zip(segments, sizes, strict=True)]
+        several = tuple(rows for rows, _ in ways)
+        everything = sum(len(segment.builders[EVERYTHING]) for segment in segments)
+        limit = max(_FEWEST_AT_ONCE, _PAIRS_AT_ONCE // everything) if everything else EVENTS_AT_ONCE
+        return Snapshot(
+            self.subscriptions,
+            tuple(finders),
+            tuple(OwnedChecker(self.checkers[name], rows) for name, rows in checkers.items()),
+            several if any(flags.any() for flags in several) else None,
+            self._mixed(several, tuple(unbound for _, unbound in ways)),
+            is_plain=used | checkers.keys() <= _PLAIN,
+            events_at_once=min(EVENTS_AT_ONCE, limit),
+        )
+
+    def _mixed(
+        self, several: tuple[np.ndarray, ...], unbound: tuple[np.ndarray, ...]
+    ) -> tuple[np.ndarray, ...]:
+        """Of subscriptions with several ways whether one of them is found without bindings, or asks operators."""
+        if not any(flags.any() for flags in several):
+            return several
+        asks = self.way_rows["operators"].has(len(self.subscriptions))
+        parts = asks[: self.tail.first], asks[self.tail.first :]
+        return tuple(a & (b | c) for a, b, c in zip(several, unbound, parts, strict=True))
+
+    def fold(self) -> None:
+        """Makes base and tail one base, without what was removed."""
+        live = np.frombuffer(bytes(self.subscriptions.live), dtype=np.bool_)
+        if live.all() and not self.tail.first:
+            self.base = self.tail
+        elif len(live) > self.tail.first or not live.all():
+            numbers = np.cumsum(live) - 1
+            folded = self._segment()
+            folded.extend(self.base, live, numbers)
+            folded.extend(self.tail, live, numbers)
+            subscriptions = self.subscriptions.kept()
+            for name, rows in self.way_rows.items():
+                if rows:
+                    self.way_rows[name], used = rows.kept(live)
+                    self.checkers[name].keep(used)
+            self.base, self.subscriptions = folded, subscriptions
+        self.tail = self._segment(len(self.subscriptions))
+        self._snapshot = None
+
+    def save(self, root: Path) -> None:
+        """Folds, and writes everything to a folder."""
+        self.fold()
+        arrays = self.subscriptions.freeze()
+        for name, owners in self.base.owners.items():
+            arrays[f"{name}_owner"], arrays[f"{name}_way"] = owners.subscription.all, owners.way.all
+            _save(self.base.builders[name], root, name)
+        for name, rows in self.way_rows.items():
+            arrays[f"{name}_first"], arrays[f"{name}_rows"] = rows.first.all, rows.rows.all
+            _save(self.checkers[name], root, name)
+        folders.save(root / "subscriptions", arrays, {"count": len(self.subscriptions)})
+        kinds = [kind.name for kind in self.kinds if kind.name not in BUILT_IN]
+        (root / "kinds.json").write_text(json.dumps(kinds))
+
+    def load(self, root: Path, plan: PlanOf) -> None:
+        """Takes in what `save` wrote; its arrays are mapped into memory. `plan` gives the plan of a text and its
+        constants: version 0.1 has left to its texts what is stored now."""
+        arrays, facts = folders.load(root / "subscriptions")
+        self.subscriptions = Subscriptions.thaw(arrays, facts["count"])
+        count = len(self.subscriptions)
+        self.base, self.tail = self._segment(), self._segment(count)
+        self._snapshot = None
+        if is_version_01(arrays):
+            load_version_01(self, root, arrays, facts, plan)
+            return
+        for name, kind in self.finding.items():
+            self.base.builders[name] = kind.load(_folder(root, name))
+            owners = self.base.owners[name] = Owners(arrays[f"{name}_owner"], arrays[f"{name}_way"])
+            _require(root, f"{name}_owner", owners.fits(len(self.base.builders[name]), count))
+        for name, checking in self.checking.items():
+            self.checkers[name] = checking.load(_folder(root, name))
+            self.way_rows[name] = WayRows(arrays[f"{name}_first"], arrays[f"{name}_rows"])
+            self._check_rows(root, name, count)
+
+    def _check_rows(self, root: Path, name: str, count: int) -> None:
+        rows = self.way_rows[name]
+        most = len(self.checkers[name])
+        for owners in self.base.owners.values():
+            fits = rows.fits(count, most, owners.subscription.all, owners.way.all)
+            _require(root, f"{name}_rows", fits)
+
+
+def _folder(root: Path, name: str) -> Path:
+    own = (*BUILT_IN, EVERYTHING, "residuals")
+    return root / name if name in own else root / "kinds" / name
+
+
+def _save(part: Any, root: Path, name: str) -> None:
+    folder = _folder(root, name)
+    folder.mkdir(parents=True, exist_ok=True)
+    part.save(folder)
+
+
+def _require(root: Path, name: str, holds: bool) -> None:
+    if not holds:
+        raise IndexFileError(f"{root / 'subscriptions'}: {name} does not fit; build the index anew")

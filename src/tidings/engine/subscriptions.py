@@ -1,0 +1,189 @@
+"""The subscriptions of an index by number, one numbering over base and tail: ids, texts, whether they are live, and
+until when they are valid.
+
+What comes from a folder is mapped and stays as it is; what is added since is behind it. Removing marks a subscription
+dead; its rows stay until base and tail are folded into one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.arrays.bounds import are_texts, ascends
+from tidings.arrays.vocabulary import StoredTexts, join_texts
+from tidings.engine.templates import Template
+
+ALWAYS = float("inf")
+
+
+class Subscriptions:
+    """Number i is a subscription for good: the next one gets the next number."""
+
+    def __init__(self) -> None:
+        self._stored_ids: Sequence[str] = ()
+        self._stored_texts: Sequence[str] = ()
+        self._stored_until = np.zeros(0)
+        self._ids: list[str] = []
+        self._texts: list[str | None] = []  # None: a row of a template
+        self._until = array("d")
+        self._templates: list[Template] = []
+        self._numbers: dict[str, int] | None = {}
+        self._id_columns: list[pa.Array | None] = [None, None]
+        self.live = bytearray()
+        self.some_end = False
+        """Whether any has an end of its validity."""
+
+    def __len__(self) -> int:
+        return len(self.live)
+
+    @property
+    def stored(self) -> int:
+        """How many come from a folder."""
+        return len(self._stored_ids)
+
+    def find(self, id: str) -> int:
+        """The number of the live subscription with this id, or -1."""
+        if self._numbers is None:
+            # One that is live comes behind those with its id that are not.
+            self._numbers = {id: number for number, id in enumerate((*self._stored_ids, *self._ids))}
+        number = self._numbers.get(id, -1)
+        return number if number >= 0 and self.live[number] else -1
+
+    def id(self, number: int) -> str:
+        stored = self.stored
+        return self._stored_ids[number] if number < stored else self._ids[number - stored]
+
+    def text(self, number: int) -> str:
+        """The text, written out if it is a row of a template."""
+        stored = self.stored
+        if number < stored:
+            return self._stored_texts[number]
+        text = self._texts[number - stored]
+        if text is not None:
+            return text
+        template = self._templates[bisect_right(self._templates, number, key=lambda t: t.first) - 1]
+        return template.text(number - template.first)
+
+    def add(self, id: str, text: str, until: float) -> None:
+        if self._numbers is not None:
+            self._numbers[id] = len(self)
+        self._note([id], [text], until)
+
+    def add_template(self, template: Template) -> None:
+        """A subscription for each row."""
+        template.first = len(self)
+        self._numbers = None  # made anew when an id is looked for
+        self._note(template.ids, [None] * len(template), ALWAYS)
+        self._templates.append(template)
+
+    def _note(self, ids: list[str], texts: Sequence[str | None], until: float) -> None:
+        self._ids += ids
+        self._texts += texts
+        self._until.extend([until] * len(ids))
+        self.live += b"\x01" * len(ids)
+        self._id_columns[1] = None
+        self.some_end = self.some_end or until < ALWAYS
+
+    def end(self, number: int) -> None:
+        self.live[number] = 0
+
+    def is_live(self, numbers: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.frombuffer(self.live, dtype=np.bool_)[numbers]
+        return found
+
+    def valid_until(self, numbers: np.ndarray) -> np.ndarray:
+        """The ends of validity, in seconds since 1970."""
+        recent = np.frombuffer(self._until, dtype=np.float64)
+        return _split(numbers, self._stored_until, recent)
+
+    def ids(self, numbers: np.ndarray) -> pa.Array:
+        """The ids, as notifications have them."""
+        stored, recent = self._id_column(0), self._id_column(1)
+        in_stored = numbers < len(stored)
+        if in_stored.all():
+            found = stored.take(pa.array(numbers))
+        elif not in_stored.any():
+            found = recent.take(pa.array(numbers - len(stored)))
+        else:
+            first, second = np.flatnonzero(in_stored), np.flatnonzero(~in_stored)
+            taken = [
+                stored.take(pa.array(numbers[first])),
+                recent.take(pa.array(numbers[second] - len(stored))),
+            ]
+            place = np.argsort(np.concatenate([first, second]))
+            found = pa.concat_arrays([part.cast(pa.string()) for part in taken]).take(pa.array(place))
+        return found if found.type == pa.string() else found.cast(pa.string())
+
+    def _id_column(self, which: int) -> pa.Array:
+        column = self._id_columns[which]
+        if column is None:
+            ids = self._ids if which else self._stored_ids
+            if isinstance(ids, StoredTexts):
+                buffers = [None, pa.py_buffer(ids.start), pa.py_buffer(ids.blob)]
+                column = pa.Array.from_buffers(pa.large_string(), len(ids), buffers)
+            else:
+                column = pa.array(ids, pa.large_string())
+            # Small ones as notifications have them, once and for all.
+            column = column.cast(pa.string()) if column.nbytes < 1 << 31 else column
+            self._id_columns[which] = column
+        return column
+
+    def kept(self) -> Subscriptions:
+        """The live ones, numbered anew."""
+        made, live = Subscriptions(), np.flatnonzero(np.frombuffer(self.live, dtype=np.bool_))
+        numbers = live.tolist()
+        made._note([self.id(i) for i in numbers], [self.text(i) for i in numbers], ALWAYS)
+        made._until = array("d", self.valid_until(live).tobytes())
+        made._numbers, made.some_end = None, self.some_end
+        return made
+
+    def freeze(self) -> dict[str, np.ndarray]:
+        """As arrays, for `thaw`; all must be live."""
+        everyone = np.arange(len(self))
+        ids, texts = (
+            join_texts(map(self.id, everyone.tolist())),
+            join_texts(map(self.text, everyone.tolist())),
+        )
+        return {
+            "id_blob": ids[0],
+            "id_start": ids[1],
+            "text_blob": texts[0],
+            "text_start": texts[1],
+            "valid_until": self.valid_until(everyone),
+        }
+
+    @classmethod
+    def thaw(cls, arrays: dict[str, np.ndarray], count: int) -> Subscriptions:
+        """What `freeze` gave; its arrays stay mapped. A ValueError names one that cannot be right."""
+        made = cls()
+        for name in ("id", "text"):
+            texts = StoredTexts(arrays[f"{name}_blob"], arrays[f"{name}_start"])
+            if len(texts) != count or not ascends(texts.start, len(texts.blob)):
+                raise ValueError(f"{name}_start does not fit")
+            setattr(made, f"_stored_{name}s", texts)
+        # Texts are many and long; one that cannot be read is an error when somebody asks for it.
+        if not are_texts(arrays["id_blob"], arrays["id_start"]):
+            raise ValueError("id_blob is no text")
+        if len(arrays["valid_until"]) != count:
+            raise ValueError("valid_until does not fit")
+        made._stored_until, made._numbers = arrays["valid_until"], None
+        made.some_end = bool(np.min(made._stored_until, initial=ALWAYS) < ALWAYS)
+        made.live = bytearray(b"\x01" * count)
+        return made
+
+
+def _split(numbers: np.ndarray, stored: np.ndarray, recent: np.ndarray) -> np.ndarray:
+    """The values of numbers in two arrays, one behind the other."""
+    if not len(recent):
+        return stored[numbers]
+    if not len(stored):
+        return recent[numbers]
+    here = numbers < len(stored)
+    found = np.empty(len(numbers), dtype=stored.dtype)
+    found[here], found[~here] = stored[numbers[here]], recent[numbers[~here] - len(stored)]
+    return found

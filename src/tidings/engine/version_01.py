@@ -1,0 +1,105 @@
+"""Opens an index that version 0.1 has written.
+
+It had the owners of rows in the folders of patterns and filters, a place in a network for each subscription, and no
+conditions for later steps: those were parsed again while matching. Here they are read from the texts, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.arrays import folders
+from tidings.engine.everything import EverythingBuilder
+from tidings.engine.plan import EVERYTHING, RESIDUALS, Plan
+from tidings.engine.segment import Owners
+from tidings.engine.way_rows import WayRows
+from tidings.errors import IndexFileError
+from tidings.kinds.operators.kind import OperatorChecker
+from tidings.language.query import Via
+
+if TYPE_CHECKING:
+    from tidings.engine.index import SubscriptionIndex
+
+PlanOf = Callable[[str], tuple[Plan, Mapping[str, str]]]
+Arrays = Mapping[str, np.ndarray]
+
+
+def is_version_01(arrays: Arrays) -> bool:
+    return "program_first" in arrays
+
+
+def load_version_01(
+    index: SubscriptionIndex, root: Path, arrays: Arrays, facts: Mapping[str, Any], plan: PlanOf
+) -> None:
+    """Takes in rows and checkers; the subscriptions are there already."""
+    count = len(index.subscriptions)
+    rows = {"patterns": folders.load(root / "patterns")[0], "filters": folders.load(root / "filter_table")[0]}
+    for name, stored in rows.items():
+        index.base.builders[name] = index.finding[name].load(root / name)
+        index.base.owners[name] = Owners(stored["row_owner"], stored["row_way"])
+    always = arrays["unasked"].reshape(-1, 2)
+    index.base.builders[EVERYTHING] = EverythingBuilder(len(always))
+    index.base.owners[EVERYTHING] = Owners(always[:, 0], always[:, 1])
+    for name, owners in index.base.owners.items():
+        if not owners.fits(len(index.base.builders[name]), count):
+            raise IndexFileError(f"{root}: the owners of {name} do not fit; build the index anew")
+    if len(arrays["place"]) != count or len(arrays["program_first"]) != count:
+        raise IndexFileError(f"{root / 'subscriptions'}: place or program_first does not fit; build it anew")
+    _take_places(index, arrays["place"], facts["places"])
+    _take_programs(index, root, arrays, plan)
+    _take_residuals(index, rows["patterns"], plan)
+
+
+def _take_places(index: SubscriptionIndex, place: np.ndarray, places: list[list[str]]) -> None:
+    checker = index.checkers["networks"]
+    numbers = [checker.add(Via(*each), None) for each in places]
+    ways = np.ones(len(place), dtype=np.int64)
+    for owners in index.base.owners.values():
+        np.maximum.at(ways, owners.subscription.all, owners.way.all + 1)
+    for subscription in np.flatnonzero(place >= 0).tolist():
+        index.way_rows["networks"].add(subscription, [numbers[place[subscription]]] * int(ways[subscription]))
+
+
+def _take_programs(index: SubscriptionIndex, root: Path, arrays: Arrays, plan: PlanOf) -> None:
+    checker = index.checkers["operators"] = index.checking["operators"].load(root / "operators")
+    assert isinstance(checker, OperatorChecker)
+    rows = index.way_rows["operators"] = WayRows(arrays["program_first"], arrays["programs"])
+    for owners in index.base.owners.values():
+        if not rows.fits(len(index.subscriptions), len(checker), owners.subscription.all, owners.way.all):
+            raise IndexFileError(f"{root / 'subscriptions'}: programs do not fit; build the index anew")
+    owner, way = _owners_of_rows(rows, len(checker))
+
+    def parts() -> Iterator[tuple[Any, Any, Mapping[str, str]]]:
+        for subscription, number in zip(owner.tolist(), way.tolist(), strict=True):
+            planned, values = plan(index.subscriptions.text(subscription))
+            part = dict(planned.ways[number].checks)["operators"]
+            yield part.program, part.template, values
+
+    checker.table.restore(parts())
+
+
+def _owners_of_rows(rows: WayRows, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of each row of a checker a subscription and a way that has it."""
+    first = rows.first.all
+    owners = np.flatnonzero(first >= 0)
+    sizes = np.diff(first[owners], append=len(rows.rows))
+    subscription = np.repeat(owners, sizes)
+    way = np.arange(len(subscription)) - np.repeat(first[owners], sizes)
+    used = rows.rows.all >= 0
+    owner_of, way_of = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    owner_of[rows.rows.all[used]], way_of[rows.rows.all[used]] = subscription[used], way[used]
+    return owner_of, way_of
+
+
+def _take_residuals(index: SubscriptionIndex, patterns: Arrays, plan: PlanOf) -> None:
+    later = patterns["later"][patterns["row_shape"]]
+    checker = index.checkers[RESIDUALS]
+    for subscription in np.unique(patterns["row_owner"][later]).tolist():
+        planned, values = plan(index.subscriptions.text(subscription))
+        parts = [dict(way.checks).get(RESIDUALS) for way in planned.ways]
+        rows = [-1 if part is None else checker.add(part, checker.prepare(part, values)) for part in parts]
+        index.way_rows[RESIDUALS].add(subscription, rows)

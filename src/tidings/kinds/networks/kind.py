@@ -1,0 +1,159 @@
+"""Networks as a kind: of subscriptions at a node of a network (`VIA … AT …`) those are kept whose event gets there.
+
+An event is published at the node that its `source` names. It is walked through each network once, however many
+subscriptions wait there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tidings.errors import SubscriptionError
+from tidings.kinds.networks.network import Network
+from tidings.language.alternatives import Way
+from tidings.language.query import KindCondition, Via
+from tidings.model.batch import Batch
+from tidings.model.explanation import Clause
+from tidings.model.pairs import Pairs
+
+MAX_CUTS = 20
+
+
+class Networks:
+    """The kind that takes the VIA of a way."""
+
+    name, role = "networks", "check"
+    conditions: tuple[type[KindCondition], ...] = ()
+
+    def __init__(self, networks: dict[str, Network]) -> None:
+        self.networks = networks
+
+    def compile(self, way: Way) -> tuple[Via | None, Way]:
+        return way.via, replace(way, via=None)
+
+    def builder(self) -> Places:
+        return Places(self.networks)
+
+    def load(self, folder: Path) -> Places:
+        """The places that `Places.save` wrote; the networks themselves are loaded before, by `load_networks`."""
+        places = Places(self.networks)
+        for place in json.loads((folder / "places.json").read_text()):
+            places.add(Via(*place), None)
+        return places
+
+    def explain(self, via: Via, source: str, attributes: Mapping[str, Any]) -> tuple[Clause, ...]:
+        """The valid path to a place in a network, or the frontier where every path to it was cut."""
+        return tuple(_route(via, self.networks.get(via.network), source, attributes))
+
+
+class Places:
+    """The places where subscriptions wait, each once: a row is a place."""
+
+    def __init__(self, networks: Mapping[str, Network]) -> None:
+        self._networks = networks
+        self._places: dict[Via, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def prepare(self, via: Via, values: Mapping[str, str]) -> None:
+        """Refuses a place in a network that is not there."""
+        if via.network not in self._networks:
+            known = ", ".join(sorted(self._networks)) or "none"
+            raise SubscriptionError(
+                f"there is no network {via.network!r}; the engine's networks are: {known}. Give it to the engine first"
+            )
+        if via.node not in self._networks[via.network]:
+            raise SubscriptionError(
+                f"the network {via.network!r} has no node {via.node!r}; add the node, or look at its spelling"
+            )
+
+    def add(self, via: Via, prepared: None) -> int:
+        return self._places.setdefault(via, len(self._places))
+
+    def keep(self, rows: np.ndarray) -> None:
+        places = list(self._places)
+        self._places = {places[row]: number for number, row in enumerate(rows.tolist())}
+
+    def check(self, batch: Batch, pairs: Pairs, rows: np.ndarray) -> Pairs:
+        return pairs.take(self._arrive(batch, pairs.event, rows))
+
+    def _arrive(self, batch: Batch, event: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Whether each event gets to its place; -1 is nowhere in a network."""
+        keep, places = rows < 0, list(self._places)
+        waiting = np.flatnonzero(~keep).tolist()
+        for name in {places[rows[i]].network for i in waiting}:
+            network = self._networks.get(name)
+            if network is None:
+                continue
+            mine = [i for i in waiting if places[rows[i]].network == name]
+            reached = _walk(batch, sorted({int(event[i]) for i in mine}), network)
+            for i in mine:
+                node = places[rows[i]].node
+                keep[i] = node in network and network.number(node) in reached[int(event[i])]
+        return keep
+
+    def save(self, folder: Path) -> None:
+        (folder / "places.json").write_text(json.dumps([list(astuple(place)) for place in self._places]))
+
+
+def _walk(batch: Batch, rows: list[int], network: Network) -> dict[int, set[int]]:
+    """The nodes that the events of these rows reach."""
+    reached: dict[int, set[int]] = {row: set() for row in rows}
+    walked = [
+        row
+        for row in rows
+        if (source := batch.source(row)) is not None
+        and source in network
+        and batch.attributes(row) is not None
+    ]
+    sources = [batch.source(row) or "" for row in walked]
+    events, numbers = network.reached(sources, [batch.attributes(row) or {} for row in walked])
+    for event, number in zip(events.tolist(), numbers.tolist(), strict=True):
+        reached[walked[event]].add(number)
+    return reached
+
+
+def _route(via: Via, network: Network | None, source: str, attributes: Mapping[str, Any]) -> Iterator[Clause]:
+    text = f"VIA {via.network} AT '{via.node}'"
+    if network is None or via.node not in network:
+        yield Clause(text, False, "there is no such place any more")
+    elif source not in network:
+        yield Clause(text, False, f"the event's source {source!r} is no node of this network")
+    elif steps := network.path(source, attributes, via.node):
+        yield Clause(text, True, " → ".join([source, *(step.node for step in steps)]))
+        before = source
+        for step in steps:
+            if step.edge_where:
+                yield Clause(step.edge_where, True, f"the edge {before} → {step.node}", 1)
+            if step.node_where:
+                yield Clause(step.node_where, True, step.node, 1)
+            before = step.node
+    else:
+        cuts = network.frontier(source, attributes, via.node)
+        yield Clause(text, False, "every path is cut" if cuts else f"no path leads there from {source}")
+        for cut in cuts[:MAX_CUTS]:
+            edge = isinstance(cut.place, tuple)
+            place = f"the edge {cut.place[0]} → {cut.place[1]}" if edge else f"{cut.place}"
+            yield Clause(cut.where, False, f"cut at {place}", 1)
+        if len(cuts) > MAX_CUTS:
+            yield Clause(f"… and {len(cuts) - MAX_CUTS:,} more", None, "", 1)
+
+
+def save_networks(networks: Mapping[str, Network], root: Path) -> None:
+    """Writes networks beside an index, by number: the name of a network need not be one of a folder."""
+    (root / "networks.json").write_text(json.dumps(list(networks), indent=1))
+    for number, network in enumerate(networks.values()):
+        network.save(root / "networks" / str(number))
+
+
+def load_networks(root: Path) -> dict[str, Network]:
+    """What `save_networks` wrote."""
+    names = json.loads((root / "networks.json").read_text())
+    return {name: Network.load(root / "networks" / str(number)) for number, name in enumerate(names)}

@@ -1,0 +1,181 @@
+"""Conditions that are kept in an index for later steps, in columns: what texts of one shape share stands once.
+
+A row is a template, conditions with parameters, and the numbers of its constants. So a hundred thousand residual
+conditions of one shape cost some bytes each, and none is parsed when a row is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tidings.arrays.growing import Growing
+from tidings.arrays.vocabulary import Vocabulary, join_texts, thaw_texts
+from tidings.language.parameters import parameters, substitute
+from tidings.language.query import And, Condition, KindCondition, Query, Variable
+from tidings.language.query_json import from_json, to_json
+from tidings.model.terms import from_ntriples
+
+_REMEMBERED = 10_000
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Conditions with parameters; for conditions with calls also the variables that triples bind, and those that the
+    subscription selects (None: all)."""
+
+    conditions: tuple[Condition, ...]
+    bound: tuple[Variable, ...] = ()
+    select: tuple[Variable, ...] | None = None
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return parameters(Query(And(self.conditions)))
+
+
+class StoredConditions:
+    """Rows of conditions; `conditions` gives a row's with its constants."""
+
+    def __init__(self) -> None:
+        self.row_template = Growing(np.int32)
+        self._names: list[tuple[str, ...]] = []
+        self._first = Growing(np.int64, (0,))
+        self._constants = Growing(np.int32)
+        self._texts = Vocabulary()
+        self._templates = Vocabulary()  # in JSON: those of arbitrary texts are as many as the texts
+        self._decoded: dict[int, Template] = {}
+        self._numbers: dict[int, tuple[Template, int]] = {}
+        self._kinds: tuple[type[KindCondition], ...] = ()
+        self._known: dict[int, tuple[Condition, ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self.row_template)
+
+    def add(self, template: Template, values: Mapping[str, str]) -> int:
+        """A row; `values` are the N-Triples texts of the template's parameters."""
+        number = self._template(template)
+        self.row_template.append(number)
+        self._constants.extend([self._texts.number(values[name]) for name in self._names[number]])
+        self._first.append(len(self._constants))
+        return len(self) - 1
+
+    def _template(self, template: Template) -> int:
+        known = self._numbers.get(id(template))
+        if known is None:
+            number = self._templates.number(to_json((template.conditions, template.bound, template.select)))
+            if number == len(self._names):
+                self._names.append(template.parameters)
+            _remember(self._decoded, number, template)
+            # With the template: its id stays its own.
+            known = _remember(self._numbers, id(template), (template, number))
+        return known[1]
+
+    def values(self, row: int) -> dict[str, Any]:
+        """The constants of a row by the names of its parameters."""
+        first, end = self._first.all[row : row + 2].tolist()
+        names = self._names[self.row_template.all[row]]
+        numbers = self._constants.all[first:end].tolist()
+        return {name: from_ntriples(self._texts.text(n)) for name, n in zip(names, numbers, strict=True)}
+
+    def template(self, number: int) -> Template:
+        """What rows of this template share."""
+        found = self._decoded.get(number)
+        if found is None:
+            text = self._templates.text(number)
+            found = _remember(self._decoded, number, Template(*from_json(text, self._kinds)))
+        return found
+
+    def template_of(self, row: int) -> Template:
+        return self.template(int(self.row_template.all[row]))
+
+    def conditions(self, row: int) -> tuple[Condition, ...]:
+        """The conditions of a row."""
+        found = self._known.get(row)
+        if found is None:
+            conditions = filled(self.template_of(row).conditions, self.values(row))
+            found = _remember(self._known, row, conditions)
+        return found
+
+    def kept(self, rows: np.ndarray) -> StoredConditions:
+        """Some of the rows, in this order."""
+        made = StoredConditions()
+        used, place = np.unique(self.row_template.all[rows], return_inverse=True)
+        made._kinds = self._kinds
+        for number in used.tolist():
+            made._templates.number(self._templates.text(number))
+            made._names.append(self._names[number])
+        made.row_template = Growing(np.int32, place.astype(np.int32))
+        first = self._first.all
+        sizes = first[rows + 1] - first[rows]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        constants = self._constants.all[np.repeat(first[rows] - starts[:-1], sizes) + np.arange(starts[-1])]
+        used, place = np.unique(constants, return_inverse=True)
+        made._texts = Vocabulary(self._texts.text(i) for i in used.tolist())
+        made._constants, made._first = Growing(np.int32, place.astype(np.int32)), Growing(np.int64, starts)
+        return made
+
+    def freeze(self) -> dict[str, np.ndarray]:
+        """The rows as arrays, for `thaw`."""
+        arrays: dict[str, np.ndarray] = {}
+        for name, texts in (("template", self._templates), ("constant", self._texts)):
+            arrays[f"{name}_blob"], arrays[f"{name}_start"] = join_texts(texts.numbers)
+        return arrays | {
+            "row_template": self.row_template.all,
+            "row_first": self._first.all,
+            "row_constants": self._constants.all,
+        }
+
+    @classmethod
+    def thaw(
+        cls, arrays: Mapping[str, np.ndarray], conditions: Iterable[type[KindCondition]] = ()
+    ) -> StoredConditions:
+        """What `freeze` gave; a ValueError if the arrays do not fit each other."""
+        made = cls()
+        made._kinds = tuple(conditions)
+
+        def texts(name: str) -> list[str]:
+            return thaw_texts({"blob": arrays[f"{name}_blob"], "start": arrays[f"{name}_start"]})
+
+        made._templates = Vocabulary(texts("template"))
+        made._names = [made.template(number).parameters for number in range(len(made._templates))]
+        made._texts = Vocabulary(texts("constant"))
+        made.row_template = Growing(np.int32, arrays["row_template"])
+        made._first = Growing(np.int64, arrays["row_first"])
+        made._constants = Growing(np.int32, arrays["row_constants"])
+        made._check()
+        return made
+
+    def _check(self) -> None:
+        row, first, constants = self.row_template.all, self._first.all, self._constants.all
+        widths = np.array([len(names) for names in self._names], dtype=np.int64)
+        fits = (
+            bool(np.all((row >= 0) & (row < len(self._names))))
+            and len(first) == len(row) + 1
+            and first[0] == 0
+            and first[-1] == len(constants)
+            and bool(np.all(np.diff(first) == (widths[row] if len(row) else 0)))
+            and bool(np.all((constants >= 0) & (constants < len(self._texts))))
+        )
+        if not fits:
+            raise ValueError("the rows of stored conditions do not fit their templates")
+
+
+def filled(conditions: tuple[Condition, ...], values: Mapping[str, Any]) -> tuple[Condition, ...]:
+    """Conditions with constants for their parameters."""
+    if not values:
+        return conditions
+    where = substitute(Query(And(conditions)), values).where
+    return where.parts if isinstance(where, And) else (where,)
+
+
+def _remember(known: dict[K, V], key: K, value: V) -> V:
+    """Keeps a value, and forgets all others when there are too many."""
+    if len(known) >= _REMEMBERED:
+        known.clear()
+    known[key] = value
+    return value
