@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from tidings.engine.contracts import Kind, Stateful
 from tidings.engine.explain import Explainer
-from tidings.engine.index import SubscriptionIndex
+from tidings.engine.index import BUILT_IN, SubscriptionIndex
 from tidings.engine.kinds import all_kinds, arranged
 from tidings.engine.pipeline import match, match_one
 from tidings.engine.plan import Plan, Planner, make_plan
@@ -295,19 +295,22 @@ class Engine:
 
         Operators are asked as they are for this subscription alone; it counts for nothing that is learnt.
         """
-        return self.why(self.text(id), event, id)
+        return self.why(self.tree(self.text(id)), event, id)
 
     def why(self, text: str | Query, event: Event, id: str = "") -> Explanation:
         """The same for a text, or its tree, that nobody has subscribed to."""
-        query = text if isinstance(text, Query) else self._query(text)
+        query = text if isinstance(text, Query) else parse(text, self.prefixes)
         taker = self._taker(query)
         if taker is not None:
             return taker.explain(id, query, event)
         networks = next(kind for kind in self._kinds if isinstance(kind, Networks))
         return Explainer(self.taxonomy, networks, self._checker.evaluator).explain(id, query, event)
 
-    def _query(self, text: str) -> Query:
-        """The tree of a text that is subscribed to."""
+    def tree(self, text: str) -> Query:
+        """The tree of what is stored of a subscription: a text of the language, or JSON if it came as a tree.
+
+        Not for texts from outside: only the parser bounds and checks what it reads.
+        """
         if not is_json(text):
             return parse(text, self.prefixes)
         query: Query = from_json(text, self._conditions)
@@ -344,6 +347,8 @@ class Engine:
             self._index.save(folder)
             for name, stateful in self._stateful.items():
                 stateful.save(_state_folder(folder, name))
+            used = {*self._index.used_kinds(), *(name for name, each in self._stateful.items() if len(each))}
+        (folder / "kinds.json").write_text(json.dumps(sorted(used)))
         (folder / "taxonomy.nt").write_bytes(self.taxonomy.to_ntriples())
         (folder / "prefixes.json").write_text(json.dumps(self.prefixes, indent=1))
         save_networks(self.networks, folder)
@@ -378,12 +383,12 @@ class Engine:
         """Refuses an index with kinds that this engine was not given."""
         path = folder / "kinds.json"
         named = json.loads(path.read_text()) if path.exists() else []
-        known = {kind.name for kind in self._kinds} | self._stateful.keys()
-        for name in named:
-            if name not in known:
-                raise IndexFileError(
-                    f"{folder} has subscriptions of the kind {name!r}; give it with kinds=[...], or install its package"
-                )
+        known = {kind.name for kind in self._kinds} | self._stateful.keys() | {*BUILT_IN}
+        if missing := [name for name in named if name not in known]:
+            raise IndexFileError(
+                f"{folder} has subscriptions of kinds that are not known: {', '.join(missing)}; "
+                "give them with kinds=[...], or install their packages"
+            )
 
 
 def _state_folder(root: Path, name: str) -> Path:

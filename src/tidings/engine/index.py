@@ -5,12 +5,10 @@ folded into the base, without what was removed.
 
     ROOT/subscriptions     ids, texts, validity; of each finder's row its subscription and way; rows in checkers
     ROOT/filters, …        what each kind has saved, by its name; kinds of the user's own are under ROOT/kinds
-    ROOT/kinds.json        the kinds that its subscriptions are of
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ import numpy as np
 from tidings.arrays import folders
 from tidings.engine.contracts import Builder, Checker, Compiling
 from tidings.engine.everything import Everything
-from tidings.engine.plan import EVERYTHING, Plan
+from tidings.engine.plan import EVERYTHING, RESIDUALS, Plan
 from tidings.engine.residual import Residuals
 from tidings.engine.segment import Owners, Segment
 from tidings.engine.snapshot import OwnedChecker, Snapshot
@@ -35,7 +33,7 @@ FOLD_SHARE = 0.25
 EVENTS_AT_ONCE = 1 << 14  # fewer would pay more often for what is paid by the batch
 _PAIRS_AT_ONCE = 1 << 20
 _FEWEST_AT_ONCE = 16
-BUILT_IN = ("networks", "operators", "patterns", "filters")
+BUILT_IN = ("networks", "operators", "patterns", "filters", EVERYTHING, RESIDUALS)
 _PLAIN = {"filters", "networks"}
 
 
@@ -156,19 +154,25 @@ class SubscriptionIndex:
         self.tail = self._segment(len(self.subscriptions))
         self._snapshot = None
 
+    def used_kinds(self) -> set[str]:
+        """The names of the kinds that have rows."""
+        found = [name for s in (self.base, self.tail) for name, owners in s.owners.items() if len(owners.way)]
+        return {*found, *(name for name, rows in self.way_rows.items() if rows)}
+
     def save(self, root: Path) -> None:
         """Folds, and writes everything to a folder."""
         self.fold()
         arrays = self.subscriptions.freeze()
+        used = self.used_kinds()
         for name, owners in self.base.owners.items():
-            arrays[f"{name}_owner"], arrays[f"{name}_way"] = owners.subscription.all, owners.way.all
-            _save(self.base.builders[name], root, name)
+            if name in used or name in BUILT_IN:
+                arrays[f"{name}_owner"], arrays[f"{name}_way"] = owners.subscription.all, owners.way.all
+                _save(self.base.builders[name], root, name)
         for name, rows in self.way_rows.items():
-            arrays[f"{name}_first"], arrays[f"{name}_rows"] = rows.first.all, rows.rows.all
-            _save(self.checkers[name], root, name)
+            if name in used or name in BUILT_IN:
+                arrays[f"{name}_first"], arrays[f"{name}_rows"] = rows.first.all, rows.rows.all
+                _save(self.checkers[name], root, name)
         folders.save(root / "subscriptions", arrays, {"count": len(self.subscriptions)})
-        kinds = [kind.name for kind in self.kinds if kind.name not in BUILT_IN]
-        (root / "kinds.json").write_text(json.dumps(kinds))
 
     def load(self, root: Path, plan: PlanOf) -> None:
         """Takes in what `save` wrote; its arrays are mapped into memory. `plan` gives the plan of a text and its
@@ -182,10 +186,14 @@ class SubscriptionIndex:
             load_version_01(self, root, arrays, facts, plan)
             return
         for name, kind in self.finding.items():
+            if f"{name}_owner" not in arrays:
+                continue
             self.base.builders[name] = kind.load(_folder(root, name))
             owners = self.base.owners[name] = Owners(arrays[f"{name}_owner"], arrays[f"{name}_way"])
             _require(root, f"{name}_owner", owners.fits(len(self.base.builders[name]), count))
         for name, checking in self.checking.items():
+            if f"{name}_first" not in arrays:
+                continue
             self.checkers[name] = checking.load(_folder(root, name))
             self.way_rows[name] = WayRows(arrays[f"{name}_first"], arrays[f"{name}_rows"])
             self._check_rows(root, name, count)
@@ -199,8 +207,7 @@ class SubscriptionIndex:
 
 
 def _folder(root: Path, name: str) -> Path:
-    own = (*BUILT_IN, EVERYTHING, "residuals")
-    return root / name if name in own else root / "kinds" / name
+    return root / name if name in BUILT_IN else root / "kinds" / name
 
 
 def _save(part: Any, root: Path, name: str) -> None:

@@ -19,31 +19,43 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tidings.arrays import folders
-from tidings.engine.engine import Engine, check_id
+from tidings.engine.contracts import Kind
+from tidings.engine.engine import Engine
 from tidings.errors import IndexFileError, SubscriptionError
 from tidings.kinds.joins.kind import Joins
 from tidings.kinds.joins.schema.declarations import saved_tables
 from tidings.kinds.joins.schema.table import Table
-from tidings.kinds.networks.faults import NetworkError
+from tidings.kinds.networks.kind import load_networks
 from tidings.kinds.networks.network import Network
 from tidings.kinds.operators.functions.catalogue import Catalogue
 from tidings.kinds.operators.functions.operator import Operator
 from tidings.kinds.operators.functions.signature import OperatorError
 from tidings.kinds.operators.table import saved_calls
 from tidings.language.parser import parse
-from tidings.language.printer import condition_text
-from tidings.language.query import Call, Condition, leaves
+from tidings.language.query import Call, leaves
 from tidings.storage import operator_feedback
 from tidings.storage.event_log import sync
 from tidings.storage.renumbering import succeed
+from tidings.storage.tail_changes import Change as Change
+from tidings.storage.tail_changes import NetworkChange as NetworkChange
+from tidings.storage.tail_changes import apply, from_line, to_line
 
-ACTIONS = ("add_node", "add_edge", "remove_node", "remove_edge", "set_where")
+
+class Code(NamedTuple):
+    """What an index needs and does not hold: the operators and the kinds of the user's own."""
+
+    operators: tuple[Operator, ...]
+    kinds: tuple[Kind, ...]
+
+    @classmethod
+    def of(cls, operators: Iterable[Operator], kinds: Iterable[Kind]) -> Code:
+        return cls(tuple(operators), tuple(kinds))
 
 
 class Version(NamedTuple):
@@ -63,25 +75,6 @@ class Version(NamedTuple):
         return cls(int(found[1]), int(found[2]))
 
 
-class Change(NamedTuple):
-    """A subscription added or replaced, or removed when `text` is None."""
-
-    id: str
-    text: str | None
-    valid_until: str | None = None
-
-
-class NetworkChange(NamedTuple):
-    """A change of a network: one of `Network`'s methods for changing, and its arguments.
-
-    NetworkChange("exchange", "add_edge", ("acme", "berlin", "topic = 'oil'"))
-    """
-
-    network: str
-    action: str
-    arguments: tuple[Any, ...]
-
-
 def publish(root: str | Path, engine: Engine) -> Version:
     """Writes the engine's subscriptions and networks as a new base and makes it the current one.
 
@@ -97,16 +90,20 @@ def publish(root: str | Path, engine: Engine) -> Version:
 
 
 def append(
-    root: str | Path, changes: Iterable[Change | NetworkChange], *, operators: Iterable[Operator] = ()
+    root: str | Path,
+    changes: Iterable[Change | NetworkChange],
+    *,
+    operators: Iterable[Operator] = (),
+    kinds: Iterable[Kind] = (),
 ) -> Version:
     """Appends changes to the current tail, all or none: each is tried first, on all that came before it.
 
-    `operators` are those that the changes call, beside those of installed packages.
+    `operators` are those that the changes call, and `kinds` those that they are of, beside those of installed packages.
     """
     root = Path(root)
     with _lock(root):
         version = current(root)
-        lines = [_to_line(change) for change in changes]
+        lines = [to_line(change) for change in changes]
         named = any(b'"network"' in line or b"via" in line.lower() for line in lines)
         networks = _networks(root, version) if named else {}
         folder = _folder(root, version)
@@ -116,9 +113,10 @@ def append(
             networks=networks,
             operators=operators,
             tables=_tables(folder),
+            kinds=kinds,
         )
         for line in lines:
-            _apply(_from_line(line), trial)
+            apply(from_line(line), trial)
         with _tail(root, version).open("r+b") as tail:
             tail.truncate(version.offset)  # what a crash left of a line
             tail.seek(version.offset)
@@ -132,17 +130,22 @@ def append(
 
 
 def set_network(
-    root: str | Path, name: str, network: Network, *, operators: Iterable[Operator] = ()
+    root: str | Path,
+    name: str,
+    network: Network,
+    *,
+    operators: Iterable[Operator] = (),
+    kinds: Iterable[Kind] = (),
 ) -> Version:
     """Publishes a new base in which `network` has this name, instead of any that had it before."""
     root = Path(root)
     with _lock(root):
-        engine = _replay(root, current(root), None, tuple(operators))
+        engine = _replay(root, current(root), None, Code.of(operators, kinds))
         engine.networks[name] = network
         return _publish(root, engine)
 
 
-def compact(root: str | Path, *, operators: Iterable[Operator] = ()) -> Version:
+def compact(root: str | Path, *, operators: Iterable[Operator] = (), kinds: Iterable[Kind] = ()) -> Version:
     """Folds the current tail, and what streams have learnt of operators, into a new base.
 
     Changes go on being appended meanwhile: those that the new base does not hold are the beginning of its tail. If another base
@@ -153,7 +156,7 @@ def compact(root: str | Path, *, operators: Iterable[Operator] = ()) -> Version:
         version = current(root)
         if not version.offset and not operator_feedback.is_news(root, version.base):
             return version
-        engine = _replay(root, version, None, tuple(operators))
+        engine = _replay(root, version, None, Code.of(operators, kinds))
         with _lock(root):
             taken = operator_feedback.take_in(root, version.base, engine)
         aside = root / "compacting"
@@ -190,24 +193,27 @@ def drop(root: str | Path, pinned: Iterable[Version] = ()) -> list[int]:
 
 class _Opened(NamedTuple):
     version: Version
-    operators: tuple[Operator, ...]
+    code: Code
     engine: Engine
 
 
 _opened: dict[Path, _Opened] = {}
 
 
-def open(root: str | Path, version: Version, *, operators: Iterable[Operator] = ()) -> Engine:
-    """The engine of a version, with the operators that its subscriptions call, beside those of installed packages.
+def open(
+    root: str | Path, version: Version, *, operators: Iterable[Operator] = (), kinds: Iterable[Kind] = ()
+) -> Engine:
+    """The engine of a version, with the operators that its subscriptions call and the kinds that they are of, beside
+    those of installed packages.
 
     The last one opened of each root is kept, and a longer tail is replayed on it. So are the rows of tables that were
     published to it: they are no part of a version.
     """
-    root, operators = Path(root).resolve(), tuple(operators)
+    root, code = Path(root).resolve(), Code.of(operators, kinds)
     kept = _opened.get(root)
-    if kept is None or kept.version != version or kept.operators != operators:
+    if kept is None or kept.version != version or kept.code != code:
         _opened.pop(root, None)  # a replay that fails midway leaves an engine of no version
-        _opened[root] = _Opened(version, operators, _replay(root, version, kept, operators))
+        _opened[root] = _Opened(version, code, _replay(root, version, kept, code))
     return _opened[root].engine
 
 
@@ -236,22 +242,22 @@ def calls(root: str | Path, version: Version, *, since: Version | None = None) -
         found += saved_calls(folders.load(folder / "operators")[0])
     prefixes = json.loads((folder / "prefixes.json").read_text())
     for change in _changes(_tail(root, version), start, version):
-        if isinstance(change, Change) and change.text is not None and "(" in change.text:
+        if isinstance(change, Change) and isinstance(change.text, str) and "(" in change.text:
             where = parse(change.text, prefixes).where
             found += [leaf for leaf in leaves(where) if isinstance(leaf, Call)]
     return found
 
 
-def _replay(root: Path, version: Version, kept: _Opened | None, operators: tuple[Operator, ...]) -> Engine:
+def _replay(root: Path, version: Version, kept: _Opened | None, code: Code) -> Engine:
     if (
         kept is not None
         and kept.version.base == version.base
         and kept.version.offset <= version.offset
-        and kept.operators == operators
+        and kept.code == code
     ):
         start, engine = kept.version.offset, kept.engine
     else:
-        start, engine = 0, Engine.load(_folder(root, version), operators=operators)
+        start, engine = 0, Engine.load(_folder(root, version), operators=code.operators, kinds=code.kinds)
     _replay_changes(_changes(_tail(root, version), start, version), engine)
     return engine
 
@@ -260,7 +266,7 @@ def _replay_changes(changes: Iterable[Change | NetworkChange], engine: Engine) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what is broad or empty was told when it was appended
         for change in changes:
-            _apply(change, engine)
+            apply(change, engine)
 
 
 def _tables(folder: Path) -> list[Table]:
@@ -286,7 +292,7 @@ def joins(root: str | Path, version: Version) -> Joins:
         raise _broken(folder, error) from None
     for change in _changes(_tail(root, version), 0, version):
         if isinstance(change, Change):
-            if change.text is not None and engine.joins.takes(parse(change.text, engine.prefixes)):
+            if isinstance(change.text, str) and engine.joins.takes(parse(change.text, engine.prefixes)):
                 _replay_changes([change], engine)
             else:
                 engine.joins.unsubscribe(change.id)
@@ -302,64 +308,11 @@ def _networks(root: Path, version: Version) -> dict[str, Network]:
     if kept is not None and kept[0].base == version.base and kept[0].offset <= version.offset:
         start, trial = kept[0].offset, Engine(networks=kept[1])
     else:
-        names = json.loads((_folder(root, version) / "networks.json").read_text())
-        folder = _folder(root, version) / "networks"
-        start, trial = 0, Engine(networks={n: Network.load(folder / str(i)) for i, n in enumerate(names)})
+        start, trial = 0, Engine(networks=load_networks(_folder(root, version)))
     for change in _changes(_tail(root, version), start, version):
         if isinstance(change, NetworkChange):
-            _apply(change, trial)
+            apply(change, trial)
     return trial.networks
-
-
-def _apply(change: Change | NetworkChange, engine: Engine) -> None:
-    if isinstance(change, NetworkChange):
-        _change_network(change, engine.networks)
-    elif change.text is None:
-        check_id(change.id)
-        engine.unsubscribe(change.id)
-    else:
-        engine.subscribe(change.id, change.text, valid_until=change.valid_until)
-
-
-def _change_network(change: NetworkChange, networks: Mapping[str, Network]) -> None:
-    network = networks.get(change.network)
-    if network is None:
-        known = ", ".join(sorted(networks)) or "none"
-        raise NetworkError(
-            f"there is no network {change.network!r} in the index, only: {known}; add it with 'tidings index network'"
-        )
-    if change.action not in ACTIONS:
-        raise NetworkError(f"{change.action!r} is no change of a network; there are {', '.join(ACTIONS)}")
-    try:
-        getattr(network, change.action)(*change.arguments)
-    except TypeError as error:
-        raise NetworkError(f"{change.action} cannot have {change.arguments!r}: {error}") from None
-
-
-def _to_line(change: Change | NetworkChange) -> bytes:
-    if isinstance(change, Change):
-        return json.dumps(change._asdict()).encode() + b"\n"
-    try:
-        return json.dumps(change._asdict(), default=_plain, ensure_ascii=False).encode() + b"\n"
-    except (TypeError, ValueError) as error:
-        raise NetworkError(f"{change!r} cannot be written: {error}; give texts, numbers and labels") from None
-
-
-def _plain(argument: object) -> object:
-    """An expression as its text, labels as a list."""
-    if isinstance(argument, Condition):
-        return condition_text(argument)
-    if isinstance(argument, set | frozenset):
-        return sorted(argument)
-    raise TypeError(f"{argument!r} has no text")
-
-
-def _from_line(line: bytes) -> Change | NetworkChange:
-    fields = json.loads(line)
-    if "network" not in fields:
-        return Change(**fields)
-    arguments = (tuple(value) if isinstance(value, list) else value for value in fields.pop("arguments"))
-    return NetworkChange(arguments=tuple(arguments), **fields)
 
 
 def _changes(path: Path, start: int, version: Version) -> list[Change | NetworkChange]:
@@ -367,7 +320,7 @@ def _changes(path: Path, start: int, version: Version) -> list[Change | NetworkC
         data = _bytes(path, start, version.offset)
         if start + len(data) < version.offset or (data and not data.endswith(b"\n")):
             raise ValueError("there is no end of a change")
-        return [_from_line(line) for line in data.splitlines()]
+        return [from_line(line) for line in data.splitlines()]
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise IndexFileError(
             f"{path} cannot be read as far as {version} ({error}); build the index anew"

@@ -8,10 +8,10 @@ import pytest
 
 from tests.formats.kernels.strategies import document
 from tidings import Engine, Event, SubscriptionError
-from tidings.engine.plan import MAX_ALTERNATIVES
 from tidings.formats.rdf import NTRIPLES
 from tidings.kinds.patterns.index import BINDING_LIMIT
 from tidings.kinds.patterns.shape import MAX_COMPARISONS, MAX_EDGES
+from tidings.language.alternatives import MAX_ALTERNATIVES
 from tidings.model.terms import Iri, Literal, Triple
 
 HOSTILE = "WHERE (?a, ?p, ?b), (?b, ?q, ?c), (?c, ?r, ?d), (?d, ?s, ?e) AND ?e = 'nowhere'"

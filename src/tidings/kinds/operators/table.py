@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -126,9 +127,16 @@ class OperatorTable:
                 self.predicates.fit(text, filled((condition.condition,), terms)[0])
         return texts
 
-    def add(self, program: Program, texts: Texts, template: Template, values: Mapping[str, str]) -> int:
-        """A row of a program, the texts that `read` gave, and what the program was made of."""
-        self._compiled.setdefault(self._stored(template, values), program)
+    def add(
+        self,
+        program: Program,
+        texts: Texts,
+        template: Template | None = None,
+        values: Mapping[str, str] = MappingProxyType({}),
+    ) -> int:
+        """A row of a program, the texts that `read` gave, and what the program was made of if it has parameters."""
+        made_of = Template((program.condition,)) if template is None else template
+        self._compiled.setdefault(self._stored(made_of, values), program)
         columns, leaf = self._columns, len(self._columns["leaf_asked"])
         for text, each in zip(texts, program.leaves, strict=True):
             columns["leaf_asked"].append(self.predicates.number(*text) << 1 | each.negated)

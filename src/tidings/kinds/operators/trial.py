@@ -22,7 +22,6 @@ from tidings.kinds.operators.predicates import Question
 from tidings.kinds.operators.program import Program
 from tidings.kinds.operators.table import OperatorTable
 from tidings.language.query import Call, Leaf
-from tidings.language.stored_conditions import Template
 from tidings.model.event import Event
 
 
@@ -37,11 +36,7 @@ class Trial:
     def decide(self, programs: Sequence[Program], bindings: Sequence[Sequence[Binding]]) -> Decided:
         """The truth of each program, under what triples have bound for it."""
         table = OperatorTable(self.find)
-        added = [
-            table.add(program, table.read(program, {}), Template((program.condition,)), {})
-            for program in programs
-        ]
-        rows = np.array(added, dtype=np.int32)
+        rows = np.array([table.add(program, table.read(program, {})) for program in programs], dtype=np.int32)
         table.predicates.recall(self._checker.table.predicates)
         aside = Checker(table, copy(self._checker.scheduler), self._notes)
         (decided,) = aside.check([_Case(self, rows, programs, bindings)])

@@ -1,0 +1,102 @@
+"""Changes of subscriptions and networks as lines of an index's tail, one JSON object each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from tidings.engine.engine import Engine, check_id
+from tidings.kinds.networks.faults import NetworkError
+from tidings.kinds.networks.network import Network
+from tidings.language.printer import condition_text
+from tidings.language.query import Condition, Query
+from tidings.language.query_json import to_json
+
+ACTIONS = ("add_node", "add_edge", "remove_node", "remove_edge", "set_where")
+
+
+class StoredQuery(NamedTuple):
+    """The tree of a query as a tail has it; which kinds its conditions are of, the engine knows."""
+
+    json: str
+
+
+class Change(NamedTuple):
+    """A subscription added or replaced, or removed when `text` is None. It may be given as a tree, too."""
+
+    id: str
+    text: str | Query | StoredQuery | None
+    valid_until: str | None = None
+
+
+class NetworkChange(NamedTuple):
+    """A change of a network: one of `Network`'s methods for changing, and its arguments.
+
+    NetworkChange("exchange", "add_edge", ("acme", "berlin", "topic = 'oil'"))
+    """
+
+    network: str
+    action: str
+    arguments: tuple[Any, ...]
+
+
+def apply(change: Change | NetworkChange, engine: Engine) -> None:
+    """Makes a change in an engine."""
+    if isinstance(change, NetworkChange):
+        _change_network(change, engine.networks)
+    elif change.text is None:
+        check_id(change.id)
+        engine.unsubscribe(change.id)
+    else:
+        text = engine.tree(change.text.json) if isinstance(change.text, StoredQuery) else change.text
+        engine.subscribe(change.id, text, valid_until=change.valid_until)
+
+
+def _change_network(change: NetworkChange, networks: Mapping[str, Network]) -> None:
+    network = networks.get(change.network)
+    if network is None:
+        known = ", ".join(sorted(networks)) or "none"
+        raise NetworkError(
+            f"there is no network {change.network!r} in the index, only: {known}; add it with 'tidings index network'"
+        )
+    if change.action not in ACTIONS:
+        raise NetworkError(f"{change.action!r} is no change of a network; there are {', '.join(ACTIONS)}")
+    try:
+        getattr(network, change.action)(*change.arguments)
+    except TypeError as error:
+        raise NetworkError(f"{change.action} cannot have {change.arguments!r}: {error}") from None
+
+
+def to_line(change: Change | NetworkChange) -> bytes:
+    """A change as a line of a tail."""
+    if isinstance(change, Change):
+        fields = change._asdict()
+        if isinstance(change.text, Query | StoredQuery):
+            text = fields.pop("text")
+            fields["query"] = text.json if isinstance(text, StoredQuery) else to_json(text)
+        return json.dumps(fields).encode() + b"\n"
+    try:
+        return json.dumps(change._asdict(), default=_plain, ensure_ascii=False).encode() + b"\n"
+    except (TypeError, ValueError) as error:
+        raise NetworkError(f"{change!r} cannot be written: {error}; give texts, numbers and labels") from None
+
+
+def _plain(argument: object) -> object:
+    """An expression as its text, labels as a list."""
+    if isinstance(argument, Condition):
+        return condition_text(argument)
+    if isinstance(argument, set | frozenset):
+        return sorted(argument)
+    raise TypeError(f"{argument!r} has no text")
+
+
+def from_line(line: bytes) -> Change | NetworkChange:
+    """What `to_line` wrote."""
+    fields = json.loads(line)
+    if "query" in fields:
+        return Change(text=StoredQuery(fields.pop("query")), **fields)
+    if "network" not in fields:
+        return Change(**fields)
+    arguments = (tuple(value) if isinstance(value, list) else value for value in fields.pop("arguments"))
+    return NetworkChange(arguments=tuple(arguments), **fields)
