@@ -1,4 +1,11 @@
-"""What all tests share: one Hypothesis profile, the same cases on every run."""
+"""What all tests share: one Hypothesis profile, the same cases on every run, and a parser that must rest while events
+are matched."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -26,3 +33,48 @@ def rounds(request: pytest.FixtureRequest) -> int:
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int:
     return int(request.config.getoption("--seed"))
+
+
+class _Matching(threading.local):
+    """How many matching calls are under way in a thread."""
+
+    depth = 0
+
+
+def _counted(method: Callable[..., Any], state: _Matching, step: int) -> Callable[..., Any]:
+    def call(*args: Any, **options: Any) -> Any:
+        before = state.depth
+        state.depth = before + step if step else 0
+        try:
+            return method(*args, **options)
+        finally:
+            state.depth = before
+
+    return call
+
+
+@pytest.fixture(scope="session", autouse=True)
+def parser_rests_while_events_are_matched() -> Iterator[None]:
+    """Every test of matching shows that no text is parsed then. What an operator does by itself, such as subscribing
+    elsewhere, is its own affair."""
+    from tidings.engine.engine import Engine
+    from tidings.language import grammar, shapes, sparql
+
+    state = _Matching()
+
+    def refusing(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            assert not state.depth, "a text is parsed while events are matched"
+            return method(*args, **options)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("publish", "publish_many", "match", "correlate"):
+            patch.setattr(Engine, name, _counted(getattr(Engine, name), state, 1))
+        for name in ("subscribe", "subscribe_table", "why"):
+            patch.setattr(Engine, name, _counted(getattr(Engine, name), state, 0))
+        patch.setattr(grammar.Reading, "query", refusing(grammar.Reading.query))
+        patch.setattr(sparql, "read_sparql", refusing(sparql.read_sparql))
+        patch.setattr(shapes.Shapes, "read", refusing(shapes.Shapes.read))
+        yield

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.toy_kinds import KINDS, EveryNth, Heavier, Shelf
+from tests.engine.toy_kinds import KINDS, Aisle, EveryNth, Heavier
 from tidings import Engine, Event, IndexFileError, Network, Out, SubscriptionError, operator
 from tidings.language.parser import parse
 from tidings.language.query import And, Not, Or, Query, Variable, Via
@@ -45,21 +45,21 @@ def network() -> Network:
 
 
 ASKED: dict[str, Query] = {
-    "shelf": Query(Shelf(3)),
+    "shelf": Query(Aisle(3)),
     "heavy": Query(Heavier(5)),
-    "heavy shelf": Query(And((Shelf(3), Heavier(5)))),
-    "not the shelf": Query(And((Not(Shelf(3)), condition("topic = 'news'")))),
-    "shelf or topic": Query(Or((Shelf(3), condition("topic = 'news'")))),
-    "shelf and filter": Query(And((Shelf(3), condition("topic = 'news'")))),
-    "shelf and call": Query(And((Shelf(3), condition("near('Bronx')")))),
-    "shelf and answer": Query(And((Shelf(3), condition("size(?n) AND ?n > 4")))),
+    "heavy shelf": Query(And((Aisle(3), Heavier(5)))),
+    "not the shelf": Query(And((Not(Aisle(3)), condition("topic = 'news'")))),
+    "shelf or topic": Query(Or((Aisle(3), condition("topic = 'news'")))),
+    "shelf and filter": Query(And((Aisle(3), condition("topic = 'news'")))),
+    "shelf and call": Query(And((Aisle(3), condition("near('Bronx')")))),
+    "shelf and answer": Query(And((Aisle(3), condition("size(?n) AND ?n > 4")))),
     "heavy or call": Query(Or((Heavier(5), condition("near('Bronx')")))),
-    "shelf in the yard": Query(Shelf(3), via=Via("net", "yard")),
+    "shelf in the yard": Query(Aisle(3), via=Via("net", "yard")),
     "all": Query(
-        And((Shelf(3), Heavier(5), condition("topic = 'news' AND near('Bronx')"))), via=Via("net", "yard")
+        And((Aisle(3), Heavier(5), condition("topic = 'news' AND near('Bronx')"))), via=Via("net", "yard")
     ),
     "title on the shelf": Query(
-        And((condition("(?i, <urn:title>, ?t)"), Shelf(3), Heavier(5))), select=(Variable("t"),)
+        And((condition("(?i, <urn:title>, ?t)"), Aisle(3), Heavier(5))), select=(Variable("t"),)
     ),
     "third": Query(And((EveryNth(3), condition("topic = 'news'")))),
 }
@@ -151,7 +151,7 @@ def test_all_at_once_in_one_subscription_with_triples() -> None:
                 condition(
                     "(?i, <urn:title>, ?t) AND topic = 'news' AND near('Bronx') AND size(?n) AND ?n > 4"
                 ),
-                Shelf(3),
+                Aisle(3),
                 Heavier(5),
             )
         ),
@@ -195,7 +195,7 @@ def test_explained() -> None:
     assert "✗ heavier than 5" in text
     assert engine.explain("shelf", event).verdict == "match"
     assert "every 3th" in str(engine.explain("third", event))
-    assert engine.why(Query(Not(Shelf(3))), event).verdict == "no match"
+    assert engine.why(Query(Not(Aisle(3))), event).verdict == "no match"
 
 
 def test_removed_and_replaced() -> None:
@@ -253,7 +253,7 @@ def test_versions_of_an_index(tmp_path: Path) -> None:
 
 def test_a_kind_that_the_engine_was_not_given() -> None:
     with pytest.raises(SubscriptionError, match="shelf 3 is of no kind that the engine knows"):
-        Engine().subscribe("s", Query(Shelf(3)))
+        Engine().subscribe("s", Query(Aisle(3)))
 
 
 def test_kinds_of_installed_packages(tmp_path: Path) -> None:
@@ -266,9 +266,9 @@ def test_kinds_of_installed_packages(tmp_path: Path) -> None:
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from tidings import Engine, Event\n"
         "from tidings.language.query import Query\n"
-        "from tests.engine.toy_kinds import Shelf\n"
+        "from tests.engine.toy_kinds import Aisle\n"
         "engine = Engine()\n"
-        "engine.subscribe('s', Query(Shelf(3)))\n"
+        "engine.subscribe('s', Query(Aisle(3)))\n"
         "print(len(engine.publish(Event(attributes={'shelf': 3}))))\n"
     )
     command = [sys.executable, "-c", code, str(tmp_path)]
@@ -277,6 +277,6 @@ def test_kinds_of_installed_packages(tmp_path: Path) -> None:
 
 
 def test_nothing_in_the_package_knows_of_them() -> None:
-    words = re.compile(r"\b(Shelf|Heavier|EveryNth|toy_kinds)\b")
+    words = re.compile(r"\b(Aisle|Heavier|EveryNth|toy_kinds)\b")
     for path in SOURCE.rglob("*.py"):
         assert not words.search(path.read_text()), path

@@ -29,7 +29,7 @@ from tidings.model.pairs import Found, Pairs
 
 
 @dataclass(frozen=True)
-class Shelf(KindCondition):
+class Aisle(KindCondition):
     """An event is on a shelf if its attribute `shelf` is that number."""
 
     number: int
@@ -48,10 +48,10 @@ class ShelfPart:
 
 
 class Shelves:
-    name, role, conditions = "shelves", "find", (Shelf,)
+    name, role, conditions = "shelves", "find", (Aisle,)
 
     def compile(self, way: Way) -> tuple[ShelfPart | None, Way]:
-        mine = [test for test in way.tests if isinstance(test, Shelf)]
+        mine = [test for test in way.tests if isinstance(test, Aisle)]
         if not mine:
             return None, way
         return ShelfPart(mine[0].number), replace(way, tests=tuple(t for t in way.tests if t is not mine[0]))
@@ -245,7 +245,7 @@ class Counters:
         if id not in self.queries:
             from tidings.language.query_json import from_json
 
-            self.queries[id] = from_json(self.counters[id][0], (EveryNth, Shelf, Heavier))
+            self.queries[id] = from_json(self.counters[id][0], (EveryNth, Aisle, Heavier))
         return self.queries[id]
 
     def explain(self, id: str, query: Query, event: Event) -> Explanation:

@@ -1,25 +1,30 @@
 """The expressions of a network, each distinct text once, numbered.
 
 Kept as texts: a million conditions as trees would fill the memory that the network is to fit in. A text is read
-when it comes in, so that an unreadable one is refused with its place, and again when somebody asks what it says.
+when it comes in, so that an unreadable one is refused with its place. Of the newest, which no index covers yet, the
+shape and the constants are kept, so that walking a network parses nothing.
 """
 
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from functools import lru_cache
+from typing import Any
 
 from tidings.errors import SubscriptionError
 from tidings.kinds.filters.shape import FilterShape, compile_filter
 from tidings.kinds.filters.table import FilterTable
 from tidings.kinds.networks.faults import NetworkError
-from tidings.language.parameters import parameters
+from tidings.language.parameters import parameters, substitute
 from tidings.language.parser import parse
 from tidings.language.printer import condition_text
 from tidings.language.query import Condition, IsA, Query, TriplePattern, leaves, variables
 from tidings.language.shapes import Shapes
+from tidings.model.terms import from_ntriples
 
 NONE = -1
+_RECENT = 10_000
 _WHERE = re.compile(r"\s*WHERE\b", re.IGNORECASE)
 
 
@@ -32,6 +37,7 @@ class Expressions:
         self.table = FilterTable()
         self._reader = Shapes()
         self._shapes: dict[Query, tuple[int, FilterShape]] = {}
+        self._recent: OrderedDict[int, tuple[Query, tuple[str, ...]]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -64,12 +70,20 @@ class Expressions:
         number, shape = self._shapes[query]
         values = dict(zip(map(str, range(len(constants))), constants, strict=True))
         self.table.add(number, shape.texts(values))
+        self._recent[len(self.texts)] = query, constants
+        if len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
 
     def text(self, number: int) -> str | None:
         return None if number == NONE else self.texts[number]
 
     def condition(self, number: int) -> Condition:
-        return _condition(self.texts[number])
+        """What an expression says."""
+        if number not in self._recent:
+            return _condition(self.texts[number])
+        query, constants = self._recent[number]
+        values: dict[str, Any] = {str(i): from_ntriples(text) for i, text in enumerate(constants)}
+        return substitute(query, values).where
 
 
 def statement(text: str) -> str:

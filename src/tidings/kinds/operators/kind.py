@@ -173,6 +173,8 @@ class OperatorChecker:
             yield from _answers(batch, decided, solutions)
 
     def _cases(self, batch: Batch, pairs: Pairs, rows: np.ndarray) -> Iterator[EventCase]:
+        if not len(pairs):
+            return
         order = np.argsort(pairs.event, kind="stable")
         events, starts = np.unique(pairs.event[order], return_index=True)
         for event, places in zip(events.tolist(), np.split(order, starts[1:]), strict=True):
