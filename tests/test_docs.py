@@ -21,8 +21,8 @@ from tests.service.conftest import Running
 from tidings import Engine, Event, Taxonomy, read_network
 from tidings.cli import main
 from tidings.cli.subscriptions import SubscriptionFile
-from tidings.kinds.joins import Table
 from tidings.kinds.joins.naive import Naive
+from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
 from tidings.language.prefixes import WELL_KNOWN
 from tidings.model.notification import Notification

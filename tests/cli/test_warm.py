@@ -17,7 +17,7 @@ from tidings import Engine, Event, Taxonomy
 from tests.kinds.joins.cases import some_query, some_row, some_tables
 from tests.dissemination.schemes.worlds import binary_server, changes
 from tidings.dissemination.schemes import SCHEMES
-from tidings.kinds.networks import Network
+from tidings.kinds.networks.network import Network
 from tidings.cli.warm import warm
 
 def compiled():

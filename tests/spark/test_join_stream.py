@@ -7,7 +7,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from tidings import Engine, Event, TidingsError
-from tidings.kinds.joins import Replica, Table
+from tidings.kinds.joins.replica import Replica
+from tidings.kinds.joins.schema.table import Table
 from tidings.model.notification import Notification
 from tidings.spark import correlate, notifications, run
 from tidings.storage import versions

@@ -11,7 +11,7 @@ from tidings.spark import notifications
 from tidings.storage.event_log import EventLog
 
 from .conftest import start
-from .test_joins import changes, check_sequences, naive, places, told  # noqa: F401
+from .test_join_stream import changes, check_sequences, naive, places, told  # noqa: F401
 from .test_kill import wait_for
 
 DRIVER = str(Path(__file__).with_name("join_driver.py"))

@@ -5,6 +5,7 @@ import stat
 
 import pytest
 
+from tests.service.stores import opened
 from tidings.errors import TidingsError
 from tidings.service.model import Principal, Role, State, Subscription
 from tidings.service.settings import Settings
@@ -20,8 +21,6 @@ from tidings.service.subscriptions.access_control import (
     grant,
     read_key,
 )
-
-from .stores import opened
 
 
 class Clock:

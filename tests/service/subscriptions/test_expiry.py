@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.service.stores import opened
 from tidings.errors import TidingsError
 from tidings.model.event import EVENT_SCHEMA, Event
 from tidings.model.notification import NOTIFICATION_SCHEMA
@@ -16,8 +17,6 @@ from tidings.service.model import BatchRecord, Delivery, Kind, Notice, State, Su
 from tidings.service.settings import DAY, Settings
 from tidings.service.subscriptions.expiry import Sweeper
 from tidings.storage.event_log import EventLog, Offset
-
-from .stores import opened
 
 
 class Clock:

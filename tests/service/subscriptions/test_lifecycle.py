@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.service.stores import opened
 from tidings.engine.engine import Engine
 from tidings.errors import SubscriptionError, TidingsError
 from tidings.feeds.addresses import AddressRefused
@@ -14,8 +15,6 @@ from tidings.service.subscriptions import tickets
 from tidings.service.subscriptions.access_control import Access, Forbidden, NotFound, OverQuota, TooMany
 from tidings.service.subscriptions.lifecycle import Ended, Life, Refused, made_title, read_validity
 from tidings.service.subscriptions.preview import Questions
-
-from .stores import opened
 
 NOBODY = Principal("", Role.ADMIN)
 TEXT = "WHERE topic = 'finance'"
