@@ -75,6 +75,5 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'tidings' has no attribute {name!r}")
-    home = _HOMES[name]
-    module = import_module(f"tidings.{home}")
-    return module if home.endswith(name) else getattr(module, name)
+    module = import_module(f"tidings.{_HOMES[name]}")
+    return getattr(module, name, module)
