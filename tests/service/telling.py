@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidings.model.event import EVENT_SCHEMA
 from tidings.model.notification import to_table
-from tidings.service.model import BatchRecord, Kind, Notice, State, Subscription
+from tidings.service.model import BatchRecord, Notice, NotificationKind, State, Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
 from tidings.service.store.mailbox import Mailbox
@@ -61,4 +61,6 @@ def tell(mailbox: Mailbox, subscriptions: str | list[str], *events: str, at: flo
 
 
 def expire(mailbox: Mailbox, subscription: str) -> None:
-    mailbox.notify([Notice(subscription, Kind.EXPIRED, "expired 1.000", time.time(), "it is over")])
+    mailbox.notify(
+        [Notice(subscription, NotificationKind.EXPIRED, "expired 1.000", time.time(), "it is over")]
+    )

@@ -17,7 +17,7 @@ from tidings.errors import TidingsError
 from tidings.kinds.joins.schema.table import Table
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.service.matching.driver import Recorder
-from tidings.service.matching.index_writer import Indexing
+from tidings.service.matching.index_writer import IndexWriter
 from tidings.service.matching.supervisor import Supervisor
 from tidings.service.model import Subscription
 from tidings.service.settings import Settings
@@ -203,7 +203,7 @@ def test_a_driver_over_tables_runs_two_queries(tmp_path: Path) -> None:
     heard = threading.Event()
     supervisor = Supervisor(settings, lambda state: heard.set() if state.status == "failed" else None)
     supervisor.start()  # Spark may start before there is an index
-    assert Indexing(settings, registry).prepare() == []
+    assert IndexWriter(settings, registry).prepare() == []
     with EventLog(tmp_path / "log") as log:
         end = log.append([Event.insert("stocks", {"symbol": "X", "per": 95.5}, source="market", id="e")])
     try:

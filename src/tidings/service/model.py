@@ -97,7 +97,7 @@ class Delivery:
     disabled: str | None = None  # why it is not tried any more
 
 
-class Kind(StrEnum):
+class NotificationKind(StrEnum):
     """Of a notification: what the stream said, or a notice of the subscription's life."""
 
     MATCH = "match"
@@ -109,14 +109,14 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StoredNotification:
     """A notification as it was told. `number` rises over all subscriptions and is what cursors hold; `id` is the same
     for the same thing whenever and however often it is delivered. `event` is None for notices."""
 
     number: int
     id: str
     subscription: str
-    kind: Kind
+    kind: NotificationKind
     at: float
     event: Event | None = None
     bindings: Mapping[str, str] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class Notice:
     """A notice to be told. `id` makes it one notice however often it is put: "expired 1731..."."""
 
     subscription: str
-    kind: Kind
+    kind: NotificationKind
     id: str
     at: float
     message: str

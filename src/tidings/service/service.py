@@ -14,25 +14,25 @@ from typing import Any
 
 from tidings.feeds.addresses import guarded_async_client
 from tidings.service.delivery.hub import Hub
-from tidings.service.delivery.notification_json import told_to_json
+from tidings.service.delivery.notification_json import notification_to_json
 from tidings.service.delivery.webhooks import Webhooks
-from tidings.service.ingest.deduplication import Arrivals
-from tidings.service.ingest.feed_poller import Following
-from tidings.service.ingest.log_writer import Intake
+from tidings.service.ingest.deduplication import Deduplication
+from tidings.service.ingest.feed_poller import FeedPoller
+from tidings.service.ingest.log_writer import LogWriter
 from tidings.service.matching.engine_settings import load_engine
-from tidings.service.matching.index_writer import Indexing
+from tidings.service.matching.index_writer import IndexWriter
 from tidings.service.matching.supervisor import Supervisor
-from tidings.service.model import Told
+from tidings.service.model import StoredNotification
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
-from tidings.service.subscriptions.access_control import Access
-from tidings.service.subscriptions.class_search import Classes
-from tidings.service.subscriptions.completion import Completer, Words
-from tidings.service.subscriptions.expiry import Sweeper
-from tidings.service.subscriptions.lifecycle import Life
-from tidings.service.subscriptions.preview import Questions
+from tidings.service.subscriptions.access_control import AccessControl
+from tidings.service.subscriptions.class_search import ClassSearch
+from tidings.service.subscriptions.completion import Completer, EventVocabulary
+from tidings.service.subscriptions.expiry import Expiry
+from tidings.service.subscriptions.lifecycle import Lifecycle
+from tidings.service.subscriptions.preview import Preview
 from tidings.service.telemetry.metrics import Metrics
-from tidings.service.telemetry.stream_metrics import Pulse
+from tidings.service.telemetry.stream_metrics import StreamMetrics
 from tidings.storage.event_log import EventLog
 
 log = logging.getLogger(__name__)
@@ -45,33 +45,33 @@ class Service:
         self.settings, self.clock = settings, clock
         self._stack = ExitStack()
         try:
-            self._put_together()
+            self._assemble()
         except BaseException:
             self._stack.close()
             raise
 
-    def _put_together(self) -> None:
+    def _assemble(self) -> None:
         settings, clock, later = self.settings, self.clock, self._stack.callback
         settings.data.mkdir(parents=True, exist_ok=True)
         self.metrics = Metrics(clock=clock)
         engine = load_engine(settings)
-        self.questions = Questions(engine)
-        self.classes = Classes(engine.taxonomy, engine.prefixes)
-        self.words = Words()
-        self.completer = Completer(engine, self.classes, self.words)
+        self.preview = Preview(engine)
+        self.class_search = ClassSearch(engine.taxonomy, engine.prefixes)
+        self.vocabulary = EventVocabulary()
+        self.completer = Completer(engine, self.class_search, self.vocabulary)
 
         self.registry, self.mailbox = open_stores(settings)
         later(self.registry.close)
         later(self.mailbox.close)
         self.log = EventLog(settings.data / "log")
         later(self.log.close)
-        self.arrivals = Arrivals(settings.data / "arrivals.db", self.log)
-        later(self.arrivals.close)
+        self.deduplication = Deduplication(settings.data / "arrivals.db", self.log)
+        later(self.deduplication.close)
 
-        self.indexing = Indexing(settings, self.registry)
-        self.access = Access(self.registry, settings, clock)
-        self.life = Life(
-            self.registry, self.mailbox, self.indexing, self.questions, self.access, settings, clock
+        self.index_writer = IndexWriter(settings, self.registry)
+        self.access = AccessControl(self.registry, settings, clock)
+        self.lifecycle = Lifecycle(
+            self.registry, self.mailbox, self.index_writer, self.preview, self.access, settings, clock
         )
         self.supervisor = Supervisor(settings)
         self.hub = Hub(self.mailbox)
@@ -80,17 +80,19 @@ class Service:
             self.mailbox,
             self.hub,
             guarded_async_client(settings.allowed),
-            self.form,
+            self.to_json,
             count=self.metrics.attempt,
             clock=clock,
         )
-        self.sweeper = Sweeper(
-            self.registry, self.mailbox, self.log, self.arrivals, self.indexing, settings, clock
+        self.expiry = Expiry(
+            self.registry, self.mailbox, self.log, self.deduplication, self.index_writer, settings, clock
         )
-        self.intake = Intake(self.log, self.arrivals, on_accept=self._accepted, clock=clock)
-        later(self.intake.close)
-        self.following = Following(self.registry, self.intake, settings)
-        self.pulse = Pulse(self.mailbox, self.intake, self.words, self.metrics, clock)
+        self.log_writer = LogWriter(self.log, self.deduplication, on_accept=self._accepted, clock=clock)
+        later(self.log_writer.close)
+        self.feed_poller = FeedPoller(self.registry, self.log_writer, settings)
+        self.stream_metrics = StreamMetrics(
+            self.mailbox, self.log_writer, self.vocabulary, self.metrics, clock
+        )
         self.metrics.watch(
             subscriptions=lambda: self.registry.counts(None),
             driver=lambda: self.supervisor.state.status,
@@ -102,10 +104,10 @@ class Service:
         if driver:  # Spark takes its time, and needs the index only then
             self.supervisor.start()
             self._stack.callback(self.supervisor.stop)
-        for id, message in self.indexing.prepare(self.questions.engine):
+        for id, message in self.index_writer.prepare(self.preview.engine):
             log.warning("a subscription cannot be asked: %s", message, extra={"fields": {"subscription": id}})
         self.supervisor.go()
-        for part in (self.indexing, self.hub, self.pulse, self.sweeper, self.following):
+        for part in (self.index_writer, self.hub, self.stream_metrics, self.expiry, self.feed_poller):
             part.start()
             self._stack.callback(part.stop)
 
@@ -128,9 +130,9 @@ class Service:
         """Ends everything, the latest begun first."""
         self._stack.close()
 
-    def form(self, told: Told) -> Mapping[str, Any]:
+    def to_json(self, told: StoredNotification) -> Mapping[str, Any]:
         """The public form of a notification."""
-        return told_to_json(told, self.settings)
+        return notification_to_json(told, self.settings)
 
     def _accepted(self, events: int, duplicates: int) -> None:
         self.metrics.accepted(events, duplicates=duplicates)

@@ -21,8 +21,8 @@ from fastapi.responses import StreamingResponse
 from tests.service.telling import expire, stores, tell
 from tidings.service.delivery import sse
 from tidings.service.delivery.hub import Hub
-from tidings.service.delivery.notification_json import told_to_json
-from tidings.service.model import Told
+from tidings.service.delivery.notification_json import notification_to_json
+from tidings.service.model import StoredNotification
 from tidings.service.settings import Settings
 from tidings.service.store.mailbox import Mailbox
 
@@ -52,8 +52,8 @@ def read(text: str) -> list[Piece]:
     return pieces
 
 
-def form(told: Told) -> Mapping[str, object]:
-    return told_to_json(told, Settings(data=Path("nowhere")))
+def to_json(told: StoredNotification) -> Mapping[str, object]:
+    return notification_to_json(told, Settings(data=Path("nowhere")))
 
 
 class World:
@@ -67,7 +67,7 @@ class World:
             self.mailbox,
             self.hub,
             lambda: dict(self.lives),
-            form,
+            to_json,
             last_event_id=last_event_id,
             stop=self.stop,
             change=lambda: len(self.lives),
@@ -253,7 +253,7 @@ def test_a_slow_client_is_sent_no_more_than_it_takes(tmp_path: Path) -> None:
         pages = 0
         page = it.mailbox.page
 
-        def counted(*args: Any, **more: Any) -> list[Told]:
+        def counted(*args: Any, **more: Any) -> list[StoredNotification]:
             nonlocal pages
             pages += 1
             return page(*args, **more)

@@ -27,10 +27,10 @@ from standardwebhooks import Webhook
 from tests.service.telling import expire, stores, subscribe, tell
 from tidings.feeds.addresses import guarded_async_client
 from tidings.service.delivery.hub import Hub
-from tidings.service.delivery.notification_json import told_to_json
+from tidings.service.delivery.notification_json import notification_to_json
 from tidings.service.delivery.webhook_attempts import Outcome, attempt, message_id
 from tidings.service.delivery.webhooks import AT_HOST, Webhooks
-from tidings.service.model import Delivery, Kind, State, Told
+from tidings.service.model import Delivery, NotificationKind, State, StoredNotification
 from tidings.service.settings import Settings
 from tidings.service.store.mailbox import Mailbox
 from tidings.service.store.registry import Registry
@@ -40,8 +40,8 @@ LOOPBACK = ("127.0.0.0/8",)
 SECRET = new_webhook_secret()
 
 
-def form(told: Told) -> Mapping[str, object]:
-    return told_to_json(told, Settings(data=Path("nowhere")))
+def to_json(told: StoredNotification) -> Mapping[str, object]:
+    return notification_to_json(told, Settings(data=Path("nowhere")))
 
 
 @dataclass
@@ -151,7 +151,7 @@ class World:
         hub.start()
         client = guarded_async_client(LOOPBACK)
         options = {"tick": 0.01, "seed": 1, "count": count, **more}
-        hooks = Webhooks(registry or self.registry, self.mailbox, hub, client, form, **options)
+        hooks = Webhooks(registry or self.registry, self.mailbox, hub, client, to_json, **options)
         stop = asyncio.Event()
         task = asyncio.create_task(hooks.run(stop))
         try:
@@ -267,7 +267,10 @@ def test_a_failure_shorter_than_an_hour_is_not_worth_a_word(world: World) -> Non
             ids = [headers["webhook-id"] for headers, _ in receiver.got]
             assert len(ids) == 5
             assert len(set(ids[:4])) == 1, "the same message, tried again"
-            assert [told.kind for told in world.mailbox.page(["a"])] == [Kind.MATCH, Kind.MATCH]
+            assert [told.kind for told in world.mailbox.page(["a"])] == [
+                NotificationKind.MATCH,
+                NotificationKind.MATCH,
+            ]
 
     asyncio.run(run())
 
@@ -443,13 +446,13 @@ from tidings.service.delivery.hub import Hub
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
 from tidings.service.delivery.webhooks import AT_HOST, Webhooks
-from tidings.service.delivery.notification_json import told_to_json
+from tidings.service.delivery.notification_json import notification_to_json
 
 settings = Settings(data=Path(sys.argv[1]))
 registry, mailbox = open_stores(settings)
 hub = Hub(mailbox)
 hub.start()
-hooks = Webhooks(registry, mailbox, hub, guarded_async_client(("127.0.0.0/8",)), lambda told: told_to_json(told, settings))
+hooks = Webhooks(registry, mailbox, hub, guarded_async_client(("127.0.0.0/8",)), lambda told: notification_to_json(told, settings))
 asyncio.run(hooks.run(asyncio.Event()))
 """
 
@@ -488,12 +491,15 @@ def test_killed_between_delivery_and_note_it_comes_again_with_its_id(world: Worl
 
 
 def try_once(
-    url: str, timeout: float = 5.0, allowed: tuple[str, ...] = LOOPBACK, told: Told | None = None
+    url: str,
+    timeout: float = 5.0,
+    allowed: tuple[str, ...] = LOOPBACK,
+    told: StoredNotification | None = None,
 ) -> Outcome:
     async def run() -> Outcome:
         async with guarded_async_client(allowed) as client:
-            one = told or Told(1, "n1", "a", Kind.EXPIRED, 1.0, message="over")
-            return await attempt(client, Delivery("a", url, SECRET, 0), one, form, time.time(), timeout)
+            one = told or StoredNotification(1, "n1", "a", NotificationKind.EXPIRED, 1.0, message="over")
+            return await attempt(client, Delivery("a", url, SECRET, 0), one, to_json, time.time(), timeout)
 
     return asyncio.run(run())
 
@@ -576,10 +582,12 @@ def test_nobody_there_and_addresses_inside_are_failures_with_a_sentence() -> Non
 
 
 def test_ids_are_plain_and_no_two_subscriptions_share_one() -> None:
-    def told(subscription: str, id: str, kind: Kind = Kind.EXPIRED) -> Told:
-        return Told(1, id, subscription, kind, 1.0)
+    def told(
+        subscription: str, id: str, kind: NotificationKind = NotificationKind.EXPIRED
+    ) -> StoredNotification:
+        return StoredNotification(1, id, subscription, kind, 1.0)
 
-    assert message_id(told("a", "0f" * 16, Kind.MATCH)) == "0f" * 16
+    assert message_id(told("a", "0f" * 16, NotificationKind.MATCH)) == "0f" * 16
     assert message_id(told("a", "expired 1.000")) != message_id(told("b", "expired 1.000"))
     strange = message_id(told("a", "é\r\nX-Evil: 1"))
     assert strange.isascii()

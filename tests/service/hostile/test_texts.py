@@ -18,7 +18,7 @@ import pytest
 
 from tests.service.conftest import Served
 from tests.service.hostile.test_cross_site import visit
-from tidings.service.model import Kind, Notice, Role
+from tidings.service.model import Notice, NotificationKind, Role
 from tidings.service.telemetry import logs
 
 HTML = {"Accept": "text/html"}
@@ -199,7 +199,9 @@ def shown(served: Served) -> dict[str, Any]:
         {"source": "//evil.example", "id": "2", "topic": "evil", "link": "data:text/html,x", "text": EVIL_HTML},
     )  # fmt: skip
     service = served.service
-    service.mailbox.notify([Notice(plain["id"], Kind.MISSED, f"missed {SCRIPT}", time.time(), SCRIPT)])
+    service.mailbox.notify(
+        [Notice(plain["id"], NotificationKind.MISSED, f"missed {SCRIPT}", time.time(), SCRIPT)]
+    )
     http.post("/api/sources", json={"url": "http://source.invalid/<script>", "title": SCRIPT})
     service.access.grant(SCRIPT, Role.ADMIN)
     return {

@@ -10,7 +10,7 @@ from sqlalchemy import inspect
 from tests.service.store.batches import batch, event, subscription, told
 from tests.service.store.conftest import Stores
 from tidings.errors import TidingsError
-from tidings.service.model import Delivery, Kind, Notice, Role, Source, State, Token
+from tidings.service.model import Delivery, Notice, NotificationKind, Role, Source, State, Token
 from tidings.service.store.tables import clean
 
 TEXTS = [
@@ -60,7 +60,7 @@ def test_every_field_takes_every_text(stores: Stores, text: str) -> None:
     assert registry.delivery(name).cursor == 3
     registry.remove_delivery(name)
 
-    mailbox.notify([Notice(name, Kind.MISSED, name, 1.0, text)])
+    mailbox.notify([Notice(name, NotificationKind.MISSED, name, 1.0, text)])
     assert mailbox.find(name, name).message == kept
     in_arrow = text.encode(errors="replace").decode()
     kept = clean(in_arrow)

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from tests.postgresql import Server
 from tests.service.store.batches import batch, subscription, told
-from tidings.service.model import Kind, Notice, State, Subscription
+from tidings.service.model import Notice, NotificationKind, State, Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
 from tidings.service.store.registry import Conflict
@@ -93,7 +93,7 @@ class Machine(RuleBasedStateMachine):
     @rule(id=IDS, notice=st.sampled_from(["n1", "n2"]))
     def notify(self, id: str, notice: str) -> None:
         self.clock += 1
-        self.mailbox.notify([Notice(id, Kind.MISSED, notice, self.clock, "Late.")])
+        self.mailbox.notify([Notice(id, NotificationKind.MISSED, notice, self.clock, "Late.")])
         self._tell([(id, notice)])
 
     @rule(age=st.integers(0, 6))

@@ -10,13 +10,13 @@ from sqlalchemy import func, select
 from tests.service.store.batches import batch, event, of_size, start, told
 from tests.service.store.conftest import Stores
 from tidings.model.event import Event
-from tidings.service.model import Fault, Kind, Notice, Told
+from tidings.service.model import Fault, Notice, NotificationKind, StoredNotification
 from tidings.service.store import tables
 from tidings.service.store.mailbox import Mailbox
 from tidings.storage.event_log import Offset
 
 
-def numbers(found: list[Told]) -> list[int]:
+def numbers(found: list[StoredNotification]) -> list[int]:
     return [one.number for one in found]
 
 
@@ -40,11 +40,19 @@ def test_what_a_batch_told_is_found_as_it_was_told(mailbox: Mailbox) -> None:
     first, third, fourth = mailbox.page(["s1"], after=0)
     (second,) = mailbox.page(["s2"])
     assert numbers([first, second, third, fourth]) == [1, 2, 3, 4]
-    assert first == Told(1, first.id, "s1", Kind.MATCH, 12.5, whole, {"x": "väl", "y": "2"})
-    assert second == Told(2, second.id, "s2", Kind.UNDECIDED, 12.5, whole, message="out of steps")
+    assert first == StoredNotification(
+        1, first.id, "s1", NotificationKind.MATCH, 12.5, whole, {"x": "väl", "y": "2"}
+    )
+    assert second == StoredNotification(
+        2, second.id, "s2", NotificationKind.UNDECIDED, 12.5, whole, message="out of steps"
+    )
     changes = ({"table": "t", "change": "+", "row": {"a": 1}},)
-    assert third == Told(3, third.id, "s1", Kind.MATCH, 12.5, event("e2"), {}, "p", 3, changes)
-    assert fourth == Told(4, fourth.id, "s1", Kind.SNAPSHOT, 12.5, event("e2"), {}, "p", 3)
+    assert third == StoredNotification(
+        3, third.id, "s1", NotificationKind.MATCH, 12.5, event("e2"), {}, "p", 3, changes
+    )
+    assert fourth == StoredNotification(
+        4, fourth.id, "s1", NotificationKind.SNAPSHOT, 12.5, event("e2"), {}, "p", 3
+    )
     assert len({first.id, second.id, third.id, fourth.id}) == 4
     assert count(mailbox, tables.events) == 2
     assert mailbox.find("s1", first.id) == first
@@ -132,12 +140,14 @@ def test_cursors_may_be_any_integers(mailbox: Mailbox) -> None:
 
 
 def test_notices_are_told_once(mailbox: Mailbox) -> None:
-    over = Notice("s", Kind.EXPIRED, "expired 9", 9.0, "Its time is over.")
-    mailbox.notify([over, Notice("t", Kind.EXPIRED, "expired 9", 9.0, "Over."), over])
+    over = Notice("s", NotificationKind.EXPIRED, "expired 9", 9.0, "Its time is over.")
+    mailbox.notify([over, Notice("t", NotificationKind.EXPIRED, "expired 9", 9.0, "Over."), over])
     mailbox.notify([over])
     mailbox.notify([])
     (found,) = mailbox.page(["s"])
-    assert found == Told(1, "expired 9", "s", Kind.EXPIRED, 9.0, message="Its time is over.")
+    assert found == StoredNotification(
+        1, "expired 9", "s", NotificationKind.EXPIRED, 9.0, message="Its time is over."
+    )
     assert len(mailbox.page(["t"])) == 1
 
 
@@ -147,7 +157,7 @@ def test_news_are_of_those_who_were_told_since(mailbox: Mailbox) -> None:
     assert mailbox.news(0) == (3, {"a": 3, "b": 2})
     assert mailbox.news(2) == (3, {"a": 3})
     assert mailbox.news(3) == (3, {})
-    mailbox.notify([Notice("b", Kind.MISSED, "m", 1.0, "Late.")])
+    mailbox.notify([Notice("b", NotificationKind.MISSED, "m", 1.0, "Late.")])
     assert mailbox.news(3) == (4, {"b": 4})
 
 
@@ -195,7 +205,7 @@ def test_two_processes_take_turns_and_a_cursor_misses_nothing(stores: Stores) ->
         if over:
             break
         if notices < 30:
-            mailbox.notify([Notice("s0", Kind.MISSED, f"n{notices}", 1.0, "Late.")])
+            mailbox.notify([Notice("s0", NotificationKind.MISSED, f"n{notices}", 1.0, "Late.")])
             notices += 1
     assert [writer.wait() for writer in writers] == [0, 0]
     assert seen == list(range(1, mailbox.last() + 1))

@@ -13,7 +13,7 @@ from tests.service.conftest import Served
 from tidings.feeds.read import read_feed
 from tidings.service.delivery.presentation import describe
 from tidings.service.model import Principal, Role, State
-from tidings.service.web.xmlrpc import asked_by, dispatch
+from tidings.service.web.xmlrpc import dispatch, subscription_of_item
 
 TEXT = "WHERE topic = 'sport'"
 NOBODY = Principal("", Role.ADMIN)
@@ -148,10 +148,10 @@ def test_publishing_other_documents(tidings: Any) -> None:
 def test_paragraphs_around_a_question_are_not_of_it() -> None:
     document = feed(("GQL", "&lt;p&gt;WHERE a &amp;lt; 1&lt;/p&gt;"), ("News of GQLs", "x"))
     first, second = read_feed(document.encode())
-    asked = asked_by(first)
+    asked = subscription_of_item(first)
     assert asked is not None
     assert asked.text == "WHERE a < 1"
-    assert asked_by(second) is None
+    assert subscription_of_item(second) is None
 
 
 def test_what_is_wrong_with_a_call(served: Served, tidings: Any) -> None:
@@ -251,7 +251,7 @@ def test_what_nobody_foresaw_says_nothing_of_itself() -> None:
         class settings:
             max_body = 1_000_000
 
-        class life:
+        class lifecycle:
             @staticmethod
             def subscribe(*given: object, **more: object) -> None:
                 raise RuntimeError("a secret of the house")

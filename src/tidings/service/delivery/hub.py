@@ -21,7 +21,7 @@ LONGEST_PAUSE = 2.0  # between two looks at a store that is away
 _RECENT = 20_000  # subscriptions whose last number is remembered
 
 
-class News(Protocol):
+class MailboxNews(Protocol):
     """What the hub asks of a mailbox."""
 
     def last(self) -> int: ...
@@ -32,7 +32,7 @@ class Hub:
     """Wakes who waits. Listeners wait in an event loop, any number of loops; callbacks are called in the hub's thread
     with {subscription: last number} and must be quick."""
 
-    def __init__(self, mailbox: News, *, interval: float = INTERVAL) -> None:
+    def __init__(self, mailbox: MailboxNews, *, interval: float = INTERVAL) -> None:
         self._mailbox = mailbox
         self._interval = interval
         self._lock = threading.Lock()
@@ -83,7 +83,7 @@ class Hub:
         the time is over or the hub stops. `after` is a number up to which the caller has seen everything."""
         listener = _Listener()
         with self._lock:
-            if self._told(subscriptions, after):
+            if self._has_news(subscriptions, after):
                 return True
             if self._stopping.is_set():
                 return False
@@ -99,7 +99,7 @@ class Hub:
                 for subscription in subscriptions:
                     self._leave(subscription, listener)
 
-    def _told(self, subscriptions: frozenset[str], after: int) -> bool:
+    def _has_news(self, subscriptions: frozenset[str], after: int) -> bool:
         if self._last <= after:
             return False
         if after < self._floor:
@@ -130,9 +130,9 @@ class Hub:
                 log.info("the mailbox can be read again")
             away, pause = False, self._interval
             if last > self._last:
-                self._spread(last, told)
+                self._notify_listeners(last, told)
 
-    def _spread(self, last: int, told: Mapping[str, int]) -> None:
+    def _notify_listeners(self, last: int, told: Mapping[str, int]) -> None:
         listeners: set[_Listener] = set()
         with self._lock:
             if len(self._recent) + len(told) > _RECENT:
@@ -165,12 +165,12 @@ def _wake(listeners: set[_Listener], told: bool) -> None:
         loops[listener.loop].append(listener)
     for loop, group in loops.items():
         try:
-            loop.call_soon_threadsafe(_settle, group, told)
+            loop.call_soon_threadsafe(_set_results, group, told)
         except RuntimeError:  # the loop is closed, and with it its listeners
             pass
 
 
-def _settle(listeners: list[_Listener], told: bool) -> None:
+def _set_results(listeners: list[_Listener], told: bool) -> None:
     for listener in listeners:
         if not listener.woken.done():
             listener.woken.set_result(told)

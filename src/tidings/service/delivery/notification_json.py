@@ -15,10 +15,18 @@ from tidings.feeds.write.channel import moment, printable
 from tidings.model.event import Event
 from tidings.service.delivery.markup import one_line
 from tidings.service.delivery.presentation import describe, plain_text
-from tidings.service.model import Told
+from tidings.service.model import StoredNotification
 from tidings.service.settings import Settings
 
-__all__ = ["ChangeJson", "EventJson", "ToldJson", "event_to_json", "moment", "page_of", "told_to_json"]
+__all__ = [
+    "ChangeJson",
+    "EventJson",
+    "NotificationJson",
+    "event_to_json",
+    "moment",
+    "notification_to_json",
+    "notification_url",
+]
 
 _ROOM = 64 << 10  # characters of attributes, about
 _DEPTH = 32
@@ -46,7 +54,7 @@ class ChangeJson(TypedDict):
     row: dict[str, Any]
 
 
-class ToldJson(TypedDict):
+class NotificationJson(TypedDict):
     """A notification. `number` is what cursors hold; `id` stays the same however often it is delivered; `url` is
     where it is shown."""
 
@@ -64,7 +72,7 @@ class ToldJson(TypedDict):
     message: str | None
 
 
-def told_to_json(told: Told, settings: Settings) -> ToldJson:
+def notification_to_json(told: StoredNotification, settings: Settings) -> NotificationJson:
     """`told` as everybody outside gets it."""
     return {
         "id": printable(told.id),
@@ -72,7 +80,7 @@ def told_to_json(told: Told, settings: Settings) -> ToldJson:
         "subscription": printable(told.subscription),
         "kind": told.kind.value,
         "time": moment(told.at),
-        "url": page_of(told, settings),
+        "url": notification_url(told, settings),
         "event": None if told.event is None else event_to_json(told.event),
         "bindings": {printable(str(name)): printable(str(value)) for name, value in told.bindings.items()},
         "changes": [_change(change) for change in told.changes],
@@ -82,7 +90,7 @@ def told_to_json(told: Told, settings: Settings) -> ToldJson:
     }
 
 
-def page_of(told: Told, settings: Settings) -> str:
+def notification_url(told: StoredNotification, settings: Settings) -> str:
     """Where a notification is shown."""
     return f"{settings.address}/subscriptions/{quote(told.subscription, safe='')}#{quote(told.id, safe='')}"
 

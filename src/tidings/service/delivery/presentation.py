@@ -25,7 +25,7 @@ from tidings.formats.rdf import NTRIPLES, is_rdf
 from tidings.model.event import Event
 from tidings.model.terms import unescape
 from tidings.service.delivery.markup import MAX_HTML, as_html, one_line, plain_text, safe_html
-from tidings.service.model import Kind, Told
+from tidings.service.model import NotificationKind, StoredNotification
 
 __all__ = ["Item", "content_of", "describe", "facts_of", "plain_text", "safe_html"]
 
@@ -91,18 +91,18 @@ def describe(event: Event) -> Item:
     return replace(item, published=published)
 
 
-def content_of(told: Told) -> Item:
+def content_of(told: StoredNotification) -> Item:
     """What a notification says: its event, the rows that were gained and lost, or the notice."""
     if told.changes:
         item = Item(_changes_title(told), summary_html=_changes_table(told.changes))
     elif told.event is not None:
         item = describe(told.event)
-        if told.kind is Kind.SNAPSHOT:
+        if told.kind is NotificationKind.SNAPSHOT:
             item = Item("A snapshot without rows", published=item.published)
     else:
         message = told.message or _NOTICES.get(told.kind, "")
         item = Item(one_line(message, TITLE) or told.kind.value, summary_html=characters.escape(message))
-    if told.kind is Kind.UNDECIDED:
+    if told.kind is NotificationKind.UNDECIDED:
         reason = characters.escape(
             one_line(told.message or "It could not be decided whether this answers.", 500)
         )
@@ -115,9 +115,9 @@ def content_of(told: Told) -> Item:
 
 
 _NOTICES = {
-    Kind.EXPIRES_SOON: "The subscription expires soon",
-    Kind.EXPIRED: "The subscription has expired",
-    Kind.MISSED: "Something was missed",
+    NotificationKind.EXPIRES_SOON: "The subscription expires soon",
+    NotificationKind.EXPIRED: "The subscription has expired",
+    NotificationKind.MISSED: "Something was missed",
 }
 
 
@@ -308,14 +308,14 @@ def _fallback(event: Event) -> str:
 # -- rows
 
 
-def _changes_title(told: Told) -> str:
+def _changes_title(told: StoredNotification) -> str:
     counts: dict[tuple[str, str], int] = {}
     for change in told.changes:
         key = (str(change.get("table", "")), str(change.get("change", "+")))
         counts[key] = counts.get(key, 0) + 1
     parts: list[str] = []
     for (table, sign), count in counts.items():
-        verb = "has" if told.kind is Kind.SNAPSHOT else "gained" if sign == "+" else "lost"
+        verb = "has" if told.kind is NotificationKind.SNAPSHOT else "gained" if sign == "+" else "lost"
         noun = "" if parts else " row" if count == 1 else " rows"
         parts.append(f"{one_line(table, _WORD) or 'a table'} {verb} {count:,}{noun}")
     return one_line(", ".join(parts), TITLE)

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from tidings.service.delivery.hub import Hub
-from tidings.service.model import Kind, Told
+from tidings.service.model import NotificationKind, StoredNotification
 
 MEDIA_TYPE = "text/event-stream"
 # Proxies neither keep it nor hold it back.
@@ -22,24 +22,28 @@ PAGE = 100
 HEARTBEAT = 15.0
 RETRY = 3_000  # milliseconds until a client that lost its connection tries again
 
-_NAMES = {Kind.EXPIRES_SOON: "notice", Kind.EXPIRED: "notice", Kind.MISSED: "missed"}
+_NAMES = {
+    NotificationKind.EXPIRES_SOON: "notice",
+    NotificationKind.EXPIRED: "notice",
+    NotificationKind.MISSED: "missed",
+}
 
 
-class Pages(Protocol):
+class MailboxPages(Protocol):
     """What a stream asks of a mailbox."""
 
     def page(
         self, subscriptions: Sequence[str], *, after: int | None = None, limit: int = 50
-    ) -> list[Told]: ...
+    ) -> list[StoredNotification]: ...
     def first(self) -> int: ...
     def last(self) -> int: ...
 
 
 async def stream(
-    mailbox: Pages,
+    mailbox: MailboxPages,
     hub: Hub,
     subscriptions: Callable[[], Mapping[str, bool]],
-    form: Callable[[Told], Mapping[str, object]],
+    to_json: Callable[[StoredNotification], Mapping[str, object]],
     *,
     last_event_id: str | None = None,
     stop: asyncio.Event,
@@ -54,7 +58,7 @@ async def stream(
     one person has. There may be more of these at any time; `change` is a number that is another one then. Without a
     cursor the stream begins with what comes next."""
     yield f"retry: {RETRY}\n\n".encode()
-    seen = await asyncio.to_thread(beginning, mailbox, last_event_id)
+    seen = await asyncio.to_thread(first_number, mailbox, last_event_id)
     if isinstance(seen, str):
         yield f": {seen}\n\n".encode()
         seen = await asyncio.to_thread(mailbox.last)
@@ -63,7 +67,7 @@ async def stream(
         if seen < first - 1:
             yield _missed(seen + 1, first - 1)
             seen = first - 1
-    changed, lives = await asyncio.to_thread(_whose, change, subscriptions)
+    changed, lives = await asyncio.to_thread(_read_subscriptions, change, subscriptions)
     loop = asyncio.get_running_loop()
     due = loop.time() + heartbeat
     stopping = asyncio.ensure_future(stop.wait())
@@ -74,10 +78,10 @@ async def stream(
                 yield b": still here\n\n"
                 due = loop.time() + heartbeat
             ids, mark = frozenset(lives), hub.last
-            told, text, now = await asyncio.to_thread(_page, mailbox, ids, seen, form, change)
+            told, text, now = await asyncio.to_thread(_page, mailbox, ids, seen, to_json, change)
             if beats or now != changed:
                 known = lives
-                changed, lives = await asyncio.to_thread(_whose, change, subscriptions)
+                changed, lives = await asyncio.to_thread(_read_subscriptions, change, subscriptions)
                 # One that is no longer among them stays for one more time: that it has expired may be told just now.
                 lives.update((id, False) for id, lived in known.items() if lived and id not in lives)
                 if not lives.keys() <= ids:
@@ -87,7 +91,9 @@ async def stream(
             if text:
                 yield text
                 seen = told[-1].number
-                lives.update((one.subscription, False) for one in told if one.kind is Kind.EXPIRED)
+                lives.update(
+                    (one.subscription, False) for one in told if one.kind is NotificationKind.EXPIRED
+                )
                 continue
             seen = max(seen, mark)
             if not endless and not any(lives.values()):
@@ -97,14 +103,14 @@ async def stream(
         stopping.cancel()
 
 
-def _whose(
+def _read_subscriptions(
     change: Callable[[], int], subscriptions: Callable[[], Mapping[str, bool]]
 ) -> tuple[int, dict[str, bool]]:
     """In this order: whoever comes in between is found by a change that is another."""
     return change(), dict(subscriptions())
 
 
-def beginning(mailbox: Pages, last_event_id: str | None) -> int | str:
+def first_number(mailbox: MailboxPages, last_event_id: str | None) -> int | str:
     """The number after which to begin, or why that is the present end after all."""
     last = mailbox.last()
     if not last_event_id:
@@ -118,19 +124,19 @@ def beginning(mailbox: Pages, last_event_id: str | None) -> int | str:
 
 
 def _page(
-    mailbox: Pages,
+    mailbox: MailboxPages,
     ids: frozenset[str],
     after: int,
-    form: Callable[[Told], Mapping[str, object]],
+    to_json: Callable[[StoredNotification], Mapping[str, object]],
     change: Callable[[], int],
-) -> tuple[list[Told], bytes, int]:
+) -> tuple[list[StoredNotification], bytes, int]:
     """The next notifications and their text; and the change, after they were read."""
     told = mailbox.page(sorted(ids), after=after, limit=PAGE) if ids else []
-    return told, b"".join(_event(one, form) for one in told), change()
+    return told, b"".join(_event(one, to_json) for one in told), change()
 
 
-def _event(told: Told, form: Callable[[Told], Mapping[str, object]]) -> bytes:
-    data = json.dumps(form(told), separators=(",", ":"))  # ASCII: no reader takes a line of it for two
+def _event(told: StoredNotification, to_json: Callable[[StoredNotification], Mapping[str, object]]) -> bytes:
+    data = json.dumps(to_json(told), separators=(",", ":"))  # ASCII: no reader takes a line of it for two
     return f"id: {told.number}\nevent: {_NAMES.get(told.kind, 'notification')}\ndata: {data}\n\n".encode()
 
 

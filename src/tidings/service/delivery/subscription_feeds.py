@@ -19,9 +19,9 @@ from tidings.errors import TidingsError
 from tidings.feeds.write import Channel, Entry, atom, jsonfeed, rss1, rss2
 from tidings.feeds.write.channel import rfc822
 from tidings.service.delivery.markup import one_line
-from tidings.service.delivery.notification_json import page_of
+from tidings.service.delivery.notification_json import notification_url
 from tidings.service.delivery.presentation import content_of, plain_text, safe_html
-from tidings.service.model import Subscription, Told
+from tidings.service.model import StoredNotification, Subscription
 from tidings.service.settings import Settings
 
 FORMATS: Mapping[str, tuple[str, Callable[[Channel], bytes]]] = {
@@ -53,7 +53,7 @@ class Rendered:
 
 def render(
     subscription: Subscription,
-    page: Sequence[Told],
+    page: Sequence[StoredNotification],
     format: str,
     settings: Settings,
     self_url: str,
@@ -84,13 +84,13 @@ def render(
     return Rendered(body, media_type, etag, channel.updated, channel.pages)
 
 
-def entry_of(told: Told, settings: Settings) -> Entry:
+def entry_of(told: StoredNotification, settings: Settings) -> Entry:
     """A notification as an entry of a feed. What has no address of its own leads to where it is shown."""
     item = content_of(told)
     return Entry(
         id=f"{_NOTIFICATION}{quote(told.subscription, safe='')}:{quote(told.id, safe='')}",
         title=item.title,
-        link=item.link or page_of(told, settings),
+        link=item.link or notification_url(told, settings),
         updated=told.at,
         published=item.published,
         summary_html=safe_html(item.summary_html),
@@ -102,7 +102,7 @@ def entry_of(told: Told, settings: Settings) -> Entry:
     )
 
 
-def told_id(entry: str, subscription: str) -> str | None:
+def notification_id_of_entry(entry: str, subscription: str) -> str | None:
     """The id of the notification whose entry has the id `entry`; None if it is none of this subscription."""
     prefix = f"{_NOTIFICATION}{quote(subscription, safe='')}:"
     return unquote(entry[len(prefix) :]) if entry.startswith(prefix) else None

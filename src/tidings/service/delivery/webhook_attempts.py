@@ -21,13 +21,13 @@ from standardwebhooks import Webhook
 
 from tidings.errors import TidingsError
 from tidings.service.delivery.notification_json import moment
-from tidings.service.model import Delivery, Kind, Told
+from tidings.service.model import Delivery, NotificationKind, StoredNotification
 
 TIMEOUT = 15.0  # for all of it: name, connection, answer
 LONGEST_WAIT = 86_400.0
 _ENOUGH = 4 << 10  # bytes of an answer
 
-_NOTICES = frozenset({Kind.EXPIRES_SOON, Kind.EXPIRED, Kind.MISSED})
+_NOTICES = frozenset({NotificationKind.EXPIRES_SOON, NotificationKind.EXPIRED, NotificationKind.MISSED})
 
 DELIVERED, FAILED, GONE = "delivered", "failed", "gone"
 
@@ -44,14 +44,14 @@ class Outcome:
 async def attempt(
     client: httpx.AsyncClient,
     delivery: Delivery,
-    told: Told,
-    form: Callable[[Told], Mapping[str, object]],
+    told: StoredNotification,
+    to_json: Callable[[StoredNotification], Mapping[str, object]],
     now: float,
     timeout: float = TIMEOUT,
 ) -> Outcome:
     """Posts `told` to the webhook, signed now."""
     body = json.dumps(
-        {"type": f"tidings.{told.kind.value}", "timestamp": moment(told.at), "data": form(told)},
+        {"type": f"tidings.{told.kind.value}", "timestamp": moment(told.at), "data": to_json(told)},
         separators=(",", ":"),
     )
     id = message_id(told)
@@ -81,10 +81,12 @@ async def attempt(
     except TidingsError as error:  # the address is not one that may be asked
         return Outcome(FAILED, str(error))
     except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError, ValueError) as error:
-        return Outcome(FAILED, f"the receiver cannot be reached: {_said(str(error) or type(error).__name__)}")
+        return Outcome(
+            FAILED, f"the receiver cannot be reached: {_sentence_part(str(error) or type(error).__name__)}"
+        )
 
 
-def message_id(told: Told) -> str:
+def message_id(told: StoredNotification) -> str:
     """The same for the same notification however often it is tried, and another for every other. What the stream told
     has an id that is a hash; that of a notice is one of its subscription, of which a receiver may have many."""
     if told.kind not in _NOTICES and _plain(told.id):
@@ -115,12 +117,12 @@ def _outcome(response: httpx.Response, now: float) -> Outcome:
     if code == 410:
         return Outcome(GONE, "the receiver said that it is gone for good (410)")
     if 300 <= code < 400:
-        target = _said(response.headers.get("Location", "nowhere"))
+        target = _sentence_part(response.headers.get("Location", "nowhere"))
         return Outcome(
             FAILED,
             f"the receiver redirects to {target} ({code}), and webhooks follow no redirects; set the address it is at",
         )
-    reason = _said(response.reason_phrase)
+    reason = _sentence_part(response.reason_phrase)
     return Outcome(
         FAILED, f"the receiver answered {code} {reason}".rstrip(), _retry_after(response.headers, now)
     )
@@ -138,6 +140,6 @@ def _retry_after(headers: httpx.Headers, now: float) -> float | None:
     return min(max(seconds, 0.0), LONGEST_WAIT)
 
 
-def _said(text: str) -> str:
+def _sentence_part(text: str) -> str:
     """What came from outside, for a sentence: one line, not long."""
     return "".join(letter if letter.isprintable() else " " for letter in text[:200])

@@ -23,7 +23,7 @@ import httpx
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import moment
 from tidings.service.delivery.webhook_attempts import DELIVERED, GONE, TIMEOUT, Outcome, attempt
-from tidings.service.model import Delivery, Kind, Notice, State, Subscription, Told
+from tidings.service.model import Delivery, Notice, NotificationKind, State, StoredNotification, Subscription
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ TICK = 0.25  # seconds between two looks at what is due and what is to be noted
 GRACE = 5.0  # for tries under way when the service stops
 
 
-class Deliveries(Protocol):
+class WebhookRegistry(Protocol):
     """What webhooks ask of a registry."""
 
     def deliveries(self, *, due: float | None = None) -> list[Delivery]: ...
@@ -48,12 +48,12 @@ class Deliveries(Protocol):
     def find(self, id: str) -> Subscription | None: ...
 
 
-class Box(Protocol):
+class WebhookMailbox(Protocol):
     """What webhooks ask of a mailbox."""
 
     def page(
         self, subscriptions: Sequence[str], *, after: int | None = None, limit: int = 50
-    ) -> list[Told]: ...
+    ) -> list[StoredNotification]: ...
     def last(self) -> int: ...
     def news(self, after: int) -> tuple[int, dict[str, int]]: ...
     def notify(self, notices: Sequence[Notice]) -> None: ...
@@ -74,11 +74,11 @@ class Webhooks:
 
     def __init__(
         self,
-        registry: Deliveries,
-        mailbox: Box,
+        registry: WebhookRegistry,
+        mailbox: WebhookMailbox,
         hub: Hub,
         client: httpx.AsyncClient,
-        form: Callable[[Told], Mapping[str, object]],
+        to_json: Callable[[StoredNotification], Mapping[str, object]],
         *,
         count: Callable[[str], None] = lambda outcome: None,
         clock: Callable[[], float] = time.time,
@@ -90,7 +90,7 @@ class Webhooks:
         self._mailbox = mailbox
         self._hub = hub
         self._client = client
-        self._form = form
+        self._to_json = to_json
         self._count = count
         self._clock = clock
         self._tick = tick
@@ -288,7 +288,7 @@ class Webhooks:
             if self._stopping or lane.stale or time.monotonic() - began > TURN:
                 return True
             before = time.monotonic()
-            outcome = await attempt(self._client, delivery, told, self._form, self._clock(), self._timeout)
+            outcome = await attempt(self._client, delivery, told, self._to_json, self._clock(), self._timeout)
             self._count(outcome.result)
             lane.slow = outcome.result != DELIVERED or time.monotonic() - before > SLOW
             late = _late(delivery, outcome, self._clock())
@@ -319,7 +319,7 @@ class Webhooks:
         found = self._registry.find(subscription)
         return None if found is None or found.state is State.CANCELLED else delivery
 
-    def _next(self, delivery: Delivery, told: Told, outcome: Outcome) -> Delivery:
+    def _next(self, delivery: Delivery, told: StoredNotification, outcome: Outcome) -> Delivery:
         """Where the webhook stands after a try."""
         if outcome.result == DELIVERED:
             return replace(
@@ -345,12 +345,12 @@ def _late(delivery: Delivery, outcome: Outcome, now: float) -> bool:
     return outcome.result == DELIVERED and since is not None and now - since > LATE
 
 
-def _delayed(delivery: Delivery, told: Told, last: int, now: float) -> Notice:
+def _delayed(delivery: Delivery, told: StoredNotification, last: int, now: float) -> Notice:
     assert delivery.failing_since is not None
     since = delivery.failing_since
     return Notice(
         delivery.subscription,
-        Kind.MISSED,
+        NotificationKind.MISSED,
         f"delayed {since:.3f}",
         now,
         f"the webhook could not be reached from {moment(since)} to {moment(now)}:"

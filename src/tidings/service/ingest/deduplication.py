@@ -33,12 +33,12 @@ _SETTINGS = (
 )
 
 
-def key(source: str, id: str) -> bytes:
+def deduplication_key(source: str, id: str) -> bytes:
     """What an event is known by."""
     return blake2b(f"{source}\0{id}".encode(), digest_size=16).digest()
 
 
-class Arrivals:
+class Deduplication:
     """Any thread may ask; the log's writer adds."""
 
     def __init__(self, path: str | Path, log: EventLog) -> None:
@@ -95,7 +95,7 @@ class Arrivals:
                 keys: list[bytes] = []
                 for batch in self._log.read(start, stop):
                     names = batch.column("source").to_pylist(), batch.column("id").to_pylist()
-                    keys += [key(source or "", id) for source, id in zip(*names, strict=True)]
+                    keys += [deduplication_key(source or "", id) for source, id in zip(*names, strict=True)]
                 self._add(keys, segment, stop)
                 count += len(keys)
             return count

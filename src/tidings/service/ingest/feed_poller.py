@@ -18,7 +18,7 @@ from tidings.feeds.addresses import guarded_client
 from tidings.feeds.fetch import HOST_INTERVAL, FeedResult, Fetcher, is_address
 from tidings.feeds.states import FeedStates
 from tidings.model.event import Event
-from tidings.service.ingest.log_writer import Intake
+from tidings.service.ingest.log_writer import LogWriter
 from tidings.service.model import Source
 from tidings.service.settings import Settings
 
@@ -47,20 +47,20 @@ class SourceHealth(NamedTuple):
     gone: bool
 
 
-class Following:
+class FeedPoller:
     """Starts with `start`; `wake` after a source was added or removed."""
 
     def __init__(
         self,
         registry: Sources,
-        intake: Intake,
+        log_writer: LogWriter,
         settings: Settings,
         *,
         on_look: Callable[[list[FeedResult]], None] | None = None,
         clock: Callable[[], float] = time.time,
         host_interval: float = HOST_INTERVAL,
     ) -> None:
-        self._registry, self._intake, self._settings = registry, intake, settings
+        self._registry, self._log_writer, self._settings = registry, log_writer, settings
         self._on_look, self._clock, self._host_interval = on_look, clock, host_interval
         self._path = settings.data / "feeds.db"
         self._wake = threading.Event()
@@ -136,4 +136,4 @@ class Following:
                 self._wake.wait(LONGEST_WAIT if due is None else min(due, LONGEST_WAIT))
 
     def _append(self, events: list[Event]) -> None:
-        self._intake.accept(events)
+        self._log_writer.accept(events)

@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from tidings.errors import EventError, TidingsError
 from tidings.model.event import EVENT_SCHEMA, Event
-from tidings.service.ingest.deduplication import Arrivals, key
-from tidings.service.ingest.recent_events import Recent, size_of
+from tidings.service.ingest.deduplication import Deduplication, deduplication_key
+from tidings.service.ingest.recent_events import RecentEvents, size_of
 from tidings.storage.event_log import EventLog, LogError, Offset
 
 MAX_EVENTS = 100_000  # that wait
@@ -53,7 +53,7 @@ class Receipt(NamedTuple):
     end: Offset
 
 
-class Waiting(NamedTuple):
+class Backlog(NamedTuple):
     """Events that the stream has yet to answer: how many, and for how long the oldest has been waiting."""
 
     events: int
@@ -69,22 +69,22 @@ class _Call:
     future: Future[Receipt]
 
 
-class Intake:
+class LogWriter:
     """Any thread may publish. Closing it answers those who wait; the log and the arrivals stay open."""
 
     def __init__(
         self,
         log: EventLog,
-        arrivals: Arrivals,
+        deduplication: Deduplication,
         *,
         on_accept: Callable[[int, int], None] = lambda accepted, duplicates: None,
         clock: Callable[[], float] = time.time,
         max_events: int = MAX_EVENTS,
         max_bytes: int = MAX_BYTES,
     ) -> None:
-        self._log, self._arrivals, self._on_accept, self._clock = log, arrivals, on_accept, clock
+        self._log, self._deduplication, self._on_accept, self._clock = log, deduplication, on_accept, clock
         self._max_events, self._max_bytes = max_events, max_bytes
-        self.recent = Recent()
+        self.recent = RecentEvents()
         self.recent.fill(log)
         self._began = self._end = log.end()
         self._calls: list[_Call] = []
@@ -106,7 +106,7 @@ class Intake:
             if not isinstance(event, Event):
                 raise EventError(f"an event is an Event, not {type(event).__name__}")
         rows = [event.row() for event in events]
-        keys = [key(event.source, event.id) for event in events]
+        keys = [deduplication_key(event.source, event.id) for event in events]
         size = sum(size_of(row) + _ENVELOPE for row in rows)
         call = _Call(events, keys, rows, size, Future())
         with self._work:
@@ -124,7 +124,7 @@ class Intake:
             self._work.notify()
         return call.future
 
-    def answered(self, reached: Offset, at: float) -> list[float]:
+    def take_latencies(self, reached: Offset, at: float) -> list[float]:
         """The stream has answered up to `reached`: how long each group that is now done was on its way."""
         done = []
         with self._unanswered_lock:
@@ -132,7 +132,7 @@ class Intake:
                 done.append(at - self._unanswered.popleft()[1])
         return done
 
-    def lag(self, reached: Offset | None) -> Waiting:
+    def lag(self, reached: Offset | None) -> Backlog:
         """What the stream has yet to answer. Of events that were accepted before this start, the time is not known."""
         with self._unanswered_lock:
             later = [entry for entry in self._unanswered if reached is None or entry[0] > reached]
@@ -141,7 +141,7 @@ class Intake:
             start = self._log.start()
             low = start if reached is None else max(reached, start)
             events += sum(frame.rows for frame in self._log.frames(low, self._began))
-        return Waiting(events, self._clock() - later[0][1] if later else 0.0)
+        return Backlog(events, self._clock() - later[0][1] if later else 0.0)
 
     def waiting(self) -> int:
         """Events that wait to be written."""
@@ -179,9 +179,9 @@ class Intake:
         if self._behind:
             # Something failed before: what the log really has is read from it.
             self._log.append([])
-            self._arrivals.catch_up()
+            self._deduplication.catch_up()
             self._end, self._behind = self._log.end(), False
-        known = self._arrivals.known([one for call in group for one in call.keys])
+        known = self._deduplication.known([one for call in group for one in call.keys])
         rows: list[dict[str, Any]] = []
         keys: list[bytes] = []
         events: list[Event] = []
@@ -200,7 +200,7 @@ class Intake:
             self._end = self._log.append(pa.table(table, schema=EVENT_SCHEMA))
             self._note(len(rows))
             try:
-                self._arrivals.add(keys, self._end)
+                self._deduplication.add(keys, self._end)
             except sqlite3.Error as error:
                 # They are in the log, so they are accepted; the next group reads them from there first.
                 logger.warning("the arrivals could not be written: %s", error)

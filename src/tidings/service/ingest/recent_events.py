@@ -19,7 +19,7 @@ KEPT = 1_000
 MAX_BYTES = 32 << 20
 
 
-class Recent:
+class RecentEvents:
     def __init__(self, kept: int = KEPT, max_bytes: int = MAX_BYTES) -> None:
         self._kept, self._max_bytes = kept, max_bytes
         self._events: deque[tuple[Event, int]] = deque()

@@ -56,7 +56,7 @@ _RSS = (b"http://purl.org/rss/1.0/", b"netscape.com/rdf/simple/0.9/")
 _ITEM = re.compile(rb"<(?:[\w.-]+:)?(?:item|entry)[\s>/]")
 
 
-class Read(NamedTuple):
+class ParsedBody(NamedTuple):
     """What a body held: events, and the places of those that could not be read, with a sentence each."""
 
     events: list[Event]
@@ -75,11 +75,11 @@ class _MediaType(NamedTuple):
         )
 
 
-def read_events(body: bytes, content_type: str, headers: Mapping[str, str], source: str) -> Read:
+def read_events(body: bytes, content_type: str, headers: Mapping[str, str], source: str) -> ParsedBody:
     """The events of a request. `source` is that of events that name none."""
     kind = _media_type(content_type)
     if kind.name == STRUCTURED:
-        return Read([_one(body, kind, Event.from_cloudevent, source)], [])
+        return ParsedBody([_structured(body, kind, Event.from_cloudevent, source)], [])
     if kind.name == BATCH:
         return _batch(body, kind, source)
     if kind.name in LINES:
@@ -87,11 +87,11 @@ def read_events(body: bytes, content_type: str, headers: Mapping[str, str], sour
     if kind.name.startswith("application/cloudevents"):
         raise _unknown(content_type, f"of CloudEvents, {STRUCTURED} and {BATCH} are read, and NDJSON")
     if attributes := _attributes(headers):
-        return Read([_binary(body, kind, attributes, source)], [])
+        return ParsedBody([_binary(body, kind, attributes, source)], [])
     if kind.name in FEEDS:
         return _feed(body, kind, source)
     if is_rdf(kind.name) and "/" in kind.name:
-        return Read([_graph(body, kind, source)], [])
+        return ParsedBody([_graph(body, kind, source)], [])
     if kind.name in XML:
         return _xml(body, kind, source)
     if kind.is_json:
@@ -127,12 +127,12 @@ def _media_type(content_type: str) -> _MediaType:
 Reader = Callable[[Any], Event]
 
 
-def _one(body: bytes, kind: _MediaType, reader: Reader, source: str) -> Event:
+def _structured(body: bytes, kind: _MediaType, reader: Reader, source: str) -> Event:
     strict = StrictJson()
     return _event(strict, strict.read(body, kind.charset), reader, source)
 
 
-def _batch(body: bytes, kind: _MediaType, source: str) -> Read:
+def _batch(body: bytes, kind: _MediaType, source: str) -> ParsedBody:
     strict = StrictJson()
     items = strict.read(body, kind.charset)
     if not isinstance(items, list):
@@ -140,19 +140,19 @@ def _batch(body: bytes, kind: _MediaType, source: str) -> Read:
     return _items(strict, items, Event.from_cloudevent, source)
 
 
-def _json(body: bytes, kind: _MediaType, source: str) -> Read:
+def _json(body: bytes, kind: _MediaType, source: str) -> ParsedBody:
     strict = StrictJson()
     value = strict.read(body, kind.charset)
     if isinstance(value, list):
         return _items(strict, value, Event.from_object, source)
     if isinstance(value, dict) and str(value.get("version")).startswith("https://jsonfeed.org/version/"):
         return _feed(body, kind, source)
-    return Read([_event(strict, value, Event.from_object, source)], [])
+    return ParsedBody([_event(strict, value, Event.from_object, source)], [])
 
 
-def _items(strict: StrictJson, items: list[Any], reader: Reader, source: str) -> Read:
+def _items(strict: StrictJson, items: list[Any], reader: Reader, source: str) -> ParsedBody:
     _check_count(len(items))
-    read = Read([], [])
+    read = ParsedBody([], [])
     for number, item in enumerate(items, 1):
         try:
             read.events.append(_event(strict, item, reader, source))
@@ -161,12 +161,12 @@ def _items(strict: StrictJson, items: list[Any], reader: Reader, source: str) ->
     return read
 
 
-def _lines(body: bytes, kind: _MediaType, source: str) -> Read:
+def _lines(body: bytes, kind: _MediaType, source: str) -> ParsedBody:
     body = body.removeprefix(b"\xef\xbb\xbf")
     if kind.charset is not None or b"\0" in body[:4]:
         body = in_utf8(body, kind.charset)  # else a wrong byte costs its line alone
     reader = Event.from_cloudevent if kind.name.startswith("application/cloudevents") else Event.from_object
-    strict, read, number, position = StrictJson(), Read([], []), 1, 0
+    strict, read, number, position = StrictJson(), ParsedBody([], []), 1, 0
     for count, line in enumerate(_LINE.finditer(body), 1):
         _check_count(count)
         number += body.count(b"\n", position, line.start())
@@ -287,17 +287,17 @@ def _graph(body: bytes, kind: _MediaType, source: str) -> Event:
     return _checked(Event.from_rdf(_text(body, kind), name), source)
 
 
-def _xml(body: bytes, kind: _MediaType, source: str) -> Read:
+def _xml(body: bytes, kind: _MediaType, source: str) -> ParsedBody:
     # Characters of two or four bytes: the names looked for are ASCII.
     thin = body[:65536].replace(b"\0", b"")
     root = _ROOT.search(thin)
     is_graph = root is not None and root[1] == b"RDF"
     if is_graph and not (any(space in thin for space in _RSS) and _CHANNEL.search(thin)):
-        return Read([_graph(body, kind, source)], [])
+        return ParsedBody([_graph(body, kind, source)], [])
     return _feed(body, kind, source)
 
 
-def _feed(body: bytes, kind: _MediaType, source: str) -> Read:
+def _feed(body: bytes, kind: _MediaType, source: str) -> ParsedBody:
     """One event an item. Their source is the feed's own address, as if it was followed, where it says one."""
     if kind.is_json:
         feed = StrictJson().read(body, kind.charset)
@@ -306,7 +306,7 @@ def _feed(body: bytes, kind: _MediaType, source: str) -> Read:
         body = safe_text(body, charset=kind.charset)
     else:
         _check_count(sum(1 for _ in _ITEM.finditer(body.replace(b"\0", b""))))
-    read = Read([], [])
+    read = ParsedBody([], [])
     for number, event in enumerate(read_feed(body, "", kind.given), 1):
         try:
             read.events.append(_checked(event, source))

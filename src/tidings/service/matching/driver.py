@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 FINISH_SECONDS = 10.0  # for the micro-batch under way
 END_SECONDS = 20.0  # until what does not end by itself is killed
 _WAIT_FOR_OTHER = 30.0  # for a driver whose service was killed, and that finishes
-_GLANCE = 0.25
+_POLL_SECONDS = 0.25
 
 
 class Recorder:
@@ -134,7 +134,7 @@ class Driver:
             stream = self._start(spark, Recorder(data, mailbox))
             stack.callback(_quietly, stream.stop)
             self._say(status="running", queries=[query.id for query in stream.queries])
-            while stream.is_active and not self._stopping.wait(_GLANCE):
+            while stream.is_active and not self._stopping.wait(_POLL_SECONDS):
                 pass
             if self._stopping.is_set():
                 stream.finish(FINISH_SECONDS)
@@ -163,7 +163,7 @@ class Driver:
                     on_batch=recorder,
                 )
             except StreamBusy:
-                if time.monotonic() > deadline or self._stopping.wait(_GLANCE):
+                if time.monotonic() > deadline or self._stopping.wait(_POLL_SECONDS):
                     raise
 
 

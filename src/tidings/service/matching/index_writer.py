@@ -25,7 +25,7 @@ from tidings.storage import versions
 from tidings.storage.event_log import sync
 from tidings.storage.versions import Change
 
-_GLANCE = 1.0  # how often the outbox is looked at though nobody waits
+_POLL_SECONDS = 1.0  # how often the outbox is looked at though nobody waits
 _APPLIED_EVERY = 0.25  # how often what the index has is taken out of the outbox
 _LONGEST_PAUSE = 5.0
 _PATIENCE = 30.0
@@ -34,13 +34,13 @@ _REFUSALS = 10_000
 logger = logging.getLogger(__name__)
 
 
-class NotYet(TidingsError):
+class IndexTimeout(TidingsError):
     """The index could not be changed in time; the change is kept, and made as soon as it can be."""
 
     status = 503
 
 
-class Indexing:
+class IndexWriter:
     """`prepare`, then `start`; after each change of the registry `wait_for` its number.
 
     `on_refused` hears of a subscription that the index cannot take, by its id, and why.
@@ -148,7 +148,7 @@ class Indexing:
     def wait_for(self, number: int, timeout: float = 10.0) -> None:
         """Until the index has a change of the registry: an event that is published afterwards meets it.
 
-        SubscriptionError if the index refuses it; NotYet if it takes too long.
+        SubscriptionError if the index refuses it; IndexTimeout if it takes too long.
         """
         deadline = time.monotonic() + timeout
         with self._news:
@@ -158,7 +158,7 @@ class Indexing:
                 left = deadline - time.monotonic()
                 if left <= 0 or self._ended:
                     why = self._fault or ("the service ends" if self._ended else "it takes too long")
-                    raise NotYet(f"the index could not be changed yet ({why}); try again")
+                    raise IndexTimeout(f"the index could not be changed yet ({why}); try again")
                 self._news.wait(left)
             if (message := self._refusals.pop(number, None)) is not None:
                 raise SubscriptionError(message)
@@ -173,7 +173,7 @@ class Indexing:
         while not self._ended:
             with self._news:
                 if self._wanted <= self._reached and not self._stopping:
-                    self._news.wait(_APPLIED_EVERY if self._applied < self._reached else _GLANCE)
+                    self._news.wait(_APPLIED_EVERY if self._applied < self._reached else _POLL_SECONDS)
                 last, wanted = self._stopping, self._wanted
             try:
                 self._take_changes(wanted, last)

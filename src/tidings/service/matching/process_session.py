@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-_GLANCE = 0.02
+_POLL_SECONDS = 0.02
 
 
 def living(session: int) -> list[int]:
@@ -34,7 +34,7 @@ def await_end(session: int, seconds: float) -> bool:
     while living(session):
         if time.monotonic() > deadline:
             return False
-        time.sleep(_GLANCE)
+        time.sleep(_POLL_SECONDS)
     return True
 
 
@@ -52,4 +52,4 @@ def kill(session: int, *, but: int | None = None) -> None:
         for pid in left:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        time.sleep(_GLANCE)
+        time.sleep(_POLL_SECONDS)

@@ -101,21 +101,21 @@ class Supervisor:
         failures = 0
         while not self._stopping.is_set():
             began = time.monotonic()
-            message = self._live()
+            message = self._run_driver()
             if self._stopping.is_set():
                 break
             failures = 1 if time.monotonic() - began > _WELL_AFTER else failures + 1
             pause = self._pauses[min(failures, len(self._pauses)) - 1]
             logger.error("the driver has failed and is started again in %.0f s: %s", pause, message)
-            self._become("failed", message)
+            self._set_state("failed", message)
             self._stopping.wait(pause)
             self._state = replace(self._state, restarts=self._state.restarts + 1)
-        self._become("stopped")
+        self._set_state("stopped")
 
-    def _live(self) -> str:
+    def _run_driver(self) -> str:
         """One life of the driver; returns why it ended."""
         self._words.clear()
-        self._become("starting")
+        self._set_state("starting")
         pipe = subprocess.PIPE
         with self._handing_over:  # the settings before anything else
             try:
@@ -164,7 +164,7 @@ class Supervisor:
                 if status == "failed":
                     self._message = str(said.get("message", ""))
                 elif status == "running":
-                    self._become("running")
+                    self._set_state("running")
 
     def _pass_on(self, words: IO[bytes]) -> None:
         """What Java and others print goes into the service's own log."""
@@ -174,7 +174,7 @@ class Supervisor:
                     self._words.append(text)
                     logger.warning("driver: %s", text)
 
-    def _become(self, status: Status, message: str = "") -> None:
+    def _set_state(self, status: Status, message: str = "") -> None:
         pid = self._state.pid if status == "running" else None
         self._state = replace(self._state, status=status, message=message, since=self._clock(), pid=pid)
         try:

@@ -15,9 +15,9 @@ import pyarrow as pa
 from sqlalchemy import ARRAY, Connection, Select, Text, asc, cast, delete, desc, func, select, true, update
 
 from tidings.model.event import Event
-from tidings.service.model import BatchRecord, Fault, Kind, Notice, Told
+from tidings.service.model import BatchRecord, Fault, Notice, NotificationKind, StoredNotification
 from tidings.service.store import tables
-from tidings.service.store.mailbox_rows import letters_of
+from tidings.service.store.mailbox_rows import mailbox_rows
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
 from tidings.storage.event_log import Offset
@@ -30,19 +30,19 @@ _SEEN_AGAIN = "ON CONFLICT (key) DO UPDATE SET last = excluded.last"
 _FURTHER = "ON CONFLICT (query) DO UPDATE SET batch = excluded.batch, segment = excluded.segment, byte = excluded.byte"
 
 _BATCH = [one.name for one in fields(BatchRecord)]
-_told = tables.notifications.c
+_columns = tables.notifications.c
 _event = tables.events.c
-_TOLD: Final = select(
-    _told.number,
-    _told.id,
-    _told.subscription,
-    _told.kind,
-    _told.at,
-    _told.bindings,
-    _told.part,
-    _told.sequence,
-    _told.changes,
-    _told.message,
+_NOTIFICATIONS: Final = select(
+    _columns.number,
+    _columns.id,
+    _columns.subscription,
+    _columns.kind,
+    _columns.at,
+    _columns.bindings,
+    _columns.part,
+    _columns.sequence,
+    _columns.changes,
+    _columns.message,
     _event.key,
     _event.id.label("event_id"),
     _event.source,
@@ -51,7 +51,7 @@ _TOLD: Final = select(
     _event.datacontenttype,
     _event.data,
     _event.attributes,
-).select_from(tables.notifications.outerjoin(tables.events, _told.event == _event.key))
+).select_from(tables.notifications.outerjoin(tables.events, _columns.event == _event.key))
 
 
 class Mailbox:
@@ -67,24 +67,22 @@ class Mailbox:
     def record(self, batch: BatchRecord, notifications: pa.Table, events: pa.Table) -> bool:
         """Keep what a micro-batch has told, and the events that it told of. False, and nothing is done, if it is here
         already: a query's batches come in order. What was told before under the same id is not told again."""
-        letters = letters_of(batch, notifications, events)
+        rows = mailbox_rows(batch, notifications, events)
         with self._database.writing() as connection:
-            last = _take(connection, "number", letters.count)
+            last = _take(connection, "number", rows.count)
             kept = tables.reached.c
             done = connection.execute(select(kept.batch).where(kept.query == batch.query)).scalar()
             if done is not None and batch.batch <= done:
                 connection.rollback()
                 return False
-            numbers = range(last - letters.count + 1, last + 1)
-            insert_columns(
-                connection, tables.notifications, {"number": numbers, **letters.notifications}, _ONCE
-            )
-            lasts = [last] * len(letters.events["key"])
-            insert_columns(connection, tables.events, {**letters.events, "last": lasts}, _SEEN_AGAIN)
-            faults = len(letters.faults["message"])
+            numbers = range(last - rows.count + 1, last + 1)
+            insert_columns(connection, tables.notifications, {"number": numbers, **rows.notifications}, _ONCE)
+            lasts = [last] * len(rows.events["key"])
+            insert_columns(connection, tables.events, {**rows.events, "last": lasts}, _SEEN_AGAIN)
+            faults = len(rows.faults["message"])
             end = _take(connection, "fault", faults)
             insert_columns(
-                connection, tables.faults, {"number": range(end - faults + 1, end + 1), **letters.faults}
+                connection, tables.faults, {"number": range(end - faults + 1, end + 1), **rows.faults}
             )
             self._settle(connection, batch)
         return True
@@ -112,12 +110,14 @@ class Mailbox:
         while True:
             with self._database.writing() as connection:
                 rows = connection.execute(
-                    select(_told.number, _told.subscription, _told.at).order_by(_told.number).limit(_PORTION)
+                    select(_columns.number, _columns.subscription, _columns.at)
+                    .order_by(_columns.number)
+                    .limit(_PORTION)
                 ).all()
                 old = next((i for i, row in enumerate(rows) if row.at >= before), len(rows))
                 if old:
                     end = rows[old - 1].number
-                    connection.execute(delete(tables.notifications).where(_told.number <= end))
+                    connection.execute(delete(tables.notifications).where(_columns.number <= end))
                     connection.execute(delete(tables.events).where(_event.last <= end))
                 dropped.update((row.subscription, row.number) for row in rows[:old])
                 if old < _PORTION:
@@ -133,36 +133,38 @@ class Mailbox:
         after: int | None = None,
         before: int | None = None,
         limit: int = 50,
-    ) -> list[Told]:
+    ) -> list[StoredNotification]:
         """With `after` what came after that number, oldest first; otherwise newest first, from `before` on."""
         order = desc if after is None else asc
-        numbers = select(_told.number).order_by(order(_told.number)).limit(max(limit, 0))
+        numbers = select(_columns.number).order_by(order(_columns.number)).limit(max(limit, 0))
         if after is not None:
-            numbers = numbers.where(_told.number > _bounded(after))
+            numbers = numbers.where(_columns.number > _bounded(after))
         if before is not None:
-            numbers = numbers.where(_told.number < _bounded(before))
+            numbers = numbers.where(_columns.number < _bounded(before))
         if len(subscriptions) == 1:
-            numbers = numbers.where(_told.subscription == subscriptions[0])
+            numbers = numbers.where(_columns.subscription == subscriptions[0])
         else:
             numbers = self._of_several(numbers, sorted({clean(one) for one in subscriptions}))
             numbers = numbers.order_by(None).order_by(order(numbers.selected_columns[0])).limit(max(limit, 0))
         # The index has all that is needed to choose; whole rows and events are read of the chosen ones alone.
-        query = _TOLD.where(_told.number.in_(numbers.subquery().select())).order_by(order(_told.number))
+        query = _NOTIFICATIONS.where(_columns.number.in_(numbers.subquery().select())).order_by(
+            order(_columns.number)
+        )
         with self._database.reading() as connection:
-            return [_as_told(row) for row in connection.execute(query)]
+            return [_notification(row) for row in connection.execute(query)]
 
-    def find(self, subscription: str, id: str) -> Told | None:
-        query = _TOLD.where(_told.subscription == subscription, _told.id == id)
+    def find(self, subscription: str, id: str) -> StoredNotification | None:
+        query = _NOTIFICATIONS.where(_columns.subscription == subscription, _columns.id == id)
         with self._database.reading() as connection:
             row = connection.execute(query).first()
-        return None if row is None else _as_told(row)
+        return None if row is None else _notification(row)
 
     def counts(self, subscriptions: Sequence[str]) -> dict[str, int]:
         """How much is kept of what each of a page of them was told; those that were told nothing are not in it."""
         some = [clean(one) for one in subscriptions]
-        query = select(_told.subscription, func.count()).where(_told.subscription.in_(some))
+        query = select(_columns.subscription, func.count()).where(_columns.subscription.in_(some))
         with self._database.reading() as connection:
-            rows = connection.execute(query.group_by(_told.subscription))
+            rows = connection.execute(query.group_by(_columns.subscription))
             return {subscription: int(count) for subscription, count in rows}
 
     def news(self, after: int) -> tuple[int, dict[str, int]]:
@@ -173,16 +175,16 @@ class Mailbox:
             if last <= after:
                 return last, {}
             query = (
-                select(_told.subscription, func.max(_told.number))
-                .where(_told.number > after, _told.number <= last)
-                .group_by(_told.subscription)
+                select(_columns.subscription, func.max(_columns.number))
+                .where(_columns.number > after, _columns.number <= last)
+                .group_by(_columns.subscription)
             )
             return last, {row[0]: int(row[1]) for row in connection.execute(query)}
 
     def first(self) -> int:
         """The smallest number that is still kept; one above the last if there is none."""
         with self._database.reading() as connection:
-            first = connection.execute(select(func.min(_told.number))).scalar()
+            first = connection.execute(select(func.min(_columns.number))).scalar()
             return _counter(connection, "number") + 1 if first is None else int(first)
 
     def last(self) -> int:
@@ -236,14 +238,14 @@ class Mailbox:
 def _of_several_sqlite(numbers: Select[int], some: list[str]) -> Select[int]:
     """Many texts go as one parameter: databases limit how many there may be."""
     asked = func.json_each(json.dumps(some)).table_valued("value")
-    return numbers.where(_told.subscription.in_(select(asked.c.value)))
+    return numbers.where(_columns.subscription.in_(select(asked.c.value)))
 
 
 def _of_several_postgresql(numbers: Select[int], some: list[str]) -> Select[int]:
     """As many of each as are wanted of all, by the index. Left to choose, PostgreSQL goes through all that was ever
     told to anybody when these were told little."""
     asked = func.unnest(cast(some, ARRAY(Text))).table_valued("id").render_derived(name="asked")
-    each = numbers.where(_told.subscription == asked.c.id).lateral()
+    each = numbers.where(_columns.subscription == asked.c.id).lateral()
     return select(each.c.number).select_from(asked).join(each, true())
 
 
@@ -265,7 +267,7 @@ def _bounded(number: int) -> int:
     return max(-1, min(number, _NUMBERS))
 
 
-def _as_told(row: Any) -> Told:
+def _notification(row: Any) -> StoredNotification:
     event = None
     if row.key is not None:
         event = Event(
@@ -277,11 +279,11 @@ def _as_told(row: Any) -> Told:
             datacontenttype=row.datacontenttype or "",
             data=row.data or b"",
         )
-    return Told(
+    return StoredNotification(
         number=row.number,
         id=row.id,
         subscription=row.subscription,
-        kind=Kind(row.kind),
+        kind=NotificationKind(row.kind),
         at=row.at,
         event=event,
         bindings=_object(row.bindings),

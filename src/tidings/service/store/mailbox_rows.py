@@ -25,7 +25,7 @@ FAULTS_KEPT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Letters:
+class MailboxRows:
     """Columns by name, of plain values with clean texts. Notifications have yet to be numbered, from 1 to `count`."""
 
     count: int
@@ -47,7 +47,7 @@ def notification_id(
     return blake2b(event + told.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-def letters_of(batch: BatchRecord, notifications: pa.Table, events: pa.Table) -> Letters:
+def mailbox_rows(batch: BatchRecord, notifications: pa.Table, events: pa.Table) -> MailboxRows:
     """The rows of a batch: notifications and their events, and faults for what no subscription is told of."""
     given = notifications.select(NOTIFICATION_SCHEMA.names).cast(NOTIFICATION_SCHEMA)
     told = given.filter(pc.is_valid(given["subscription"]))
@@ -79,7 +79,7 @@ def letters_of(batch: BatchRecord, notifications: pa.Table, events: pa.Table) ->
         **{name: _clean(pc.fill_null(lost[name], "")) for name in ("source", "event", "message")},
         "at": [batch.ended] * len(lost),
     }
-    return Letters(len(told), columns, _events(events, keys), faults)
+    return MailboxRows(len(told), columns, _events(events, keys), faults)
 
 
 def _events(events: pa.Table, keys: dict[tuple[str, str], bytes]) -> dict[str, Sequence[Any]]:

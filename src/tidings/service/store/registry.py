@@ -73,10 +73,10 @@ class Registry:
             raise Conflict("there is a subscription with this id or feed already; give another") from error
 
     def find(self, id: str) -> Subscription | None:
-        return self._one(select(*_SUBSCRIPTION).where(tables.subscriptions.c.id == id), _subscription)
+        return self._first(select(*_SUBSCRIPTION).where(tables.subscriptions.c.id == id), _subscription)
 
     def by_feed(self, secret: str) -> Subscription | None:
-        return self._one(select(*_SUBSCRIPTION).where(tables.subscriptions.c.feed == secret), _subscription)
+        return self._first(select(*_SUBSCRIPTION).where(tables.subscriptions.c.feed == secret), _subscription)
 
     def page(
         self,
@@ -219,7 +219,7 @@ class Registry:
             raise Conflict("there is a token with this id or secret already; give another") from error
 
     def token(self, secret_hash: str) -> Token | None:
-        return self._one(select(*_TOKEN).where(tables.tokens.c.secret == secret_hash), _token)
+        return self._first(select(*_TOKEN).where(tables.tokens.c.secret == secret_hash), _token)
 
     def tokens(self) -> list[Token]:
         """All that ever were, oldest first."""
@@ -279,7 +279,7 @@ class Registry:
 
     def delivery(self, subscription: str) -> Delivery | None:
         query = select(*_DELIVERY).where(tables.deliveries.c.subscription == subscription)
-        return self._one(query, lambda row: Delivery(*row))
+        return self._first(query, lambda row: Delivery(*row))
 
     def remove_delivery(self, subscription: str) -> None:
         with self._database.writing() as connection:
@@ -297,7 +297,7 @@ class Registry:
 
     # ---
 
-    def _one(self, query: Executable, make: Callable[[Any], _T]) -> _T | None:
+    def _first(self, query: Executable, make: Callable[[Any], _T]) -> _T | None:
         with self._database.reading() as connection:
             row = connection.execute(query).first()
         return None if row is None else make(row)

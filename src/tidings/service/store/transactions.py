@@ -43,7 +43,7 @@ class Database:
     def __init__(self, url: URL, tables: MetaData, name: str, head: str) -> None:
         self.url, self.name = url, name
         self.on_postgresql = url.get_backend_name() == "postgresql"
-        self._turn = nullcontext() if self.on_postgresql else threading.Lock()
+        self._write_lock = nullcontext() if self.on_postgresql else threading.Lock()
         if self.on_postgresql:
             self._readers = self._writers = _postgresql(url)
         else:
@@ -62,17 +62,17 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that sees what was committed, and changes nothing."""
-        with self._told(), self._readers.connect() as connection:
+        with self._store_errors(), self._readers.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that is on disk when the block ends, or undone if it raises."""
-        with self._told(), self._turn, self._writers.begin() as connection:
+        with self._store_errors(), self._write_lock, self._writers.begin() as connection:
             yield connection
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _store_errors(self) -> Iterator[None]:
         try:
             yield
         except (OperationalError, InterfaceError, TimeoutError) as error:

@@ -96,7 +96,7 @@ class Bucket:
         return (needed - self._level) / self.rate
 
 
-class Access:
+class AccessControl:
     """The one that is asked before anything is done. Thread-safe."""
 
     def __init__(
@@ -203,7 +203,7 @@ class Access:
             return False
         # The right ticket is never refused for the wrong ones before it: otherwise anybody who knows an id could keep
         # its owner out. Guessing 256 bits needs no help from us to be hopeless; this is for the noise it makes.
-        if tickets.fits(ticket, subscription.ticket):
+        if tickets.is_secret_of(ticket, subscription.ticket):
             return True
         self.wrong_ticket(subscription.id)
         return False

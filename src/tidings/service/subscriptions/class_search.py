@@ -12,7 +12,7 @@ MOST = 200  # instances, or classes that are found
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedClass:
     """A class or an individual: its IRI, how a question writes it, and what people call it."""
 
     iri: str
@@ -22,18 +22,18 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class ClassDetails:
     """A class with its relatives. Of its instances the first are there; `instances_in_all` counts them."""
 
-    named: Named
+    named: NamedClass
     labels: tuple[str, ...]
-    parents: tuple[Named, ...]
-    children: tuple[Named, ...]
-    instances: tuple[Named, ...]
+    parents: tuple[NamedClass, ...]
+    children: tuple[NamedClass, ...]
+    instances: tuple[NamedClass, ...]
     instances_in_all: int
 
 
-class Classes:
+class ClassSearch:
     def __init__(self, taxonomy: Taxonomy, prefixes: dict[str, str]) -> None:
         self._taxonomy = taxonomy
         self._short = {iri: prefix for prefix, iri in {**WELL_KNOWN, **prefixes}.items()}
@@ -53,15 +53,15 @@ class Classes:
     def __contains__(self, iri: object) -> bool:
         return iri in self._parents
 
-    def roots(self) -> tuple[Named, ...]:
+    def roots(self) -> tuple[NamedClass, ...]:
         return self._named(iri for iri, parents in self._parents.items() if not parents)
 
-    def about(self, iri: str) -> About | None:
+    def about(self, iri: str) -> ClassDetails | None:
         """A class, or None if there is no such class."""
         if iri not in self._parents:
             return None
         instances = self._instances.get(iri, [])
-        return About(
+        return ClassDetails(
             self.name(iri),
             self._taxonomy.labels(iri),
             self._named(self._parents[iri]),
@@ -70,7 +70,7 @@ class Classes:
             len(instances),
         )
 
-    def search(self, words: str) -> tuple[Named, ...]:
+    def search(self, words: str) -> tuple[NamedClass, ...]:
         """Classes whose name or label holds the words, those that begin with them first."""
         wanted = " ".join(words.split()).casefold()
         found = [
@@ -80,12 +80,12 @@ class Classes:
         ]
         return tuple(sorted(found, key=lambda n: not n.label.casefold().startswith(wanted))[:MOST])
 
-    def all(self) -> tuple[Named, ...]:
+    def all(self) -> tuple[NamedClass, ...]:
         return self._named(self._parents)
 
-    def name(self, iri: str) -> Named:
+    def name(self, iri: str) -> NamedClass:
         label = next(iter(self._taxonomy.labels(iri)), local_name(iri))
-        return Named(iri, self.written(iri), label, len(self._children.get(iri, ())))
+        return NamedClass(iri, self.written(iri), label, len(self._children.get(iri, ())))
 
     def written(self, iri: str) -> str:
         """As a question writes it: with a prefix if one fits and reads back as the same, otherwise in full."""
@@ -95,5 +95,5 @@ class Classes:
                 return f"{prefix}:{rest}"
         return f"<{iri}>"
 
-    def _named(self, iris: Iterable[str]) -> tuple[Named, ...]:
+    def _named(self, iris: Iterable[str]) -> tuple[NamedClass, ...]:
         return tuple(sorted(map(self.name, iris), key=lambda named: named.label.casefold()))

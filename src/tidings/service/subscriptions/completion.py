@@ -17,7 +17,7 @@ from tidings.errors import TidingsError
 from tidings.language.prefixes import WELL_KNOWN
 from tidings.model.event import Event
 from tidings.model.terms import plain, read_graph
-from tidings.service.subscriptions.class_search import Classes
+from tidings.service.subscriptions.class_search import ClassSearch
 
 MOST = 20  # completions at a time
 _NAMES, _VALUES, _DEPTH, _GRAPH = 2_000, 50, 4, 200
@@ -70,7 +70,7 @@ class Completion:
     start: int
 
 
-class Words:
+class EventVocabulary:
     """What events have been seen to say: names of attributes and properties, with some of their values."""
 
     def __init__(self) -> None:
@@ -103,13 +103,13 @@ class Words:
 
 
 class Completer:
-    def __init__(self, engine: Engine, classes: Classes, words: Words) -> None:
-        self._engine, self._classes, self._words = engine, classes, words
+    def __init__(self, engine: Engine, class_search: ClassSearch, vocabulary: EventVocabulary) -> None:
+        self._engine, self._class_search, self._vocabulary = engine, class_search, vocabulary
 
     def complete(self, text: str, at: int) -> list[Completion]:
         """What could stand at the caret, best first."""
         before = text[: max(0, min(at, len(text)))]
-        attributes, properties = self._words.seen()
+        attributes, properties = self._vocabulary.seen()
         if found := _AT.search(before):
             network = self._engine.networks.get(found[1])
             nodes = (name for name, _ in (network.nodes() if network is not None else ()))
@@ -137,7 +137,7 @@ class Completer:
             yield from ((name, name, "network", "a network") for name in self._engine.networks)
             return
         if _ISA.search(before):
-            for named in self._classes.all():
+            for named in self._class_search.all():
                 yield named.written, f"{named.written} {named.label}", "class", named.label
             return
         tables = self._engine.joins.tables
@@ -149,7 +149,12 @@ class Completer:
             yield variable, variable, "variable", "a variable of this question"
         if _PREDICATE.search(before):
             for iri, values in properties.items():
-                yield self._classes.written(iri), self._classes.written(iri), "property", _some(values)
+                yield (
+                    self._class_search.written(iri),
+                    self._class_search.written(iri),
+                    "property",
+                    _sample_of(values),
+                )
         if _IN_TRIPLE.search(before):
             for prefix, iri in {**WELL_KNOWN, **self._engine.prefixes}.items():
                 if prefix:
@@ -157,7 +162,7 @@ class Completer:
             return
         for path, values in attributes.items():
             if _SIMPLE.fullmatch(path):
-                yield path, path, "attribute", _some(values)
+                yield path, path, "attribute", _sample_of(values)
         for name, table in tables.items():
             for column, kind in table.columns.items():
                 yield f"{name}.{column}", f"{name}.{column}", "attribute", kind
@@ -210,5 +215,5 @@ def _note(known: dict[str, dict[str, None]], name: str, value: Any) -> None:
         values[value] = None
 
 
-def _some(values: list[str]) -> str:
+def _sample_of(values: list[str]) -> str:
     return ", ".join(values[:3]) + (", …" if len(values) > 3 else "")

@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidings.service.model import Kind, Notice, State, Subscription
+from tidings.service.model import Notice, NotificationKind, State, Subscription
 from tidings.service.settings import DAY, Settings
 from tidings.storage.event_log import START, EventLog, Offset
 
 if TYPE_CHECKING:
-    from tidings.service.ingest.deduplication import Arrivals
-    from tidings.service.matching.index_writer import Indexing
+    from tidings.service.ingest.deduplication import Deduplication
+    from tidings.service.matching.index_writer import IndexWriter
     from tidings.service.store.mailbox import Mailbox
     from tidings.service.store.registry import Registry
 
@@ -38,7 +38,7 @@ _BATCHES = 200  # that are looked through for the last two of each query
 logger = logging.getLogger(__name__)
 
 
-class Sweeper:
+class Expiry:
     """A thread that goes round every second. `sweep` is one round, for who has no thread."""
 
     def __init__(
@@ -46,25 +46,25 @@ class Sweeper:
         registry: Registry,
         mailbox: Mailbox,
         log: EventLog,
-        arrivals: Arrivals,
-        indexing: Indexing,
+        deduplication: Deduplication,
+        index_writer: IndexWriter,
         settings: Settings,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._registry = registry
         self._mailbox = mailbox
         self._log = log
-        self._arrivals = arrivals
-        self._indexing = indexing
+        self._deduplication = deduplication
+        self._index_writer = index_writer
         self._retention = settings.retention
         self._checkpoint = settings.data / "checkpoint"
         self._clock = clock
-        self._over: dict[str, Offset] = {}  # whose time is over -> the log's end when that was seen
+        self._ends: dict[str, Offset] = {}  # whose time is over -> the log's end when that was seen
         self._expired_told = False
         self._far_due = self._retention_due = float("-inf")
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self._steps = (self.tell_forgotten, self.expire, self.announce, self.retain)
+        self._steps = (self.notify_missed_expiries, self.expire, self.notify_expiring, self.retain)
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="sweeper", daemon=True)
@@ -89,13 +89,13 @@ class Sweeper:
         while not self._stopping.wait(EVERY):
             self.sweep()
 
-    def _tell(self, notices: list[Notice]) -> None:
+    def _notify(self, notices: list[Notice]) -> None:
         if notices:
             self._mailbox.notify(notices)
 
     # Expiry
 
-    def tell_forgotten(self) -> None:
+    def notify_missed_expiries(self) -> None:
         """Once after a start: those that expired just before a crash, and were not told. To all others it is no news,
         because a notice has an id."""
         if self._expired_told:
@@ -103,24 +103,24 @@ class Sweeper:
         oldest, after = self._clock() - self._retention, None
         while page := self._registry.page(owner=None, state=State.EXPIRED, after=after, limit=_AT_ONCE):
             untold = [one for one in page if one.valid_until is not None and one.valid_until > oldest]
-            self._tell([_expired(one, one.valid_until or 0.0) for one in untold])
+            self._notify([_expired(one, one.valid_until or 0.0) for one in untold])
             after = page[-1].id
         self._expired_told = True
 
     def expire(self) -> None:
         """Notes whose time is over, and ends those whose events are all answered."""
-        due = self._registry.expiring(self._clock(), limit=_AT_ONCE + len(self._over))
+        due = self._registry.expiring(self._clock(), limit=_AT_ONCE + len(self._ends))
         if not due:
-            self._over.clear()
+            self._ends.clear()
             return
         end = self._log.end()
         # Who was renewed meanwhile is not due any more, and forgotten here.
-        self._over = {one.id: self._over.get(one.id, end) for one in due}
+        self._ends = {one.id: self._ends.get(one.id, end) for one in due}
         answered = self._answered()
         clear: dict[Offset, bool] = {}  # most were seen at the same end
         ready = []
         for one in due:
-            upto = self._over[one.id]
+            upto = self._ends[one.id]
             if upto not in clear:
                 clear[upto] = self._nothing_between(answered, upto)
             if clear[upto] or one.state is State.PAUSED:
@@ -130,11 +130,11 @@ class Sweeper:
         # Who is renewed or cancelled at this moment is left out.
         ended, change = self._registry.expire(ready)
         now = self._clock()
-        self._tell([_expired(one, now) for one in ready if one.id in ended])
+        self._notify([_expired(one, now) for one in ready if one.id in ended])
         for id in ended:
-            del self._over[id]
+            del self._ends[id]
         if change is not None:
-            self._indexing.wait_for(change)
+            self._index_writer.wait_for(change)
 
     def _answered(self) -> Offset:
         """Up to where every query of the stream that runs has answered. Those of earlier checkpoints do not count."""
@@ -150,23 +150,25 @@ class Sweeper:
 
     # The notice before it
 
-    def announce(self) -> None:
+    def notify_expiring(self) -> None:
         """Tells those whose validity is nearly over, once for each end."""
         now = self._clock()
         # Whatever is within a minute is looked for every second; what is farther has time for a longer look.
-        horizon, limit = now + _SHORTEST, _AT_ONCE + len(self._over)
+        horizon, limit = now + _SHORTEST, _AT_ONCE + len(self._ends)
         if now >= self._far_due:
             horizon, limit = now + _LONGEST, _MANY
             self._far_due = now + _FAR_EVERY
         soon = self._registry.expiring(horizon, warned=False, limit=limit)
         due = [
-            one for one in soon if one.valid_until is not None and now < one.valid_until <= now + _lead(one)
+            one
+            for one in soon
+            if one.valid_until is not None and now < one.valid_until <= now + _notice_period(one)
         ]
         for first in range(0, len(due), _AT_ONCE):
             some = due[first : first + _AT_ONCE]
             # Told first, then noted: in the other order a crash between the two would swallow it. One that is changed at
             # this moment is looked at again in the next round.
-            self._tell([_expires_soon(one, now) for one in some])
+            self._notify([_expires_soon(one, now) for one in some])
             self._registry.warn(some)
 
     # Retention
@@ -179,7 +181,7 @@ class Sweeper:
         before = now - self._retention
         self._drop_log(before)
         self._forget(before, now)
-        self._indexing.drop()
+        self._index_writer.drop()
         self._registry.remove_ended(before)
         self._retention_due = now + RETENTION_EVERY
 
@@ -195,8 +197,10 @@ class Sweeper:
                     f"notifications after number {delivery.cursor} up to number {last} could not be delivered within"
                     f" {_days(self._retention)}, and are not kept any longer"
                 )
-                missed.append(Notice(delivery.subscription, Kind.MISSED, f"missed {last}", now, message))
-        self._tell(missed)
+                missed.append(
+                    Notice(delivery.subscription, NotificationKind.MISSED, f"missed {last}", now, message)
+                )
+        self._notify(missed)
 
     def _drop_log(self, before: float) -> None:
         """Drops segments that were last written to before then, but none that the stream may still read."""
@@ -207,7 +211,7 @@ class Sweeper:
             keep += 1
         if keep > start.segment:
             self._log.drop_before(Offset(keep, START))
-        self._arrivals.drop_before(keep)
+        self._deduplication.drop_before(keep)
 
     def _safe(self) -> Offset:
         """From where on the stream may read again. A micro-batch that is recorded may be one that Spark has not noted as
@@ -221,7 +225,7 @@ class Sweeper:
         return min((found[1] if len(found) > 1 else start for found in ends.values()), default=start)
 
 
-def _lead(one: Subscription) -> float:
+def _notice_period(one: Subscription) -> float:
     """How long before its end a subscription is told: a tenth of its validity, between a minute and an hour; of one
     that is valid for a minute or two, the half."""
     began = one.created if one.renewed is None else one.renewed
@@ -231,14 +235,14 @@ def _lead(one: Subscription) -> float:
 
 def _expires_soon(one: Subscription, now: float) -> Notice:
     message = f"this subscription ends at {_time(one.valid_until)}; renew it to go on"
-    return Notice(one.id, Kind.EXPIRES_SOON, f"expires-soon {one.valid_until:.3f}", now, message)
+    return Notice(one.id, NotificationKind.EXPIRES_SOON, f"expires-soon {one.valid_until:.3f}", now, message)
 
 
 def _expired(one: Subscription, at: float) -> Notice:
     message = (
         f"this subscription ended at {_time(one.valid_until)}; while it is kept, renewing it wakes it again"
     )
-    return Notice(one.id, Kind.EXPIRED, f"expired {one.valid_until:.3f}", at, message)
+    return Notice(one.id, NotificationKind.EXPIRED, f"expired {one.valid_until:.3f}", at, message)
 
 
 def _time(at: float | None) -> str:

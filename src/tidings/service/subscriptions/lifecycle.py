@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tidings.errors import SubscriptionError, TidingsError
 from tidings.feeds.addresses import check_url
-from tidings.service.matching.index_writer import Indexing, NotYet
+from tidings.service.matching.index_writer import IndexTimeout, IndexWriter
 from tidings.service.model import Delivery, Principal, Role, State, Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.registry import Conflict, Registry
 from tidings.service.subscriptions import tickets
-from tidings.service.subscriptions.access_control import Access, AccessError, Forbidden, NotFound
-from tidings.service.subscriptions.preview import Questions
+from tidings.service.subscriptions.access_control import AccessControl, AccessError, Forbidden, NotFound
+from tidings.service.subscriptions.preview import Preview
 
 if TYPE_CHECKING:
     from tidings.service.store.mailbox import Mailbox
@@ -60,23 +60,23 @@ class Subscribed(NamedTuple):
     webhook: Delivery | None = None
 
 
-class Life:
+class Lifecycle:
     """What becomes of subscriptions. Thread-safe; every method is a few short transactions."""
 
     def __init__(
         self,
         registry: Registry,
         mailbox: Mailbox,
-        indexing: Indexing,
-        questions: Questions,
-        access: Access,
+        index_writer: IndexWriter,
+        preview: Preview,
+        access: AccessControl,
         settings: Settings,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._registry = registry
         self._mailbox = mailbox
-        self._indexing = indexing
-        self._questions = questions
+        self._index_writer = index_writer
+        self._preview = preview
         self._access = access
         self._settings = settings
         self._clock = clock
@@ -95,9 +95,9 @@ class Life:
         """A new subscription. Whatever is wrong with it is told before anything is kept."""
         self._access.need(principal, Role.SUBSCRIBER)
         warnings = self._check(text)
-        title = check_title(title) or made_title(text)
+        title = check_title(title) or title_of_text(text)
         now = self._clock()
-        until = self._until(validity, now)
+        until = self._end_of_validity(validity, now)
         if webhook is not None:
             check_url(webhook, self._settings.allowed)
         ticket = tickets.new_secret(tickets.TICKET)
@@ -124,7 +124,7 @@ class Life:
             delivery = Delivery(new.id, webhook, tickets.new_webhook_secret(), cursor)
             self._registry.set_delivery(delivery)
         try:
-            self._indexing.wait_for(number)
+            self._index_writer.wait_for(number)
         except TidingsError:
             # Nobody has its ticket yet, and nobody will: whoever asked tries again.
             self._registry.update(replace(new, state=State.CANCELLED, valid_until=now))
@@ -135,7 +135,7 @@ class Life:
         """The subscription, for those who may see it; NotFound for everybody else."""
         found = self._registry.find(id)
         if found is None or not self._access.may_see(principal, found):
-            raise _none(id)
+            raise _not_found(id)
         return found
 
     def page(
@@ -164,7 +164,7 @@ class Life:
             now = self._clock()
             state = State.ACTIVE if old.state is State.EXPIRED else old.state
             return replace(
-                old, state=state, valid_until=self._until(validity, now), renewed=now, warned=False
+                old, state=state, valid_until=self._end_of_validity(validity, now), renewed=now, warned=False
             )
 
         return self._change(principal, id, ticket, renewed, lives=False)
@@ -192,7 +192,7 @@ class Life:
     def set_webhook(self, principal: Principal, id: str, ticket: str | None, url: str) -> Delivery:
         """Delivers to `url`, with a new secret. One that had a webhook goes on where that one stood."""
         found = self._changeable(principal, id, ticket)
-        self._living(found)
+        self._check_not_expired(found)
         check_url(url, self._settings.allowed)
         old = self._registry.delivery(id)
         cursor = old.cursor if old is not None else self._mailbox.last()
@@ -221,7 +221,7 @@ class Life:
         for attempt in range(_TRIES):
             old = self._changeable(principal, id, ticket)
             if lives:
-                self._living(old)
+                self._check_not_expired(old)
             new = step(old)
             if new == old:
                 return old
@@ -233,15 +233,15 @@ class Life:
                 continue
             new = replace(new, revision=old.revision + 1)
             if number is not None:
-                self._settle(old, new, number)
+                self._wait_for_index(old, new, number)
             return new
         raise AssertionError("the last try returns or raises")
 
-    def _settle(self, old: Subscription, new: Subscription, number: int) -> None:
+    def _wait_for_index(self, old: Subscription, new: Subscription, number: int) -> None:
         """Waits until the index has heard of it."""
         try:
-            self._indexing.wait_for(number)
-        except NotYet:
+            self._index_writer.wait_for(number)
+        except IndexTimeout:
             if new.state is State.ACTIVE:
                 raise
             # What is not asked any more may be so a moment later: it is kept, and comes to the index by itself.
@@ -265,10 +265,10 @@ class Life:
         if found is None:
             if ticket:
                 self._access.wrong_ticket(id)
-            raise _none(id)
+            raise _not_found(id)
         if not self._access.may_change(principal, found, ticket):
             if not self._access.may_see(principal, found):
-                raise _none(id)
+                raise _not_found(id)
             if ticket:
                 raise Forbidden(
                     f"this is not the ticket of subscription {id}; use the one shown when it began"
@@ -278,7 +278,7 @@ class Life:
             raise Ended(f"subscription {id} was cancelled and stays so; subscribe anew")
         return found
 
-    def _living(self, found: Subscription) -> None:
+    def _check_not_expired(self, found: Subscription) -> None:
         if found.state is State.EXPIRED:
             raise Ended(f"subscription {found.id} has expired; renew it first")
 
@@ -291,14 +291,14 @@ class Life:
             )
         if bad := _unprintable(text):
             raise SubscriptionError(f"the text has the character {bad} in it; take it out")
-        checked = self._questions.check(text)
+        checked = self._preview.check(text)
         if not checked.ok:
             error = SubscriptionError(checked.message)  # which names the place already
             error.line, error.column = checked.line, checked.column
             raise error
         return tuple(checked.warnings)
 
-    def _until(self, validity: Validity, now: float) -> float | None:
+    def _end_of_validity(self, validity: Validity, now: float) -> float | None:
         """When it ends. What is longer than the service allows is refused, not cut: nobody would notice."""
         longest = self._settings.longest_validity
         if isinstance(validity, str):
@@ -355,7 +355,7 @@ def check_title(title: str) -> str:
     return title
 
 
-def made_title(text: str) -> str:
+def title_of_text(text: str) -> str:
     """The beginning of a text, for those that gave it no title."""
     line = " ".join(text.split())
     return line if len(line) <= _MADE_TITLE else line[: _MADE_TITLE - 1].rstrip() + "…"
@@ -371,5 +371,5 @@ def _unprintable(text: str) -> str | None:
     return None
 
 
-def _none(id: str) -> NotFound:
+def _not_found(id: str) -> NotFound:
     return NotFound(f"there is no subscription {id[:40]!r}; look at the list for those there are")

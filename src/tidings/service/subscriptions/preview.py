@@ -56,15 +56,15 @@ class Trial:
     late: bool = False  # the time was over before all events were looked at
 
 
-class Questions:
+class Preview:
     """Asks on behalf of one engine's taxonomy, prefixes, networks, operators and tables; it has no subscriptions."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.tables = tuple(engine.joins.tables.values())
-        self._remarking = threading.Lock()  # Python keeps one list of warnings for all threads
+        self._warnings_lock = threading.Lock()  # Python keeps one list of warnings for all threads
 
-    def fresh(self) -> Engine:
+    def empty_engine(self) -> Engine:
         """An engine of the same means, for whoever has to fill one."""
         engine = self.engine
         return Engine(
@@ -78,9 +78,9 @@ class Questions:
     def check(self, text: str) -> Checked:
         """What is wrong with a text, or what kind it is of."""
         try:
-            with self._remarking, warnings.catch_warnings(record=True) as remarks:
+            with self._warnings_lock, warnings.catch_warnings(record=True) as remarks:
                 warnings.simplefilter("always")
-                self.fresh().subscribe(_THIS, text)
+                self.empty_engine().subscribe(_THIS, text)
             query = parse(text, self.engine.prefixes)
         except SubscriptionError as error:
             return Checked(False, message=str(error), line=error.line, column=error.column)
@@ -120,7 +120,7 @@ class Questions:
                 matched += 1
                 if len(matches) < SHOWN:
                     matches.append(reason)
-            elif share := _held(reason.explanation):
+            elif share := _share_of_clauses(reason.explanation):
                 misses.append((-share, looked, reason))
         return Trial(looked, matched, matches, _nearest(misses))
 
@@ -128,7 +128,7 @@ class Questions:
         self, text: str, events: Sequence[Event], seconds: float, clock: Callable[[], float]
     ) -> Trial:
         """A join has to have seen the rows before: the events are played from the oldest on, with tables that are empty."""
-        engine, matches = self.fresh(), []
+        engine, matches = self.empty_engine(), []
         engine.subscribe(_THIS, text)
         deadline, looked = clock() + seconds, 0
         for event in reversed(events):
@@ -156,7 +156,7 @@ class Questions:
             yield "network"
 
 
-def _held(explanation: Explanation) -> float:
+def _share_of_clauses(explanation: Explanation) -> float:
     """The share of the clauses that held; 0 if none did."""
     told = [clause for clause in explanation.clauses if clause.depth or len(explanation.clauses) > 1]
     held = sum(clause.held is True for clause in told)

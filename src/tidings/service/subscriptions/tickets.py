@@ -33,7 +33,7 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def fits(secret: str | None, digest_of_it: str) -> bool:
+def is_secret_of(secret: str | None, digest_of_it: str) -> bool:
     """Whether it is the secret with this hash. Takes as long for a wrong one as for the right one."""
     return hmac.compare_digest(digest(secret or ""), digest_of_it)
 

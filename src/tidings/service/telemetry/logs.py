@@ -156,7 +156,7 @@ def _one_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
-class RequestLines:
+class RequestLog:
     """An ASGI layer that says a line for each request: method, path, status, milliseconds. Stands inside the one that
     gives requests their ids. `quiet` paths are asked by machines, every few seconds; they are said when they fail."""
 
@@ -178,7 +178,7 @@ class RequestLines:
         began = self._clock()
         status = 500
 
-        async def tell(message: Message) -> None:
+        async def forward(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -186,7 +186,7 @@ class RequestLines:
 
         with bound(request=scope.get("state", {}).get("request_id", "")):
             try:
-                await self._app(scope, receive, tell)
+                await self._app(scope, receive, forward)
             finally:
                 # The path alone: what is asked for may hold what nobody else should read.
                 path = scope["path"]

@@ -107,14 +107,14 @@ class Metrics:
         log_bytes: Callable[[], int] | None = None,
     ) -> None:
         """What is asked whenever somebody looks: counts by state, the driver's state, the size of the log."""
-        self.registry.register(_Watch(subscriptions, driver, log_bytes))
+        self.registry.register(_StateCollector(subscriptions, driver, log_bytes))
 
     def text(self) -> bytes:
         """All of it, in Prometheus' text form."""
         return generate_latest(self.registry)
 
 
-class _Watch(Collector):
+class _StateCollector(Collector):
     def __init__(
         self,
         subscriptions: Callable[[], Mapping[Any, int]] | None,
@@ -132,30 +132,30 @@ class _Watch(Collector):
         # A store that is away takes away its own numbers, not all others.
         if self._subscriptions is not None:
             family = GaugeMetricFamily("tidings_subscriptions", "Subscriptions by state", labels=["state"])
-            for state, count in (_asked(self._subscriptions) or {}).items():
+            for state, count in (_value_or_none(self._subscriptions) or {}).items():
                 family.add_metric([str(state)], count)
             yield family
         if self._driver is not None:
             family = GaugeMetricFamily("tidings_driver_state", "1 for the driver's state", labels=["state"])
-            now = _asked(self._driver)
+            now = _value_or_none(self._driver)
             for state in DRIVER_STATES:
                 family.add_metric([state], float(state == now))
             yield family
         if self._log_bytes is not None:
-            size = _asked(self._log_bytes)
+            size = _value_or_none(self._log_bytes)
             yield GaugeMetricFamily(
                 "tidings_log_bytes", "Size of the event log", value=float("nan") if size is None else size
             )
 
 
-def _asked(what: Callable[[], Any]) -> Any:
+def _value_or_none(what: Callable[[], Any]) -> Any:
     try:
         return what()
     except Exception:
         return None
 
 
-class Measured:
+class RequestMetrics:
     """An ASGI layer that counts requests and how long they take."""
 
     def __init__(self, app: App, metrics: Metrics, *, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -170,7 +170,7 @@ class Measured:
         began = self._clock()
         status, seconds = 500, None
 
-        async def tell(message: Message) -> None:
+        async def forward(message: Message) -> None:
             nonlocal status, seconds
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -180,7 +180,7 @@ class Measured:
             await send(message)
 
         try:
-            await self._app(scope, receive, tell)
+            await self._app(scope, receive, forward)
         finally:
             took = self._clock() - began if seconds is None else seconds
             self._metrics.request(scope["method"], route_of(scope), status, took)

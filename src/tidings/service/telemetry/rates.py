@@ -71,18 +71,18 @@ class Rates:
             "from": (current - BUCKETS) * SECONDS,
             "events_per_second": [bucket.events / SECONDS for bucket in buckets],
             "notifications_per_second": [bucket.notifications / SECONDS for bucket in buckets],
-            "latency_median": [_part(part, 0.5) for part in latencies],
-            "latency_p95": [_part(part, 0.95) for part in latencies],
+            "latency_median": [_percentile(part, 0.5) for part in latencies],
+            "latency_p95": [_percentile(part, 0.95) for part in latencies],
             "now": {
                 "events_per_second": sum(bucket.events for bucket in last) / seconds,
                 "notifications_per_second": sum(bucket.notifications for bucket in last) / seconds,
-                "latency_median": _part(minute, 0.5),
-                "latency_p95": _part(minute, 0.95),
+                "latency_median": _percentile(minute, 0.5),
+                "latency_p95": _percentile(minute, 0.95),
             },
         }
 
 
-def _part(ordered: list[float], share: float) -> float | None:
+def _percentile(ordered: list[float], share: float) -> float | None:
     """The smallest value that this share of all does not exceed."""
     if not ordered:
         return None

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 
 from tidings.errors import TidingsError
-from tidings.service.ingest.log_writer import Intake
+from tidings.service.ingest.log_writer import LogWriter
 from tidings.service.store.mailbox import Mailbox
-from tidings.service.subscriptions.completion import Words
+from tidings.service.subscriptions.completion import EventVocabulary
 from tidings.service.telemetry.metrics import Metrics
 from tidings.storage.event_log import Offset
 
@@ -25,16 +25,21 @@ _BATCHES = 100
 _LEARNT_FROM = 20  # events at a time
 
 
-class Pulse:
+class StreamMetrics:
     def __init__(
         self,
         mailbox: Mailbox,
-        intake: Intake,
-        words: Words,
+        log_writer: LogWriter,
+        vocabulary: EventVocabulary,
         metrics: Metrics,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._mailbox, self._intake, self._words, self._metrics = mailbox, intake, words, metrics
+        self._mailbox, self._log_writer, self._vocabulary, self._metrics = (
+            mailbox,
+            log_writer,
+            vocabulary,
+            metrics,
+        )
         self._clock = clock
         self._seen: dict[str, int] = {}  # query -> its last batch that was counted
         self._stopping = threading.Event()
@@ -42,7 +47,7 @@ class Pulse:
 
     def start(self) -> None:
         """From here on; what was done before is history."""
-        self._words.observe(self._intake.recent.events())
+        self._vocabulary.observe(self._log_writer.recent.events())
         for batch in self._mailbox.batches(_BATCHES):
             self._seen[batch.query] = max(batch.batch, self._seen.get(batch.query, -1))
         self._thread.start()
@@ -56,21 +61,23 @@ class Pulse:
         newest = ""
         while not self._stopping.wait(EVERY):
             try:
-                self.beat()
-                events = self._intake.recent.events()[:_LEARNT_FROM]
+                self.update()
+                events = self._log_writer.recent.events()[:_LEARNT_FROM]
                 if events and events[0].id != newest:
                     newest = events[0].id
-                    self._words.observe(events)
+                    self._vocabulary.observe(events)
             except (TidingsError, OSError):  # a store that is away: whoever needs it says so
                 log.debug("the pulse could not be taken", exc_info=True)
             except Exception:
                 log.exception("the pulse could not be taken")
 
-    def beat(self) -> None:
+    def update(self) -> None:
         """One look."""
         for batch in reversed(self._mailbox.batches(_BATCHES)):
             if batch.batch > self._seen.get(batch.query, -1):
                 self._seen[batch.query] = batch.batch
                 self._metrics.batch(batch)
-                for seconds in self._intake.answered(Offset(batch.segment, batch.byte), batch.ended):
+                for seconds in self._log_writer.take_latencies(
+                    Offset(batch.segment, batch.byte), batch.ended
+                ):
                     self._metrics.latency(seconds)

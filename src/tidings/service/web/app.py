@@ -13,8 +13,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 import tidings
-from tidings.service.telemetry.logs import RequestLines
-from tidings.service.telemetry.metrics import Measured
+from tidings.service.telemetry.logs import RequestLog
+from tidings.service.telemetry.metrics import RequestMetrics
 from tidings.service.web import pages, problems
 from tidings.service.web.api import (
     events,
@@ -29,7 +29,7 @@ from tidings.service.web.api import (
 )
 from tidings.service.web.api.callers import PROBLEM
 from tidings.service.web.api.models import ProblemDetails
-from tidings.service.web.middleware import guard
+from tidings.service.web.middleware import with_middleware
 
 if TYPE_CHECKING:
     from tidings.service.service import Service
@@ -66,8 +66,8 @@ class Application(FastAPI):
         service: Service = self.state.service
         stack: ASGIApp = super().build_middleware_stack()
         if service.settings.log_format == "json":  # a line for each request is for machines to read
-            stack = RequestLines(stack)
-        return Measured(guard(stack, service.settings), service.metrics)
+            stack = RequestLog(stack)
+        return RequestMetrics(with_middleware(stack, service.settings), service.metrics)
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tidings.service.settings import Settings
-from tidings.service.subscriptions.access_control import SESSION, Access
+from tidings.service.subscriptions.access_control import SESSION, AccessControl
 from tidings.service.web.problems import Problem
 
 SESSION_COOKIE = "tidings_session"
@@ -30,12 +30,12 @@ def new_visit() -> str:
     return secrets.token_urlsafe(24)
 
 
-def csrf_token(access: Access, visit: str) -> str:
+def csrf_token(access: AccessControl, visit: str) -> str:
     """What goes into the hidden field of a form."""
     return access.sign("csrf", visit)
 
 
-def check_csrf(access: Access, request: Request, given: object) -> None:
+def check_csrf(access: AccessControl, request: Request, given: object) -> None:
     """Refuses a form that was not on a page of this visitor's."""
     visit = visit_of(request)
     good = visit is not None and hmac.compare_digest(

@@ -66,12 +66,12 @@ class RequestIds:
         scope.setdefault("state", {})["request_id"] = id
         header = (b"x-request-id", id.encode())
 
-        async def tell(message: Message) -> None:
+        async def forward(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), header]
             await send(message)
 
-        await self._app(scope, receive, tell)
+        await self._app(scope, receive, forward)
 
 
 class SecurityHeaders:
@@ -98,14 +98,14 @@ class SecurityHeaders:
             await self._app(scope, receive, send)
             return
 
-        async def tell(message: Message) -> None:
+        async def forward(message: Message) -> None:
             if message["type"] == "http.response.start":
                 given = list(message.get("headers", ()))
                 names = {name.lower() for name, _ in given}
                 message["headers"] = given + [header for header in self._headers if header[0] not in names]
             await send(message)
 
-        await self._app(scope, receive, tell)
+        await self._app(scope, receive, forward)
 
 
 class HostCheck:
@@ -219,14 +219,14 @@ class BodyLimit:
                     await refuse(self._too_large(limit))
             return message
 
-        async def tell(message: Message) -> None:
+        async def forward(message: Message) -> None:
             nonlocal begun
             if not refused:  # what the rest of the service makes of a body cut short is of no interest
                 begun = True
                 await send(message)
 
         try:
-            await self._app(scope, count, tell)
+            await self._app(scope, count, forward)
         except Exception:
             if not refused:
                 raise
@@ -251,12 +251,12 @@ class _Refused(Exception):
     """The answer has been given already."""
 
 
-GUARDS: tuple[type, ...] = (RequestIds, SecurityHeaders, HostCheck, OriginCheck, BodyLimit)
+MIDDLEWARE: tuple[type, ...] = (RequestIds, SecurityHeaders, HostCheck, OriginCheck, BodyLimit)
 
 
-def guard(app: App, settings: Settings) -> App:
+def with_middleware(app: App, settings: Settings) -> App:
     """The app behind all guards; the first of them is asked first."""
-    for layer in reversed(GUARDS):
+    for layer in reversed(MIDDLEWARE):
         app = layer(app, settings)
     return app
 

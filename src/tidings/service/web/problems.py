@@ -117,7 +117,7 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, Problem):
         return error
     if isinstance(error, HTTPException):
-        return Problem(error.status_code, _said(error), headers=error.headers)
+        return Problem(error.status_code, _sentence_part(error), headers=error.headers)
     if isinstance(error, RequestValidationError):
         return _invalid(error.errors())
     if isinstance(error, SubscriptionError):
@@ -163,7 +163,7 @@ def _status(error: TidingsError, otherwise: int) -> int:
     return status if isinstance(status, int) else otherwise
 
 
-def _said(error: HTTPException) -> str:
+def _sentence_part(error: HTTPException) -> str:
     """Starlette says "Not Found"; a sentence with a next step is better."""
     if error.status_code == 404:
         return "nothing is at this address; /openapi.json lists what is"

@@ -15,7 +15,7 @@ import pytest
 from tests.service.conftest import Running, Served
 from tidings.model.event import Event, to_table
 from tidings.model.notification import NOTIFICATION_SCHEMA
-from tidings.service.model import BatchRecord, Kind, Notice, Role
+from tidings.service.model import BatchRecord, Notice, NotificationKind, Role
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 JSON = {"Accept": "application/json"}
@@ -171,7 +171,7 @@ def test_changes_of_rows_are_tables_and_notices_stand_out(running: Callable[...,
             BatchRecord("other", 1, "v1", 0, 0, 1, 1, 0, now, now), table, to_table([event])
         )
         served.service.mailbox.notify(
-            [Notice(made["id"], Kind.EXPIRES_SOON, "soon", now, "It expires soon; renew it")]
+            [Notice(made["id"], NotificationKind.EXPIRES_SOON, "soon", now, "It expires soon; renew it")]
         )
         page = served.http.get(f"/subscriptions/{made['id']}", headers=HTML).text
         assert '<table class="changes">' in page

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tidings.feeds.write.channel import moment
 from tidings.model.explanation import Explanation
 from tidings.service import model
-from tidings.service.delivery.notification_json import told_to_json
+from tidings.service.delivery.notification_json import notification_to_json
 from tidings.service.settings import Settings
 from tidings.service.subscriptions.preview import Reason
 from tidings.service.web.api import models
@@ -69,8 +69,10 @@ def explanation(one: Explanation) -> models.Explanation:
 
 
 def reason(one: Reason, settings: Settings) -> models.Reason:
-    told = model.Told(0, "", "", model.Kind.MATCH, 0.0, one.event)  # so that an event has one form everywhere
-    event = told_to_json(told, settings)["event"]
+    told = model.StoredNotification(
+        0, "", "", model.NotificationKind.MATCH, 0.0, one.event
+    )  # so that an event has one form everywhere
+    event = notification_to_json(told, settings)["event"]
     return models.Reason(
         event=models.NotifiedEvent.model_validate(event), explanation=explanation(one.explanation)
     )

@@ -55,7 +55,7 @@ async def caller(request: Request) -> Caller:
     return Caller(service, principal)
 
 
-Asking = Annotated[Caller, Depends(caller)]
+CurrentCaller = Annotated[Caller, Depends(caller)]
 Ticket = Annotated[
     str | None,
     Header(

@@ -111,7 +111,7 @@ async def publish(request: Request) -> Response:
         service.metrics.rejected(len(read.rejected))
         if not read.events:
             raise _none_accepted(read.rejected)
-    receipt = await asyncio.wrap_future(service.intake.accept_later(read.events))
+    receipt = await asyncio.wrap_future(service.log_writer.accept_later(read.events))
     told = {
         "accepted": receipt.accepted,
         "duplicates": receipt.duplicates,

@@ -11,7 +11,7 @@ import tidings
 from tidings.errors import TidingsError
 from tidings.feeds.write.channel import moment
 from tidings.service.model import Role
-from tidings.service.web.api.callers import Asking, Caller, problems, router
+from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
 from tidings.service.web.api.models import Driver, Health, Rates, Status
 from tidings.service.web.problems import Problem
 from tidings.storage import versions
@@ -61,7 +61,7 @@ def get_metrics(request: Request) -> Response:
 
 
 @api.get("/status", operation_id="get_status", summary="Rates, lag, and the state of the stream")
-def get_status(asking: Asking) -> Status:
+def get_status(asking: CurrentCaller) -> Status:
     return status_of(asking)
 
 
@@ -69,10 +69,10 @@ def status_of(asking: Caller) -> Status:
     """Counts of subscriptions are of those that whoever asks may see."""
     service = asking.service
     driver, totals = service.supervisor.state, service.mailbox.totals()
-    waiting = service.intake.lag(max(service.mailbox.reached().values(), default=None))
+    waiting = service.log_writer.lag(max(service.mailbox.reached().values(), default=None))
     rates = service.metrics.rates.snapshot()
     now = rates["now"]
-    counts = {} if asking.principal.role is Role.PUBLISHER else service.life.counts(asking.principal)
+    counts = {} if asking.principal.role is Role.PUBLISHER else service.lifecycle.counts(asking.principal)
     try:
         version = str(versions.current(service.settings.data / "index"))
     except TidingsError:

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from tidings.service.delivery import sse
 from tidings.service.model import Role, State, Subscription
 from tidings.service.web.api import answers
-from tidings.service.web.api.callers import Asking, Caller, problems, router
+from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
 from tidings.service.web.api.cursors import Cursor, Limit, Number, link, number_cursor, read_number_cursor
 from tidings.service.web.api.models import Explanation, NotificationPage
 from tidings.service.web.api.subscriptions import Id
@@ -43,7 +43,7 @@ LastEventId = Annotated[
     responses=problems(404),
 )
 def list_notifications(
-    asking: Asking,
+    asking: CurrentCaller,
     id: Id,
     after: Number = None,
     before: Number = None,
@@ -57,12 +57,12 @@ def list_notifications(
         direction, number = read_number_cursor(cursor)
         after, before = (number, None) if direction == "a" else (None, number)
     service = asking.service
-    service.life.find(asking.principal, id)
+    service.lifecycle.find(asking.principal, id)
     found = service.mailbox.page([id], after=after, before=before, limit=limit + 1)
     page, next = found[:limit], None
     if len(found) > limit:
         next = number_cursor("b" if after is None else "a", page[-1].number)
-    body = {"items": [service.form(told) for told in page], "next": next}
+    body = {"items": [service.to_json(told) for told in page], "next": next}
     headers = link(service.settings, f"/api/subscriptions/{id}/notifications", next, {"limit": limit})
     return Response(dumps(body), media_type="application/json", headers=headers)
 
@@ -73,16 +73,16 @@ def list_notifications(
     summary="Why it was told",
     responses=problems(404),
 )
-def explain_notification(asking: Asking, id: Id, notification: str) -> Explanation:
+def explain_notification(asking: CurrentCaller, id: Id, notification: str) -> Explanation:
     """By the text as it is now and the event as it was."""
     service = asking.service
-    subscription = service.life.find(asking.principal, id)
+    subscription = service.lifecycle.find(asking.principal, id)
     told = None if "\0" in notification else service.mailbox.find(id, notification)
     if told is None:
         raise Problem(404, f"subscription {id} was told nothing of the id {notification[:60]!r}")
     if told.event is None:
         raise Problem(404, "this is a notice of the subscription's life; there is no event to explain")
-    return answers.explanation(service.questions.explain(subscription.text, told.event))
+    return answers.explanation(service.preview.explain(subscription.text, told.event))
 
 
 @api.get(
@@ -97,7 +97,7 @@ def explain_notification(asking: Asking, id: Id, notification: str) -> Explanati
     },
 )
 async def stream_subscription(
-    request: Request, asking: Asking, id: Id, last_event_id: LastEventId = None
+    request: Request, asking: CurrentCaller, id: Id, last_event_id: LastEventId = None
 ) -> Response:
     """Ends when the subscription is over and all is told."""
     if await run_in_threadpool(_is_over, asking, id, last_event_id):
@@ -107,10 +107,10 @@ async def stream_subscription(
 
 def _is_over(asking: Caller, id: str, last_event_id: str | None) -> bool:
     """Whether nothing will come of a stream."""
-    mailbox, one = asking.service.mailbox, asking.service.life.find(asking.principal, id)
+    mailbox, one = asking.service.mailbox, asking.service.lifecycle.find(asking.principal, id)
     if one.state in _LIVING:
         return False
-    seen = sse.beginning(mailbox, last_event_id)
+    seen = sse.first_number(mailbox, last_event_id)
     return isinstance(seen, str) or not mailbox.page([id], after=seen, limit=1)
 
 
@@ -127,7 +127,7 @@ def _is_over(asking: Caller, id: str, last_event_id: str | None) -> bool:
 )
 async def stream_subscriptions(
     request: Request,
-    asking: Asking,
+    asking: CurrentCaller,
     subscription: Annotated[
         list[str] | None,
         Query(max_length=MOST_STREAMED, description="Those with these ids; all of mine without."),
@@ -163,7 +163,7 @@ def _stream(asking: Caller, ids: list[str] | None, last_event_id: str | None) ->
                 service.mailbox,
                 service.hub,
                 subscriptions,
-                service.form,
+                service.to_json,
                 last_event_id=last_event_id,
                 stop=service.stopping,
                 endless=ids is None,
@@ -177,7 +177,9 @@ def _stream(asking: Caller, ids: list[str] | None, last_event_id: str | None) ->
 
 
 def _those(asking: Caller, ids: list[str] | None) -> list[Subscription]:
-    registry, life = asking.service.registry, asking.service.life
+    registry, lifecycle = asking.service.registry, asking.service.lifecycle
     if ids is not None:
         return [one for one in map(registry.find, ids) if one is not None]
-    return [one for state in _LIVING for one in life.page(asking.principal, state=state, limit=MOST_STREAMED)]
+    return [
+        one for state in _LIVING for one in lifecycle.page(asking.principal, state=state, limit=MOST_STREAMED)
+    ]

@@ -18,7 +18,7 @@ from tidings.service.ingest.feed_poller import SourceHealth
 from tidings.service.model import Role
 from tidings.service.subscriptions.lifecycle import check_title
 from tidings.service.web.api import answers
-from tidings.service.web.api.callers import Asking, Caller, problems, router
+from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
 from tidings.service.web.api.models import MAX_URL, Imported, NewSource, Rejected, Source, Sources
 from tidings.service.web.problems import Problem, problem_of
 
@@ -27,8 +27,8 @@ MOST = 10_000  # feeds in one file
 
 
 @api.get("/sources", operation_id="list_sources", summary="The feeds that are followed, and how they fare")
-def list_sources(asking: Asking) -> Sources:
-    return Sources(items=[_told(health) for health in asking.service.following.health()])
+def list_sources(asking: CurrentCaller) -> Sources:
+    return Sources(items=[_source_model(health) for health in asking.service.feed_poller.health()])
 
 
 @api.post(
@@ -38,17 +38,17 @@ def list_sources(asking: Asking) -> Sources:
     status_code=201,
     responses={200: {"description": "It is followed already.", "model": Source}, **problems(403, 422)},
 )
-def follow(asking: Asking, new: NewSource, response: Response) -> Source:
+def follow(asking: CurrentCaller, new: NewSource, response: Response) -> Source:
     """Its items are events from now on. Addresses inside a network are refused unless they are allowed."""
     asking.need(Role.PUBLISHER)
     source = _source(asking, new.url, new.title)
     if asking.service.registry.add_source(source):
-        asking.service.following.wake()
+        asking.service.feed_poller.wake()
     else:
         response.status_code = 200
-    for health in asking.service.following.health():
+    for health in asking.service.feed_poller.health():
         if health.source.url == new.url:
-            return _told(health)
+            return _source_model(health)
     return Source(url=source.url, title=source.title, added=moment(source.added))
 
 
@@ -59,7 +59,7 @@ def follow(asking: Asking, new: NewSource, response: Response) -> Source:
     status_code=204,
     responses=problems(403, 404),
 )
-def unfollow(asking: Asking, url: Annotated[str, Query(min_length=1, max_length=MAX_URL)]) -> None:
+def unfollow(asking: CurrentCaller, url: Annotated[str, Query(min_length=1, max_length=MAX_URL)]) -> None:
     asking.need(Role.PUBLISHER)
     found = next((one for one in asking.service.registry.sources() if one.url == url), None)
     if found is None:
@@ -67,7 +67,7 @@ def unfollow(asking: Asking, url: Annotated[str, Query(min_length=1, max_length=
     if asking.principal.role is not Role.ADMIN and found.owner != asking.principal.token:
         raise Problem(403, "this feed is followed for somebody else; ask them, or an admin")
     asking.service.registry.remove_source(url)
-    asking.service.following.wake()
+    asking.service.feed_poller.wake()
 
 
 @api.post(
@@ -82,7 +82,7 @@ def unfollow(asking: Asking, url: Annotated[str, Query(min_length=1, max_length=
         }
     },
 )
-async def follow_opml(request: Request, asking: Asking) -> Imported:
+async def follow_opml(request: Request, asking: CurrentCaller) -> Imported:
     asking.need(Role.PUBLISHER)
     body = await request.body()
     return await run_in_threadpool(import_opml, asking, body)
@@ -95,7 +95,7 @@ async def follow_opml(request: Request, asking: Asking) -> Imported:
     response_class=Response,
     responses={200: {"description": "OPML 2.0", "content": {"text/x-opml": {"schema": {"type": "string"}}}}},
 )
-def export_opml(asking: Asking) -> Response:
+def export_opml(asking: CurrentCaller) -> Response:
     outlines = [Outline(one.url, one.title) for one in asking.service.registry.sources()]
     return Response(
         write_opml(outlines),
@@ -120,7 +120,7 @@ def import_opml(asking: Caller, body: bytes) -> Imported:
         except (TidingsError, Problem) as error:
             refused.append(Rejected(place=outline.url[:MAX_URL], message=problem_of(error).detail))
     if added:
-        asking.service.following.wake()
+        asking.service.feed_poller.wake()
     return Imported(added=added, known=known, refused=refused)
 
 
@@ -131,7 +131,7 @@ def _source(asking: Caller, url: str, title: str) -> model.Source:
     return model.Source(url, check_title(title), asking.principal.token, time.time())
 
 
-def _told(health: SourceHealth) -> Source:
+def _source_model(health: SourceHealth) -> Source:
     source = health.source
     return Source(
         url=source.url,

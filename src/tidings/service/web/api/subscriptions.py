@@ -10,7 +10,7 @@ from tidings.service import model
 from tidings.service.model import State
 from tidings.service.subscriptions.lifecycle import read_validity
 from tidings.service.web.api import answers
-from tidings.service.web.api.callers import Asking, Caller, Ticket, problems, router
+from tidings.service.web.api.callers import Caller, CurrentCaller, Ticket, problems, router
 from tidings.service.web.api.cursors import Cursor, Limit, link, read_id_cursor
 from tidings.service.web.api.models import (
     NewSubscription,
@@ -34,9 +34,9 @@ Id = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The id o
     status_code=201,
     responses=problems(422, 429),
 )
-def subscribe(asking: Asking, new: NewSubscription, response: Response) -> SubscriptionCreated:
+def subscribe(asking: CurrentCaller, new: NewSubscription, response: Response) -> SubscriptionCreated:
     """What is published after the answer is matched. The ticket in it is shown this once."""
-    begun = asking.service.life.subscribe(
+    begun = asking.service.lifecycle.subscribe(
         asking.principal,
         new.text,
         title=new.title,
@@ -58,7 +58,7 @@ def subscribe(asking: Asking, new: NewSubscription, response: Response) -> Subsc
 
 @api.get("/subscriptions", operation_id="list_subscriptions", summary="My subscriptions, newest first")
 def list_subscriptions(
-    asking: Asking,
+    asking: CurrentCaller,
     response: Response,
     state: Annotated[State | None, Query(description="Only those in this state.")] = None,
     search: Annotated[
@@ -68,8 +68,8 @@ def list_subscriptions(
     limit: Limit = 50,
 ) -> SubscriptionPage:
     after = read_id_cursor(cursor)
-    life, settings = asking.service.life, asking.service.settings
-    found = life.page(
+    lifecycle, settings = asking.service.lifecycle, asking.service.settings
+    found = lifecycle.page(
         asking.principal, state=state, search=search.replace("\0", " "), after=after, limit=limit + 1
     )
     page, more = found[:limit], len(found) > limit
@@ -86,8 +86,8 @@ def list_subscriptions(
     summary="One subscription",
     responses=problems(404),
 )
-def get_subscription(asking: Asking, id: Id) -> Subscription:
-    one = asking.service.life.find(asking.principal, id)
+def get_subscription(asking: CurrentCaller, id: Id) -> Subscription:
+    one = asking.service.lifecycle.find(asking.principal, id)
     return answers.subscription(one, asking.service.settings, asking.service.registry.delivery(id))
 
 
@@ -98,12 +98,12 @@ def get_subscription(asking: Asking, id: Id) -> Subscription:
     responses=problems(403, 404, 410),
 )
 def renew_subscription(
-    asking: Asking, id: Id, renewal: Renewal | None = None, ticket: Ticket = None
+    asking: CurrentCaller, id: Id, renewal: Renewal | None = None, ticket: Ticket = None
 ) -> Subscription:
     """An expired subscription lives again."""
     wanted = renewal or Renewal()
     validity = read_validity(wanted.valid_for)
-    one = asking.service.life.renew(asking.principal, id, ticket or wanted.ticket, validity)
+    one = asking.service.lifecycle.renew(asking.principal, id, ticket or wanted.ticket, validity)
     return _changed(asking, id, one)
 
 
@@ -114,9 +114,9 @@ def renew_subscription(
     responses=problems(403, 404, 410),
 )
 def pause_subscription(
-    asking: Asking, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
+    asking: CurrentCaller, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
 ) -> Subscription:
-    one = asking.service.life.pause(asking.principal, id, ticket or _of(with_ticket))
+    one = asking.service.lifecycle.pause(asking.principal, id, ticket or _of(with_ticket))
     return _changed(asking, id, one)
 
 
@@ -127,9 +127,9 @@ def pause_subscription(
     responses=problems(403, 404, 410),
 )
 def resume_subscription(
-    asking: Asking, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
+    asking: CurrentCaller, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
 ) -> Subscription:
-    one = asking.service.life.resume(asking.principal, id, ticket or _of(with_ticket))
+    one = asking.service.lifecycle.resume(asking.principal, id, ticket or _of(with_ticket))
     return _changed(asking, id, one)
 
 
@@ -139,8 +139,8 @@ def resume_subscription(
     summary="Cancel a subscription, for good",
     responses=problems(403, 404, 410),
 )
-def cancel_subscription(asking: Asking, id: Id, ticket: Ticket = None) -> Subscription:
-    one = asking.service.life.cancel(asking.principal, id, ticket)
+def cancel_subscription(asking: CurrentCaller, id: Id, ticket: Ticket = None) -> Subscription:
+    one = asking.service.lifecycle.cancel(asking.principal, id, ticket)
     return answers.subscription(one, asking.service.settings)
 
 
@@ -150,10 +150,14 @@ def cancel_subscription(asking: Asking, id: Id, ticket: Ticket = None) -> Subscr
     summary="Post notifications to an address",
     responses=problems(403, 404, 410),
 )
-def set_webhook(asking: Asking, id: Id, webhook: WebhookSettings, ticket: Ticket = None) -> WebhookWithSecret:
+def set_webhook(
+    asking: CurrentCaller, id: Id, webhook: WebhookSettings, ticket: Ticket = None
+) -> WebhookWithSecret:
     """Signed by the Standard Webhooks rules, with a new secret that is shown this once. What was not delivered to the
     address before goes to this one."""
-    delivery = asking.service.life.set_webhook(asking.principal, id, ticket or webhook.ticket, webhook.url)
+    delivery = asking.service.lifecycle.set_webhook(
+        asking.principal, id, ticket or webhook.ticket, webhook.url
+    )
     asking.service.webhooks.poke(id)
     return WebhookWithSecret(**answers.webhook(delivery).model_dump(), secret=delivery.secret)
 
@@ -165,8 +169,8 @@ def set_webhook(asking: Asking, id: Id, webhook: WebhookSettings, ticket: Ticket
     status_code=204,
     responses=problems(403, 404, 410),
 )
-def remove_webhook(asking: Asking, id: Id, ticket: Ticket = None) -> None:
-    asking.service.life.remove_webhook(asking.principal, id, ticket)
+def remove_webhook(asking: CurrentCaller, id: Id, ticket: Ticket = None) -> None:
+    asking.service.lifecycle.remove_webhook(asking.principal, id, ticket)
 
 
 def _of(body: Ticketed | None) -> str | None:

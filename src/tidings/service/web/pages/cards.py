@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tidings.model.explanation import Explanation
-from tidings.service.delivery.notification_json import moment, told_to_json
+from tidings.service.delivery.notification_json import moment, notification_to_json
 from tidings.service.delivery.presentation import content_of, describe, plain_text, safe_html
-from tidings.service.model import Delivery, Subscription, Told
+from tidings.service.model import Delivery, StoredNotification, Subscription
 from tidings.service.service import Service
 from tidings.service.settings import DAY, Settings
-from tidings.service.subscriptions.class_search import Classes
-from tidings.service.subscriptions.lifecycle import made_title
+from tidings.service.subscriptions.class_search import ClassSearch
+from tidings.service.subscriptions.lifecycle import title_of_text
 from tidings.service.subscriptions.preview import Reason, Trial
 from tidings.service.web.api import answers
 
@@ -43,7 +43,7 @@ def subscription_cards(
     for one in some:
         newest = service.mailbox.page([one.id], limit=1) if one.id in told else []
         more = {
-            "titled": one.title != made_title(one.text),
+            "titled": one.title != title_of_text(one.text),
             "told": told.get(one.id, 0),
             "last_told": moment(newest[0].at) if newest else None,
         }
@@ -53,7 +53,7 @@ def subscription_cards(
     return cards
 
 
-def notification_card(told: Told, settings: Settings, title: str = "") -> dict[str, Any]:
+def notification_card(told: StoredNotification, settings: Settings, title: str = "") -> dict[str, Any]:
     """`title` is that of its subscription, where notifications of several stand together."""
     item = content_of(told)
     # Events without any text of their own have one line that says all; once is enough.
@@ -62,7 +62,7 @@ def notification_card(told: Told, settings: Settings, title: str = "") -> dict[s
         "" if told.changes or (told_twice and "<" not in item.summary_html) else safe_html(item.summary_html)
     )
     return {
-        **told_to_json(told, settings),
+        **notification_to_json(told, settings),
         "notice": told.event is None and not told.changes,
         "title": item.title,
         "link": item.link,
@@ -76,33 +76,33 @@ def notification_card(told: Told, settings: Settings, title: str = "") -> dict[s
     }
 
 
-def reason_card(explanation: Explanation, classes: Classes) -> dict[str, Any]:
+def reason_card(explanation: Explanation, class_search: ClassSearch) -> dict[str, Any]:
     """`shown` is a clause as its author may have written it, with prefixes for the IRIs that have one."""
     card = answers.explanation(explanation).model_dump(mode="json")
     for clause, line in zip(card["clauses"], explanation.clauses, strict=True):
         clause["fate"] = line.fate
-        clause["shown"] = _IRI.sub(lambda found: classes.written(found[1]), line.text)
+        clause["shown"] = _IRI.sub(lambda found: class_search.written(found[1]), line.text)
     return card
 
 
-def trial_card(trial: Trial, classes: Classes) -> dict[str, Any]:
+def trial_card(trial: Trial, class_search: ClassSearch) -> dict[str, Any]:
     return {
         "problem": "",
         "looked": trial.looked,
         "matched": trial.matched,
         "late": trial.late,
-        "matches": [_tried(one, classes) for one in trial.matches],
-        "near": [_tried(one, classes) for one in trial.near],
+        "matches": [_tried(one, class_search) for one in trial.matches],
+        "near": [_tried(one, class_search) for one in trial.near],
     }
 
 
-def _tried(one: Reason, classes: Classes) -> dict[str, Any]:
+def _tried(one: Reason, class_search: ClassSearch) -> dict[str, Any]:
     event = one.event
     return {
         "title": describe(event).title,
         "source": event.source,
         "id": event.id,
-        **reason_card(one.explanation, classes),
+        **reason_card(one.explanation, class_search),
     }
 
 

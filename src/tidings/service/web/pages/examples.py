@@ -12,7 +12,7 @@ from tidings.feeds.facts import DC, RSS
 from tidings.formats.rdf import is_rdf
 from tidings.model.event import Event
 from tidings.model.terms import Iri, Literal, read_graph
-from tidings.service.subscriptions.preview import Questions
+from tidings.service.subscriptions.preview import Preview
 
 MOST = 5
 _LOOKED_AT = 50
@@ -35,7 +35,7 @@ USUAL = (
 )
 
 
-def examples(events: Iterable[Event], questions: Questions) -> tuple[list[dict[str, str]], bool]:
+def examples(events: Iterable[Event], preview: Preview) -> tuple[list[dict[str, str]], bool]:
     """Questions with what they ask in words, and whether they are of these events. Each of them can be asked."""
     plain: list[Event] = []
     graphs: list[Event] = []
@@ -45,7 +45,7 @@ def examples(events: Iterable[Event], questions: Questions) -> tuple[list[dict[s
             kind.append(event)
     made = zip_longest(_of_attributes(plain), _of_feeds(graphs))
     turns = dict.fromkeys(one for pair in made for one in pair if one is not None)
-    good = [one for one in turns if questions.check(one[1]).ok][:MOST]
+    good = [one for one in turns if preview.check(one[1]).ok][:MOST]
     chosen = good or list(USUAL)
     return [{"words": words, "text": text} for words, text in chosen], bool(good)
 

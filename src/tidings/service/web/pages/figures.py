@@ -11,7 +11,7 @@ def figures_of(service: Service) -> dict[str, Any]:
     rates = service.metrics.rates.snapshot()
     state = service.supervisor.state
     reached = service.mailbox.reached()
-    waiting = service.intake.lag(max(reached.values(), default=None)).events
+    waiting = service.log_writer.lag(max(reached.values(), default=None)).events
     return {
         "events_per_second": rates["now"]["events_per_second"],
         "notifications_per_second": rates["now"]["notifications_per_second"],

@@ -17,7 +17,7 @@ COOKIE = "tidings_shown_once"
 _SECONDS = 120
 
 
-def keep(response: Response, settings: Settings, id: str, told: Mapping[str, Any]) -> None:
+def set_secrets(response: Response, settings: Settings, id: str, told: Mapping[str, Any]) -> None:
     """For the page of the subscription `id`."""
     response.set_cookie(
         COOKIE,
@@ -42,7 +42,7 @@ def told(request: Request) -> dict[str, Any]:
     return {name: found[name] for name, kind in kinds.items() if isinstance(found.get(name), kind)}
 
 
-def forget(response: Response, settings: Settings, id: str) -> None:
+def clear_secrets(response: Response, settings: Settings, id: str) -> None:
     response.delete_cookie(
         COOKIE,
         path=f"/subscriptions/{id}",

@@ -48,10 +48,10 @@ def home(
     search = " ".join(search.replace("\0", " ").split())
     chosen = next((one for one in State if one.value == state), None)
     last = service.mailbox.last()  # before the page: what comes in between is told again, not missed
-    found = service.life.page(
+    found = service.lifecycle.page(
         visitor, state=chosen, search=search, after=read_id_cursor(after or None), limit=LISTED + 1
     )
-    counts = service.life.counts(visitor)
+    counts = service.lifecycle.counts(visitor)
     data: dict[str, Any] = {
         "subscriptions": subscription_cards(found[:LISTED], service),
         "next": found[LISTED - 1].id if len(found) > LISTED else None,
@@ -67,7 +67,7 @@ def home(
 def _news(visiting: Caller, after: int | None) -> list[dict[str, Any]]:
     """What my subscriptions were told: the latest, newest first; or what came after a number, oldest first."""
     service = visiting.service
-    mine = {one.id: one.title for one in service.life.page(visiting.principal, limit=WATCHED)}
+    mine = {one.id: one.title for one in service.lifecycle.page(visiting.principal, limit=WATCHED)}
     if not mine:
         return []
     told = service.mailbox.page(list(mine), after=after, limit=LATEST)

@@ -92,7 +92,7 @@ def _publish(request: Request, visiting: Caller, kind: str, body: str) -> Respon
         raise Problem(400, f"{place}: {message}")
     if visitor.token:
         service.access.count_events(visitor, len(read.events))
-    receipt = service.intake.accept(read.events)
+    receipt = service.log_writer.accept(read.events)
     said = f"{receipt.accepted:,} event{'s' * (receipt.accepted != 1)} accepted"
     if receipt.duplicates:
         said += f", {receipt.duplicates:,} known already: an event is known by its source and id"

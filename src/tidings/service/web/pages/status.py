@@ -80,7 +80,7 @@ def _webhooks(visiting: Caller) -> list[dict[str, Any]]:
     if visitor.role is Role.ADMIN:
         deliveries = service.registry.deliveries()
     else:
-        mine = [service.registry.delivery(one.id) for one in service.life.page(visitor, limit=200)]
+        mine = [service.registry.delivery(one.id) for one in service.lifecycle.page(visitor, limit=200)]
         deliveries = [one for one in mine if one is not None]
     return [
         {
