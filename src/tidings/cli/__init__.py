@@ -23,7 +23,7 @@ from tidings.cli.token import token
 from tidings.errors import TidingsError
 
 
-class _Sentences(click.Group):
+class _CommandGroup(click.Group):
     """Turns what a user can mend into a sentence, and lists commands in the order they are met."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -37,12 +37,12 @@ class _Sentences(click.Group):
         except BrokenPipeError:
             raise  # `| head`: click ends quietly
         except OSError as error:
-            place = f"{error.filename}: " if error.filename else ""
-            raise click.ClickException(f"{place}{error.strerror or error}") from None
+            prefix = f"{error.filename}: " if error.filename else ""
+            raise click.ClickException(f"{prefix}{error.strerror or error}") from None
 
 
 @click.group(
-    cls=_Sentences, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=_CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(__version__, prog_name="tidings")
 def main() -> None:

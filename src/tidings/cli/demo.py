@@ -37,7 +37,7 @@ LATE_BEFORE = "markets.json"
 NEWS_EVERY = 0.5  # seconds
 PATIENCE = 180.0  # seconds for whatever is waited for
 LOG = "service.log"
-_GLANCE = 0.05
+_POLL_SECONDS = 0.05
 
 
 @click.command()
@@ -134,7 +134,7 @@ class Demo:
         news = demo_data.news()
         if not terminal.out.is_terminal:
             self._publish([next(news) for _ in range(20)])
-            self._answered()
+            self._wait_for_answers()
             self._look_at_page()
             return
         self.bar.stop()
@@ -190,8 +190,8 @@ class Demo:
         with self._working("starting the service and its Spark stream"):
             status = self._until(lambda status: status.ready)
         took = time.perf_counter() - began
-        told = f"at {self.client.address}, the index is {status.index_version}, the stream runs"
-        self._say("Service", told, took)
+        summary = f"at {self.client.address}, the index is {status.index_version}, the stream runs"
+        self._say("Service", summary, took)
 
     def _subscribe(self) -> None:
         for name, text in self.questions:
@@ -216,13 +216,13 @@ class Demo:
                     refused += 1
                     self._print(_feed_line(path.name, f"refused: {error}", "yellow"))
                     continue
-                told = self._answered()
+                notifications = self._wait_for_answers()
                 seconds = time.perf_counter() - began
                 first = "" if self.latencies else ", with the start of Spark's Python workers"
                 line = f"{receipt.accepted} events"
                 self._print(_feed_line(path.name, line, "bold", f"{seconds:.2f} s{first}"))
                 self.latencies.append(seconds)
-                self._show(told)
+                self._show(notifications)
         return refused
 
     def _subscribe_late(self) -> None:
@@ -233,13 +233,13 @@ class Demo:
     def _show(self, notifications: int) -> None:
         """What the questions of the file were told; of the crowd only how many."""
         own = [
-            (name, told)
+            (name, notification)
             for name, asked in self.asked.items()
-            for told in self.client.notifications(asked, after=self.seen)
+            for notification in self.client.notifications(asked, after=self.seen)
         ]
-        for name, told in sorted(own, key=lambda one: one[1].number):
-            self._print(Text("      ") + _told_line(name, told))
-            self.seen = told.number
+        for name, notification in sorted(own, key=lambda pair: pair[1].number):
+            self._print(Text("      ") + _notification_line(name, notification))
+            self.seen = notification.number
         if crowd := notifications - len(own):
             self._print(Text(f"      and {crowd} of the crowd are told", style="green"))
 
@@ -251,9 +251,9 @@ class Demo:
         began = time.perf_counter()
         with self._working("advisories"):
             self._publish(events)
-            told = self._answered()
+            notifications = self._wait_for_answers()
         seconds = time.perf_counter() - began
-        self._print(Text(f"  {told:,} notifications in {seconds:.1f} s", style="green"))
+        self._print(Text(f"  {notifications:,} notifications in {seconds:.1f} s", style="green"))
         return len(events) / seconds
 
     def _summary(self, refused: int, rate: float) -> None:
@@ -277,7 +277,11 @@ class Demo:
         page = httpx.get(self.client.address, headers={"Accept": "text/html"}, timeout=PATIENCE)
         latest = httpx.get(self.client.address, headers={"Accept": "application/json"}, timeout=PATIENCE)
         page.raise_for_status()
-        shown = [one["event"]["title"] for one in latest.json()["notifications"] if one["event"]]
+        shown = [
+            notification["event"]["title"]
+            for notification in latest.json()["notifications"]
+            if notification["event"]
+        ]
         self._say("Page", f"{self.client.address} shows the last {len(shown)} notifications, first of all")
         self._print(Text(f"  {shown[0]}", style="bold"))
 
@@ -288,7 +292,7 @@ class Demo:
         self.published += receipt.accepted
         return receipt
 
-    def _answered(self) -> int:
+    def _wait_for_answers(self) -> int:
         """Waits until the stream has answered all that was published; how many notifications that gave."""
         before = self.notifications
         self.notifications = self._until(lambda status: status.events >= self.published).notifications
@@ -306,7 +310,7 @@ class Demo:
                     return status
             if time.monotonic() > deadline:
                 raise TidingsError(f"the service takes too long; its last words: {self._last_words()}")
-            time.sleep(_GLANCE)
+            time.sleep(_POLL_SECONDS)
 
     def _last_words(self) -> str:
         lines = (self.folder / LOG).read_text(errors="replace").strip().splitlines()
@@ -342,9 +346,9 @@ class Demo:
             terminal.out.print(line)
 
 
-def _told_line(name: str, told: Notification) -> Text:
+def _notification_line(name: str, notification: Notification) -> Text:
     line = Text(name, style="bold green")
-    for variable, value in told.bindings.items():
+    for variable, value in notification.bindings.items():
         line.append_text(Text.assemble((f"  ?{variable} ", "cyan"), terminal.brief(value)))
     return line
 
@@ -359,5 +363,5 @@ def _free_port() -> int:
     raise TidingsError("no port of this machine is free; end something that listens, and try again")
 
 
-def _feed_line(name: str, told: str, style: str, remark: str = "") -> Text:
-    return Text.assemble("  ", (f"{name:<22}", style), told, (remark and f"  ({remark})", "dim"))
+def _feed_line(name: str, text: str, style: str, remark: str = "") -> Text:
+    return Text.assemble("  ", (f"{name:<22}", style), text, (remark and f"  ({remark})", "dim"))

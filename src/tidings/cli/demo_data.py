@@ -37,9 +37,9 @@ _PLACES = ("Karsa Ridge", "Isla Umbra", "Lake Torne", "Tarsk Plateau", "Kestrel 
 def folder() -> Path:
     """The examples: inside an installed package, or beside `src` in a checkout."""
     here = Path(__file__).resolve()
-    for place in (here.parents[1] / "examples", here.parents[3] / "examples"):
-        if (place / "subscriptions.txt").exists():
-            return place
+    for folder in (here.parents[1] / "examples", here.parents[3] / "examples"):
+        if (folder / "subscriptions.txt").exists():
+            return folder
     raise TidingsError("the examples are not installed; run the demo from a checkout: make demo")
 
 

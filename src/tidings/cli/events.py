@@ -47,10 +47,10 @@ class Portion(list[Event]):
 def files(places: Iterable[str]) -> list[str]:
     """The files to read: those named, and those of folders whose names say that they hold events."""
     found: list[str] = []
-    for place in places:
-        path = Path(place)
-        if place == STDIN or path.is_file():
-            found.append(place)
+    for path_given in places:
+        path = Path(path_given)
+        if path_given == STDIN or path.is_file():
+            found.append(path_given)
         elif path.is_dir():
             inside = [
                 p for p in sorted(path.rglob("*")) if p.suffix.lower() in KNOWN_SUFFIXES and p.is_file()
@@ -60,7 +60,7 @@ def files(places: Iterable[str]) -> list[str]:
             ]
         else:
             raise TidingsError(
-                f"there is no file or folder {place!r}; give feeds, RDF, NDJSON, a folder, or - for stdin"
+                f"there is no file or folder {path_given!r}; give feeds, RDF, NDJSON, a folder, or - for stdin"
             )
     return found
 
@@ -146,7 +146,7 @@ def _objects(data: bytes) -> list[bytes]:
     parsed = _parsed(data)
     if parsed is None:
         return data.splitlines()
-    return [json.dumps(one).encode() for one in (parsed if isinstance(parsed, list) else [parsed])]
+    return [json.dumps(item).encode() for item in (parsed if isinstance(parsed, list) else [parsed])]
 
 
 def _cloudevents(lines: Iterable[bytes], path: str, report: Report, first: int = 1) -> Iterator[Portion]:

@@ -200,8 +200,8 @@ def compact(root: Path, modules: tuple[str, ...]) -> None:
 def _operators(engine: Engine) -> str:
     """Those that are called, and how many predicates they make."""
     called = engine.stats().operators
-    predicates = terminal.counted(sum(one.predicates for one in called), "predicate")
-    return f"{', '.join(one.operator for one in called)}: {predicates}" if called else "none"
+    predicates = terminal.counted(sum(operator.predicates for operator in called), "predicate")
+    return f"{', '.join(operator.operator for operator in called)}: {predicates}" if called else "none"
 
 
 def _size(bytes: int, count: int) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tidings.cli import options, terminal
-from tidings.cli.notification_output import FORMATS, Answers, open_answers
+from tidings.cli.notification_output import FORMATS, NotificationWriter, open_writer
 from tidings.cli.operator_statistics import check_stats_file, write_stats
 
 if TYPE_CHECKING:
@@ -129,9 +129,9 @@ def match(
     )
     # Answers in the terminal are progress enough, and a bar between them would be in the way.
     quiet = output is None and terminal.out.is_terminal
-    with open_answers(format, output) as answers:
+    with open_writer(format, output) as writer:
         named = iter(paths) if quiet else terminal.tracked(paths, len(paths), "matching files", 1)
-        read, found = _publish(engine, _portions(named), answers, all_bindings, joined)
+        read, found = _publish(engine, _portions(named), writer, all_bindings, joined)
     terminal.note(
         f"{terminal.counted(read, 'event')} against {terminal.counted(len(engine), 'subscription')}: "
         f"{terminal.counted(found, 'notification')}"
@@ -161,13 +161,13 @@ def _portions(paths: Iterator[str]) -> Iterator[Portion]:
 
 
 def _publish(
-    engine: Engine, portions: Iterator[Portion], answers: Answers, all_bindings: bool, joined: bool
+    engine: Engine, portions: Iterator[Portion], writer: NotificationWriter, all_bindings: bool, joined: bool
 ) -> tuple[int, int]:
     """How many events there were, and how many notifications."""
     read = found = 0
     for portion in portions:
         notifications = engine.publish_many(portion, all_bindings=all_bindings, joined=joined)
-        answers.write(notifications, portion.places)
+        writer.write(notifications, portion.places)
         errors = notifications["verdict"].to_pylist().count("error")
         read += len(portion) - errors
         found += len(notifications) - errors

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tidings.spark import Batch, Stream
 
 
-class Batches:
+class MicroBatches:
     """The micro-batches of a stream, handed from Spark's thread to the one that prints."""
 
     def __init__(self) -> None:

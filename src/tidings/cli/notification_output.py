@@ -24,14 +24,14 @@ _OF_JOINS = ("part", "sequence", "changes")
 _NOWHERE: Mapping[str, str] = {}
 
 
-class Answers(Protocol):
+class NotificationWriter(Protocol):
     """Takes tables of notifications, one after the other; `places` says where events were read, by their ids."""
 
     def write(self, notifications: pa.Table, places: Mapping[str, str] = ...) -> None: ...
 
 
 @contextmanager
-def open_answers(format: str, output: Path | None) -> Iterator[Answers]:
+def open_writer(format: str, output: Path | None) -> Iterator[NotificationWriter]:
     """To a file, or to standard output; events that could not be read are told on standard error in text form."""
     if format == "parquet":
         if output is None:
@@ -75,14 +75,14 @@ class _Ndjson:
 
 def _members(row: dict[str, Any]) -> dict[str, Any]:
     """A notification as JSON has it: rows as objects, and nothing of joins with those of other questions."""
-    told = {name: value for name, value in row.items() if value is not None or name not in _OF_JOINS}
+    members = {name: value for name, value in row.items() if value is not None or name not in _OF_JOINS}
     if row["changes"] is not None:
-        told["changes"] = [{**one, "row": json.loads(one["row"])} for one in row["changes"]]
-    return {**told, "bindings": dict(row["bindings"] or ())}
+        members["changes"] = [{**change, "row": json.loads(change["row"])} for change in row["changes"]]
+    return {**members, "bindings": dict(row["bindings"] or ())}
 
 
 @contextmanager
-def _parquet(output: Path) -> Iterator[Answers]:
+def _parquet(output: Path) -> Iterator[NotificationWriter]:
     import pyarrow.parquet as pq
 
     from tidings.model.notification import NOTIFICATION_SCHEMA

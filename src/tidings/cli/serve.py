@@ -189,7 +189,7 @@ def _welcome(service: Service, settings: Settings) -> None:
     from tidings.service.model import Role
 
     terminal.out.print(f"Tidings at {settings.address}")
-    _tell_of_matching(service.supervisor)
+    _announce_matching(service.supervisor)
     if settings.open:
         terminal.note("Open to everybody on this machine. Ctrl-C ends it.")
         return
@@ -200,17 +200,17 @@ def _welcome(service: Service, settings: Settings) -> None:
     terminal.out.print(f"The admin's token, shown this once:\n\n    {secret}\n")
 
 
-def _tell_of_matching(supervisor: Supervisor) -> None:
+def _announce_matching(supervisor: Supervisor) -> None:
     """Says once that events are being matched. That it fails is told by the log."""
-    told = threading.Lock()
+    announced = threading.Lock()
 
-    def tell(state: DriverState) -> None:
-        if state.status == "running" and told.acquire(blocking=False):
+    def announce(state: DriverState) -> None:
+        if state.status == "running" and announced.acquire(blocking=False):
             terminal.note("Events are being matched.")
 
     terminal.note("Starting Spark; what is published meanwhile is kept, and matched then.")
-    supervisor.on_change = tell
-    tell(supervisor.state)
+    supervisor.on_change = announce
+    announce(supervisor.state)
 
 
 def _host(host: str) -> str:

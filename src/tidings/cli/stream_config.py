@@ -30,7 +30,7 @@ _SPARK: dict[str, type] = {"master": str, "interval": str, "max_events": int, "s
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class StreamConfig:
     """A stream: its places, its sources, and how Spark runs it."""
 
     index: Path
@@ -52,7 +52,7 @@ class Config:
     settings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: Path) -> Config:
+    def read(cls, path: Path) -> StreamConfig:
         """The configuration in a TOML file; what is wrong with it is told with its key."""
         try:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -98,7 +98,7 @@ def _check(path: Path, prefix: str, table: dict[str, Any], known: dict[str, type
             )
             raise TidingsError(f"{path}: {prefix}{key} is not known; {advice}")
         wrong = not isinstance(value, known[key]) or isinstance(value, bool)
-        if wrong or (isinstance(value, list) and not all(isinstance(one, str) for one in value)):
+        if wrong or (isinstance(value, list) and not all(isinstance(item, str) for item in value)):
             raise TidingsError(f"{path}: {prefix}{key} is {value!r}; it must be {_KINDS[known[key]]}")
 
 

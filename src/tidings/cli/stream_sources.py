@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tidings.cli import events as event_files
 
 if TYPE_CHECKING:
-    from tidings.cli.stream_config import Config
+    from tidings.cli.stream_config import StreamConfig
     from tidings.model.event import Event
     from tidings.storage.event_log import EventLog
 
@@ -23,7 +23,7 @@ LOOK = 1.0  # seconds from one look at the folders to the next
 Report = Callable[[str], None]
 
 
-class Folders:
+class WatchedFolders:
     """Files that appear in folders, or change there. A file is remembered after its events are in the log, so a crash
     in between repeats it, with the same event ids, and loses none."""
 
@@ -52,10 +52,10 @@ class Folders:
                 yield path, mark
 
 
-class Sources:
+class StreamSources:
     """All sources of a configuration, appending to one log until `stop`."""
 
-    def __init__(self, config: Config, log: EventLog, report: Report) -> None:
+    def __init__(self, config: StreamConfig, log: EventLog, report: Report) -> None:
         self._config, self._log, self._report = config, log, report
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -87,8 +87,8 @@ class Sources:
         except Exception as error:  # for the main thread to raise
             self.failure = error
 
-    def _folders(self) -> Folders:
-        return Folders(self._config.folders, self._config.states / "ingested.txt", self._report)
+    def _folders(self) -> WatchedFolders:
+        return WatchedFolders(self._config.folders, self._config.states / "ingested.txt", self._report)
 
     def _watch(self) -> None:
         folders = self._folders()

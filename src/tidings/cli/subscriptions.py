@@ -50,7 +50,7 @@ class Entry:
     row: int
     spots: list[tuple[int, int]] = field(default_factory=list)
 
-    def complaint(self, path: str, error: TidingsError) -> str:
+    def error_at(self, path: str, error: TidingsError) -> str:
         """The error as FILE:LINE:COLUMN: sentence."""
         line, column = getattr(error, "line", None), getattr(error, "column", None)
         if not self.spots:
@@ -145,7 +145,7 @@ def load(
             try:
                 engine.subscribe(entry.id, entry.text)
             except TidingsError as error:
-                refused.append(entry.complaint(file.path, error))
+                refused.append(entry.error_at(file.path, error))
                 undeclared = undeclared or (not engine.joins.tables and bool(_JOIN.search(entry.text)))
     if undeclared:
         refused.append(

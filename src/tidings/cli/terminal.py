@@ -96,7 +96,9 @@ def _change_lines(row: Mapping[str, Any], width: int, source: bool) -> Iterator[
     if row["verdict"] == "snapshot":
         yield head + Text(f"  snapshot: {counted(len(row['changes']), 'row')}", style="yellow")
     where = row["source"] or (row["event"] if is_named(row["event"]) else "")
-    for change in sorted(row["changes"], key=lambda one: str(one["change"]), reverse=True):  # lost ones first
+    for change in sorted(
+        row["changes"], key=lambda change: str(change["change"]), reverse=True
+    ):  # lost ones first
         line = head + Text(f"  {change['change']} ", style=_SIGNS[change["change"]])
         line.append_text(_row(change["table"], json.loads(change["row"])))
         if source and where:
@@ -110,13 +112,13 @@ def _row(table: str, content: Mapping[str, Any]) -> Text:
     joined = content.items() if is_joined else [(table, content)]
     shown = []
     for name, row in joined:
-        one = Text(name)
+        text = Text(name)
         for column, value in row.items():
             if value is None:
                 continue
-            one.append(f"  {column} ", style="cyan")
-            one.append(brief(value) if isinstance(value, str) else json.dumps(value))
-        shown.append(one)
+            text.append(f"  {column} ", style="cyan")
+            text.append(brief(value) if isinstance(value, str) else json.dumps(value))
+        shown.append(text)
     return Text("  ⋈ ").join(shown)
 
 

@@ -77,8 +77,8 @@ class AsyncClient(Connection):
         cursor = None
         while True:
             page = await self._do(calls.subscriptions(state, search, cursor))
-            for one in page.items:
-                yield one
+            for subscription in page.items:
+                yield subscription
             if (cursor := page.next) is None:
                 return
 
@@ -120,12 +120,12 @@ class AsyncClient(Connection):
         fetched as they are needed."""
         cursor = None
         while True:
-            told: Page[Notification] = await self._do(
+            found: Page[Notification] = await self._do(
                 calls.notifications(id_of(subscription), after, page, cursor)
             )
-            for one in told.items:
-                yield one
-            if (cursor := told.next) is None:
+            for notification in found.items:
+                yield notification
+            if (cursor := found.next) is None:
                 return
 
     async def listen(
@@ -140,8 +140,8 @@ class AsyncClient(Connection):
         parser = Parser((await self.status()).last_number if after is None else after)
         while True:
             try:
-                async for told in self._pieces(ids, parser):
-                    yield told
+                async for notification in self._pieces(ids, parser):
+                    yield notification
             except ServiceError as error:
                 parser.failures += 1
                 seconds = calls.reopening(parser.failures, parser.opened, error)
@@ -227,7 +227,7 @@ class AsyncClient(Connection):
                     raise self._error(response)
                 parser.open()
                 async for piece in response.aiter_raw():
-                    for told in parser.feed(piece):
-                        yield told
+                    for notification in parser.feed(piece):
+                        yield notification
         except httpx.TransportError as error:
             raise self._away(error) from None

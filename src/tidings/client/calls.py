@@ -144,7 +144,9 @@ def cancel(id: str, ticket: str | None) -> Call[Subscription]:
 
 
 def set_webhook(id: str, url: str, ticket: str | None) -> Call[str]:
-    return _json("PUT", f"{_path(id)}/webhook", {"url": url}, lambda told: str(told["secret"]), ticket=ticket)
+    return _json(
+        "PUT", f"{_path(id)}/webhook", {"url": url}, lambda answer: str(answer["secret"]), ticket=ticket
+    )
 
 
 def remove_webhook(id: str, ticket: str | None) -> Call[None]:
@@ -218,9 +220,9 @@ def _batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def _line(event: Any) -> bytes:
-    told = event if isinstance(event, Mapping) else to_cloudevent(event)
+    given = event if isinstance(event, Mapping) else to_cloudevent(event)
     try:
-        return json.dumps(told, default=str, separators=(",", ":")).encode()
+        return json.dumps(given, default=str, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise EventError(f"the event cannot be written as JSON: {error}; give plain values") from None
 
@@ -231,19 +233,19 @@ def to_cloudevent(event: Event) -> dict[str, Any]:
         if not hasattr(event, name):
             raise EventError(f"an event is an Event or a dict, not {type(event).__name__}")
     id = uuid.uuid4().hex if _is_unnamed_change(event) else event.id
-    told: dict[str, Any] = {"specversion": "1.0", "id": id, "source": event.source, "type": event.type}
+    envelope: dict[str, Any] = {"specversion": "1.0", "id": id, "source": event.source, "type": event.type}
     if event.time is not None:
-        told["time"] = event.time
+        envelope["time"] = event.time
     if event.datacontenttype:
-        told["datacontenttype"] = event.datacontenttype
+        envelope["datacontenttype"] = event.datacontenttype
     hidden = [name for name in event.attributes if name in _ENVELOPE]
     if event.data:
         if hidden:
             raise EventError(f"the attribute {hidden[0]!r} has the name of the envelope's; name it otherwise")
-        told["data_base64"] = base64.b64encode(event.data).decode()
+        envelope["data_base64"] = base64.b64encode(event.data).decode()
     elif hidden:
-        return {**told, "data": dict(event.attributes)}
-    return {**told, **event.attributes}
+        return {**envelope, "data": dict(event.attributes)}
+    return {**envelope, **event.attributes}
 
 
 def _is_unnamed_change(event: Event) -> bool:
@@ -287,7 +289,7 @@ def unfollow(url: str) -> Call[None]:
 
 
 def sources() -> Call[list[Source]]:
-    return _get("/api/sources", lambda told: [Source.read(one) for one in told["items"]])
+    return _get("/api/sources", lambda answer: [Source.read(item) for item in answer["items"]])
 
 
 def status() -> Call[Status]:
@@ -325,12 +327,12 @@ def _validity(valid_for: Validity) -> dict[str, Any]:
 
 
 def _page(read: Callable[[Any], T]) -> Callable[[Any], Page[T]]:
-    return lambda told: Page([read(one) for one in told["items"]], told.get("next"))
+    return lambda answer: Page([read(item) for item in answer["items"]], answer.get("next"))
 
 
 def _path(id: str) -> str:
     return f"/api/subscriptions/{quote(id, safe='')}"
 
 
-def _nothing(told: Any) -> None:
+def _nothing(answer: Any) -> None:
     return None

@@ -50,7 +50,7 @@ class Connection:
             return None
         if isinstance(given, Subscription | str):
             return [id_of(given)]
-        return [id_of(one) for one in given]
+        return [id_of(subscription) for subscription in given]
 
     @staticmethod
     def _request(call: Call[Any]) -> dict[str, Any]:

@@ -37,12 +37,12 @@ class _Answer:
     """A dataclass made from an object of JSON."""
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Self:
+    def read(cls, answer: Mapping[str, Any]) -> Self:
         values = {}
-        for one in fields(cls):  # type: ignore[arg-type]
-            if one.name in told:
-                value = told[one.name]
-                values[one.name] = _moment(value) if one.metadata.get("moment") else value
+        for member in fields(cls):  # type: ignore[arg-type]
+            if member.name in answer:
+                value = answer[member.name]
+                values[member.name] = _moment(value) if member.metadata.get("moment") else value
         return cls(**values)
 
 

@@ -59,11 +59,11 @@ class Parser:
         data, name = "\n".join(self._data), self._name
         self._id, self._name, self._data = "", "", []
         if data:
-            told = json.loads(data)
-            if name == "missed" and "kind" not in told:
-                yield _missed(int(told["from"]), int(told["to"]))
+            members = json.loads(data)
+            if name == "missed" and "kind" not in members:
+                yield _missed(int(members["from"]), int(members["to"]))
             else:
-                yield Notification.read(told)
+                yield Notification.read(members)
         if number is not None:  # after it was taken: who breaks off in between hears it again
             self.last = number
 

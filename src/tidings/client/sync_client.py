@@ -116,9 +116,11 @@ class Client(Connection):
         fetched as they are needed."""
         cursor = None
         while True:
-            told: Page[Notification] = self._do(calls.notifications(id_of(subscription), after, page, cursor))
-            yield from told.items
-            if (cursor := told.next) is None:
+            found: Page[Notification] = self._do(
+                calls.notifications(id_of(subscription), after, page, cursor)
+            )
+            yield from found.items
+            if (cursor := found.next) is None:
                 return
 
     def listen(

@@ -130,9 +130,9 @@ class Service:
         """Ends everything, the latest begun first."""
         self._stack.close()
 
-    def to_json(self, told: StoredNotification) -> Mapping[str, Any]:
+    def to_json(self, notification: StoredNotification) -> Mapping[str, Any]:
         """The public form of a notification."""
-        return notification_to_json(told, self.settings)
+        return notification_to_json(notification, self.settings)
 
     def _accepted(self, events: int, duplicates: int) -> None:
         self.metrics.accepted(events, duplicates=duplicates)

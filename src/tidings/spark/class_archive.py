@@ -77,5 +77,5 @@ def _making(archive: Path) -> Path:
 def _key(java: Path) -> str:
     """One archive for each Java and each installed Spark."""
     jars = Path(pyspark.__file__).parent / "jars"
-    told = f"{java}\0{java.stat().st_mtime_ns}\0{jars}\0{pyspark.__version__}\0{jars.stat().st_mtime_ns}"
-    return blake2b(told.encode(), digest_size=8).hexdigest()
+    text = f"{java}\0{java.stat().st_mtime_ns}\0{jars}\0{pyspark.__version__}\0{jars.stat().st_mtime_ns}"
+    return blake2b(text.encode(), digest_size=8).hexdigest()

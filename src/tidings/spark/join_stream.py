@@ -20,12 +20,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
 from tidings.errors import IndexFileError
-from tidings.spark.change_extract import PIECE, Site, cut
+from tidings.spark.change_extract import EXTRACT, TaskSettings, extract_task
 from tidings.spark.join_buckets import REPORT, BucketProcessor
-from tidings.spark.join_ledger import ERRAND, LedgerProcessor
+from tidings.spark.join_ledger import WORK, LedgerProcessor
 from tidings.spark.lock import StreamLock
-from tidings.spark.micro_batches import Folder, Outlet, Sink
-from tidings.spark.operator_pickle import Operators, pack
+from tidings.spark.micro_batches import Folder, NotificationOutput, Sink
+from tidings.spark.operator_pickle import Operators, pickle_operators
 from tidings.spark.output import Batch, settle, unfinished
 from tidings.spark.stream_handle import Running, Stream
 from tidings.storage import versions
@@ -66,11 +66,13 @@ def correlate(
     and is answered by each part with the rows as they are after its micro-batch. How many `buckets` a partition class
     has is decided when it first gets rows.
     """
-    root, place, folder = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
-    outlet = Outlet(root, place, pack(operators), sink, on_batch, interval, available_now)
+    root, output_folder, folder = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
+    notification_output = NotificationOutput(
+        root, output_folder, pickle_operators(operators), sink, on_batch, interval, available_now
+    )
     if not has_tables(root):
         raise IndexFileError(f"the index in {root} has no tables; build it of Engine(tables=[...])")
-    lock = outlet.lock(spark, folder)
+    lock = notification_output.lock(spark, folder)
     try:
         if not isinstance(changes, DataFrame):
             changes = (
@@ -79,7 +81,9 @@ def correlate(
                 .option("maxEvents", max_events)
                 .load(str(Path(changes).absolute()))
             )
-        return Stream([start(spark, changes, outlet, folder, buckets=buckets, joined=joined)], lock)
+        return Stream(
+            [start(spark, changes, notification_output, folder, buckets=buckets, joined=joined)], lock
+        )
     except BaseException:
         lock.release()
         raise
@@ -112,20 +116,27 @@ def leave_other_tables(index: Path, checkpoint: Path) -> None:
 def start(
     spark: SparkSession,
     events: DataFrame,
-    outlet: Outlet,
+    notification_output: NotificationOutput,
     checkpoint: Path,
     *,
     buckets: int = BUCKETS,
     joined: bool = False,
 ) -> Running:
     """Starts the query."""
-    output = outlet.output
-    site = Site(str(outlet.index), str(checkpoint / "pins"), outlet.shipment, str(output), buckets, joined)
-    pieces = events.mapInArrow(partial(cut, site), PIECE)
-    ledger = pieces.withColumn("ledger", lit(0)).groupBy("ledger")
-    errands = ledger.transformWithState(LedgerProcessor(site), ERRAND, "append", "None")
-    bucket = errands.groupBy("class", "bucket")
-    reports = bucket.transformWithState(BucketProcessor(site), REPORT, "append", "None")
+    output = notification_output.output
+    settings = TaskSettings(
+        str(notification_output.index),
+        str(checkpoint / "pins"),
+        notification_output.pickled,
+        str(output),
+        buckets,
+        joined,
+    )
+    extracts = events.mapInArrow(partial(extract_task, settings), EXTRACT)
+    ledger = extracts.withColumn("ledger", lit(0)).groupBy("ledger")
+    work = ledger.transformWithState(LedgerProcessor(settings), WORK, "append", "None")
+    bucket = work.groupBy("class", "bucket")
+    reports = bucket.transformWithState(BucketProcessor(settings), REPORT, "append", "None")
 
     def answer(rows: DataFrame, query: str, batch: int, version: str) -> Batch:
         unfinished(output, query, batch).mkdir(parents=True, exist_ok=True)
@@ -134,7 +145,7 @@ def start(
     # A task for each core, with its share of the groups. Spark keeps the number with the checkpoint.
     tasks = {"spark.sql.shuffle.partitions": str(max(2, spark.sparkContext.defaultParallelism))}
     with _set(spark, {**_STATE, **tasks}):
-        return outlet.start(reports, checkpoint, answer)
+        return notification_output.start(reports, checkpoint, answer)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark import version_pins
 from tidings.spark.lock import StreamLock
 from tidings.spark.offsets import query_id
-from tidings.spark.operator_pickle import unpack
+from tidings.spark.operator_pickle import unpickle_operators
 from tidings.spark.output import Batch, clear_unfinished
 from tidings.spark.stream_handle import Running
 from tidings.storage import versions
@@ -35,20 +35,20 @@ Answer = Callable[[DataFrame, str, int, str], Batch]
 
 
 @dataclass
-class Outlet:
+class NotificationOutput:
     """Where the notifications of a stream go, and when."""
 
     index: Path
     output: Path
-    shipment: bytes
+    pickled: bytes
     sink: Sink | None = None
     on_batch: Callable[[Batch], None] | None = None
     interval: str | None = None
     available_now: bool = False
-    _telling: threading.Lock = field(default_factory=threading.Lock)
+    _reporting: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self._can_answer = _Check(self.index, self.shipment)
+        self._can_answer = _Check(self.index, self.pickled)
         # Fail here, in the caller's hands, and not in the first micro-batch.
         self._can_answer(str(versions.current(self.index)))
 
@@ -76,7 +76,7 @@ class Outlet:
                 )
                 self._can_answer(version)
                 answered = answer(rows, query_id(checkpoint), batch, version)
-                with self._telling:  # two queries may be done at once
+                with self._reporting:  # two queries may be done at once
                     if self.sink is not None:
                         self.sink(_frame(rows.sparkSession, answered), batch)
                     if self.on_batch is not None:
@@ -95,8 +95,8 @@ class Outlet:
 class _Check:
     """Refuses a version whose subscriptions call operators that were not given."""
 
-    def __init__(self, index: Path, shipment: bytes) -> None:
-        self._index, self._operators = index, unpack(shipment)
+    def __init__(self, index: Path, pickled: bytes) -> None:
+        self._index, self._operators = index, unpickle_operators(pickled)
         self._good: versions.Version | None = None
 
     def __call__(self, version: str) -> str:

@@ -16,7 +16,7 @@ from tidings.errors import TidingsError
 from tidings.storage.event_log import Offset
 
 
-class Reach(NamedTuple):
+class BatchRange(NamedTuple):
     """A micro-batch reads the log from `start` (None: from where it began) up to `end`; `began` is when Spark made it,
     in seconds since 1970, the same in every replay."""
 
@@ -32,12 +32,12 @@ def query_id(checkpoint: Path) -> str:
     return query
 
 
-def reach(checkpoint: Path, batch: int) -> Reach:
+def batch_range(checkpoint: Path, batch: int) -> BatchRange:
     """Of a micro-batch of the query that has this checkpoint."""
     folder = checkpoint / "spark" / "offsets"
     end, began = _read(folder / str(batch))
     before = folder / str(batch - 1)
-    return Reach(_read(before)[0] if before.exists() else None, end, began)
+    return BatchRange(_read(before)[0] if before.exists() else None, end, began)
 
 
 def _read(path: Path) -> tuple[Offset, float]:

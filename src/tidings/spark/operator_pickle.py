@@ -19,10 +19,12 @@ from tidings.kinds.operators.functions.signature import OperatorError
 Operators = Iterable[Operator | str]
 
 
-def pack(operators: Operators) -> bytes:
+def pickle_operators(operators: Operators) -> bytes:
     """A shipment of operators, and of all operators of modules ("package.module") or files ("path/to/file.py")."""
     found = [
-        one for given in operators for one in (read_operators(given) if isinstance(given, str) else [given])
+        operator
+        for given in operators
+        for operator in (read_operators(given) if isinstance(given, str) else [given])
     ]
     named = {operator.name: operator for operator in Catalogue(found)}
     try:
@@ -35,10 +37,10 @@ def pack(operators: Operators) -> bytes:
 
 
 @lru_cache(maxsize=8)
-def unpack(shipment: bytes) -> tuple[Operator, ...]:
+def unpickle_operators(pickled: bytes) -> tuple[Operator, ...]:
     """The operators of a shipment, the same ones for the same shipment."""
     try:
-        operators: tuple[Operator, ...] = cloudpickle.loads(shipment)
+        operators: tuple[Operator, ...] = cloudpickle.loads(pickled)
     except ImportError as error:
         raise OperatorError(
             f"a worker cannot import the operators ({error}); install their module on all hosts, or give a file"

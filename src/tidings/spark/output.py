@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 
 from tidings.kinds.operators.learning import Learning, merged
 from tidings.model.notification import NOTIFICATION_SCHEMA
-from tidings.spark.matching import matched, opened
+from tidings.spark.matching import match_batches, open_index
 from tidings.storage.event_log import sync
 
 _REPORT = "file string, events long, notifications long, errors long, learnt binary"
@@ -58,12 +58,12 @@ class Batch:
 
 
 def write(
-    events: DataFrame, root: Path, version: str, shipment: bytes, output: Path, query: str, batch: int
+    events: DataFrame, root: Path, version: str, pickled: bytes, output: Path, query: str, batch: int
 ) -> Batch:
     """Match `events` with a version of the index and put the notifications in the batch's place."""
     aside = unfinished(output, query, batch)
     aside.mkdir(parents=True, exist_ok=True)
-    task = partial(_write_task, str(root), version, shipment, str(aside))
+    task = partial(_write_task, str(root), version, pickled, str(aside))
     reports = events.mapInArrow(task, _REPORT).toArrow().to_pylist()
     learnt = merged(Learning.from_bytes(report["learnt"]) for report in reports if report["learnt"])
     return settle(reports, output, query, batch, version, learnt)
@@ -78,23 +78,23 @@ def settle(
     learnt: Learning | None = None,
 ) -> Batch:
     """Put the files that tasks have reported in the batch's place."""
-    place, aside = output / f"query={query}" / f"batch={batch:09d}", unfinished(output, query, batch)
-    place.parent.mkdir(exist_ok=True)
+    folder, aside = output / f"query={query}" / f"batch={batch:09d}", unfinished(output, query, batch)
+    folder.parent.mkdir(exist_ok=True)
     kept = {report["file"] for report in reports if report["file"]}
     for path in aside.iterdir():
         if path.name not in kept:
             path.unlink()
     sync(aside)
-    if place.exists():
-        place.rename(aside.with_suffix(".replaced"))
+    if folder.exists():
+        folder.rename(aside.with_suffix(".replaced"))
         shutil.rmtree(aside.with_suffix(".replaced"))
     if kept:
-        aside.rename(place)
+        aside.rename(folder)
     else:
         aside.rmdir()
-    sync(place.parent)
+    sync(folder.parent)
     totals = {name: sum(report[name] for report in reports) for name in ("events", "notifications", "errors")}
-    return Batch(query, batch, version, folder=place, learnt=learnt or Learning(), **totals)
+    return Batch(query, batch, version, folder=folder, learnt=learnt or Learning(), **totals)
 
 
 def unfinished(output: Path, query: str, batch: int) -> Path:
@@ -120,10 +120,10 @@ def _read(files: list[Path]) -> pa.Table:
 
 
 def _write_task(
-    root: str, version: str, shipment: bytes, aside: str, batches: Iterator[pa.RecordBatch]
+    root: str, version: str, pickled: bytes, aside: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """What one task does: match, write one file if there is anything to write, report it and what was learnt."""
-    index = opened(root, version, shipment)
+    index = open_index(root, version, pickled)
     name = f"{uuid.uuid4().hex}.parquet"
     events = count = errors = 0
 
@@ -134,7 +134,7 @@ def _write_task(
             yield batch
 
     writer: pq.ParquetWriter | None = None
-    for found in matched(index, counted()):
+    for found in match_batches(index, counted()):
         if found.num_rows:
             writer = writer or pq.ParquetWriter(Path(aside) / name, NOTIFICATION_SCHEMA, compression="zstd")
             writer.write_batch(found)

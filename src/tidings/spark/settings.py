@@ -70,9 +70,9 @@ def session(
     # The bridge to Java would print the traceback of every failed micro-batch that the caller is given anyway.
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     # And the server of accumulators one of its own when the JVM is gone, which the caller is told of too.
-    for one in vars(accumulators).values():
-        if isinstance(one, type) and issubclass(one, socketserver.BaseServer):
-            one.handle_error = lambda *about: None  # type: ignore[method-assign]
+    for server in vars(accumulators).values():
+        if isinstance(server, type) and issubclass(server, socketserver.BaseServer):
+            server.handle_error = lambda *about: None  # type: ignore[method-assign]
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in {**wanted, **(settings or {})}.items():
         builder = builder.config(key, value)

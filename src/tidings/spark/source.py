@@ -67,7 +67,7 @@ class LogSource(DataSource):
 
 
 @dataclass
-class Stretch(InputPartition):
+class OffsetRange(InputPartition):
     """What one task reads: everything between two offsets."""
 
     folder: str
@@ -81,14 +81,14 @@ class LogReader(DataSourceReader):
     def __init__(self, folder: str, partitions: int) -> None:
         log = EventLog(folder)
         self._folder = folder
-        self._stretches = split(log, log.start(), log.end(), partitions)
+        self._parts = split(log, log.start(), log.end(), partitions)
 
-    def partitions(self) -> list[Stretch]:
+    def partitions(self) -> list[OffsetRange]:
         # Spark reads one partition even if there is none: an empty stretch stands for an empty log.
         empty = Offset(0, 0)
-        return self._stretches or [Stretch(self._folder, empty, empty)]
+        return self._parts or [OffsetRange(self._folder, empty, empty)]
 
-    def read(self, partition: Stretch) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: OffsetRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         return _read(partition)
 
 
@@ -123,14 +123,14 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> dict[str, int]:
         return _to_json(EventLog(self._folder).end())
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Stretch]:
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[OffsetRange]:
         return split(EventLog(self._folder), _from_json(start), _from_json(end), self._partitions)
 
-    def read(self, partition: Stretch) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: OffsetRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         return _read(partition)
 
 
-def split(log: EventLog, start: Offset, end: Offset, most: int) -> list[Stretch]:
+def split(log: EventLog, start: Offset, end: Offset, most: int) -> list[OffsetRange]:
     """[start, end) in at most `most` stretches of about equal bytes, cut between frames."""
     edges, sizes = [start], [0]
     for frame in log.frames(start, end):
@@ -146,7 +146,7 @@ def split(log: EventLog, start: Offset, end: Offset, most: int) -> list[Stretch]
         if _crosses(low, high, total, parts)
     ]
     folder = str(log.folder)
-    return [Stretch(folder, low, high) for low, high in pairwise([start, *cuts[:-1], end])]
+    return [OffsetRange(folder, low, high) for low, high in pairwise([start, *cuts[:-1], end])]
 
 
 def _crosses(low: int, high: int, total: int, parts: int) -> bool:
@@ -165,8 +165,8 @@ def _limited(log: EventLog, start: Offset, end: Offset, rows: int) -> Offset:
     return reached
 
 
-def _read(stretch: Stretch) -> Iterator[pa.RecordBatch]:
-    return EventLog(stretch.folder).read(stretch.start, stretch.end)
+def _read(part: OffsetRange) -> Iterator[pa.RecordBatch]:
+    return EventLog(part.folder).read(part.start, part.end)
 
 
 def _to_json(offset: Offset) -> dict[str, int]:

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidings.errors import TidingsError
 from tidings.spark.lock import StreamLock
 
-_GLANCE = 0.1  # seconds
+_POLL_SECONDS = 0.1  # seconds
 
 
 class StreamError(TidingsError):
@@ -36,9 +36,9 @@ class Stream:
     two the second one keeps joins."""
 
     def __init__(self, running: Sequence[Running], lock: StreamLock) -> None:
-        self.queries = tuple(one.query for one in running)
+        self.queries = tuple(handle.query for handle in running)
         self._running = tuple(running)
-        self._busy = [one.busy for one in running]
+        self._busy = [handle.busy for handle in running]
         self._lock = lock
 
     @property
@@ -81,21 +81,21 @@ class Stream:
         """Until the micro-batches under way are done, or for some seconds. With a backlog the next one follows at once:
         one is enough."""
         deadline = None if seconds is None else time.monotonic() + seconds
-        before = [one.done() for one in self._running]
+        before = [handle.done() for handle in self._running]
 
         def under_way() -> bool:
             return any(
-                one.done() == count and one.query.status["isTriggerActive"]
-                for one, count in zip(self._running, before, strict=True)
+                handle.done() == count and handle.query.status["isTriggerActive"]
+                for handle, count in zip(self._running, before, strict=True)
             )
 
         while self.is_active and under_way() and (deadline is None or time.monotonic() < deadline):
-            time.sleep(_GLANCE / 10)
+            time.sleep(_POLL_SECONDS / 10)
         # Spark notes that a micro-batch is done a moment after we know; otherwise the next run would do it again.
         patience = time.monotonic() + 1
-        done = [one.done() for one in self._running] != before
+        done = [handle.done() for handle in self._running] != before
         while done and self.is_behind and time.monotonic() < patience:
-            time.sleep(_GLANCE / 10)
+            time.sleep(_POLL_SECONDS / 10)
 
     def stop(self) -> None:
         """End the stream; a micro-batch under way is given up and replayed at the next start."""
@@ -110,7 +110,9 @@ class Stream:
 
     def _ended(self, deadline: float | None) -> bool:
         """A glance at each query; whether all have ended."""
-        left = _GLANCE if deadline is None else min(_GLANCE, max(0.001, deadline - time.monotonic()))
+        left = (
+            _POLL_SECONDS if deadline is None else min(_POLL_SECONDS, max(0.001, deadline - time.monotonic()))
+        )
         ended = [query.awaitTermination(left) for query in self.queries]  # type: ignore[arg-type]  # it takes a float
         return all(ended)
 

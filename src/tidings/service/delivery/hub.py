@@ -118,7 +118,7 @@ class Hub:
         away = False
         while not self._stopping.wait(pause):
             try:
-                last, told = self._mailbox.news(self._last)
+                last, news = self._mailbox.news(self._last)
             except (
                 Exception
             ) as error:  # whatever a database's driver raises; it comes back, or somebody stops us
@@ -130,22 +130,22 @@ class Hub:
                 log.info("the mailbox can be read again")
             away, pause = False, self._interval
             if last > self._last:
-                self._notify_listeners(last, told)
+                self._notify_listeners(last, news)
 
-    def _notify_listeners(self, last: int, told: Mapping[str, int]) -> None:
+    def _notify_listeners(self, last: int, news: Mapping[str, int]) -> None:
         listeners: set[_Listener] = set()
         with self._lock:
-            if len(self._recent) + len(told) > _RECENT:
+            if len(self._recent) + len(news) > _RECENT:
                 self._recent.clear()
                 self._floor = self._last
-            self._recent.update(told)
+            self._recent.update(news)
             self._last = last
-            for subscription in told:
+            for subscription in news:
                 listeners |= self._waiting.pop(subscription, set())
         _wake(listeners, True)
-        for callback in self._callbacks if told else ():
+        for callback in self._callbacks if news else ():
             try:
-                callback(told)
+                callback(news)
             except Exception:
                 log.exception("somebody who was to hear the news did not take them")
 
@@ -158,19 +158,19 @@ class _Listener:
         self.woken: asyncio.Future[bool] = self.loop.create_future()
 
 
-def _wake(listeners: set[_Listener], told: bool) -> None:
+def _wake(listeners: set[_Listener], has_news: bool) -> None:
     """One call into each loop, however many of its listeners there are."""
     loops: defaultdict[asyncio.AbstractEventLoop, list[_Listener]] = defaultdict(list)
     for listener in listeners:
         loops[listener.loop].append(listener)
     for loop, group in loops.items():
         try:
-            loop.call_soon_threadsafe(_set_results, group, told)
+            loop.call_soon_threadsafe(_set_results, group, has_news)
         except RuntimeError:  # the loop is closed, and with it its listeners
             pass
 
 
-def _set_results(listeners: list[_Listener], told: bool) -> None:
+def _set_results(listeners: list[_Listener], has_news: bool) -> None:
     for listener in listeners:
         if not listener.woken.done():
-            listener.woken.set_result(told)
+            listener.woken.set_result(has_news)

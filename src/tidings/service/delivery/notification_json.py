@@ -72,27 +72,29 @@ class NotificationJson(TypedDict):
     message: str | None
 
 
-def notification_to_json(told: StoredNotification, settings: Settings) -> NotificationJson:
+def notification_to_json(notification: StoredNotification, settings: Settings) -> NotificationJson:
     """`told` as everybody outside gets it."""
     return {
-        "id": printable(told.id),
-        "number": told.number,
-        "subscription": printable(told.subscription),
-        "kind": told.kind.value,
-        "time": moment(told.at),
-        "url": notification_url(told, settings),
-        "event": None if told.event is None else event_to_json(told.event),
-        "bindings": {printable(str(name)): printable(str(value)) for name, value in told.bindings.items()},
-        "changes": [_change(change) for change in told.changes],
-        "part": told.part,
-        "sequence": told.sequence,
-        "message": None if told.message is None else printable(told.message),
+        "id": printable(notification.id),
+        "number": notification.number,
+        "subscription": printable(notification.subscription),
+        "kind": notification.kind.value,
+        "time": moment(notification.at),
+        "url": notification_url(notification, settings),
+        "event": None if notification.event is None else event_to_json(notification.event),
+        "bindings": {
+            printable(str(name)): printable(str(value)) for name, value in notification.bindings.items()
+        },
+        "changes": [_change(change) for change in notification.changes],
+        "part": notification.part,
+        "sequence": notification.sequence,
+        "message": None if notification.message is None else printable(notification.message),
     }
 
 
-def notification_url(told: StoredNotification, settings: Settings) -> str:
+def notification_url(notification: StoredNotification, settings: Settings) -> str:
     """Where a notification is shown."""
-    return f"{settings.address}/subscriptions/{quote(told.subscription, safe='')}#{quote(told.id, safe='')}"
+    return f"{settings.address}/subscriptions/{quote(notification.subscription, safe='')}#{quote(notification.id, safe='')}"
 
 
 def event_to_json(event: Event) -> EventJson:
@@ -156,9 +158,9 @@ def _plain(value: object, room: list[int], depth: int) -> Any:
         return _members(value, room, depth)
     if isinstance(value, list | tuple | set | frozenset):
         plain = []
-        for one in value:
+        for item in value:
             if room[0] < 0:
                 break
-            plain.append(_plain(one, room, depth + 1))
+            plain.append(_plain(item, room, depth + 1))
         return plain
     return _plain(one_line(str(value), 1_000), room, depth)

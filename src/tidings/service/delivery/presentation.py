@@ -91,27 +91,29 @@ def describe(event: Event) -> Item:
     return replace(item, published=published)
 
 
-def content_of(told: StoredNotification) -> Item:
+def content_of(notification: StoredNotification) -> Item:
     """What a notification says: its event, the rows that were gained and lost, or the notice."""
-    if told.changes:
-        item = Item(_changes_title(told), summary_html=_changes_table(told.changes))
-    elif told.event is not None:
-        item = describe(told.event)
-        if told.kind is NotificationKind.SNAPSHOT:
+    if notification.changes:
+        item = Item(_changes_title(notification), summary_html=_changes_table(notification.changes))
+    elif notification.event is not None:
+        item = describe(notification.event)
+        if notification.kind is NotificationKind.SNAPSHOT:
             item = Item("A snapshot without rows", published=item.published)
     else:
-        message = told.message or _NOTICES.get(told.kind, "")
-        item = Item(one_line(message, TITLE) or told.kind.value, summary_html=characters.escape(message))
-    if told.kind is NotificationKind.UNDECIDED:
+        message = notification.message or _NOTICES.get(notification.kind, "")
+        item = Item(
+            one_line(message, TITLE) or notification.kind.value, summary_html=characters.escape(message)
+        )
+    if notification.kind is NotificationKind.UNDECIDED:
         reason = characters.escape(
-            one_line(told.message or "It could not be decided whether this answers.", 500)
+            one_line(notification.message or "It could not be decided whether this answers.", 500)
         )
         item = replace(
             item,
             title=one_line(f"Perhaps: {item.title}", TITLE),
             summary_html=f"<p>{reason}</p>{item.summary_html}",
         )
-    return item if item.published is not None else replace(item, published=told.at)
+    return item if item.published is not None else replace(item, published=notification.at)
 
 
 _NOTICES = {
@@ -135,7 +137,7 @@ def _of_graph(event: Event) -> Item | None:
     if not said:
         return None
     node = about[0][0]
-    properties = [told for triple in about for told in _property(triple)]
+    properties = [value for triple in about for value in _property(triple)]
     summary, content = _first(said, _SUMMARIES), _first(said, (CONTENT + "encoded",))
     title = one_line(_first(said, _TITLES), TITLE) or plain_text(summary or content, TITLE)
     links = [value for name in _LINKS for value in said.get(name, ())]
@@ -286,7 +288,7 @@ def _shown(value: object) -> str:
             return "a large number"
     if isinstance(value, list | tuple):
         return one_line(
-            ", ".join(_shown(one) if not isinstance(one, list) else "…" for one in value[:5]), _WORD
+            ", ".join(_shown(item) if not isinstance(item, list) else "…" for item in value[:5]), _WORD
         )
     if isinstance(value, Mapping):
         return "…" if value else ""
@@ -308,14 +310,16 @@ def _fallback(event: Event) -> str:
 # -- rows
 
 
-def _changes_title(told: StoredNotification) -> str:
+def _changes_title(notification: StoredNotification) -> str:
     counts: dict[tuple[str, str], int] = {}
-    for change in told.changes:
+    for change in notification.changes:
         key = (str(change.get("table", "")), str(change.get("change", "+")))
         counts[key] = counts.get(key, 0) + 1
     parts: list[str] = []
     for (table, sign), count in counts.items():
-        verb = "has" if told.kind is NotificationKind.SNAPSHOT else "gained" if sign == "+" else "lost"
+        verb = (
+            "has" if notification.kind is NotificationKind.SNAPSHOT else "gained" if sign == "+" else "lost"
+        )
         noun = "" if parts else " row" if count == 1 else " rows"
         parts.append(f"{one_line(table, _WORD) or 'a table'} {verb} {count:,}{noun}")
     return one_line(", ".join(parts), TITLE)

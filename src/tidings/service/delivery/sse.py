@@ -78,7 +78,7 @@ async def stream(
                 yield b": still here\n\n"
                 due = loop.time() + heartbeat
             ids, mark = frozenset(lives), hub.last
-            told, text, now = await asyncio.to_thread(_page, mailbox, ids, seen, to_json, change)
+            page, text, now = await asyncio.to_thread(_page, mailbox, ids, seen, to_json, change)
             if beats or now != changed:
                 known = lives
                 changed, lives = await asyncio.to_thread(_read_subscriptions, change, subscriptions)
@@ -90,9 +90,11 @@ async def stream(
                     continue
             if text:
                 yield text
-                seen = told[-1].number
+                seen = page[-1].number
                 lives.update(
-                    (one.subscription, False) for one in told if one.kind is NotificationKind.EXPIRED
+                    (notification.subscription, False)
+                    for notification in page
+                    if notification.kind is NotificationKind.EXPIRED
                 )
                 continue
             seen = max(seen, mark)
@@ -131,13 +133,17 @@ def _page(
     change: Callable[[], int],
 ) -> tuple[list[StoredNotification], bytes, int]:
     """The next notifications and their text; and the change, after they were read."""
-    told = mailbox.page(sorted(ids), after=after, limit=PAGE) if ids else []
-    return told, b"".join(_event(one, to_json) for one in told), change()
+    page = mailbox.page(sorted(ids), after=after, limit=PAGE) if ids else []
+    return page, b"".join(_event(notification, to_json) for notification in page), change()
 
 
-def _event(told: StoredNotification, to_json: Callable[[StoredNotification], Mapping[str, object]]) -> bytes:
-    data = json.dumps(to_json(told), separators=(",", ":"))  # ASCII: no reader takes a line of it for two
-    return f"id: {told.number}\nevent: {_NAMES.get(told.kind, 'notification')}\ndata: {data}\n\n".encode()
+def _event(
+    notification: StoredNotification, to_json: Callable[[StoredNotification], Mapping[str, object]]
+) -> bytes:
+    data = json.dumps(
+        to_json(notification), separators=(",", ":")
+    )  # ASCII: no reader takes a line of it for two
+    return f"id: {notification.number}\nevent: {_NAMES.get(notification.kind, 'notification')}\ndata: {data}\n\n".encode()
 
 
 def _missed(first: int, last: int) -> bytes:

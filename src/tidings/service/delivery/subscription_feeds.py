@@ -74,8 +74,8 @@ def render(
         link=f"{settings.address}/subscriptions/{quote(subscription.id, safe='')}",
         title=title,
         description=about,
-        updated=max((told.at for told in page), default=subscription.created),
-        entries=tuple(entry_of(told, settings) for told in page),
+        updated=max((notification.at for notification in page), default=subscription.created),
+        entries=tuple(entry_of(notification, settings) for notification in page),
         next_url=next_url,
         previous_url=previous_url,
     )
@@ -84,14 +84,14 @@ def render(
     return Rendered(body, media_type, etag, channel.updated, channel.pages)
 
 
-def entry_of(told: StoredNotification, settings: Settings) -> Entry:
+def entry_of(notification: StoredNotification, settings: Settings) -> Entry:
     """A notification as an entry of a feed. What has no address of its own leads to where it is shown."""
-    item = content_of(told)
+    item = content_of(notification)
     return Entry(
-        id=f"{_NOTIFICATION}{quote(told.subscription, safe='')}:{quote(told.id, safe='')}",
+        id=f"{_NOTIFICATION}{quote(notification.subscription, safe='')}:{quote(notification.id, safe='')}",
         title=item.title,
-        link=item.link or notification_url(told, settings),
-        updated=told.at,
+        link=item.link or notification_url(notification, settings),
+        updated=notification.at,
         published=item.published,
         summary_html=safe_html(item.summary_html),
         summary_text=plain_text(item.summary_html, 300),

@@ -44,17 +44,21 @@ class Outcome:
 async def attempt(
     client: httpx.AsyncClient,
     delivery: Delivery,
-    told: StoredNotification,
+    notification: StoredNotification,
     to_json: Callable[[StoredNotification], Mapping[str, object]],
     now: float,
     timeout: float = TIMEOUT,
 ) -> Outcome:
     """Posts `told` to the webhook, signed now."""
     body = json.dumps(
-        {"type": f"tidings.{told.kind.value}", "timestamp": moment(told.at), "data": to_json(told)},
+        {
+            "type": f"tidings.{notification.kind.value}",
+            "timestamp": moment(notification.at),
+            "data": to_json(notification),
+        },
         separators=(",", ":"),
     )
-    id = message_id(told)
+    id = message_id(notification)
     try:
         signature = Webhook(delivery.secret).sign(id, datetime.fromtimestamp(now, UTC), body)
     except (ValueError, RuntimeError) as error:
@@ -86,12 +90,12 @@ async def attempt(
         )
 
 
-def message_id(told: StoredNotification) -> str:
+def message_id(notification: StoredNotification) -> str:
     """The same for the same notification however often it is tried, and another for every other. What the stream told
     has an id that is a hash; that of a notice is one of its subscription, of which a receiver may have many."""
-    if told.kind not in _NOTICES and _plain(told.id):
-        return told.id
-    together = f"{told.subscription}_{told.id}".replace(" ", "-").replace(".", "-")
+    if notification.kind not in _NOTICES and _plain(notification.id):
+        return notification.id
+    together = f"{notification.subscription}_{notification.id}".replace(" ", "-").replace(".", "-")
     if _plain(together):
         return together
     return "msg_" + blake2b(together.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -114,7 +114,7 @@ class Webhooks:
     async def run(self, stop: asyncio.Event) -> None:
         """Delivers until `stop` is set, and lets tries under way end."""
         self._loop = asyncio.get_running_loop()
-        self._hub.on_news(lambda told: self._call(self._news, told))
+        self._hub.on_news(lambda news: self._call(self._news, news))
         ticking = asyncio.create_task(self._ticks())
         workers = [
             asyncio.create_task(self._work(queue))
@@ -146,13 +146,13 @@ class Webhooks:
                     lane = self._lanes.setdefault(delivery.subscription, _Lane())
                     lane.slow = delivery.failures > 0
                 oldest = min((delivery.cursor for delivery in deliveries), default=0)
-                _, told = await asyncio.to_thread(self._mailbox.news, oldest) if deliveries else (0, {})
+                _, news = await asyncio.to_thread(self._mailbox.news, oldest) if deliveries else (0, {})
             except Exception as error:
                 self._complain(error)
                 await asyncio.sleep(self._tick)
                 continue
             for delivery in deliveries:
-                if told.get(delivery.subscription, 0) > delivery.cursor:
+                if news.get(delivery.subscription, 0) > delivery.cursor:
                     self._changed(delivery.subscription)
             return
 
@@ -166,10 +166,10 @@ class Webhooks:
             except RuntimeError:  # it ended just now; a start looks at everything
                 pass
 
-    def _news(self, told: Mapping[str, int]) -> None:
+    def _news(self, news: Mapping[str, int]) -> None:
         # Whichever is smaller: thousands are told something, or thousands have webhooks.
-        few, many = (told, self._lanes) if len(told) < len(self._lanes) else (self._lanes, told)
-        for subscription in [one for one in few if one in many]:
+        few, many = (news, self._lanes) if len(news) < len(self._lanes) else (self._lanes, news)
+        for subscription in [subscription for subscription in few if subscription in many]:
             lane = self._lanes[subscription]
             lane.woken = True
             self._queue(subscription, lane)
@@ -284,19 +284,23 @@ class Webhooks:
         subscription = delivery.subscription
         page = await asyncio.to_thread(self._mailbox.page, [subscription], after=delivery.cursor, limit=PAGE)
         began = time.monotonic()
-        for told in page:
+        for notification in page:
             if self._stopping or lane.stale or time.monotonic() - began > TURN:
                 return True
             before = time.monotonic()
-            outcome = await attempt(self._client, delivery, told, self._to_json, self._clock(), self._timeout)
+            outcome = await attempt(
+                self._client, delivery, notification, self._to_json, self._clock(), self._timeout
+            )
             self._count(outcome.result)
             lane.slow = outcome.result != DELIVERED or time.monotonic() - before > SLOW
             late = _late(delivery, outcome, self._clock())
             if late:
                 # Before the failure is forgotten: a crash in between tells it again, and it is one notice.
                 last = await asyncio.to_thread(self._mailbox.last)
-                await asyncio.to_thread(self._mailbox.notify, [_delayed(delivery, told, last, self._clock())])
-            delivery = self._moved[subscription] = self._next(delivery, told, outcome)
+                await asyncio.to_thread(
+                    self._mailbox.notify, [_delayed(delivery, notification, last, self._clock())]
+                )
+            delivery = self._moved[subscription] = self._next(delivery, notification, outcome)
             if outcome.result == GONE:
                 log.info("a webhook is gone for good", extra={"fields": {"subscription": subscription}})
                 if not lane.stale:
@@ -319,11 +323,11 @@ class Webhooks:
         found = self._registry.find(subscription)
         return None if found is None or found.state is State.CANCELLED else delivery
 
-    def _next(self, delivery: Delivery, told: StoredNotification, outcome: Outcome) -> Delivery:
+    def _next(self, delivery: Delivery, notification: StoredNotification, outcome: Outcome) -> Delivery:
         """Where the webhook stands after a try."""
         if outcome.result == DELIVERED:
             return replace(
-                delivery, cursor=told.number, failures=0, next_try=0.0, failing_since=None, error=None
+                delivery, cursor=notification.number, failures=0, next_try=0.0, failing_since=None, error=None
             )
         now = self._clock()
         failures = delivery.failures + 1
@@ -345,7 +349,7 @@ def _late(delivery: Delivery, outcome: Outcome, now: float) -> bool:
     return outcome.result == DELIVERED and since is not None and now - since > LATE
 
 
-def _delayed(delivery: Delivery, told: StoredNotification, last: int, now: float) -> Notice:
+def _delayed(delivery: Delivery, notification: StoredNotification, last: int, now: float) -> Notice:
     assert delivery.failing_since is not None
     since = delivery.failing_since
     return Notice(
@@ -354,5 +358,5 @@ def _delayed(delivery: Delivery, told: StoredNotification, last: int, now: float
         f"delayed {since:.3f}",
         now,
         f"the webhook could not be reached from {moment(since)} to {moment(now)}:"
-        f" what is numbered {told.number} to {last} comes late",
+        f" what is numbered {notification.number} to {last} comes late",
     )

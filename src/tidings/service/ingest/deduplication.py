@@ -147,15 +147,15 @@ class Deduplication:
         wanted = sorted(keys)  # neighbours share pages
         found: set[bytes] = set()
         for first in range(0, len(wanted), _ASKED):
-            some = wanted[first : first + _ASKED]
-            marks = ",".join("?" * len(some))
-            rows = self._db.execute(f"SELECT key FROM arrivals WHERE key IN ({marks})", some)
+            chunk = wanted[first : first + _ASKED]
+            marks = ",".join("?" * len(chunk))
+            rows = self._db.execute(f"SELECT key FROM arrivals WHERE key IN ({marks})", chunk)
             found.update(row[0] for row in rows)
         return found
 
     def _add(self, keys: Iterable[bytes], segment: int, upto: Offset) -> None:
         with self._db:
-            rows = [(one, segment) for one in sorted(keys)]
+            rows = [(key, segment) for key in sorted(keys)]
             # The later segment counts: an event that an older log holds twice is known until both are dropped.
             self._db.executemany("INSERT OR REPLACE INTO arrivals VALUES (?, ?)", rows)
             self._db.execute("INSERT OR REPLACE INTO mark VALUES (1, ?, ?)", upto)

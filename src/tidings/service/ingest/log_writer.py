@@ -181,17 +181,17 @@ class LogWriter:
             self._log.append([])
             self._deduplication.catch_up()
             self._end, self._behind = self._log.end(), False
-        known = self._deduplication.known([one for call in group for one in call.keys])
+        known = self._deduplication.known([key for call in group for key in call.keys])
         rows: list[dict[str, Any]] = []
         keys: list[bytes] = []
         events: list[Event] = []
         new: list[int] = []  # of each call, how many
         for call in group:
             before = len(keys)
-            for event, one, row in zip(call.events, call.keys, call.rows, strict=True):
-                if one not in known:
-                    known.add(one)
-                    keys.append(one)
+            for event, key, row in zip(call.events, call.keys, call.rows, strict=True):
+                if key not in known:
+                    known.add(key)
+                    keys.append(key)
                     rows.append(row)
                     events.append(event)
             new.append(len(keys) - before)

@@ -58,16 +58,16 @@ class Recorder:
         self._checkpoints = (data / "checkpoint", data / "checkpoint" / "joins")
 
     def __call__(self, batch: Batch) -> None:
-        from tidings.spark.offsets import reach
+        from tidings.spark.offsets import batch_range
 
-        reached = reach(self._checkpoint(batch.query), batch.id)
-        told = batch.table()
+        reached = batch_range(self._checkpoint(batch.query), batch.id)
+        notifications = batch.table()
         events = EVENT_SCHEMA.empty_table()
-        if len(told):
-            wanted = _keys(told["source"], told["event"])
-            stretch = self._log.read(reached.start, reached.end)
+        if len(notifications):
+            wanted = _keys(notifications["source"], notifications["event"])
+            parts = self._log.read(reached.start, reached.end)
             found = [
-                one.filter(pc.is_in(_keys(one["source"], one["id"]), value_set=wanted)) for one in stretch
+                part.filter(pc.is_in(_keys(part["source"], part["id"]), value_set=wanted)) for part in parts
             ]
             events = pa.Table.from_batches(found, EVENT_SCHEMA)
         record = BatchRecord(
@@ -82,7 +82,7 @@ class Recorder:
             reached.began,
             self._clock(),
         )
-        self._mailbox.record(record, told, events)
+        self._mailbox.record(record, notifications, events)
         # It is in the mailbox; a replay would write it once more.
         shutil.rmtree(batch.folder, ignore_errors=True)
 

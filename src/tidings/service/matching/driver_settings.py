@@ -18,7 +18,7 @@ _PATHS = ("data", "taxonomy", "tables")
 
 
 def to_line(settings: Settings) -> bytes:
-    values = {one.name: getattr(settings, one.name) for one in fields(settings)}
+    values = {setting.name: getattr(settings, setting.name) for setting in fields(settings)}
     values |= {name: dict(values[name]) for name in ("spark_settings", "prefixes", "networks")}
     return json.dumps(values, default=str).encode() + b"\n"
 

@@ -115,7 +115,7 @@ class IndexWriter:
         """With what was committed and not noted as applied when the service ended."""
         refused: list[tuple[str, str]] = []
         while changes := self._registry.changes():
-            refused += [(one.id, message) for one, message in self._append(self._unknown(changes))]
+            refused += [(change.id, message) for change, message in self._append(self._unknown(changes))]
             self._registry.applied(changes[-1].number)
         self._reached = self._applied = self._registry.last_change()
         return refused

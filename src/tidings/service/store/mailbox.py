@@ -29,7 +29,7 @@ _ONCE = "ON CONFLICT (subscription, id) DO NOTHING"
 _SEEN_AGAIN = "ON CONFLICT (key) DO UPDATE SET last = excluded.last"
 _FURTHER = "ON CONFLICT (query) DO UPDATE SET batch = excluded.batch, segment = excluded.segment, byte = excluded.byte"
 
-_BATCH = [one.name for one in fields(BatchRecord)]
+_BATCH = [field.name for field in fields(BatchRecord)]
 _columns = tables.notifications.c
 _event = tables.events.c
 _NOTIFICATIONS: Final = select(
@@ -94,11 +94,11 @@ class Mailbox:
             last = _take(connection, "number", len(given))
             columns: dict[str, Sequence[Any]] = {
                 "number": range(last - len(given) + 1, last + 1),
-                "subscription": [clean(one.subscription) for one in given],
-                "id": [clean(one.id) for one in given],
-                "kind": [one.kind.value for one in given],
-                "at": [one.at for one in given],
-                "message": [clean(one.message) for one in given],
+                "subscription": [clean(notice.subscription) for notice in given],
+                "id": [clean(notice.id) for notice in given],
+                "kind": [notice.kind.value for notice in given],
+                "at": [notice.at for notice in given],
+                "message": [clean(notice.message) for notice in given],
             }
             insert_columns(connection, tables.notifications, columns, _ONCE)
 
@@ -144,7 +144,7 @@ class Mailbox:
         if len(subscriptions) == 1:
             numbers = numbers.where(_columns.subscription == subscriptions[0])
         else:
-            numbers = self._of_several(numbers, sorted({clean(one) for one in subscriptions}))
+            numbers = self._of_several(numbers, sorted({clean(id) for id in subscriptions}))
             numbers = numbers.order_by(None).order_by(order(numbers.selected_columns[0])).limit(max(limit, 0))
         # The index has all that is needed to choose; whole rows and events are read of the chosen ones alone.
         query = _NOTIFICATIONS.where(_columns.number.in_(numbers.subquery().select())).order_by(
@@ -161,8 +161,8 @@ class Mailbox:
 
     def counts(self, subscriptions: Sequence[str]) -> dict[str, int]:
         """How much is kept of what each of a page of them was told; those that were told nothing are not in it."""
-        some = [clean(one) for one in subscriptions]
-        query = select(_columns.subscription, func.count()).where(_columns.subscription.in_(some))
+        ids = [clean(id) for id in subscriptions]
+        query = select(_columns.subscription, func.count()).where(_columns.subscription.in_(ids))
         with self._database.reading() as connection:
             rows = connection.execute(query.group_by(_columns.subscription))
             return {subscription: int(count) for subscription, count in rows}
@@ -224,8 +224,8 @@ class Mailbox:
         values = {name: [getattr(batch, name)] for name in _BATCH}
         values |= {name: [clean(value) for value in values[name]] for name in ("query", "version")}
         insert_columns(connection, tables.batches, values)
-        place = {name: values[name] for name in ("query", "batch", "segment", "byte")}
-        insert_columns(connection, tables.reached, place, _FURTHER)
+        reached = {name: values[name] for name in ("query", "batch", "segment", "byte")}
+        insert_columns(connection, tables.reached, reached, _FURTHER)
         for name in ("events", "notifications", "errors"):
             _take(connection, name, getattr(batch, name))
 
@@ -235,16 +235,16 @@ class Mailbox:
         connection.execute(delete(tables.faults).where(tables.faults.c.at < before))
 
 
-def _of_several_sqlite(numbers: Select[int], some: list[str]) -> Select[int]:
+def _of_several_sqlite(numbers: Select[int], ids: list[str]) -> Select[int]:
     """Many texts go as one parameter: databases limit how many there may be."""
-    asked = func.json_each(json.dumps(some)).table_valued("value")
+    asked = func.json_each(json.dumps(ids)).table_valued("value")
     return numbers.where(_columns.subscription.in_(select(asked.c.value)))
 
 
-def _of_several_postgresql(numbers: Select[int], some: list[str]) -> Select[int]:
+def _of_several_postgresql(numbers: Select[int], ids: list[str]) -> Select[int]:
     """As many of each as are wanted of all, by the index. Left to choose, PostgreSQL goes through all that was ever
     told to anybody when these were told little."""
-    asked = func.unnest(cast(some, ARRAY(Text))).table_valued("id").render_derived(name="asked")
+    asked = func.unnest(cast(ids, ARRAY(Text))).table_valued("id").render_derived(name="asked")
     each = numbers.where(_columns.subscription == asked.c.id).lateral()
     return select(each.c.number).select_from(asked).join(each, true())
 

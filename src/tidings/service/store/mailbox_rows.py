@@ -36,50 +36,52 @@ class MailboxRows:
 
 def event_key(source: str, id: str) -> bytes:
     """16 bytes that stand for an event."""
-    told = source.encode(errors="surrogatepass")
-    return blake2b(b"%d:%b%b" % (len(told), told, id.encode(errors="surrogatepass")), digest_size=16).digest()
+    encoded = source.encode(errors="surrogatepass")
+    return blake2b(
+        b"%d:%b%b" % (len(encoded), encoded, id.encode(errors="surrogatepass")), digest_size=16
+    ).digest()
 
 
 def notification_id(
     subscription: str, event: bytes, part: str | None, sequence: int | None, kind: str
 ) -> str:
-    told = f"{subscription}\0{kind}\0{'' if part is None else part}\0{'' if sequence is None else sequence}"
-    return blake2b(event + told.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    text = f"{subscription}\0{kind}\0{'' if part is None else part}\0{'' if sequence is None else sequence}"
+    return blake2b(event + text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def mailbox_rows(batch: BatchRecord, notifications: pa.Table, events: pa.Table) -> MailboxRows:
     """The rows of a batch: notifications and their events, and faults for what no subscription is told of."""
     given = notifications.select(NOTIFICATION_SCHEMA.names).cast(NOTIFICATION_SCHEMA)
-    told = given.filter(pc.is_valid(given["subscription"]))
+    notifications = given.filter(pc.is_valid(given["subscription"]))
     lost = given.filter(pc.is_null(given["subscription"])).slice(0, FAULTS_KEPT)
     keys: dict[tuple[str, str], bytes] = {}
     told_of = []
-    for about in zip(_texts(told["source"]), _texts(told["event"]), strict=True):
+    for about in zip(_texts(notifications["source"]), _texts(notifications["event"]), strict=True):
         key = keys.get(about)
         if key is None:
             key = keys[about] = event_key(*about)
         told_of.append(key)
-    subscriptions, kinds = _texts(told["subscription"]), _texts(told["verdict"])
-    parts, sequences = _values(told["part"]), _values(told["sequence"])
+    subscriptions, kinds = _texts(notifications["subscription"]), _texts(notifications["verdict"])
+    parts, sequences = _values(notifications["part"]), _values(notifications["sequence"])
     columns: dict[str, Sequence[Any]] = {
-        "subscription": _clean(told["subscription"], subscriptions),
+        "subscription": _clean(notifications["subscription"], subscriptions),
         "id": list(map(notification_id, subscriptions, told_of, parts, sequences, kinds)),
         "kind": kinds,
-        "at": [batch.ended] * len(told),
+        "at": [batch.ended] * len(notifications),
         "event": told_of,
-        "bindings": _bindings(told["bindings"]),
-        "part": _clean(told["part"], parts),
+        "bindings": _bindings(notifications["bindings"]),
+        "part": _clean(notifications["part"], parts),
         "sequence": sequences,
-        "changes": _changes(told["changes"]),
-        "message": _clean(told["message"]),
-        "query": [clean(batch.query)] * len(told),
-        "batch": [batch.batch] * len(told),
+        "changes": _changes(notifications["changes"]),
+        "message": _clean(notifications["message"]),
+        "query": [clean(batch.query)] * len(notifications),
+        "batch": [batch.batch] * len(notifications),
     }
     faults: dict[str, Sequence[Any]] = {
         **{name: _clean(pc.fill_null(lost[name], "")) for name in ("source", "event", "message")},
         "at": [batch.ended] * len(lost),
     }
-    return MailboxRows(len(told), columns, _events(events, keys), faults)
+    return MailboxRows(len(notifications), columns, _events(events, keys), faults)
 
 
 def _events(events: pa.Table, keys: dict[tuple[str, str], bytes]) -> dict[str, Sequence[Any]]:
@@ -107,7 +109,9 @@ def _bindings(column: pa.ChunkedArray) -> list[str | None]:
 
 def _changes(column: pa.ChunkedArray) -> list[str | None]:
     return [
-        json.dumps([(one["table"], one["change"], one["row"]) for one in value]) if value else None
+        json.dumps([(change["table"], change["change"], change["row"]) for change in value])
+        if value
+        else None
         for value in _values(column)
     ]
 

@@ -33,7 +33,7 @@ class Conflict(TidingsError):
 
 
 def _columns(table: Table, kind: type) -> list[Any]:
-    return [table.c[one.name] for one in fields(kind)]
+    return [table.c[field.name] for field in fields(kind)]
 
 
 _SUBSCRIPTION = _columns(tables.subscriptions, Subscription)
@@ -60,10 +60,14 @@ class Registry:
 
     def add_many(self, subscriptions: Sequence[Subscription]) -> int:
         """Keep new subscriptions, all or none. Returns the number of the last change of the index."""
-        rows = [_stored(one) for one in subscriptions]
+        rows = [_stored(subscription) for subscription in subscriptions]
         names = [column.name for column in _SUBSCRIPTION]
         columns = dict(zip([*names, "folded"], zip(*rows, strict=True), strict=True)) if rows else {}
-        active = [(clean(one.id), clean(one.text)) for one in subscriptions if one.state is State.ACTIVE]
+        active = [
+            (clean(subscription.id), clean(subscription.text))
+            for subscription in subscriptions
+            if subscription.state is State.ACTIVE
+        ]
         try:
             with self._database.writing() as connection:
                 if rows:
@@ -146,7 +150,11 @@ class Registry:
         last change of the index if there is one."""
         with self._database.writing() as connection:
             ended = _mark(connection, given, state=State.EXPIRED)
-            gone = [(one.id, None) for one in given if one.id in ended and one.state is State.ACTIVE]
+            gone = [
+                (subscription.id, None)
+                for subscription in given
+                if subscription.id in ended and subscription.state is State.ACTIVE
+            ]
             return ended, _note(connection, gone) if gone else None
 
     def warn(self, given: Sequence[Subscription]) -> set[str]:
@@ -321,7 +329,7 @@ def _folded(subscription: Subscription) -> str:
 
 
 def _values(thing: Any) -> dict[str, Any]:
-    return {one.name: getattr(thing, one.name) for one in fields(thing)}
+    return {field.name: getattr(thing, field.name) for field in fields(thing)}
 
 
 def _subscription(row: Any) -> Subscription:
@@ -337,10 +345,12 @@ def _mark(connection: Connection, given: Sequence[Subscription], **values: objec
     kept = tables.subscriptions.c
     marked: set[str] = set()
     for first in range(0, len(given), _MARKED):
-        some = [(one.id, one.revision) for one in given[first : first + _MARKED]]
+        revisions = [
+            (subscription.id, subscription.revision) for subscription in given[first : first + _MARKED]
+        ]
         statement = (
             update(tables.subscriptions)
-            .where(tuple_(kept.id, kept.revision).in_(some))
+            .where(tuple_(kept.id, kept.revision).in_(revisions))
             .values(revision=kept.revision + 1, **values)
             .returning(kept.id)
         )

@@ -102,8 +102,14 @@ class Expiry:
             return
         oldest, after = self._clock() - self._retention, None
         while page := self._registry.page(owner=None, state=State.EXPIRED, after=after, limit=_AT_ONCE):
-            untold = [one for one in page if one.valid_until is not None and one.valid_until > oldest]
-            self._notify([_expired(one, one.valid_until or 0.0) for one in untold])
+            unnotified = [
+                subscription
+                for subscription in page
+                if subscription.valid_until is not None and subscription.valid_until > oldest
+            ]
+            self._notify(
+                [_expired(subscription, subscription.valid_until or 0.0) for subscription in unnotified]
+            )
             after = page[-1].id
         self._expired_told = True
 
@@ -115,22 +121,22 @@ class Expiry:
             return
         end = self._log.end()
         # Who was renewed meanwhile is not due any more, and forgotten here.
-        self._ends = {one.id: self._ends.get(one.id, end) for one in due}
+        self._ends = {subscription.id: self._ends.get(subscription.id, end) for subscription in due}
         answered = self._answered()
         clear: dict[Offset, bool] = {}  # most were seen at the same end
         ready = []
-        for one in due:
-            upto = self._ends[one.id]
+        for subscription in due:
+            upto = self._ends[subscription.id]
             if upto not in clear:
                 clear[upto] = self._nothing_between(answered, upto)
-            if clear[upto] or one.state is State.PAUSED:
-                ready.append(one)
+            if clear[upto] or subscription.state is State.PAUSED:
+                ready.append(subscription)
         if not ready:
             return
         # Who is renewed or cancelled at this moment is left out.
         ended, change = self._registry.expire(ready)
         now = self._clock()
-        self._notify([_expired(one, now) for one in ready if one.id in ended])
+        self._notify([_expired(subscription, now) for subscription in ready if subscription.id in ended])
         for id in ended:
             del self._ends[id]
         if change is not None:
@@ -160,16 +166,17 @@ class Expiry:
             self._far_due = now + _FAR_EVERY
         soon = self._registry.expiring(horizon, warned=False, limit=limit)
         due = [
-            one
-            for one in soon
-            if one.valid_until is not None and now < one.valid_until <= now + _notice_period(one)
+            subscription
+            for subscription in soon
+            if subscription.valid_until is not None
+            and now < subscription.valid_until <= now + _notice_period(subscription)
         ]
         for first in range(0, len(due), _AT_ONCE):
-            some = due[first : first + _AT_ONCE]
+            chunk = due[first : first + _AT_ONCE]
             # Told first, then noted: in the other order a crash between the two would swallow it. One that is changed at
             # this moment is looked at again in the next round.
-            self._notify([_expires_soon(one, now) for one in some])
-            self._registry.warn(some)
+            self._notify([_expires_soon(subscription, now) for subscription in chunk])
+            self._registry.warn(chunk)
 
     # Retention
 
@@ -225,24 +232,30 @@ class Expiry:
         return min((found[1] if len(found) > 1 else start for found in ends.values()), default=start)
 
 
-def _notice_period(one: Subscription) -> float:
+def _notice_period(subscription: Subscription) -> float:
     """How long before its end a subscription is told: a tenth of its validity, between a minute and an hour; of one
     that is valid for a minute or two, the half."""
-    began = one.created if one.renewed is None else one.renewed
-    validity = (one.valid_until or began) - began
+    began = subscription.created if subscription.renewed is None else subscription.renewed
+    validity = (subscription.valid_until or began) - began
     return min(max(_SHARE * validity, _SHORTEST), _LONGEST, validity / 2)
 
 
-def _expires_soon(one: Subscription, now: float) -> Notice:
-    message = f"this subscription ends at {_time(one.valid_until)}; renew it to go on"
-    return Notice(one.id, NotificationKind.EXPIRES_SOON, f"expires-soon {one.valid_until:.3f}", now, message)
-
-
-def _expired(one: Subscription, at: float) -> Notice:
-    message = (
-        f"this subscription ended at {_time(one.valid_until)}; while it is kept, renewing it wakes it again"
+def _expires_soon(subscription: Subscription, now: float) -> Notice:
+    message = f"this subscription ends at {_time(subscription.valid_until)}; renew it to go on"
+    return Notice(
+        subscription.id,
+        NotificationKind.EXPIRES_SOON,
+        f"expires-soon {subscription.valid_until:.3f}",
+        now,
+        message,
     )
-    return Notice(one.id, NotificationKind.EXPIRED, f"expired {one.valid_until:.3f}", at, message)
+
+
+def _expired(subscription: Subscription, at: float) -> Notice:
+    message = f"this subscription ended at {_time(subscription.valid_until)}; while it is kept, renewing it wakes it again"
+    return Notice(
+        subscription.id, NotificationKind.EXPIRED, f"expired {subscription.valid_until:.3f}", at, message
+    )
 
 
 def _time(at: float | None) -> str:
@@ -256,9 +269,9 @@ def _days(seconds: float) -> str:
 
 def _queries(checkpoint: Path) -> Iterable[str]:
     """The ids of the stream's queries: the one that matches, and the one that keeps joins if there are tables."""
-    for place in (checkpoint, checkpoint / "joins"):
+    for folder in (checkpoint, checkpoint / "joins"):
         try:
-            yield str(json.loads((place / "spark" / "metadata").read_text())["id"])
+            yield str(json.loads((folder / "spark" / "metadata").read_text())["id"])
         except (OSError, ValueError, KeyError):
             continue  # not started yet
 

@@ -135,9 +135,9 @@ class Preview:
             if clock() > deadline:
                 break
             looked += 1
-            for told in engine.publish(event):
-                if told.verdict == "match":
-                    matches.append(Reason(event, Explanation("", "match", message=_changes(told))))
+            for notification in engine.publish(event):
+                if notification.verdict == "match":
+                    matches.append(Reason(event, Explanation("", "match", message=_changes(notification))))
         matches.reverse()
         return Trial(looked, len(matches), matches[:SHOWN], late=looked < len(events))
 
@@ -158,18 +158,18 @@ class Preview:
 
 def _share_of_clauses(explanation: Explanation) -> float:
     """The share of the clauses that held; 0 if none did."""
-    told = [clause for clause in explanation.clauses if clause.depth or len(explanation.clauses) > 1]
-    held = sum(clause.held is True for clause in told)
-    return held / len(told) if told else 0.0
+    clauses = [clause for clause in explanation.clauses if clause.depth or len(explanation.clauses) > 1]
+    held = sum(clause.held is True for clause in clauses)
+    return held / len(clauses) if clauses else 0.0
 
 
 def _nearest(misses: list[tuple[float, int, Reason]]) -> list[Reason]:
     return [reason for _, _, reason in sorted(misses, key=lambda miss: miss[:2])[:SHOWN]]
 
 
-def _changes(told: Notification) -> str:
+def _changes(notification: Notification) -> str:
     counts: dict[tuple[str, str], int] = {}
-    for change in told.changes:
+    for change in notification.changes:
         key = change.table, "gained" if change.change == "+" else "lost"
         counts[key] = counts.get(key, 0) + 1
     rows = (f"{table} {word} {n} row{'s' * (n > 1)}" for (table, word), n in counts.items())

@@ -67,15 +67,15 @@ class Problem(HTTPException):
 
     def body(self, instance: str | None = None) -> dict[str, Any]:
         name, title = KINDS.get(self.status_code, ("error", "The request failed"))
-        told = {
+        body = {
             "type": f"/problems/{self.kind or name}",
             "title": title,
             "status": self.status_code,
             "detail": self.detail,
         }
         if instance is not None:
-            told["instance"] = instance
-        return {**told, **{key: value for key, value in self.extra.items() if value is not None}}
+            body["instance"] = instance
+        return {**body, **{key: value for key, value in self.extra.items() if value is not None}}
 
     def response(self, instance: str | None = None) -> Response:
         return Response(
@@ -174,18 +174,18 @@ def _sentence_part(error: HTTPException) -> str:
 
 def _invalid(errors: Sequence[Any]) -> Problem:
     """What FastAPI found wrong with parameters and bodies, each with its place."""
-    if errors and all(one["loc"][:1] == ("path",) for one in errors):
+    if errors and all(error["loc"][:1] == ("path",) for error in errors):
         return Problem(404, "nothing has this id; look at the list for those there are")
-    broken = next((one for one in errors if one["type"] == "json_invalid"), None)
+    broken = next((error for error in errors if error["type"] == "json_invalid"), None)
     if broken is not None:
         why = broken.get("ctx", {}).get("error", "it is broken")
         return Problem(400, f"the body is not JSON: {why} at character {broken['loc'][-1]}; mend it there")
     places = [
         {
-            "place": ".".join(str(part)[:_SHOWN] for part in one["loc"][:_NESTED]) or "body",
-            "message": _sentence(one["msg"]),
+            "place": ".".join(str(part)[:_SHOWN] for part in error["loc"][:_NESTED]) or "body",
+            "message": _sentence(error["msg"]),
         }
-        for one in errors[:_MOST]
+        for error in errors[:_MOST]
     ]
     first = places[0] if places else {"place": "body", "message": "it cannot be accepted"}
     more = f" ({len(errors) - 1:,} more)" if len(errors) > 1 else ""

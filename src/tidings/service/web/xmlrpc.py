@@ -316,13 +316,13 @@ def _number(call: _Call, subscription: Subscription, after: Any) -> int | None:
     if text.isdecimal() and len(text) < 19:
         return int(text)
     known = notification_id_of_entry(text, subscription.id)
-    told = call.service.mailbox.find(subscription.id, known) if known else None
-    if told is None:
+    notification = call.service.mailbox.find(subscription.id, known) if known else None
+    if notification is None:
         raise CallFault(
             BAD_PARAMETERS,
             "no such item was told, or it is no longer kept; leave it out to get the newest ones",
         )
-    return told.number
+    return notification.number
 
 
 # -- about itself

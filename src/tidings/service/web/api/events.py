@@ -112,13 +112,13 @@ async def publish(request: Request) -> Response:
         if not read.events:
             raise _none_accepted(read.rejected)
     receipt = await asyncio.wrap_future(service.log_writer.accept_later(read.events))
-    told = {
+    answer = {
         "accepted": receipt.accepted,
         "duplicates": receipt.duplicates,
         "ids": receipt.ids,
         "rejected": [{"place": str(place), "message": message} for place, message in read.rejected],
     }
-    return Response(dumps(told), 202, media_type="application/json")
+    return Response(dumps(answer), 202, media_type="application/json")
 
 
 def _none_accepted(rejected: list[tuple[Any, str]]) -> Problem:

@@ -51,7 +51,7 @@ def list_notifications(
     limit: Limit = 50,
 ) -> Response:
     """Newest first, or with `after` (a number) what came since, oldest first."""
-    if sum(one is not None for one in (after, before, cursor)) > 1:
+    if sum(cursor_given is not None for cursor_given in (after, before, cursor)) > 1:
         raise Problem(422, "a page begins at one place; give one of `after`, `before` and `cursor`")
     if cursor is not None:
         direction, number = read_number_cursor(cursor)
@@ -62,7 +62,7 @@ def list_notifications(
     page, next = found[:limit], None
     if len(found) > limit:
         next = number_cursor("b" if after is None else "a", page[-1].number)
-    body = {"items": [service.to_json(told) for told in page], "next": next}
+    body = {"items": [service.to_json(notification) for notification in page], "next": next}
     headers = link(service.settings, f"/api/subscriptions/{id}/notifications", next, {"limit": limit})
     return Response(dumps(body), media_type="application/json", headers=headers)
 
@@ -77,12 +77,12 @@ def explain_notification(asking: CurrentCaller, id: Id, notification: str) -> Ex
     """By the text as it is now and the event as it was."""
     service = asking.service
     subscription = service.lifecycle.find(asking.principal, id)
-    told = None if "\0" in notification else service.mailbox.find(id, notification)
-    if told is None:
+    found = None if "\0" in notification else service.mailbox.find(id, notification)
+    if found is None:
         raise Problem(404, f"subscription {id} was told nothing of the id {notification[:60]!r}")
-    if told.event is None:
+    if found.event is None:
         raise Problem(404, "this is a notice of the subscription's life; there is no event to explain")
-    return answers.explanation(service.preview.explain(subscription.text, told.event))
+    return answers.explanation(service.preview.explain(subscription.text, found.event))
 
 
 @api.get(
@@ -107,8 +107,8 @@ async def stream_subscription(
 
 def _is_over(asking: Caller, id: str, last_event_id: str | None) -> bool:
     """Whether nothing will come of a stream."""
-    mailbox, one = asking.service.mailbox, asking.service.lifecycle.find(asking.principal, id)
-    if one.state in _LIVING:
+    mailbox, subscription = asking.service.mailbox, asking.service.lifecycle.find(asking.principal, id)
+    if subscription.state in _LIVING:
         return False
     seen = sse.first_number(mailbox, last_event_id)
     return isinstance(seen, str) or not mailbox.page([id], after=seen, limit=1)
@@ -155,7 +155,10 @@ def _stream(asking: Caller, ids: list[str] | None, last_event_id: str | None) ->
     service.access.check_streams(asking.principal)
 
     def subscriptions() -> Mapping[str, bool]:
-        return {one.id: one.state in _LIVING for one in _those(asking, ids)}
+        return {
+            subscription.id: subscription.state in _LIVING
+            for subscription in _visible_subscriptions(asking, ids)
+        }
 
     async def pieces() -> AsyncIterator[bytes]:
         with service.metrics.listeners.track_inprogress(), service.access.streaming(asking.principal):
@@ -176,10 +179,12 @@ def _stream(asking: Caller, ids: list[str] | None, last_event_id: str | None) ->
     return StreamingResponse(pieces(), media_type=sse.MEDIA_TYPE, headers=sse.HEADERS)
 
 
-def _those(asking: Caller, ids: list[str] | None) -> list[Subscription]:
+def _visible_subscriptions(asking: Caller, ids: list[str] | None) -> list[Subscription]:
     registry, lifecycle = asking.service.registry, asking.service.lifecycle
     if ids is not None:
-        return [one for one in map(registry.find, ids) if one is not None]
+        return [subscription for subscription in map(registry.find, ids) if subscription is not None]
     return [
-        one for state in _LIVING for one in lifecycle.page(asking.principal, state=state, limit=MOST_STREAMED)
+        subscription
+        for state in _LIVING
+        for subscription in lifecycle.page(asking.principal, state=state, limit=MOST_STREAMED)
     ]

@@ -45,8 +45,8 @@ def try_(asking: CurrentCaller, question: models.QuestionText) -> models.Trial:
     return models.Trial(
         looked=trial.looked,
         matched=trial.matched,
-        matches=[answers.reason(one, service.settings) for one in trial.matches],
-        near=[answers.reason(one, service.settings) for one in trial.near],
+        matches=[answers.reason(reason, service.settings) for reason in trial.matches],
+        near=[answers.reason(reason, service.settings) for reason in trial.near],
         late=trial.late,
     )
 
@@ -62,7 +62,7 @@ def complete(
     """By the names and values that events have."""
     asking.need(Role.SUBSCRIBER)
     found = asking.service.completer.complete(text, len(text) if at is None else at)
-    return models.Completions(items=[models.Completion(**asdict(one)) for one in found])
+    return models.Completions(items=[models.Completion(**asdict(found_class)) for found_class in found])
 
 
 @api.get("/taxonomy", operation_id="get_taxonomy", summary="The classes there are", responses=problems(404))
@@ -96,4 +96,4 @@ def get_taxonomy(
 
 
 def _named(them: tuple[NamedClass, ...]) -> list[models.NamedClass]:
-    return [models.NamedClass(**asdict(one)) for one in them]
+    return [models.NamedClass(**asdict(found_class)) for found_class in them]

@@ -61,7 +61,7 @@ def follow(asking: CurrentCaller, new: NewSource, response: Response) -> Source:
 )
 def unfollow(asking: CurrentCaller, url: Annotated[str, Query(min_length=1, max_length=MAX_URL)]) -> None:
     asking.need(Role.PUBLISHER)
-    found = next((one for one in asking.service.registry.sources() if one.url == url), None)
+    found = next((followed for followed in asking.service.registry.sources() if followed.url == url), None)
     if found is None:
         raise Problem(404, "no feed is followed at this address; look at the list for those that are")
     if asking.principal.role is not Role.ADMIN and found.owner != asking.principal.token:
@@ -96,7 +96,7 @@ async def follow_opml(request: Request, asking: CurrentCaller) -> Imported:
     responses={200: {"description": "OPML 2.0", "content": {"text/x-opml": {"schema": {"type": "string"}}}}},
 )
 def export_opml(asking: CurrentCaller) -> Response:
-    outlines = [Outline(one.url, one.title) for one in asking.service.registry.sources()]
+    outlines = [Outline(followed.url, followed.title) for followed in asking.service.registry.sources()]
     return Response(
         write_opml(outlines),
         media_type="text/x-opml",

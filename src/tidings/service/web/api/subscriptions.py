@@ -44,12 +44,12 @@ def subscribe(asking: CurrentCaller, new: NewSubscription, response: Response) -
         public=new.public,
         webhook=new.webhook,
     )
-    settings, one = asking.service.settings, begun.subscription
+    settings, subscription = asking.service.settings, begun.subscription
     if begun.webhook is not None:
-        asking.service.webhooks.poke(one.id)
-    response.headers["Location"] = f"{settings.address}/api/subscriptions/{one.id}"
+        asking.service.webhooks.poke(subscription.id)
+    response.headers["Location"] = f"{settings.address}/api/subscriptions/{subscription.id}"
     return SubscriptionCreated(
-        **answers.subscription(one, settings, begun.webhook).model_dump(),
+        **answers.subscription(subscription, settings, begun.webhook).model_dump(),
         ticket=begun.ticket,
         webhook_secret=None if begun.webhook is None else begun.webhook.secret,
         warnings=list(begun.warnings),
@@ -77,7 +77,9 @@ def list_subscriptions(
     response.headers.update(
         link(settings, "/api/subscriptions", next, {"state": state, "search": search, "limit": limit})
     )
-    return SubscriptionPage(items=[answers.subscription(one, settings) for one in page], next=next)
+    return SubscriptionPage(
+        items=[answers.subscription(subscription, settings) for subscription in page], next=next
+    )
 
 
 @api.get(
@@ -87,8 +89,8 @@ def list_subscriptions(
     responses=problems(404),
 )
 def get_subscription(asking: CurrentCaller, id: Id) -> Subscription:
-    one = asking.service.lifecycle.find(asking.principal, id)
-    return answers.subscription(one, asking.service.settings, asking.service.registry.delivery(id))
+    subscription = asking.service.lifecycle.find(asking.principal, id)
+    return answers.subscription(subscription, asking.service.settings, asking.service.registry.delivery(id))
 
 
 @api.post(
@@ -103,8 +105,8 @@ def renew_subscription(
     """An expired subscription lives again."""
     wanted = renewal or Renewal()
     validity = read_validity(wanted.valid_for)
-    one = asking.service.lifecycle.renew(asking.principal, id, ticket or wanted.ticket, validity)
-    return _changed(asking, id, one)
+    subscription = asking.service.lifecycle.renew(asking.principal, id, ticket or wanted.ticket, validity)
+    return _changed(asking, id, subscription)
 
 
 @api.post(
@@ -116,8 +118,8 @@ def renew_subscription(
 def pause_subscription(
     asking: CurrentCaller, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
 ) -> Subscription:
-    one = asking.service.lifecycle.pause(asking.principal, id, ticket or _of(with_ticket))
-    return _changed(asking, id, one)
+    subscription = asking.service.lifecycle.pause(asking.principal, id, ticket or _of(with_ticket))
+    return _changed(asking, id, subscription)
 
 
 @api.post(
@@ -129,8 +131,8 @@ def pause_subscription(
 def resume_subscription(
     asking: CurrentCaller, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
 ) -> Subscription:
-    one = asking.service.lifecycle.resume(asking.principal, id, ticket or _of(with_ticket))
-    return _changed(asking, id, one)
+    subscription = asking.service.lifecycle.resume(asking.principal, id, ticket or _of(with_ticket))
+    return _changed(asking, id, subscription)
 
 
 @api.delete(
@@ -140,8 +142,8 @@ def resume_subscription(
     responses=problems(403, 404, 410),
 )
 def cancel_subscription(asking: CurrentCaller, id: Id, ticket: Ticket = None) -> Subscription:
-    one = asking.service.lifecycle.cancel(asking.principal, id, ticket)
-    return answers.subscription(one, asking.service.settings)
+    subscription = asking.service.lifecycle.cancel(asking.principal, id, ticket)
+    return answers.subscription(subscription, asking.service.settings)
 
 
 @api.put(
@@ -177,5 +179,5 @@ def _of(body: Ticketed | None) -> str | None:
     return None if body is None else body.ticket
 
 
-def _changed(asking: Caller, id: str, one: model.Subscription) -> Subscription:
-    return answers.subscription(one, asking.service.settings, asking.service.registry.delivery(id))
+def _changed(asking: Caller, id: str, subscription: model.Subscription) -> Subscription:
+    return answers.subscription(subscription, asking.service.settings, asking.service.registry.delivery(id))

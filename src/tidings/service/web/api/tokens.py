@@ -18,7 +18,7 @@ api = router("tokens")
 @api.get("/tokens", operation_id="list_tokens", summary="All tokens that ever were", responses=problems(403))
 def list_tokens(asking: CurrentCaller) -> Tokens:
     asking.need(Role.ADMIN)
-    return Tokens(items=[answers.token(one) for one in asking.service.registry.tokens()])
+    return Tokens(items=[answers.token(token) for token in asking.service.registry.tokens()])
 
 
 @api.post(

@@ -71,10 +71,10 @@ def _subscribe(request: Request, visiting: Caller, form: Mapping[str, str | Uplo
     if begun.webhook is not None:
         visiting.service.webhooks.poke(begun.subscription.id)
     response = sent_to(f"/subscriptions/{begun.subscription.id}")
-    told = {"ticket": begun.ticket, "warnings": list(begun.warnings)}
+    secrets = {"ticket": begun.ticket, "warnings": list(begun.warnings)}
     if begun.webhook is not None:
-        told["webhook_secret"] = begun.webhook.secret
-    flash_secret.set_secrets(response, visiting.service.settings, begun.subscription.id, told)
+        secrets["webhook_secret"] = begun.webhook.secret
+    flash_secret.set_secrets(response, visiting.service.settings, begun.subscription.id, secrets)
     return response
 
 

@@ -44,8 +44,8 @@ def examples(events: Iterable[Event], preview: Preview) -> tuple[list[dict[str, 
         if len(kind) < _LOOKED_AT:
             kind.append(event)
     made = zip_longest(_of_attributes(plain), _of_feeds(graphs))
-    turns = dict.fromkeys(one for pair in made for one in pair if one is not None)
-    good = [one for one in turns if preview.check(one[1]).ok][:MOST]
+    turns = dict.fromkeys(example for pair in made for example in pair if example is not None)
+    good = [example for example in turns if preview.check(example[1]).ok][:MOST]
     chosen = good or list(USUAL)
     return [{"words": words, "text": text} for words, text in chosen], bool(good)
 

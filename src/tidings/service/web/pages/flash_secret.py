@@ -17,11 +17,11 @@ COOKIE = "tidings_shown_once"
 _SECONDS = 120
 
 
-def set_secrets(response: Response, settings: Settings, id: str, told: Mapping[str, Any]) -> None:
+def set_secrets(response: Response, settings: Settings, id: str, secrets: Mapping[str, Any]) -> None:
     """For the page of the subscription `id`."""
     response.set_cookie(
         COOKIE,
-        base64.urlsafe_b64encode(json.dumps(told).encode()).decode(),
+        base64.urlsafe_b64encode(json.dumps(secrets).encode()).decode(),
         max_age=_SECONDS,
         path=f"/subscriptions/{id}",
         httponly=True,
@@ -30,7 +30,7 @@ def set_secrets(response: Response, settings: Settings, id: str, told: Mapping[s
     )
 
 
-def told(request: Request) -> dict[str, Any]:
+def read_secrets(request: Request) -> dict[str, Any]:
     """What the cookie says, if it is one that we could have made."""
     try:
         found = json.loads(base64.urlsafe_b64decode(request.cookies.get(COOKIE, "")))

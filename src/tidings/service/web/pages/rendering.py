@@ -88,8 +88,8 @@ def render(
 ) -> Response:
     """An answer made of `data`. `unsaid` is for the page alone, such as choices of a form; `problem` is told above it."""
     if not for_people(request) and "json" in request.headers.get("accept", ""):
-        told = {**data, "problem": problem} if problem else data
-        return Response(dumps(told), status, media_type="application/json", headers={"Vary": "Accept"})
+        shown = {**data, "problem": problem} if problem else data
+        return Response(dumps(shown), status, media_type="application/json", headers={"Vary": "Accept"})
     service = request.app.state.service
     visit = visit_of(request) or new_visit()
     token = csrf_token(service.access, visit)
@@ -121,13 +121,13 @@ def problem_page(request: Request, problem: Problem) -> Response:
     if problem.status_code == 401 and request.method == "GET" and SESSION_COOKIE not in request.cookies:
         wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/login?next={quote(wanted, safe='')}", 303)
-    told = problem.body()
-    if "/openapi.json" in told["detail"]:  # which is for programs
-        told["detail"] = "No page is at this address; begin with your subscriptions."
+    body = problem.body()
+    if "/openapi.json" in body["detail"]:  # which is for programs
+        body["detail"] = "No page is at this address; begin with your subscriptions."
     response = render(
         request,
         "error.html",
-        {"status": told["status"], "title": told["title"], "detail": told["detail"]},
+        {"status": body["status"], "title": body["title"], "detail": body["detail"]},
         status=problem.status_code,
         back=request.url.path if request.method == "GET" and problem.status_code in (429, 503) else "",
     )

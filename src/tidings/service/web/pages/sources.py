@@ -125,10 +125,10 @@ def _show(
 ) -> Response:
     service = visiting.service
     data: dict[str, Any] = {
-        "sources": [_card(one.model_dump(mode="json")) for one in api.list_sources(visiting).items],
+        "sources": [_card(item.model_dump(mode="json")) for item in api.list_sources(visiting).items],
         "faults": [
-            {"source": one.source, "event": one.event, "message": one.message, "time": moment(one.at)}
-            for one in service.mailbox.faults()
+            {"source": item.source, "event": item.event, "message": item.message, "time": moment(item.at)}
+            for item in service.mailbox.faults()
         ],
     }
     unsaid: Mapping[str, Any] = {} if done is None else {"done": done}

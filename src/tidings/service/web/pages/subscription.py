@@ -56,8 +56,8 @@ def show(
     if part == "news":
         service = visiting.service
         service.lifecycle.find(visiting.principal, id)
-        told = service.mailbox.page([id], after=after or 0, limit=PAGE)
-        cards = [notification_card(one, service.settings) for one in told]
+        notifications = service.mailbox.page([id], after=after or 0, limit=PAGE)
+        cards = [notification_card(notification, service.settings) for notification in notifications]
         return render(request, "news.html", {"notifications": cards}, named=False)
     return _show(request, visiting, id, before=before)
 
@@ -91,18 +91,18 @@ async def change(request: Request, visiting: Visiting, id: Id, word: str, form: 
 def why(request: Request, visiting: Visiting, id: Id, notification: str) -> Response:
     service = visiting.service
     subscription = service.lifecycle.find(visiting.principal, id)
-    told = None if "\0" in notification else service.mailbox.find(id, notification)
-    if told is None:
+    found = None if "\0" in notification else service.mailbox.find(id, notification)
+    if found is None:
         raise Problem(
             404, "this notification is not kept any more, or never was; go back to the subscription"
         )
-    if told.event is None:
+    if found.event is None:
         raise Problem(404, "this is a notice of the subscription's life; there is no event to explain")
     data = {
         "subscription": subscription_card(subscription, service),
-        "notification": notification_card(told, service.settings),
-        "reason": reason_card(service.preview.explain(subscription.text, told.event), service.class_search),
-        "raw": _raw(told.event),
+        "notification": notification_card(found, service.settings),
+        "reason": reason_card(service.preview.explain(subscription.text, found.event), service.class_search),
+        "raw": _raw(found.event),
     }
     return render(request, "why.html", data, visitor=visiting.principal)
 
@@ -142,16 +142,18 @@ def _show(
     service, visitor = visiting.service, visiting.principal
     subscription = service.lifecycle.find(visitor, id)
     last = service.mailbox.last()  # before the page: what comes in between is told again, not missed
-    told = service.mailbox.page([id], before=before, limit=PAGE + 1)
+    notifications = service.mailbox.page([id], before=before, limit=PAGE + 1)
     card = subscription_card(subscription, service, service.registry.delivery(id))
     data: dict[str, Any] = {
         "subscription": card,
         "webhook": card["webhook"],
         "feeds": feed_cards(subscription, service.settings),
-        "notifications": [notification_card(one, service.settings) for one in told[:PAGE]],
-        "next": told[PAGE - 1].number if len(told) > PAGE else None,
+        "notifications": [
+            notification_card(notification, service.settings) for notification in notifications[:PAGE]
+        ],
+        "next": notifications[PAGE - 1].number if len(notifications) > PAGE else None,
     }
-    secrets = flash_secret.told(request) if not problem else {}
+    secrets = flash_secret.read_secrets(request) if not problem else {}
     response = render(
         request,
         "subscription.html",
@@ -175,10 +177,10 @@ def _show(
 def _raw(event: Event) -> str:
     """An event as it was published, or nearly: the envelope, the attributes, then the data if it is a text."""
     envelope = {name: getattr(event, name) for name in ("id", "source", "type", "time", "datacontenttype")}
-    told = {
+    envelope = {
         name: value for name, value in {**envelope, **event.attributes}.items() if value not in ("", None)
     }
-    text = json.dumps(told, indent=2, ensure_ascii=False, default=str)[:_RAW]
+    text = json.dumps(envelope, indent=2, ensure_ascii=False, default=str)[:_RAW]
     if event.data and not event.attributes:
         text += "\n\n" + event.data[:_RAW].decode(errors="replace")
     return text

@@ -30,11 +30,11 @@ def show(
         "about": about,
         "roots": [] if search or about else found["items"],
         "found": found["items"] if search and not about else [],
-        "question": question(about["written"]) if about else None,
+        "question": items_of_class(about["written"]) if about else None,
     }
     return render(request, "taxonomy.html", data, visitor=visiting.principal)
 
 
-def question(written: str) -> str:
+def items_of_class(written: str) -> str:
     """What asks for all feed items of a class."""
     return f"SELECT ?title\nWHERE (?item, rss:title, ?title), (?item, dc:subject, ?about)\n  AND ?about ISA {written}"
