@@ -1,7 +1,7 @@
-"""The command line: parse, call, print. One file a command; all that is heavy is imported inside the commands.
+"""The command line: parse, call, print. Each command is one file; heavy modules are imported inside the commands.
 
-A mistake of the user's is one sentence on standard error and exit code 1, never a traceback; a wrong command line
-is exit code 2.
+A user's mistake is one sentence on standard error and exit code 1, never a traceback; a wrong command line is
+exit code 2.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidings.errors import TidingsError
 
 
 class _CommandGroup(click.Group):
-    """Turns what a user can mend into a sentence, and lists commands in the order they are met."""
+    """Prints the errors that a user can fix as one sentence, and lists commands in the order of their addition."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)

@@ -1,8 +1,8 @@
-"""`tidings demo`: the whole way at once, with nothing to configure, and a page to look at.
+"""`tidings demo`: runs a service with sample data, with nothing to configure, and shows its page.
 
-It starts `tidings serve` on a folder of its own, in which a crowd has subscribed already, and is its client: sample
-questions, sample feeds, a question that comes while the stream runs, and a burst of events that gives a rate. Then news
-go on for as long as somebody looks at the page. Whatever ends the demo ends the service too.
+It starts `tidings serve` on a folder of its own, with 20,000 generated subscriptions, and is its client: it makes
+sample subscriptions, publishes sample feeds, subscribes once more while the stream runs, and measures a burst of
+events. Then it publishes generated news as long as the page is open. Ending the demo ends the service too.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def demo(keep: Path | None, no_page: bool) -> None:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Whatever ends this process ends what it has started: other signals are taken as Ctrl-C is."""
+    """Treats other signals like Ctrl-C, so that the demo always ends what it has started."""
 
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
@@ -92,7 +92,7 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 class Demo:
-    """The acts of the demo, in order; `stack` ends what they began."""
+    """The steps of the demo, in order; `stack` ends what they began."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         from tidings.cli.subscriptions import SubscriptionFile
@@ -130,7 +130,7 @@ class Demo:
         self._summary(refused, rate)
 
     def show_page(self) -> None:
-        """In a terminal the page is alive until Ctrl-C; otherwise it is looked at once."""
+        """In a terminal, keeps the page alive until Ctrl-C; otherwise requests it once."""
         news = demo_data.news()
         if not terminal.out.is_terminal:
             self._publish([next(news) for _ in range(20)])
@@ -148,7 +148,7 @@ class Demo:
     # The acts
 
     def _gather(self) -> None:
-        """The crowd is put where the service keeps subscriptions, before it starts: it subscribed long ago."""
+        """Writes the generated subscriptions into the registry before the service starts."""
         from tidings.service.model import Subscription
         from tidings.service.settings import Settings
         from tidings.service.store.database import open_stores
@@ -199,7 +199,7 @@ class Demo:
         self._say("Asked", f"the {len(self.asked)} questions of subscriptions.txt")
 
     def _publish_feeds(self) -> int:
-        """Each feed is posted and answered by the next micro-batch. How many were refused."""
+        """Posts each feed and waits for its notifications; returns how many feeds were refused."""
         from tidings.client import ServiceError
 
         self._say("Feeds", f"{len(self.feeds)} files, posted one after the other")
@@ -231,7 +231,7 @@ class Demo:
         self._print(Text(f"      {LATE}: {LATE_TEXT}", style="magenta"))
 
     def _show(self, notifications: int) -> None:
-        """What the questions of the file were told; of the crowd only how many."""
+        """Prints the notifications of the sample subscriptions, and the count of the generated ones."""
         own = [
             (name, notification)
             for name, asked in self.asked.items()
@@ -244,7 +244,7 @@ class Demo:
             self._print(Text(f"      and {crowd} of the crowd are told", style="green"))
 
     def _burst(self) -> float:
-        """Many events; the rate is from the first one's post to the last one's notification."""
+        """Publishes many events; the rate is from the first post to the last notification."""
         events = demo_data.advisories()
         subscriptions = demo_data.OPERATORS + len(self.asked)
         self._say("Burst", f"{len(events):,} generated advisories against {subscriptions:,} questions")
@@ -293,7 +293,7 @@ class Demo:
         return receipt
 
     def _wait_for_answers(self) -> int:
-        """Waits until the stream has answered all that was published; how many notifications that gave."""
+        """Waits until the stream has matched everything that was published; returns the number of notifications."""
         before = self.notifications
         self.notifications = self._until(lambda status: status.events >= self.published).notifications
         return self.notifications - before
@@ -317,7 +317,7 @@ class Demo:
         return lines[-1] if lines else "none"
 
     def _stop(self) -> None:
-        """Lets the service finish its micro-batch, and end its Spark."""
+        """Lets the service finish its micro-batch and end its Spark."""
         with self._working("ending the service"):
             self.process.terminate()
             try:
@@ -354,7 +354,7 @@ def _notification_line(name: str, notification: Notification) -> Text:
 
 
 def _free_port() -> int:
-    """The one that everybody knows, or any."""
+    """The default port, or any free one."""
     for port in (PORT, 0):
         with socket.socket() as listener, suppress(OSError):
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""`tidings match`: subscriptions from a file against events from files, in one process."""
+"""`tidings match`: matches events from files with subscriptions from a file, in one process."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def match(
 
 
 def _portions(paths: Iterator[str]) -> Iterator[Portion]:
-    """Events of small files together, so that each call of the engine has enough to do; standard input as it comes."""
+    """Merges the events of small files into larger portions; standard input is passed on as it comes."""
     from tidings.cli import events as event_files
 
     held = event_files.Portion()
@@ -163,7 +163,7 @@ def _portions(paths: Iterator[str]) -> Iterator[Portion]:
 def _publish(
     engine: Engine, portions: Iterator[Portion], writer: NotificationWriter, all_bindings: bool, joined: bool
 ) -> tuple[int, int]:
-    """How many events there were, and how many notifications."""
+    """Matches all portions; returns the number of events and of notifications."""
     read = found = 0
     for portion in portions:
         notifications = engine.publish_many(portion, all_bindings=all_bindings, joined=joined)

@@ -1,4 +1,4 @@
-"""Notifications on their way out: as text for people, as NDJSON or Parquet for programs."""
+"""Writes notifications: as text for people, as NDJSON or Parquet for programs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _NOWHERE: Mapping[str, str] = {}
 
 
 class NotificationWriter(Protocol):
-    """Takes tables of notifications, one after the other; `places` says where events were read, by their ids."""
+    """Writes tables of notifications, one after the other; `places` says where events were read, by their ids."""
 
     def write(self, notifications: pa.Table, places: Mapping[str, str] = ...) -> None: ...
 
 
 @contextmanager
 def open_writer(format: str, output: Path | None) -> Iterator[NotificationWriter]:
-    """To a file, or to standard output; events that could not be read are told on standard error in text form."""
+    """A writer to a file, or to standard output; in text form, errors of events go to standard error."""
     if format == "parquet":
         if output is None:
             raise TidingsError("Parquet needs a file; name one with --output FILE")
@@ -74,7 +74,7 @@ class _Ndjson:
 
 
 def _members(row: dict[str, Any]) -> dict[str, Any]:
-    """A notification as JSON has it: rows as objects, and nothing of joins with those of other questions."""
+    """A notification as a JSON object: rows as objects, and the members of joins only for joins."""
     members = {name: value for name, value in row.items() if value is not None or name not in _OF_JOINS}
     if row["changes"] is not None:
         members["changes"] = [{**change, "row": json.loads(change["row"])} for change in row["changes"]]

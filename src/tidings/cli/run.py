@@ -1,4 +1,4 @@
-"""`tidings run`: the stream, from its sources through the event log and Spark to notifications."""
+"""`tidings run`: runs a stream from its sources through the event log and Spark to notifications."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class _Run:
         terminal.note("; ".join(self._counts()))
 
     def _prepare_index(self) -> None:
-        """The first run builds the index; later ones leave it to 'tidings index'."""
+        """Builds the index in the first run; later runs leave it to 'tidings index'."""
         from tidings.cli.subscriptions import load, operator_options
         from tidings.storage import versions
 
@@ -155,7 +155,7 @@ class _Run:
         return stream
 
     def _follow(self, stream: Stream, batches: MicroBatches, sources: StreamSources | None) -> None:
-        """Prints batches as they are done, until the stream ends or is interrupted."""
+        """Prints finished batches until the stream ends or is interrupted."""
         while stream.is_active and not self.interrupted:
             for batch in batches.ready(0.25):
                 self._take(batch)

@@ -1,4 +1,4 @@
-"""`tidings serve`: the whole system on one machine, by one command."""
+"""`tidings serve`: runs the whole system on one machine with one command."""
 
 from __future__ import annotations
 
@@ -160,8 +160,8 @@ def serve(
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """The server answers signals while it runs, and gives them back when its requests are done: then, or before it runs,
-    they end the rest. The first one waits for the micro-batch under way, a second one for nothing."""
+    """Handles signals before and after the server runs, which handles them itself in between. The first one waits
+    for the micro-batch under way, a second one ends at once."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     ending = False
 
@@ -185,7 +185,7 @@ def _signals() -> Iterator[None]:
 
 
 def _welcome(service: Service, settings: Settings) -> None:
-    """What whoever started it needs to know: the address, and the first token if one was made."""
+    """Prints the address, and the first token if one was made."""
     from tidings.service.model import Role
 
     terminal.out.print(f"Tidings at {settings.address}")
@@ -201,7 +201,7 @@ def _welcome(service: Service, settings: Settings) -> None:
 
 
 def _announce_matching(supervisor: Supervisor) -> None:
-    """Says once that events are being matched. That it fails is told by the log."""
+    """Prints once that events are being matched. Failures are in the log."""
     announced = threading.Lock()
 
     def announce(state: DriverState) -> None:
@@ -227,7 +227,7 @@ def _is_every(host: str) -> bool:
 
 
 def _is_here(host: str) -> bool:
-    """Whether nobody but this machine gets there."""
+    """Whether only this machine can reach the address."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""The file of `tidings run`: what flows where. Every key is checked, and paths are relative to the file."""
+"""Reads the configuration of `tidings run`. Every key is checked, and paths are relative to the file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SPARK: dict[str, type] = {"master": str, "interval": str, "max_events": int, "s
 
 @dataclass(frozen=True, slots=True)
 class StreamConfig:
-    """A stream: its places, its sources, and how Spark runs it."""
+    """The configuration of a stream: its folders, its sources, and the settings of Spark."""
 
     index: Path
     log: Path
@@ -53,7 +53,7 @@ class StreamConfig:
 
     @classmethod
     def read(cls, path: Path) -> StreamConfig:
-        """The configuration in a TOML file; what is wrong with it is told with its key."""
+        """Reads a TOML file; an error names its key."""
         try:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""`tidings token`: who may use a service."""
+"""`tidings token`: manages the tokens of a service."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The calls that the service takes, without anything that carries them: what to send, how to read what comes back.
+"""Describes the calls of the service without sending them: the request, and how to read the answer.
 
-A call that may be made twice without harm is `repeatable`; publishing is, because an event is known by its source and
-id. How long to wait before the next try is decided here too.
+A call that may be repeated without harm is `repeatable`; publishing is, because an event is identified by its
+source and id. The pauses between retries are computed here too.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _ENVELOPE = (
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request. `read` makes the answer's value out of its JSON."""
+    """One request. `read` converts the JSON of the answer."""
 
     method: str
     path: str
@@ -88,21 +88,21 @@ class Page(Generic[T]):
 
 
 def pause(attempt: int, retry_after: float | None) -> float:
-    """Seconds until the next try: what the service says, or twice as long each time, not all clients at once."""
+    """Seconds until the next try: as the service says, or growing exponentially with a random part."""
     if retry_after is not None:
         return min(retry_after, LONGEST_PAUSE) + random.uniform(0, 0.1)
     return min(0.1 * 2**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.5)
 
 
 def reopening(failures: int, opened: bool, error: ServiceError) -> float | None:
-    """Seconds until a stream is tried again; None if it is given up."""
+    """Seconds until a stream is opened again; None if the client gives up."""
     if not may_pass(error) or failures > (REOPENED if opened else TRIES):
         return None
     return pause(min(failures, TRIES), error.retry_after)
 
 
 def may_pass(error: ServiceError) -> bool:
-    """Whether the same call may succeed a little later."""
+    """Whether the same call may succeed later."""
     return error.status in (None, 429, 502, 503, 504)
 
 
@@ -167,7 +167,7 @@ def explain(notification: Notification) -> Call[Explanation]:
 
 
 def stream(ids: list[str] | None, last: int | None) -> Call[None]:
-    """What to open; it is read with `stream.Parser`."""
+    """The request of a stream, which `stream.Parser` reads."""
     headers = {"Accept": "text/event-stream"}
     if last is not None:
         headers["Last-Event-ID"] = str(last)
@@ -181,7 +181,7 @@ def stream(ids: list[str] | None, last: int | None) -> Call[None]:
 
 
 def publish(events: Any, format: str | None, source: str) -> Iterator[Call[Receipt]]:
-    """One call for each batch: events and dicts are split, a document goes as it is."""
+    """One call for each batch: events and dicts are split, a document is sent unchanged."""
     params = {"source": source} if source else {}
     if isinstance(events, str | bytes):
         if format is None:
@@ -249,8 +249,8 @@ def to_cloudevent(event: Event) -> dict[str, Any]:
 
 
 def _is_unnamed_change(event: Event) -> bool:
-    """Whether it is a change of a row, or asks for a snapshot, and nobody gave it an id: a row that is inserted, deleted
-    and inserted again is three changes, though two of them say the same."""
+    """Whether it is a change of a row, or a request for a snapshot, without an id: a row that is inserted, deleted
+    and inserted again is three changes, though two of them have the same content."""
     from tidings.model.event import content_id
 
     row = event.row() if event.type.startswith("tidings.") else None

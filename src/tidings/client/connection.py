@@ -1,4 +1,4 @@
-"""What both clients share of a connection: the address, the tickets, requests in httpx's words, answers out of them."""
+"""The shared base of both clients: the address, the tickets, requests and answers in terms of httpx."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 class Connection:
     # A stream says something every 15 seconds, if only that it is still there.
+    """The address, token and tickets of a client."""
+
     _patience = httpx.Timeout(10.0, read=60.0)
 
     def __init__(self, address: str) -> None:

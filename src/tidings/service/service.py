@@ -1,6 +1,7 @@
-"""All parts of the service, put together: what each is given, in which order they begin, and in which they end.
+"""Assembles the parts of the service and starts and stops them in order.
 
-Nothing here decides anything. What comes in ends first, then what matches, then what tells; the stores last.
+No decisions are made here. Stopping reverses the order of starting: first the input, then matching, then
+delivery, and the stores last.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class Service:
-    """The parts, by their names. `start` and `stop` are called once, in this order, by whoever serves it."""
+    """All parts as attributes. The server calls `start` and then `stop`, once each."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         self.settings, self.clock = settings, clock
@@ -100,7 +101,7 @@ class Service:
         )
 
     def start(self, *, driver: bool = True) -> None:
-        """Begins everything but the requests. Without a driver somebody else has to answer the log."""
+        """Starts every part except the HTTP server. Without a driver, the caller has to match the log."""
         if driver:  # Spark takes its time, and needs the index only then
             self.supervisor.start()
             self._stack.callback(self.supervisor.stop)
@@ -113,7 +114,7 @@ class Service:
 
     @asynccontextmanager
     async def lifespan(self, app: object) -> AsyncIterator[None]:
-        """What lives in the event loop: webhooks, and the word to those that stream."""
+        """Runs what needs the event loop: webhooks, and the signal that ends open streams."""
         self._loop, self.stopping = asyncio.get_running_loop(), asyncio.Event()
         delivering = asyncio.create_task(self.webhooks.run(self.stopping))
         try:
@@ -123,15 +124,15 @@ class Service:
             await delivering
 
     def begin_to_stop(self) -> None:
-        """Ends what would go on for ever; from any thread, or a signal's handler."""
+        """Ends open streams and webhooks; callable from any thread and from signal handlers."""
         self._loop.call_soon_threadsafe(self.stopping.set)
 
     def stop(self) -> None:
-        """Ends everything, the latest begun first."""
+        """Stops every part, in the reverse order of starting."""
         self._stack.close()
 
     def to_json(self, notification: StoredNotification) -> Mapping[str, Any]:
-        """The public form of a notification."""
+        """The public JSON of a notification."""
         return notification_to_json(notification, self.settings)
 
     def _accepted(self, events: int, duplicates: int) -> None:

@@ -1,6 +1,6 @@
-"""Events -> pieces: what a task found of changes of tables, on its way to the ledger.
+"""Extracts changes of tables from events, in Spark's tasks, for the ledger.
 
-Rows travel as their canonical texts. A piece has only the events that say something of tables, numbered from 0.
+Rows are sent as their canonical texts. An extract has only the events that change tables, numbered from 0.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class TaskSettings(NamedTuple):
         return int(_property("streaming.sql.batchId"))
 
     def aside(self) -> Path:
-        """Where the batch's files are until they are put in place."""
+        """The folder of the batch's files until they are moved to the output."""
         return unfinished(Path(self.output), _property("sql.streaming.queryId"), self.batch())
 
 
 class Events(NamedTuple):
-    """Events by number: what notifications call them, and when they happened."""
+    """Ids, sources and times of events, by number."""
 
     id: pa.Array
     source: pa.Array
@@ -69,7 +69,7 @@ class Events(NamedTuple):
 
 
 class ChangeExtract(NamedTuple):
-    """Changes without the columns of their rows; `names` is what each row is known by."""
+    """Changes without the columns of their rows; `names` are the names of the rows."""
 
     changes: Changes
     names: list[pa.Array]
@@ -87,7 +87,7 @@ class ChangeExtract(NamedTuple):
 
 
 def extract_task(settings: TaskSettings, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What one task does."""
+    """One task: extracts the changes of its batches of events."""
     tables = settings.joins().subscriptions.tables
     task = TaskContext.get()
     partition = task.partitionId() if task else 0
@@ -99,7 +99,7 @@ def extract_task(settings: TaskSettings, batches: Iterable[pa.RecordBatch]) -> I
 
 
 def extract_changes(batch: pa.RecordBatch, tables: Sequence[Table]) -> ChangeExtract | None:
-    """What a batch of events says of tables; None if nothing."""
+    """The changes of tables in a batch of events; None if there are none."""
     arranged = arrange(batch)
     changes = read_changes(arranged.events, tables)
     asked = [row for row, _ in changes.snapshots]
@@ -131,7 +131,7 @@ def extract_changes(batch: pa.RecordBatch, tables: Sequence[Table]) -> ChangeExt
 
 
 def names_of(table: Table, columns: Sequence[pa.Array], texts: pa.Array) -> pa.Array:
-    """What rows are known by: the text of the key, or of the row."""
+    """The names of rows: the text of the key, or of the whole row."""
     if not table.key:
         return texts
     key = Table("key", {name: table.columns[name] for name in table.key})

@@ -1,8 +1,9 @@
-"""A bucket of a partition class, a group of Spark's state: its rows, and how far each subscription has been told.
+"""Applies changes to one bucket of a partition class, a group of Spark's state: its rows, and each subscription's
+sequence number.
 
-For each micro-batch the rows that its changes can meet are taken from the shelves, the changes are applied to them,
-and what subscriptions gain and lose is written to Parquet beside the output, to be put in place when all is done.
-Workers swap groups from batch to batch, so nothing but the index is kept between them.
+For each micro-batch the rows that its changes can join are read from the state, the changes are applied to them,
+and the deltas of the subscriptions are written to Parquet beside the output, to be moved there when the batch is
+done. Workers get other groups from batch to batch, so only the index is kept between them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _levels: dict[str, ClassLevels] = {}
 
 
 class BucketProcessor(StatefulProcessor):
-    """Errands -> reports of files."""
+    """Converts the work of a bucket to reports of files."""
 
     def __init__(self, settings: TaskSettings) -> None:
         self._settings = settings
@@ -65,7 +66,7 @@ class BucketProcessor(StatefulProcessor):
         pass
 
     def _run(self, work: BucketWork) -> Deltas:
-        """Does what the errand says to the rows and subscriptions of the bucket."""
+        """Applies the work to the rows and subscriptions of the bucket."""
         joins = self._settings.joins()
         subscriptions, texts = joins.subscriptions, len(joins.subscriptions.texts)
         everything = work.partition.is_whole or bool(work.snapshots)
@@ -87,7 +88,7 @@ class BucketProcessor(StatefulProcessor):
     def _keep(
         self, work: BucketWork, correlator: Correlator, held: pa.Table, places: np.ndarray | None
     ) -> None:
-        """Puts the rows that are left on their shelves."""
+        """Writes the remaining rows back to the state."""
         both = pa.concat_tables([held, work.changed])
         columns = (both[name].to_pylist() for name in ("table", "row", "place"))
         shelf = {(table, row): place for table, row, place in zip(*columns, strict=True)}
@@ -100,7 +101,7 @@ class BucketProcessor(StatefulProcessor):
         self._rows.put(pa.concat_tables(left), places)
 
     def _counted(self, joins: Joins, deltas: Deltas) -> Deltas:
-        """With sequence numbers that go on where the last batch ended."""
+        """The deltas with sequence numbers that continue those of the last batch."""
         asked = [joins.subscriptions.find(snapshot.subscription) for snapshot in deltas.snapshots]
         is_changed = np.zeros(len(joins.subscriptions), dtype=np.bool_)
         is_changed[deltas.number] = True
@@ -116,7 +117,7 @@ class BucketProcessor(StatefulProcessor):
         return replace(deltas, sequence=sequence, snapshots=snapshots)
 
     def _write(self, notifications: pa.Table) -> str | None:
-        """Writes a file for the batch; its name, or None if there is nothing to write."""
+        """Writes a file for the batch; returns its name, or None if there is nothing to write."""
         if not len(notifications):
             return None
         name = f"{uuid.uuid4().hex}.parquet"
@@ -142,7 +143,7 @@ def _levels_of(joins: Joins, name: str) -> ClassLevels:
 
 
 def _changes(work: BucketWork, tables: list[Table]) -> Changes:
-    """The errand's entries as inserts and deletes."""
+    """The changes of the work as inserts and deletes."""
     count = len(work.event)
     table, row = np.zeros(count, dtype=np.int16), np.zeros(count, dtype=np.int32)
     images = []

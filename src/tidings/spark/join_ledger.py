@@ -1,8 +1,9 @@
-"""The ledger of a stream, one group of Spark's state: it knows all rows by key and says what a change comes down to.
+"""Keeps the ledger of a stream, one group of Spark's state: all rows by key, from which the effect of a change is
+known.
 
-Updates, deletes by key, repeated changes and truncates end here. Buckets get rows that come and rows that go, whole
-and in the order of the log, each bucket those that its partition class puts there. A class that a new version of the
-index brings gets the rows that are there already.
+Updates, deletes by key, repeated changes and truncates are resolved here. Buckets get inserted and deleted rows,
+whole and in the order of the log, each bucket those that its partition class assigns to it. A class that is new
+in a version of the index gets the existing rows.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _KNOWN = pa.schema([*HELD, ("name", pa.string())])
 
 
 class BucketWork(NamedTuple):
-    """What one bucket is to do: take `rows` in that were there all along; then rows come (sign 1) and go (-1), entry by
-    entry; then snapshots are answered. `place` is that of rows on the bucket's shelves."""
+    """The work of one bucket: load the existing `rows`; then apply inserts (sign 1) and deletes (-1), in order; then
+    answer snapshots. The column `place` selects the shelf of a row in the bucket's state."""
 
     partition: Partition
     rows: pa.Table  # HELD
@@ -46,7 +47,7 @@ class BucketWork(NamedTuple):
 
 
 class UnreadEvents(NamedTuple):
-    """For nobody's bucket: how many events there were, and what was wrong with some of them."""
+    """The number of events of a batch, and the errors of those that could not be read; it belongs to no bucket."""
 
     heard: int
     errors: list[str]
@@ -54,7 +55,7 @@ class UnreadEvents(NamedTuple):
 
 
 class LedgerProcessor(StatefulProcessor):
-    """Pieces -> errands."""
+    """Converts extracts of changes to the work of buckets."""
 
     def __init__(self, settings: TaskSettings) -> None:
         self._settings = settings
@@ -113,7 +114,7 @@ class LedgerProcessor(StatefulProcessor):
 
 
 class _Book:
-    """What the ledger remembers: rows, the last sequences of sources, and which classes have been given rows."""
+    """The state of the ledger: rows, the last sequences of sources, and the classes that have been given rows."""
 
     def __init__(self, joins: Joins, sequences: Sequences, known: dict[str, Partition]) -> None:
         self.tables: Sequence[Table] = joins.subscriptions.tables
@@ -123,7 +124,7 @@ class _Book:
 
     @classmethod
     def begun(cls, joins: Joins) -> _Book:
-        """A stream begins with the rows that the index was built with."""
+        """The state of a new stream: the rows that the index was built with."""
         rows = joins.correlator.rows
         book = cls(joins, Sequences(dict(rows.ledger.sequences.last)), {})
         for place, table in enumerate(book.tables):
@@ -169,7 +170,7 @@ class _Book:
 
 
 class _WorkByBucket:
-    """Gathers what buckets are to do."""
+    """Collects the work of buckets."""
 
     def __init__(self, book: _Book, events: Events) -> None:
         self._book, self._events = book, events
@@ -178,7 +179,7 @@ class _WorkByBucket:
         self._snapshots: dict[tuple[str, int], list[tuple[int, str]]] = {}
 
     def fill(self, fresh: set[tuple[str, str]]) -> None:
-        """Classes that have not been given the rows of a table get them."""
+        """Sends the rows of a table to classes that have not been given them."""
         for place, table in enumerate(self._book.tables):
             names = [name for name, of in fresh if of == table.name]
             texts = pa.array(self._book.ledger.rows(place), pa.string())
@@ -191,7 +192,7 @@ class _WorkByBucket:
                     self._rows.setdefault((name, bucket), []).append(held)
 
     def send(self, steps: Sequence[tuple[int, int, str, int]]) -> None:
-        """Rows that come and go, in their order."""
+        """Sends inserted and deleted rows, in their order."""
         if not steps:
             return
         event, place, texts, sign = zip(*steps, strict=True)
@@ -214,7 +215,7 @@ class _WorkByBucket:
                 self._changed[name, bucket] = events[chosen_rows], signs[chosen_rows], held
 
     def ask(self, name: str, event: int, id: str) -> None:
-        """A snapshot is put together from all buckets."""
+        """Requests a snapshot from all buckets."""
         for bucket in range(self._book.partitions[name].buckets):
             self._snapshots.setdefault((name, bucket), []).append((event, id))
 
@@ -242,7 +243,7 @@ class _WorkByBucket:
 def _split(
     partition: Partition, places: np.ndarray, tables: Table | pa.Array, texts: pa.Array
 ) -> Iterator[tuple[int, np.ndarray, pa.Table]]:
-    """Rows by bucket, in their order: the bucket, which rows, and what it keeps of them."""
+    """Rows by bucket, in their order: the bucket, the indices of the rows, and the columns that it keeps."""
     chosen = np.flatnonzero(places >= 0)
     bucket = places[chosen] % partition.buckets
     order = np.argsort(bucket, kind="stable")

@@ -1,9 +1,10 @@
-"""The stream of joins: changes of tables -> what each join subscription gains and loses, nothing lost, nothing twice.
+"""The stream of joins: changes of tables to the deltas of join subscriptions, each exactly once.
 
-    events -> pieces -> ledger, one group -> buckets, a group each -> Parquet
+    events -> extracts of changes -> ledger, one group -> buckets, a group each -> Parquet
 
-Rows and sequence numbers are in Spark's state, the subscriptions in the index that workers map. A micro-batch that is
-replayed after a crash finds the state as it was, the version that was pinned for it, and the place of its output.
+Rows and sequence numbers are in Spark's state, the subscriptions in the index that workers map. A micro-batch
+that is replayed after a crash uses the same state, the version that was pinned for it, and the same output
+folder.
 """
 
 from __future__ import annotations
@@ -57,15 +58,15 @@ def correlate(
     available_now: bool = False,
     max_events: int = 20_000,
 ) -> Stream:
-    """Start to tell join subscriptions of an index what they gain and lose by changes of its tables.
+    """Starts a stream that notifies the join subscriptions of an index of the rows they gain and lose by changes of
+    its tables.
 
-    `changes` is a log, or a streaming DataFrame: of events, or of columns `table`, `op` (or `type`), `row`, `before`
-    and `sequence`. Its rows count in the order of its partitions. Notifications and all else are as in `run`; a
-    subscription has a sequence of its own in each of its parts ("3/16": bucket 3 of 16), which a `Replica` puts
-    together. `joined` tells joined rows instead of rows of tables. A request for a snapshot is an event, `Event.snapshot`,
-    and is answered by each part with the rows as they are after its micro-batch. How many `buckets` a partition class
-    has is decided when it first gets rows.
-    """
+    `changes` is a log, or a streaming DataFrame: of events, or of columns `table`, `op` (or `type`), `row`,
+    `before` and `sequence`. Its rows count in the order of its partitions. Notifications and all else are as in
+    `run`; a subscription has a sequence of its own in each of its parts ("3/16": bucket 3 of 16), which a
+    `Replica` combines. `joined` reports joined rows instead of rows of tables. A request for a snapshot is an
+    event, `Event.snapshot`, and is answered by each part with the rows as they are after its micro-batch. The
+    number of `buckets` of a partition class is fixed when it first gets rows."""
     root, output_folder, folder = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
     notification_output = NotificationOutput(
         root, output_folder, pickle_operators(operators), sink, on_batch, interval, available_now
@@ -96,8 +97,8 @@ def has_tables(index: Path) -> bool:
 
 
 def leave_other_tables(index: Path, checkpoint: Path) -> None:
-    """Removes the joins' checkpoint in a stream's if it was made with other tables than the index has now: what it keeps is
-    of no use, and nobody goes on with it. The stream must not run."""
+    """Removes the joins' checkpoint of a stream if it was made with other tables than the index has now, because its
+    state is of no use then. The stream must not be running."""
     folder = checkpoint / "joins"
     facts = index / f"v{versions.current(index).base}" / "joins" / "tables.json"
     now = json.dumps(json.loads(facts.read_text())["tables"]) if facts.exists() else "[]"
@@ -150,7 +151,7 @@ def start(
 
 @contextmanager
 def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings of a query that starts meanwhile; Spark copies them for it."""
+    """Sets options for a query that is started inside; Spark copies them."""
     before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)

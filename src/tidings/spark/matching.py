@@ -1,10 +1,11 @@
-"""Events DataFrame -> notifications DataFrame: the index is opened in the Python workers, over Arrow batches.
+"""Matches a DataFrame of events: the Python workers open the index and match Arrow batches to notifications.
 
-Filters read their attributes from the columns of the DataFrame, of any type that Spark has; an event is a Python
+Filters read their attributes from the columns of the DataFrame, of any Spark type; an event becomes a Python
 object only if it is notified and has no id, or needs a parser.
 
 Every task uses one version of the index. In batch it is fixed when the DataFrame is made; in a stream, where the
-plan is made once and lives for months, the first task of a micro-batch pins it, and the others and any replay follow.
+plan is made once and lives for months, the first task of a micro-batch pins it, and the other tasks and any
+replay use the same.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ def match(events: DataFrame, index: Index, *, operators: Operators = ()) -> Data
 def _match_task(
     root: str, version: str, pickled: bytes, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """What one task gives to Spark: in pieces that the JVM takes row by row while they are in its cache, which took
-    an eighth off the time of a job with a hundred notifications an event."""
+    """One task: yields its notifications in parts that fit into the JVM's cache, which saved an eighth of the time
+    of a job with a hundred notifications per event."""
     for found in match_batches(open_index(root, version, pickled), batches):
         for first in range(0, found.num_rows, _PIECE):
             yield found.slice(first, _PIECE)
@@ -80,7 +81,7 @@ def open_index(root: str, version: str, pickled: bytes) -> Engine:
 
 
 def match_batches(index: Engine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What one task does."""
+    """The notifications of batches of events."""
     for batch in batches:
         if batch.num_rows:
             arranged = arrange(batch)
@@ -88,7 +89,7 @@ def match_batches(index: Engine, batches: Iterator[pa.RecordBatch]) -> Iterator[
 
 
 def _pinned(root: str) -> str:
-    """The version of this task's micro-batch: pinned beside the index under the query's id."""
+    """The version of this task's micro-batch, pinned beside the index under the query's id."""
     task = TaskContext.get()
     query = task and task.getLocalProperty("sql.streaming.queryId")
     batch = task and task.getLocalProperty("streaming.sql.batchId")

@@ -1,8 +1,8 @@
-"""The micro-batches of a query: each with its version pinned, answered, put in its place and told of.
+"""Runs the micro-batches of a query: pins the version, matches, writes the output, and calls the sink.
 
-Before a micro-batch runs its index version is pinned on disk; its output has the place (query id, batch id). A
-batch that is replayed after a crash therefore gives the same answer in the same place. A version published while
-the stream runs is used from the next micro-batch on.
+Before a micro-batch runs, its index version is pinned on disk; its output folder is given by (query id, batch
+id). A batch that is replayed after a crash therefore gives the same answer in the same folder. A version
+published while the stream runs is used from the next micro-batch on.
 
     checkpoint/spark   what Spark keeps: offsets, commits, state, the query's id
     checkpoint/pins    the version of each batch
@@ -36,7 +36,7 @@ Answer = Callable[[DataFrame, str, int, str], Batch]
 
 @dataclass
 class NotificationOutput:
-    """Where the notifications of a stream go, and when."""
+    """The destination of a stream's notifications, and its trigger."""
 
     index: Path
     output: Path
@@ -53,7 +53,7 @@ class NotificationOutput:
         self._can_answer(str(versions.current(self.index)))
 
     def lock(self, spark: SparkSession, checkpoint: Path) -> StreamLock:
-        """For one stream at a time; what a killed one left of its output is removed."""
+        """Locks the checkpoint for one stream, and removes the unfinished output of a killed one."""
         lock = StreamLock(checkpoint, spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
         try:
             self.output.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ class NotificationOutput:
         return lock
 
     def start(self, frame: DataFrame, checkpoint: Path, answer: Answer) -> Running:
-        """Starts a query whose micro-batches are answered and told of."""
+        """Starts a query whose micro-batches are answered and reported."""
         busy = threading.Lock()
         done: list[int] = [0]
 
@@ -108,7 +108,7 @@ class _Check:
 
 
 def _frame(spark: SparkSession, batch: Batch) -> DataFrame:
-    """A batch's notifications, read back from where they were put: a sink computes nothing twice."""
+    """The notifications of a batch, read back from the output, so that a sink repeats no matching."""
     schema = from_arrow_schema(NOTIFICATION_SCHEMA)
     if not batch.folder.exists():
         return spark.createDataFrame([], schema)

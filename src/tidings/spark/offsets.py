@@ -1,9 +1,9 @@
-"""What Spark has noted of a query: its id, and how far into the log each micro-batch reads.
+"""Reads Spark's records of a query: its id, and the range of the log that each micro-batch reads.
 
     checkpoint/spark/metadata     {"id": …}
     checkpoint/spark/offsets/7    of micro-batch 7, before it runs: a version, facts of the batch, the end of each source
 
-Spark writes both; here they are only read. The offsets of the last 100 micro-batches are kept.
+Spark writes both; this module only reads them. The offsets of the last 100 micro-batches are kept.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tidings.storage.event_log import Offset
 
 
 class BatchRange(NamedTuple):
-    """A micro-batch reads the log from `start` (None: from where it began) up to `end`; `began` is when Spark made it,
-    in seconds since 1970, the same in every replay."""
+    """The range of a micro-batch: it reads the log from `start` (None: from the first event) to `end`; `began` is
+    when Spark made it, in seconds since 1970, the same in every replay."""
 
     start: Offset | None
     end: Offset
@@ -33,7 +33,7 @@ def query_id(checkpoint: Path) -> str:
 
 
 def batch_range(checkpoint: Path, batch: int) -> BatchRange:
-    """Of a micro-batch of the query that has this checkpoint."""
+    """The range of a micro-batch of the query that has this checkpoint."""
     folder = checkpoint / "spark" / "offsets"
     end, began = _read(folder / str(batch))
     before = folder / str(batch - 1)

@@ -1,7 +1,7 @@
-"""Operators on their way to the workers: functions, so they are pickled, by name where a module can be imported.
+"""Pickles operators for the workers, by name where their module can be imported.
 
-Every task brings its shipment; a worker opens equal ones once. So its operators, and with them the engine that has
-them, stay the same from task to task, and what they keep (a connection, a loaded model, what was learnt) stays too.
+Every task carries the pickled operators; a worker unpickles equal bytes once. So its operators and engine stay
+the same from task to task, with the state that they keep (a connection, a loaded model, statistics).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Operators = Iterable[Operator | str]
 
 
 def pickle_operators(operators: Operators) -> bytes:
-    """A shipment of operators, and of all operators of modules ("package.module") or files ("path/to/file.py")."""
+    """Pickles operators, and all operators of modules ("package.module") or files ("path/to/file.py")."""
     found = [
         operator
         for given in operators
@@ -38,7 +38,7 @@ def pickle_operators(operators: Operators) -> bytes:
 
 @lru_cache(maxsize=8)
 def unpickle_operators(pickled: bytes) -> tuple[Operator, ...]:
-    """The operators of a shipment, the same ones for the same shipment."""
+    """The operators, the same objects for the same bytes."""
     try:
         operators: tuple[Operator, ...] = cloudpickle.loads(pickled)
     except ImportError as error:

@@ -1,8 +1,9 @@
-"""A micro-batch's notifications as Parquet, written by the tasks and made visible by one rename.
+"""Writes a micro-batch's notifications as Parquet by the tasks, and publishes them by one rename.
 
-The place is `output/query=ID/batch=N`: a replayed batch replaces what it wrote before. Tasks write aside under
-names of their own and report them; only what the finished job reports is kept, so a task that ran twice counts
-once. Through Spark's own writer the same took 100 ms a micro-batch more, and every notification passed the JVM.
+The folder is `output/query=ID/batch=N`: a replayed batch replaces what it wrote before. Tasks write to an
+unfinished folder under unique names and report them; only files that the finished job reports are kept, so a task
+that ran twice counts once. Spark's own writer took 100 ms more per micro-batch, and every notification passed the
+JVM.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ _REPORT_ARROW = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one micro-batch did. `errors` counts the events that could not be read; `learnt` is what operators have
-    shown to all workers."""
+    """The result of one micro-batch. `errors` counts the events that could not be read; `learnt` is what all workers
+    have learnt of operators."""
 
     query: str
     id: int
@@ -60,7 +61,7 @@ class Batch:
 def write(
     events: DataFrame, root: Path, version: str, pickled: bytes, output: Path, query: str, batch: int
 ) -> Batch:
-    """Match `events` with a version of the index and put the notifications in the batch's place."""
+    """Matches `events` with a version of the index and writes the notifications to the batch's folder."""
     aside = unfinished(output, query, batch)
     aside.mkdir(parents=True, exist_ok=True)
     task = partial(_write_task, str(root), version, pickled, str(aside))
@@ -77,7 +78,7 @@ def settle(
     version: str,
     learnt: Learning | None = None,
 ) -> Batch:
-    """Put the files that tasks have reported in the batch's place."""
+    """Moves the files that tasks have reported to the batch's folder."""
     folder, aside = output / f"query={query}" / f"batch={batch:09d}", unfinished(output, query, batch)
     folder.parent.mkdir(exist_ok=True)
     kept = {report["file"] for report in reports if report["file"]}
@@ -98,12 +99,12 @@ def settle(
 
 
 def unfinished(output: Path, query: str, batch: int) -> Path:
-    """Where tasks write aside."""
+    """The folder in which tasks write before the batch is done."""
     return output / ".unfinished" / f"{query}-{batch}"
 
 
 def clear_unfinished(output: Path) -> None:
-    """Remove what a killed run left aside."""
+    """Removes the unfinished output of a killed run."""
     shutil.rmtree(output / ".unfinished", ignore_errors=True)
 
 
@@ -122,7 +123,7 @@ def _read(files: list[Path]) -> pa.Table:
 def _write_task(
     root: str, version: str, pickled: bytes, aside: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """What one task does: match, write one file if there is anything to write, report it and what was learnt."""
+    """One task: matches, writes one file if there is anything to write, and reports it with what was learnt."""
     index = open_index(root, version, pickled)
     name = f"{uuid.uuid4().hex}.parquet"
     events = count = errors = 0

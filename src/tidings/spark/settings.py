@@ -1,4 +1,4 @@
-"""A SparkSession as Tidings wants it, with the reason beside every setting."""
+"""Starts the SparkSession that Tidings needs; each setting has its reason beside it."""
 
 from __future__ import annotations
 
@@ -56,11 +56,9 @@ def session(
     preload: str | os.PathLike[str] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Start (or get) the session, with `format("tidings")` registered.
-
-    The master is `local[N,4]` and not `local[N]`: four attempts, or one dead Python worker fails the job. `preload`
-    is an index folder that workers shall have open from the start; `settings` win over the ones here.
-    """
+    """Starts (or gets) the session, with `format("tidings")` registered. The master is `local[N,4]` and not
+    `local[N]`: with four attempts one dead Python worker does not fail the job. `preload` is an index folder that
+    workers open at their start; `settings` override the ones here."""
     # Workers must run the interpreter that has this package.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     wanted = {**SETTINGS, **(LOCAL_SETTINGS if master.startswith("local") else {})}
@@ -82,7 +80,7 @@ def session(
 
 
 def _start(builder: SparkSession.Builder) -> SparkSession:
-    """With the class archive if it is good for anything, otherwise without. Logs errors only."""
+    """Starts Spark with the class archive, or without it if that fails. Logs errors only."""
     running = SparkContext._gateway is not None
     classes = None if running else class_archive.locate()
     # Stands before the user's own extraJavaOptions.
@@ -111,7 +109,7 @@ _REMARKS = (
 
 @contextmanager
 def _without_remarks() -> Iterator[None]:
-    """Remarks that no logging holds back are dropped, as long as Java runs; all else it says is passed on."""
+    """Drops known messages of Java that no logging option suppresses, and passes on everything else."""
     said, saying = os.pipe()
     saved = os.dup(2)
 

@@ -1,8 +1,8 @@
-"""The event log as a Spark data source: `spark.readStream.format("tidings").load(folder)`, and `spark.read` too.
+"""Spark data source of the event log: `spark.readStream.format("tidings").load(folder)`, and `spark.read` too.
 
-The offset is the log's own (segment, byte), so asking for the end costs one small read whatever the log's age.
-Columns are those of `EVENT_SCHEMA`: id, source, type, time, datacontenttype, data, and attributes, the JSON text of
-every other attribute.
+The offset is the log's own (segment, byte), so reading the end costs one small read whatever the log's size.
+Columns are those of `EVENT_SCHEMA`: id, source, type, time, datacontenttype, data, and attributes, the JSON text
+of every other attribute.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ _PARTITION_BYTES = 256 << 10
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("tidings")` known to this session."""
+    """Registers `format("tidings")` in this session."""
     spark.dataSource.register(LogSource)
 
 
 class LogSource(DataSource):
-    """Options: `path` (the log's folder), `partitions` (tasks at most, 8), `maxEvents` (a micro-batch at most)."""
+    """The data source. Options: `path` (the log's folder), `partitions` (tasks at most, 8), `maxEvents` (a
+    micro-batch at most)."""
 
     @classmethod
     def name(cls) -> str:
@@ -68,7 +69,7 @@ class LogSource(DataSource):
 
 @dataclass
 class OffsetRange(InputPartition):
-    """What one task reads: everything between two offsets."""
+    """The range of the log that one task reads: everything between two offsets."""
 
     folder: str
     start: Offset
@@ -76,7 +77,7 @@ class OffsetRange(InputPartition):
 
 
 class LogReader(DataSourceReader):
-    """All events that are in the log when the query is planned."""
+    """Reads all events that are in the log when the query is planned."""
 
     def __init__(self, folder: str, partitions: int) -> None:
         log = EventLog(folder)
@@ -93,7 +94,7 @@ class LogReader(DataSourceReader):
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The log as a stream. Lives in one process on the driver while the query runs; tasks get a pickled copy."""
+    """Reads the log as a stream. Lives in one process on the driver while the query runs; tasks get a pickled copy."""
 
     def __init__(self, folder: str, partitions: int, max_events: int) -> None:
         self._folder = folder
@@ -131,7 +132,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def split(log: EventLog, start: Offset, end: Offset, most: int) -> list[OffsetRange]:
-    """[start, end) in at most `most` stretches of about equal bytes, cut between frames."""
+    """[start, end) in at most `most` ranges of about equal bytes, cut between frames."""
     edges, sizes = [start], [0]
     for frame in log.frames(start, end):
         edges.append(frame.end)
@@ -155,7 +156,7 @@ def _crosses(low: int, high: int, total: int, parts: int) -> bool:
 
 
 def _limited(log: EventLog, start: Offset, end: Offset, rows: int) -> Offset:
-    """The last frame's end within `rows` events of start; one frame at least, or the stream would stand still."""
+    """The end of the last frame within `rows` events of start; one frame at least, so that the stream advances."""
     reached = start
     for frame in log.frames(start, end):
         rows -= frame.rows

@@ -1,7 +1,7 @@
-"""The stream: log -> micro-batches -> match -> notifications, nothing lost and nothing twice.
+"""The stream: log -> micro-batches -> match -> notifications, each exactly once.
 
-What workers learn of operators is put beside the index, where the next base finds it (operator_feedback.py). An index over
-tables has a second query beside the first, which keeps its joins (join_stream.py).
+What workers learn of operators is stored beside the index, where the next base reads it (operator_feedback.py).
+An index with tables has a second query, which keeps its joins (join_stream.py).
 
     checkpoint/          of the query that matches (micro_batches.py)
     checkpoint/joins/    of the one that keeps joins

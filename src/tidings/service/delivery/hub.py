@@ -1,8 +1,8 @@
-"""Who wants to know that something was told, and the one thread that looks for them.
+"""Wakes listeners when their subscriptions have new notifications; one thread polls the mailbox for all of them.
 
-The mailbox is looked at every 50 ms, whoever listens: one small query when nothing is new, whether there is one listener
-or thousands. Only those are woken whose subscriptions were told something. A listener says up to which number it has
-seen everything; what was told between its own look and its waiting is not missed.
+The mailbox is polled every 50 ms with one small query, whether there is one listener or thousands. Only listeners
+whose subscriptions have new notifications are woken. A listener gives the number up to which it has seen
+everything, so a notification between its last read and its wait is not missed.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _RECENT = 20_000  # subscriptions whose last number is remembered
 
 
 class MailboxNews(Protocol):
-    """What the hub asks of a mailbox."""
+    """The part of a mailbox that the hub uses."""
 
     def last(self) -> int: ...
     def news(self, after: int) -> tuple[int, dict[str, int]]: ...
 
 
 class Hub:
-    """Wakes who waits. Listeners wait in an event loop, any number of loops; callbacks are called in the hub's thread
-    with {subscription: last number} and must be quick."""
+    """Wakes listeners. They wait in any number of event loops; callbacks run in the hub's thread with {subscription:
+    last number} and must be quick."""
 
     def __init__(self, mailbox: MailboxNews, *, interval: float = INTERVAL) -> None:
         self._mailbox = mailbox
@@ -47,12 +47,13 @@ class Hub:
 
     @property
     def last(self) -> int:
-        """The largest number that was seen. Who reads this first and the mailbox afterwards has missed nothing up to it."""
+        """The largest number seen so far. A caller that reads it first and the mailbox afterwards has missed nothing
+        up to it."""
         return self._last
 
     @property
     def listeners(self) -> int:
-        """How many wait at this moment."""
+        """The number of waiting listeners."""
         with self._lock:
             return len({listener for listeners in self._waiting.values() for listener in listeners})
 
@@ -69,7 +70,7 @@ class Hub:
         self._thread.start()
 
     def stop(self) -> None:
-        """Everyone who waits goes on, told nothing."""
+        """Stops polling and wakes all listeners, without news."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
@@ -79,8 +80,8 @@ class Hub:
         _wake(listeners, False)
 
     async def wait(self, subscriptions: frozenset[str], after: int, timeout: float) -> bool:
-        """True as soon as one of the subscriptions may have been told something numbered above `after`; False when
-        the time is over or the hub stops. `after` is a number up to which the caller has seen everything."""
+        """True as soon as one of the subscriptions may have a notification numbered above `after`; False after the
+        timeout or when the hub stops. `after` is a number up to which the caller has seen everything."""
         listener = _Listener()
         with self._lock:
             if self._has_news(subscriptions, after):
@@ -159,7 +160,7 @@ class _Listener:
 
 
 def _wake(listeners: set[_Listener], has_news: bool) -> None:
-    """One call into each loop, however many of its listeners there are."""
+    """Wakes listeners with one call into each event loop."""
     loops: defaultdict[asyncio.AbstractEventLoop, list[_Listener]] = defaultdict(list)
     for listener in listeners:
         loops[listener.loop].append(listener)

@@ -1,7 +1,7 @@
-"""The one public JSON form of a notification: in the API, in server-sent events and in webhooks.
+"""The public JSON of a notification: in the API, in server-sent events and in webhooks.
 
-It is always JSON that every reader takes: no NaN, no halves of characters, nested no deeper than is reasonable, and
-with no more of an event's attributes than fit into a message. Members are added over time, never renamed.
+It is JSON that every reader accepts: no NaN, no lone surrogates, bounded nesting, and a bounded size of an
+event's attributes. Members are added over time, never renamed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SUMMARY = 300
 
 
 class EventJson(TypedDict):
-    """The event that a notification is about. `title` is never empty; `link` is an http or https address."""
+    """The event of a notification. `title` is never empty; `link` is an http or https address."""
 
     id: str
     source: str
@@ -55,8 +55,8 @@ class ChangeJson(TypedDict):
 
 
 class NotificationJson(TypedDict):
-    """A notification. `number` is what cursors hold; `id` stays the same however often it is delivered; `url` is
-    where it is shown."""
+    """A notification. `number` is what cursors hold; `id` stays the same however often it is delivered; `url` is its
+    page."""
 
     id: str
     number: int
@@ -73,7 +73,7 @@ class NotificationJson(TypedDict):
 
 
 def notification_to_json(notification: StoredNotification, settings: Settings) -> NotificationJson:
-    """`told` as everybody outside gets it."""
+    """The public JSON of a notification."""
     return {
         "id": printable(notification.id),
         "number": notification.number,
@@ -93,12 +93,12 @@ def notification_to_json(notification: StoredNotification, settings: Settings) -
 
 
 def notification_url(notification: StoredNotification, settings: Settings) -> str:
-    """Where a notification is shown."""
+    """The address of the page that shows a notification."""
     return f"{settings.address}/subscriptions/{quote(notification.subscription, safe='')}#{quote(notification.id, safe='')}"
 
 
 def event_to_json(event: Event) -> EventJson:
-    """An event as notifications have it."""
+    """The JSON of an event inside a notification."""
     item = describe(event)
     return {
         "id": printable(event.id),
@@ -123,7 +123,7 @@ def _change(change: Mapping[str, Any]) -> ChangeJson:
 
 
 def _members(values: Mapping[str, Any], room: list[int], depth: int) -> dict[str, Any]:
-    """The members that fit; a large one is left out, those after it are not."""
+    """The members that fit into the room; one that is too large is left out, and later ones are still tried."""
     kept: dict[str, Any] = {}
     for name, value in values.items():
         before = room[0]

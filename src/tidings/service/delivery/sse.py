@@ -1,8 +1,9 @@
-"""What subscriptions are told, as a stream of server-sent events.
+"""Streams notifications of subscriptions as server-sent events.
 
-First what is in the mailbox after the client's cursor, a page at a time, then whatever comes. The next page is read
-when the client has taken the one before: a slow client costs no more memory than a quick one. The id of an event is
-its number in the mailbox, which a browser sends back as Last-Event-ID when it connects again; nothing is skipped.
+The stream starts with what the mailbox has after the client's cursor, a page at a time, and continues with new
+notifications. The next page is read when the client has received the one before, so a slow client needs no more
+memory than a quick one. The id of an event is its number in the mailbox, which a browser sends back as
+Last-Event-ID when it reconnects; nothing is skipped.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _NAMES = {
 
 
 class MailboxPages(Protocol):
-    """What a stream asks of a mailbox."""
+    """The part of a mailbox that a stream uses."""
 
     def page(
         self, subscriptions: Sequence[str], *, after: int | None = None, limit: int = 50
@@ -51,12 +52,11 @@ async def stream(
     change: Callable[[], int] = lambda: 0,
     heartbeat: float = HEARTBEAT,
 ) -> AsyncGenerator[bytes, None]:
-    """The events, each piece as it goes to the client.
-
-    `subscriptions` says whose: id -> whether it lives (is active or paused). It is asked in a thread, at the start and
-    at every heartbeat: the stream ends when none lives and all is told, unless it is `endless`, such as that of whatever
-    one person has. There may be more of these at any time; `change` is a number that is another one then. Without a
-    cursor the stream begins with what comes next."""
+    """Yields the bytes of the stream. `subscriptions` returns id -> whether it is active or paused; it is called in
+    a thread, at the start and at every heartbeat. The stream ends when no subscription is active or paused and
+    everything is sent, unless it is `endless`, such as the stream of all subscriptions of one person. The set may
+    grow at any time; `change` returns a different number then. Without a cursor the stream starts with the next
+    notification."""
     yield f"retry: {RETRY}\n\n".encode()
     seen = await asyncio.to_thread(first_number, mailbox, last_event_id)
     if isinstance(seen, str):
@@ -108,12 +108,12 @@ async def stream(
 def _read_subscriptions(
     change: Callable[[], int], subscriptions: Callable[[], Mapping[str, bool]]
 ) -> tuple[int, dict[str, bool]]:
-    """In this order: whoever comes in between is found by a change that is another."""
+    """Reads the change before the subscriptions: one that is added between the two is found by a later change."""
     return change(), dict(subscriptions())
 
 
 def first_number(mailbox: MailboxPages, last_event_id: str | None) -> int | str:
-    """The number after which to begin, or why that is the present end after all."""
+    """The number after which the stream starts, or the reason why it starts at the present end instead."""
     last = mailbox.last()
     if not last_event_id:
         return last
@@ -132,7 +132,7 @@ def _page(
     to_json: Callable[[StoredNotification], Mapping[str, object]],
     change: Callable[[], int],
 ) -> tuple[list[StoredNotification], bytes, int]:
-    """The next notifications and their text; and the change, after they were read."""
+    """The next notifications and their bytes; and the change, read after them."""
     page = mailbox.page(sorted(ids), after=after, limit=PAGE) if ids else []
     return page, b"".join(_event(notification, to_json) for notification in page), change()
 
@@ -154,7 +154,7 @@ def _missed(first: int, last: int) -> bytes:
 async def _news(
     hub: Hub, ids: frozenset[str], after: int, timeout: float, stopping: asyncio.Future[Any]
 ) -> None:
-    """Until there is a reason to look again, which the end of the service is too."""
+    """Waits until there is a reason to read again, such as the end of the service."""
     waiting = asyncio.ensure_future(hub.wait(ids, after, timeout))
     try:
         await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)

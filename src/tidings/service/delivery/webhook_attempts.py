@@ -1,7 +1,7 @@
-"""One try to deliver one notification to one webhook, by the Standard Webhooks rules, and what came of it.
+"""Makes one attempt to deliver one notification to one webhook, by the Standard Webhooks rules.
 
-Whatever a receiver does is an outcome and never an error here: it may be slow, redirect us, talk without end or not
-be there at all. Its answer's body is of no interest, so little of it is read and nothing unpacked.
+Every behaviour of a receiver gives an outcome and never an exception: it may be slow, redirect, answer without
+end or be unreachable. Only a little of the answer's body is read, and it is not decompressed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DELIVERED, FAILED, GONE = "delivered", "failed", "gone"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`result` is "delivered", "failed" or "gone" (for good: 410)."""
+    """The result of an attempt: "delivered", "failed" or "gone" (for good: 410)."""
 
     result: str
     error: str | None = None
@@ -49,7 +49,7 @@ async def attempt(
     now: float,
     timeout: float = TIMEOUT,
 ) -> Outcome:
-    """Posts `told` to the webhook, signed now."""
+    """Posts a notification to the webhook, signed now."""
     body = json.dumps(
         {
             "type": f"tidings.{notification.kind.value}",
@@ -91,8 +91,8 @@ async def attempt(
 
 
 def message_id(notification: StoredNotification) -> str:
-    """The same for the same notification however often it is tried, and another for every other. What the stream told
-    has an id that is a hash; that of a notice is one of its subscription, of which a receiver may have many."""
+    """The webhook-id of a notification: the same at every attempt, and different for every other notification. A
+    notification of the stream has a hash as its id; the id of a notice is unique only within its subscription."""
     if notification.kind not in _NOTICES and _plain(notification.id):
         return notification.id
     together = f"{notification.subscription}_{notification.id}".replace(" ", "-").replace(".", "-")
@@ -106,7 +106,7 @@ def _plain(id: str) -> bool:
 
 
 async def _skim(response: httpx.Response) -> None:
-    """A short answer is read to its end, so that the connection serves again; of a long one the rest is let go."""
+    """Reads a short answer to its end, so that the connection can be reused, and drops the rest of a long one."""
     came = 0
     async for piece in response.aiter_raw():
         came += len(piece)

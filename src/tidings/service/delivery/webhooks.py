@@ -1,9 +1,10 @@
-"""Webhooks: what a subscription is told goes to an address, in order, until the receiver has taken it.
+"""Delivers notifications to webhooks, in order, until the receiver has accepted them.
 
-Each subscription has a lane of its own. In a lane one notification is tried at a time, and the next only when it was
-taken; lanes go side by side, and slow receivers have workers of their own, so that no quick one waits for them. The
-cursor is noted after the receiver has answered: after a crash some come again, with the same webhook-id, and none is
-left out. A receiver that fails is tried again, ever less often, for as long as there is something to deliver.
+Each subscription has a lane. A lane attempts one notification at a time, and the next only after it was accepted;
+lanes run in parallel, and slow receivers have workers of their own, so that quick ones do not wait for them. The
+cursor is stored after the receiver has answered: after a crash some notifications are repeated, with the same
+webhook-id, and none is lost. A failing receiver is retried with growing pauses, as long as there is something to
+deliver.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ GRACE = 5.0  # for tries under way when the service stops
 
 
 class WebhookRegistry(Protocol):
-    """What webhooks ask of a registry."""
+    """The part of a registry that webhooks use."""
 
     def deliveries(self, *, due: float | None = None) -> list[Delivery]: ...
     def delivery(self, subscription: str) -> Delivery | None: ...
@@ -49,7 +50,7 @@ class WebhookRegistry(Protocol):
 
 
 class WebhookMailbox(Protocol):
-    """What webhooks ask of a mailbox."""
+    """The part of a mailbox that webhooks use."""
 
     def page(
         self, subscriptions: Sequence[str], *, after: int | None = None, limit: int = 50
@@ -70,7 +71,7 @@ class _Lane:
 
 
 class Webhooks:
-    """Runs in an event loop; `poke` may be called from any thread."""
+    """Delivers to all webhooks, in an event loop; `poke` may be called from any thread."""
 
     def __init__(
         self,
@@ -108,11 +109,11 @@ class Webhooks:
         self._slow: asyncio.Queue[str] = asyncio.Queue()
 
     def poke(self, subscription: str) -> None:
-        """Its webhook is new, was changed or removed, or shall be tried now."""
+        """Looks at a webhook again: it is new, was changed or removed, or shall be tried now."""
         self._call(self._changed, subscription)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Delivers until `stop` is set, and lets tries under way end."""
+        """Delivers until `stop` is set, and lets attempts under way end."""
         self._loop = asyncio.get_running_loop()
         self._hub.on_news(lambda news: self._call(self._news, news))
         ticking = asyncio.create_task(self._ticks())
@@ -138,7 +139,7 @@ class Webhooks:
             await self._client.aclose()
 
     async def _begin(self, stop: asyncio.Event) -> None:
-        """Visits those who have something to get. Which they are is one question, also where thousands have webhooks."""
+        """Queues the subscriptions that have undelivered notifications, found by one query for all webhooks."""
         while not stop.is_set():
             try:
                 deliveries = await asyncio.to_thread(self._registry.deliveries)
@@ -206,7 +207,7 @@ class Webhooks:
             await self._note()
 
     async def _note(self) -> None:
-        """Where deliveries stand comes to the registry, many in one transaction."""
+        """Stores the cursors and states of deliveries, many in one transaction."""
         moved = dict(self._moved)
         if not moved:
             return
@@ -248,8 +249,8 @@ class Webhooks:
                 self._queue(subscription, lane)
 
     async def _visit(self, subscription: str, lane: _Lane) -> bool | None:
-        """Delivers the next few. Returns whether there may be more; None if its host has enough to do, and hands it
-        over to a worker again when it has not."""
+        """Delivers the next few notifications. Returns whether there may be more; None if its host is busy, and then
+        queues the lane again when the host is free."""
         # Taken before the registry is read: whatever is noted meanwhile, this is not older than what is found there.
         moved = self._moved.get(subscription)
         delivery = await asyncio.to_thread(self._wanted, subscription, moved)
@@ -312,7 +313,7 @@ class Webhooks:
         return len(page) == PAGE
 
     def _wanted(self, subscription: str, moved: Delivery | None) -> Delivery | None:
-        """The webhook as it is now; None if there is none, or nothing more is to be delivered."""
+        """The webhook as it is now; None if it was removed, or nothing more is to be delivered."""
         delivery = self._registry.delivery(subscription)
         if delivery is None:
             return None
@@ -324,7 +325,7 @@ class Webhooks:
         return None if found is None or found.state is State.CANCELLED else delivery
 
     def _next(self, delivery: Delivery, notification: StoredNotification, outcome: Outcome) -> Delivery:
-        """Where the webhook stands after a try."""
+        """The delivery after an attempt."""
         if outcome.result == DELIVERED:
             return replace(
                 delivery, cursor=notification.number, failures=0, next_try=0.0, failing_since=None, error=None
@@ -338,8 +339,8 @@ class Webhooks:
         return replace(failed, next_try=now + self._pause(failures, outcome.retry_after))
 
     def _pause(self, failures: int, retry_after: float | None) -> float:
-        """Up to twice as long after each failure, anything from a second on: many who failed at once do not come back
-        at once. Never sooner than the receiver asked for."""
+        """The pause after a failure: random, up to twice as long after each, so that many that failed together do
+        not retry together. Never shorter than the receiver asked for."""
         longest = min(LAST_RETRY, FIRST_RETRY * 2.0 ** min(failures - 1, 30))
         return max(self._random.uniform(1.0, longest), retry_after or 0.0)
 

@@ -1,9 +1,9 @@
-"""Which events are in the log, by (source, id): a file of hashes beside it, so that an event is accepted once.
+"""Deduplicates events by (source, id), with a file of hashes beside the log.
 
-The file is derived. Its mark, an offset of the log, is written in the same transaction as the hashes; what the log
-has beyond the mark is read when the file is opened, so a crash between the two loses nothing and doubles nothing. It
-is not synced with each group: a power cut takes hashes and mark back together. A mark beyond the log's end, or a
-damaged file, and all is built anew from the log.
+The file is derived from the log. Its mark, an offset of the log, is written in the same transaction as the
+hashes; opening the file reads what the log has beyond the mark, so a crash between the two writes needs no
+special recovery. The file is not synced with each group: after a power cut hashes and mark are older, but
+consistent. If the mark is beyond the end of the log, or the file is damaged, it is rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _SETTINGS = (
 
 
 def deduplication_key(source: str, id: str) -> bytes:
-    """What an event is known by."""
+    """A hash of the source and the id of an event."""
     return blake2b(f"{source}\0{id}".encode(), digest_size=16).digest()
 
 
 class Deduplication:
-    """Any thread may ask; the log's writer adds."""
+    """The set of known keys. Any thread may read; only the writer of the log adds."""
 
     def __init__(self, path: str | Path, log: EventLog) -> None:
         self._path, self._log = Path(path), log
@@ -70,18 +70,18 @@ class Deduplication:
                 return self._known(keys)
 
     def add(self, keys: Iterable[bytes], upto: Offset) -> None:
-        """The log has these too, and ends at `upto`."""
+        """Adds keys of events that are in the log, which now ends at `upto`."""
         with self._lock:
             self._add(keys, upto.segment, upto)
 
     def mark(self) -> Offset | None:
-        """Up to where the log was read; None for nowhere yet."""
+        """The offset up to which the log was read; None before the first read."""
         with self._lock:
             row = self._db.execute("SELECT segment, byte FROM mark").fetchone()
         return None if row is None else Offset(*row)
 
     def catch_up(self) -> int:
-        """Reads what the log has beyond the mark; returns how many events that was."""
+        """Reads the part of the log beyond the mark; returns the number of its events."""
         with self._lock:
             first, end, mark = self._log.start(), self._log.end(), self.mark()
             if mark is not None and mark > end:
@@ -101,7 +101,7 @@ class Deduplication:
             return count
 
     def drop_before(self, segment: int) -> None:
-        """Forgets what is in segments that the log has dropped."""
+        """Deletes the keys of segments that the log has dropped."""
         if segment <= self._dropped:
             return
         # One part of the keys after the other: whoever publishes waits for no more than one.

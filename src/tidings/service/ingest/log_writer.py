@@ -1,9 +1,8 @@
-"""The way in: events of all publishers into the log, each once, and an answer only when they are on disk.
+"""Appends published events to the log, each once, and answers only when they are on disk.
 
-One thread writes. It takes everything that waits, leaves out what the log has already, appends the rest with one
-fsync, and answers all who waited: the more publishers there are, the larger the groups. What waits is bounded;
-beyond that a publisher is told to come back. A disk that fails costs those who wait their answer, and nobody
-after them.
+One thread writes. It takes all waiting calls, drops the duplicates, appends the rest with one fsync, and answers
+all calls: the more publishers there are, the larger the groups. The waiting events are bounded; beyond the bound
+a publisher is told to retry. When the disk fails, the waiting calls fail, and later calls are not affected.
 """
 
 from __future__ import annotations
@@ -45,7 +44,8 @@ class Unavailable(TidingsError):
 
 
 class Receipt(NamedTuple):
-    """What became of one call. `ids` are those of all its events in their order; `end` is after all of them."""
+    """The result of one call. `ids` are those of all its events in their order; `end` is the offset after all of
+    them."""
 
     accepted: int
     duplicates: int
@@ -54,7 +54,7 @@ class Receipt(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """Events that the stream has yet to answer: how many, and for how long the oldest has been waiting."""
+    """Events that the stream has not matched yet: their number, and the age of the oldest in seconds."""
 
     events: int
     seconds: float
@@ -70,7 +70,8 @@ class _Call:
 
 
 class LogWriter:
-    """Any thread may publish. Closing it answers those who wait; the log and the arrivals stay open."""
+    """The writer of the log. Any thread may publish. Closing it answers the waiting calls; the log and the
+    deduplication stay open."""
 
     def __init__(
         self,
@@ -97,11 +98,11 @@ class LogWriter:
         self._thread.start()
 
     def accept(self, events: Sequence[Event]) -> Receipt:
-        """Puts events into the log; when it returns they are on disk."""
+        """Appends events to the log; they are on disk when it returns."""
         return self.accept_later(events).result()
 
     def accept_later(self, events: Sequence[Event]) -> Future[Receipt]:
-        """The same without waiting. Raises at once what the events themselves have wrong, or that too many wait."""
+        """Like `accept`, without waiting. Raises at once if an event is invalid, or if too many wait."""
         for event in events:
             if not isinstance(event, Event):
                 raise EventError(f"an event is an Event, not {type(event).__name__}")
@@ -125,7 +126,8 @@ class LogWriter:
         return call.future
 
     def take_latencies(self, reached: Offset, at: float) -> list[float]:
-        """The stream has answered up to `reached`: how long each group that is now done was on its way."""
+        """The latencies of the groups of events that the stream has matched, now that it has matched up to
+        `reached`."""
         done = []
         with self._unanswered_lock:
             while self._unanswered and self._unanswered[0][0] <= reached:
@@ -133,7 +135,7 @@ class LogWriter:
         return done
 
     def lag(self, reached: Offset | None) -> Backlog:
-        """What the stream has yet to answer. Of events that were accepted before this start, the time is not known."""
+        """The events that the stream has not matched yet. The age of events from before this start is not known."""
         with self._unanswered_lock:
             later = [entry for entry in self._unanswered if reached is None or entry[0] > reached]
         events = sum(count for _, _, count in later)
@@ -144,12 +146,12 @@ class LogWriter:
         return Backlog(events, self._clock() - later[0][1] if later else 0.0)
 
     def waiting(self) -> int:
-        """Events that wait to be written."""
+        """The number of events that wait to be written."""
         with self._work:
             return self._events
 
     def close(self) -> None:
-        """Takes no more, and returns when those who waited have their answer."""
+        """Refuses further calls, and returns when all waiting calls have their answer."""
         with self._work:
             self._closed = True
             self._work.notify()

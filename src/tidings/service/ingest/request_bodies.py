@@ -1,12 +1,12 @@
-"""What is posted, of whatever kind, into events: CloudEvents in all forms, plain JSON, RDF, feeds.
+"""Reads events from request bodies: CloudEvents in all forms, plain JSON, RDF and feeds.
 
-The Content-Type says what a body is. Of many events in one body, those that can be read are; the others are told of,
-each with its place ("line 3", "item 2"). A body that cannot be read as a whole is an `EventError`, and nothing else
-is ever raised.
+The Content-Type selects the reader. Of many events in one body, the readable ones are returned, and the others
+are reported with their place ("line 3", "item 2"). A body that cannot be read at all is an `EventError`; no other
+exception is raised.
 
-CloudEvents are read more leniently than their rules ask: an event without an id gets the hash of its content, one
-without a type has none, one without a source has the publisher's name. `specversion` may be missing, but not be
-of another major version.
+CloudEvents are read more leniently than the specification: an event without an id gets the hash of its content,
+one without a type has none, one without a source has the publisher's name. `specversion` may be missing, but must
+not be of another major version.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _ITEM = re.compile(rb"<(?:[\w.-]+:)?(?:item|entry)[\s>/]")
 
 
 class ParsedBody(NamedTuple):
-    """What a body held: events, and the places of those that could not be read, with a sentence each."""
+    """The events of a body, and the places of unreadable events with a sentence each."""
 
     events: list[Event]
     rejected: list[tuple[str, str]]
@@ -76,7 +76,7 @@ class _MediaType(NamedTuple):
 
 
 def read_events(body: bytes, content_type: str, headers: Mapping[str, str], source: str) -> ParsedBody:
-    """The events of a request. `source` is that of events that name none."""
+    """The events of a request. `source` is used for events that name none."""
     kind = _media_type(content_type)
     if kind.name == STRUCTURED:
         return ParsedBody([_structured(body, kind, Event.from_cloudevent, source)], [])
@@ -100,7 +100,7 @@ def read_events(body: bytes, content_type: str, headers: Mapping[str, str], sour
 
 
 class MediaTypeError(EventError):
-    """A body of a kind that nobody reads."""
+    """The body has a media type that is not supported."""
 
     status = 415
 
@@ -203,7 +203,8 @@ def _check_version(version: object) -> None:
 
 
 def _checked(event: Event, source: str) -> Event:
-    """The event with its source. What names it goes into headers and lines of other formats, so it is one line."""
+    """The event with its source. Its names are checked to be one line, because they go into headers and other
+    formats."""
     if not event.source and source:
         event = replace(event, source=source)
     for name in (*_TEXTS, "datacontenttype"):
@@ -221,7 +222,7 @@ def _checked(event: Event, source: str) -> Event:
 
 
 def _attributes(headers: Mapping[str, str]) -> dict[str, str]:
-    """The attributes of an event in binary form; none if it is not one."""
+    """The attributes of an event in binary form; none if the request is not in that form."""
     found: dict[str, str] = {}
     for header, value in headers.items():
         name = header.lower()
@@ -238,7 +239,7 @@ def _attributes(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _decoded(header: str, value: str) -> str:
-    """A header's value: quotes and percents undone, once."""
+    """The value of a header with quotes and percent-encoding removed, once."""
     value = value.strip()
     if len(value) >= 2 and value[0] == value[-1] == '"':
         value = _ESCAPED.sub(r"\1", value[1:-1])
@@ -298,7 +299,8 @@ def _xml(body: bytes, kind: _MediaType, source: str) -> ParsedBody:
 
 
 def _feed(body: bytes, kind: _MediaType, source: str) -> ParsedBody:
-    """One event an item. Their source is the feed's own address, as if it was followed, where it says one."""
+    """The items of a feed as events. Their source is the feed's own address where it names one, as if it was
+    followed."""
     if kind.is_json:
         feed = StrictJson().read(body, kind.charset)
         items = feed.get("items") if isinstance(feed, dict) else None

@@ -1,8 +1,8 @@
-"""JSON from outside, value by value: what is wrong with one of many values costs that one alone.
+"""Parses JSON strictly, value by value, so that an invalid value of many affects only itself.
 
-Python's reader takes what JSON does not have (NaN), makes infinity of large numbers, keeps the last of two members
-with one name, and lets half a character pass, on which some writer fails later. Here all of these are found; a
-value that has one is told of by `fault`, so that the others of a list can be taken.
+Python's parser accepts NaN, turns large numbers into infinity, keeps the last of two members with one name, and
+accepts lone surrogates, on which a writer fails later. This parser detects all of these; `fault` describes what
+is wrong with a value, so that the other values of a list can be used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHOWN = 40
 
 
 class _InvalidNumber:
-    """Stands in the place of a number that is none."""
+    """Stands for a number that JSON does not have."""
 
     def __init__(self, why: str) -> None:
         self.why = why
@@ -34,7 +34,7 @@ class _DuplicateMember(dict[str, Any]):
 
 
 class StrictJson:
-    """Reads one body, or one line after the other. Not for several threads at once."""
+    """Parses one body, or one line after the other. Not thread-safe."""
 
     def __init__(self) -> None:
         self._doubtful = False
@@ -46,7 +46,7 @@ class StrictJson:
         )
 
     def read(self, data: bytes, charset: str | None = None) -> Any:
-        """The value; `EventError` if there is none, or one that nests too deep."""
+        """The parsed value; `EventError` if it is not JSON, or nests too deep."""
         text = safe_text(data, charset=charset)
         self._doubtful = _SURROGATE.search(text) is not None
         try:
@@ -55,7 +55,7 @@ class StrictJson:
             raise EventError(f"not readable as JSON: {error}") from None
 
     def fault(self, value: Any) -> str | None:
-        """What is wrong with a value that was read, or with a part of it."""
+        """Describes what is wrong with a parsed value, or with a part of it; None if nothing is."""
         waiting = [value] if self._doubtful else []
         while waiting:
             part = waiting.pop()

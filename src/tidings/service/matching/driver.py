@@ -1,16 +1,17 @@
-"""The driver: a process of its own in which Spark matches the event log, and puts each micro-batch into the mailbox.
+"""The driver process: Spark matches the event log and each micro-batch is written to the mailbox.
 
     python -m tidings.service.matching.driver    with the settings on the first line of its standard input, and "go" on the second
 
 Spark starts while the service still makes the index; matching begins at "go".
 
-Before Spark notes a micro-batch as done, its notifications and the events that they tell of are in the mailbox, in one
-transaction under the key (query, batch). Killed at any moment, the batch is done again and found there, or not. If
-the mailbox cannot be written, the batch fails, and with it the driver: who started it (supervisor.py) tries again.
+Before Spark records a micro-batch as done, its notifications and their events are in the mailbox, in one
+transaction under the key (query, batch). If the driver is killed at any moment, the batch is repeated, and the
+mailbox ignores it if it is already there. If the mailbox cannot be written, the batch and the driver fail, and
+supervisor.py starts another driver.
 
-It ends after the micro-batch under way on SIGTERM, or when its standard input ends: then whoever started it is gone.
-It says what it does in lines of JSON on what was its standard output; what Spark or anybody else prints goes to
-standard error.
+On SIGTERM, or when its standard input ends because the service is gone, the driver ends after the micro-batch
+under way. It reports its states as lines of JSON on its original standard output; everything else that is printed
+goes to standard error.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _POLL_SECONDS = 0.25
 
 
 class Recorder:
-    """Puts micro-batches into the mailbox; what `tidings.spark.run` calls for each."""
+    """Writes micro-batches to the mailbox; `tidings.spark.run` calls it for each batch."""
 
     def __init__(self, data: Path, mailbox: Mailbox, clock: Callable[[], float] = time.time) -> None:
         self._log, self._mailbox, self._clock = EventLog(data / "log"), mailbox, clock
@@ -97,24 +98,24 @@ class Recorder:
 
 
 def _keys(sources: Any, ids: Any) -> pa.Array:
-    """Source and id as one text. Of two that read alike both are taken; the mailbox looks again."""
+    """Source and id joined as one text. Two pairs may give the same text; the mailbox tells them apart."""
     joined = pc.binary_join_element_wise(sources, ids, "\0")
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 
 class Driver:
-    """One life of the stream. `say` gets what it does, as a dictionary."""
+    """One run of the stream. `say` receives its states as dictionaries."""
 
     def __init__(self, settings: Settings, say: Callable[..., None]) -> None:
         self._settings, self._say = settings, say
         self._stopping, self._going = threading.Event(), threading.Event()
 
     def go(self) -> None:
-        """There is an index."""
+        """Allows matching to begin: the index exists."""
         self._going.set()
 
     def stop(self) -> None:
-        """Ends after the micro-batch under way."""
+        """Ends the stream after the micro-batch under way."""
         self._stopping.set()
         self._going.set()
 
@@ -143,7 +144,7 @@ class Driver:
                 raise TidingsError("the stream ended by itself")
 
     def _start(self, spark: Any, recorder: Recorder) -> Stream:
-        """Once a driver whose service was killed is gone."""
+        """Starts the stream, once the driver of a killed service is gone."""
         from tidings.spark import run
         from tidings.spark.join_stream import leave_other_tables
         from tidings.spark.lock import StreamBusy
@@ -168,7 +169,7 @@ class Driver:
 
 
 def _quietly(step: Callable[[], object]) -> None:
-    """Something is ended that may be dead already."""
+    """Suppresses errors while something is ended that may be dead already."""
     with suppress(Exception):
         step()
 
@@ -201,7 +202,7 @@ def main() -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """In one line."""
+    """The error in one line."""
     from tidings.spark.startup import java_has_ended
 
     if not isinstance(error, TidingsError) and java_has_ended():
@@ -211,7 +212,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _end_with_input(driver: Driver) -> None:
-    """Standard input ends when the service says so, or is gone."""
+    """Stops the driver when standard input ends: the service asked for it, or is gone."""
     for line in sys.stdin.buffer:
         if line == driver_settings.GO:
             driver.go()
@@ -221,7 +222,7 @@ def _end_with_input(driver: Driver) -> None:
 
 
 def _end_now() -> None:
-    """With the JVM and the workers, if the session is this driver's own."""
+    """Ends this process, with the JVM and the workers if the session is the driver's own."""
     with suppress(OSError):  # nobody may be there to read it
         sys.stderr.flush()
     if os.getsid(0) == os.getpid():

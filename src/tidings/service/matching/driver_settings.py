@@ -1,7 +1,7 @@
-"""Settings on their way to a process that the service starts: one line of JSON on its standard input.
+"""Passes settings to a child process as one line of JSON on its standard input.
 
-Not in its arguments, which everybody on the machine can read: the store's address may hold a password. A second line
-says that there is an index.
+Arguments would be readable by every user of the machine, and the store's address may hold a password. A second
+line, "go", says that the index exists.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""One driver at a time: started, listened to, started again when it fails, ended with the service.
+"""Runs one driver process at a time: starts it, reads its states, restarts it when it fails, ends it with the
+service.
 
-The driver has a session of its own, so that Ctrl-C reaches the service alone, and so that its JVM and Python workers can be
-found: before another driver is started, and when the service ends, nothing of the last one is left. Its standard
-input stays open as long as the service lives; by its end a driver knows that it is alone.
+The driver has a session of its own, so that Ctrl-C reaches the service alone, and so that its JVM and Python
+workers can be found: before another driver starts, and when the service ends, no process of the last one is left.
+Its standard input stays open as long as the service lives; its end tells the driver that the service is gone.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ DRIVER = (sys.executable, "-m", "tidings.service.matching.driver")
 
 @dataclass(frozen=True, slots=True)
 class DriverState:
-    """`since` is when it became so, in seconds since 1970; `restarts` counts starts after the first."""
+    """The driver's status. `since` is when it was reached, in seconds since 1970; `restarts` counts starts after the
+    first."""
 
     status: Status = "stopped"
     message: str = ""
@@ -46,7 +48,7 @@ class DriverState:
 
 
 class Supervisor:
-    """`on_change` hears of every state, from a thread of the supervisor."""
+    """Supervises the driver. `on_change` is called with every new state, from a thread of the supervisor."""
 
     def __init__(
         self,
@@ -72,19 +74,19 @@ class Supervisor:
         return self._state
 
     def start(self) -> None:
-        """Starts a driver, which starts Spark; it matches from `go` on."""
+        """Starts a driver, which starts Spark; it matches only after `go`."""
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
         self._thread.start()
 
     def go(self) -> None:
-        """There is an index: this driver, and any that follows it, may begin to match."""
+        """Allows this driver and its successors to match: the index exists."""
         with self._handing_over:
             self._going = True
             if self._process is not None:
                 _write(self._process, GO)
 
     def stop(self, seconds: float = _STOP_SECONDS) -> None:
-        """Lets the micro-batch under way come to its end, for so long at most; nothing of the driver is left then."""
+        """Waits for the micro-batch under way, at most so many seconds; then no process of the driver is left."""
         self._stopping.set()
         process, deadline = self._process, time.monotonic() + seconds
         if process is not None:
@@ -113,7 +115,7 @@ class Supervisor:
         self._set_state("stopped")
 
     def _run_driver(self) -> str:
-        """One life of the driver; returns why it ended."""
+        """Runs one driver process to its end; returns why it ended."""
         self._words.clear()
         self._set_state("starting")
         pipe = subprocess.PIPE
@@ -167,7 +169,7 @@ class Supervisor:
                     self._set_state("running")
 
     def _pass_on(self, words: IO[bytes]) -> None:
-        """What Java and others print goes into the service's own log."""
+        """Copies the driver's standard error to the log of the service."""
         with words:
             for line in words:
                 if text := line.decode(errors="replace").rstrip():

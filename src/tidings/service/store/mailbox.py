@@ -1,7 +1,7 @@
-"""The mailbox: what subscribers were told, numbered over all subscriptions in the order in which it was committed.
+"""Stores notifications, numbered over all subscriptions in the order of their commits.
 
-A micro-batch comes in one transaction, by its query and batch: one that comes again is known and changes nothing.
-Whoever delivers reads from a number on; a number that was seen is never followed by a lower one.
+A micro-batch is recorded in one transaction, under its query and batch: recording it again changes nothing.
+Deliveries read from a number on; once a number was read, no lower number appears.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ _NOTIFICATIONS: Final = select(
 
 
 class Mailbox:
+    """The mailbox; thread-safe."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
         self._of_several = _of_several_postgresql if database.on_postgresql else _of_several_sqlite
@@ -65,8 +67,9 @@ class Mailbox:
     # --- writing
 
     def record(self, batch: BatchRecord, notifications: pa.Table, events: pa.Table) -> bool:
-        """Keep what a micro-batch has told, and the events that it told of. False, and nothing is done, if it is here
-        already: a query's batches come in order. What was told before under the same id is not told again."""
+        """Stores the notifications of a micro-batch and their events. Returns False, and changes nothing, if the
+        batch is already recorded: the batches of a query come in order. A notification with a known id is not
+        stored again."""
         rows = mailbox_rows(batch, notifications, events)
         with self._database.writing() as connection:
             last = _take(connection, "number", rows.count)
@@ -88,7 +91,7 @@ class Mailbox:
         return True
 
     def notify(self, notices: Iterable[Notice]) -> None:
-        """Tell of a subscription's life, once for each subscription and id."""
+        """Stores notices, once for each subscription and id."""
         given = list(notices)
         with self._database.writing() as connection:
             last = _take(connection, "number", len(given))
@@ -103,9 +106,9 @@ class Mailbox:
             insert_columns(connection, tables.notifications, columns, _ONCE)
 
     def forget(self, before: float) -> dict[str, int]:
-        """Drop what was told before a time, oldest numbers first, up to the first that is younger; then the events
-        that nobody was told of since. Returns the largest number dropped of each subscription. It is done in portions:
-        others write in between."""
+        """Deletes notifications from before a time, lowest numbers first, up to the first that is younger; then the
+        events that no notification needs. Returns the largest deleted number of each subscription. It works in
+        portions, so that others can write in between."""
         dropped: dict[str, int] = {}
         while True:
             with self._database.writing() as connection:
@@ -134,7 +137,7 @@ class Mailbox:
         before: int | None = None,
         limit: int = 50,
     ) -> list[StoredNotification]:
-        """With `after` what came after that number, oldest first; otherwise newest first, from `before` on."""
+        """With `after` the notifications after that number, oldest first; otherwise newest first, from `before` on."""
         order = desc if after is None else asc
         numbers = select(_columns.number).order_by(order(_columns.number)).limit(max(limit, 0))
         if after is not None:
@@ -160,7 +163,7 @@ class Mailbox:
         return None if row is None else _notification(row)
 
     def counts(self, subscriptions: Sequence[str]) -> dict[str, int]:
-        """How much is kept of what each of a page of them was told; those that were told nothing are not in it."""
+        """How many notifications are kept of each subscription; those without any are left out."""
         ids = [clean(id) for id in subscriptions]
         query = select(_columns.subscription, func.count()).where(_columns.subscription.in_(ids))
         with self._database.reading() as connection:
@@ -168,7 +171,7 @@ class Mailbox:
             return {subscription: int(count) for subscription, count in rows}
 
     def news(self, after: int) -> tuple[int, dict[str, int]]:
-        """The last number now, and of each subscription that was told something after `after`, its last."""
+        """The last number now, and the last number of each subscription that has notifications after `after`."""
         after = _bounded(after)
         with self._database.reading() as connection:
             last = _counter(connection, "number")
@@ -193,7 +196,7 @@ class Mailbox:
             return _counter(connection, "number")
 
     def reached(self) -> dict[str, Offset]:
-        """Of each query, the end of what its last batch had read of the log."""
+        """The end of what the last batch of each query had read of the log."""
         kept = tables.reached.c
         with self._database.reading() as connection:
             rows = connection.execute(select(kept.query, kept.segment, kept.byte))
@@ -214,7 +217,7 @@ class Mailbox:
             return [Fault(*row) for row in connection.execute(query.limit(max(limit, 0)))]
 
     def totals(self) -> dict[str, int]:
-        """How many events were read and notifications told by batches, ever."""
+        """How many events the batches have read and how many notifications they gave, ever."""
         with self._database.reading() as connection:
             return {name: _counter(connection, name) for name in ("events", "notifications", "errors")}
 
@@ -230,27 +233,27 @@ class Mailbox:
             _take(connection, name, getattr(batch, name))
 
     def _forget_batches(self, connection: Connection, before: float) -> None:
-        """Old batches go too; which was the last of each query stays known."""
+        """Deletes old batches; the last one of each query stays known."""
         connection.execute(delete(tables.batches).where(tables.batches.c.ended < before))
         connection.execute(delete(tables.faults).where(tables.faults.c.at < before))
 
 
 def _of_several_sqlite(numbers: Select[int], ids: list[str]) -> Select[int]:
-    """Many texts go as one parameter: databases limit how many there may be."""
+    """Restricts the query to several subscriptions, given as one parameter, because databases limit their number."""
     asked = func.json_each(json.dumps(ids)).table_valued("value")
     return numbers.where(_columns.subscription.in_(select(asked.c.value)))
 
 
 def _of_several_postgresql(numbers: Select[int], ids: list[str]) -> Select[int]:
-    """As many of each as are wanted of all, by the index. Left to choose, PostgreSQL goes through all that was ever
-    told to anybody when these were told little."""
+    """Restricts the query to several subscriptions, by an index scan for each. Left to choose, PostgreSQL scans all
+    notifications when these subscriptions have few."""
     asked = func.unnest(cast(ids, ARRAY(Text))).table_valued("id").render_derived(name="asked")
     each = numbers.where(_columns.subscription == asked.c.id).lateral()
     return select(each.c.number).select_from(asked).join(each, true())
 
 
 def _take(connection: Connection, name: str, count: int) -> int:
-    """Raise a counter. Returns its new value; nobody else changes it before this transaction ends."""
+    """Raises a counter and returns its new value; nobody else changes it before this transaction ends."""
     kept = tables.counters.c
     raised = update(tables.counters).where(kept.name == name).values(value=kept.value + count)
     return int(connection.execute(raised.returning(kept.value)).scalar_one())
@@ -263,7 +266,7 @@ def _counter(connection: Connection, name: str) -> int:
 
 
 def _bounded(number: int) -> int:
-    """A cursor may be any integer that somebody wrote; a database's have 64 bits."""
+    """The cursor within 64 bits, which is what databases hold; a client may send any integer."""
     return max(-1, min(number, _NUMBERS))
 
 
@@ -298,7 +301,7 @@ def _notification(row: Any) -> StoredNotification:
 
 
 def _object(written: str | None) -> dict[str, Any]:
-    """A JSON object; of what cannot be read nothing is shown."""
+    """A JSON object; empty if it cannot be read."""
     try:
         value = json.loads(written) if written else {}
     except (ValueError, RecursionError):

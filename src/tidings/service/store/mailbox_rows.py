@@ -1,7 +1,7 @@
-"""What a micro-batch told, as columns of rows for the mailbox's tables. All of it is made before a writer's turn.
+"""Converts a micro-batch to rows of the mailbox's tables, before the writer takes its lock.
 
-An event's key and a notification's id are hashes of what they are about: the same thing has the same id however
-often it comes, from whatever batch.
+The key of an event and the id of a notification are hashes of their contents: they are the same however often it
+is recorded, from whatever batch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class MailboxRows:
 
 
 def event_key(source: str, id: str) -> bytes:
-    """16 bytes that stand for an event."""
+    """A hash of 16 bytes of an event's source and id."""
     encoded = source.encode(errors="surrogatepass")
     return blake2b(
         b"%d:%b%b" % (len(encoded), encoded, id.encode(errors="surrogatepass")), digest_size=16
@@ -50,7 +50,7 @@ def notification_id(
 
 
 def mailbox_rows(batch: BatchRecord, notifications: pa.Table, events: pa.Table) -> MailboxRows:
-    """The rows of a batch: notifications and their events, and faults for what no subscription is told of."""
+    """The rows of a batch: notifications with their events, and faults for errors that belong to no subscription."""
     given = notifications.select(NOTIFICATION_SCHEMA.names).cast(NOTIFICATION_SCHEMA)
     notifications = given.filter(pc.is_valid(given["subscription"]))
     lost = given.filter(pc.is_null(given["subscription"])).slice(0, FAULTS_KEPT)
@@ -85,7 +85,7 @@ def mailbox_rows(batch: BatchRecord, notifications: pa.Table, events: pa.Table) 
 
 
 def _events(events: pa.Table, keys: dict[tuple[str, str], bytes]) -> dict[str, Sequence[Any]]:
-    """Those of the events that somebody is told of, each once. One that is told of and not given is kept by name."""
+    """The events that notifications refer to, each once. One that is not given is stored with its name only."""
     given = events.select(EVENT_SCHEMA.names).cast(EVENT_SCHEMA)
     missing = dict(keys)
     rows, found = [], []
@@ -125,7 +125,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _clean(column: pa.ChunkedArray, values: list[Any] | None = None) -> list[Any]:
-    """The texts of a column. Arrow has no halves of characters, so that NUL is all there is to look for."""
+    """The texts of a column without NUL. Arrow has no lone surrogates."""
     values = _values(column) if values is None else values
     if not pc.any(pc.match_substring(column, "\0")).as_py():
         return values

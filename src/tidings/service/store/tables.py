@@ -1,7 +1,7 @@
-"""The tables of both stores. What is here is what the migrations come to, which a test compares.
+"""Defines the tables of both stores. A test compares them with the result of the migrations.
 
-Every text passes `clean` on its way in, also one that is only compared: PostgreSQL refuses a NUL character, and no
-database takes half a character, so both become U+FFFD, in either store.
+Every text is passed through `clean` before it is stored or compared: PostgreSQL refuses NUL, and no database
+takes a lone surrogate, so both become U+FFFD, in either store.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """The text as both databases can hold it."""
+    """The text with NUL and lone surrogates replaced."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 
 class CleanText(TypeDecorator[str]):
-    """A text, or a word of an enumeration by its value."""
+    """A column of clean text, or of an enumeration by its value."""
 
     impl = Text
     cache_ok = True

@@ -1,4 +1,4 @@
-"""A taxonomy for looking around in: roots, what stands above and below a class, and a search by its words."""
+"""Browses a taxonomy: its roots, the classes above and below a class, and a search by words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST = 200  # instances, or classes that are found
 
 @dataclass(frozen=True, slots=True)
 class NamedClass:
-    """A class or an individual: its IRI, how a question writes it, and what people call it."""
+    """A class or an individual: its IRI, how a subscription writes it, and its label."""
 
     iri: str
     written: str
@@ -23,7 +23,7 @@ class NamedClass:
 
 @dataclass(frozen=True, slots=True)
 class ClassDetails:
-    """A class with its relatives. Of its instances the first are there; `instances_in_all` counts them."""
+    """A class with its relatives. It has the first of its instances; `instances_in_all` counts them."""
 
     named: NamedClass
     labels: tuple[str, ...]
@@ -34,6 +34,8 @@ class ClassDetails:
 
 
 class ClassSearch:
+    """The classes and individuals of a taxonomy, with the prefixes that shorten their IRIs."""
+
     def __init__(self, taxonomy: Taxonomy, prefixes: dict[str, str]) -> None:
         self._taxonomy = taxonomy
         self._short = {iri: prefix for prefix, iri in {**WELL_KNOWN, **prefixes}.items()}
@@ -71,7 +73,7 @@ class ClassSearch:
         )
 
     def search(self, words: str) -> tuple[NamedClass, ...]:
-        """Classes whose name or label holds the words, those that begin with them first."""
+        """Classes whose name or label contains the words, those that begin with them first."""
         wanted = " ".join(words.split()).casefold()
         found = [
             named
@@ -88,7 +90,8 @@ class ClassSearch:
         return NamedClass(iri, self.written(iri), label, len(self._children.get(iri, ())))
 
     def written(self, iri: str) -> str:
-        """As a question writes it: with a prefix if one fits and reads back as the same, otherwise in full."""
+        """The class as a subscription writes it: with a prefix if one fits and reads back as the same, otherwise in
+        full."""
         for space, prefix in self._short.items():
             rest = iri.removeprefix(space)
             if prefix and rest != iri and rest.replace("-", "").replace("_", "").isalnum():

@@ -1,6 +1,7 @@
-"""What could come next in a question: names and values that events have, classes, prefixes, operators, tables, networks.
+"""Completes the text of a subscription: attribute names and values, classes, prefixes, operators, tables, networks.
 
-What events look like is learnt from those that come by, up to a bound; nothing here is exact, it only helps to type.
+Names and values are learnt from a bounded sample of the published events; completions are suggestions and not
+exact.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ KEYWORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """`text` takes the place of the characters from `start` to the caret."""
+    """One suggestion. `text` replaces the characters from `start` to the caret."""
 
     text: str
     kind: str  # attribute, value, variable, property, class, prefix, operator, table, network, node, keyword
@@ -71,7 +72,7 @@ class Completion:
 
 
 class EventVocabulary:
-    """What events have been seen to say: names of attributes and properties, with some of their values."""
+    """Names of attributes and properties that events had, with some of their values."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -79,7 +80,7 @@ class EventVocabulary:
         self.properties: dict[str, dict[str, None]] = {}
 
     def observe(self, events: Iterable[Event]) -> None:
-        """Learns from events; one that cannot be read teaches nothing."""
+        """Learns from events; unreadable events are ignored."""
         with self._lock:
             for event in events:
                 for envelope in ("source", "type"):
@@ -103,11 +104,13 @@ class EventVocabulary:
 
 
 class Completer:
+    """Completes texts from an engine, its classes and the vocabulary of events."""
+
     def __init__(self, engine: Engine, class_search: ClassSearch, vocabulary: EventVocabulary) -> None:
         self._engine, self._class_search, self._vocabulary = engine, class_search, vocabulary
 
     def complete(self, text: str, at: int) -> list[Completion]:
-        """What could stand at the caret, best first."""
+        """The completions at the caret, best first."""
         before = text[: max(0, min(at, len(text)))]
         attributes, properties = self._vocabulary.seen()
         if found := _AT.search(before):
@@ -180,7 +183,7 @@ class Completer:
 
 
 def _ranked(word: str, candidates: Iterable[tuple[str, str, str, str]], start: int) -> list[Completion]:
-    """Those that begin with the word, then those that hold it; all of them if there is no word yet."""
+    """Candidates that begin with the word, then those that contain it; all of them if there is no word yet."""
     wanted = word.casefold()
     first, then = [], []
     for text, compared, kind, detail in candidates:

@@ -1,8 +1,9 @@
-"""What time does to subscriptions and to what is kept: expiry, the notice before it, and retention.
+"""Expires subscriptions, sends the notices around expiry, and deletes data after its retention time.
 
-A subscription whose time is over leaves the index in two steps. First the end of the event log is noted; when the
-stream has answered up to there, it is taken out. So nothing that was accepted in time is lost, however far behind the
-stream was, and no clock is asked during a match: a replay decides alike. Every step can be taken again after a crash.
+A subscription whose validity is over leaves the index in two steps. First the end of the event log is recorded;
+when the stream has matched up to there, the subscription is removed. So no event that was accepted in time is
+lost, however far behind the stream is, and matching reads no clock: a replay gives the same answer. Every step
+can be repeated after a crash.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 class Expiry:
-    """A thread that goes round every second. `sweep` is one round, for who has no thread."""
+    """A thread that runs `sweep` every second; without the thread, a caller may run it."""
 
     def __init__(
         self,
@@ -76,7 +77,7 @@ class Expiry:
             self._thread.join(timeout=30)
 
     def sweep(self) -> None:
-        """One round. A step that fails is told in the log and taken again in the next round; the others go on."""
+        """Runs every step once. A failing step is logged and repeated in the next round; the others go on."""
         for step in self._steps:
             try:
                 step()
@@ -96,8 +97,8 @@ class Expiry:
     # Expiry
 
     def notify_missed_expiries(self) -> None:
-        """Once after a start: those that expired just before a crash, and were not told. To all others it is no news,
-        because a notice has an id."""
+        """Sends the expiry notices that a crash prevented, once after a start. A notice has an id, so those already
+        sent are not repeated."""
         if self._expired_told:
             return
         oldest, after = self._clock() - self._retention, None
@@ -114,7 +115,7 @@ class Expiry:
         self._expired_told = True
 
     def expire(self) -> None:
-        """Notes whose time is over, and ends those whose events are all answered."""
+        """Records subscriptions whose validity is over, and ends those whose events are all matched."""
         due = self._registry.expiring(self._clock(), limit=_AT_ONCE + len(self._ends))
         if not due:
             self._ends.clear()
@@ -143,21 +144,22 @@ class Expiry:
             self._index_writer.wait_for(change)
 
     def _answered(self) -> Offset:
-        """Up to where every query of the stream that runs has answered. Those of earlier checkpoints do not count."""
+        """The offset up to which every query of the running stream has matched. Queries of earlier checkpoints do
+        not count."""
         reached = self._mailbox.reached()
         start = self._log.start()
         return min((reached.get(query, start) for query in _queries(self._checkpoint)), default=start)
 
     def _nothing_between(self, low: Offset, high: Offset) -> bool:
-        """Whether no event lies between two places. The end of a segment and the start of the next are one place with
-        two names, so comparing is not enough."""
+        """Whether no event lies between two offsets. The end of a segment and the start of the next are the same
+        position with two offsets, so comparing is not enough."""
         low = max(low, self._log.start())
         return low >= high or next(self._log.frames(low, high), None) is None
 
     # The notice before it
 
     def notify_expiring(self) -> None:
-        """Tells those whose validity is nearly over, once for each end."""
+        """Sends the notice before expiry, once for each end of validity."""
         now = self._clock()
         # Whatever is within a minute is looked for every second; what is farther has time for a longer look.
         horizon, limit = now + _SHORTEST, _AT_ONCE + len(self._ends)
@@ -181,7 +183,8 @@ class Expiry:
     # Retention
 
     def retain(self) -> None:
-        """Every few minutes: lets go of what is older than the retention time, and tells who missed it."""
+        """Deletes what is older than the retention time, every few minutes, and notifies subscribers who missed
+        notifications by it."""
         now = self._clock()
         if now < self._retention_due:
             return
@@ -221,8 +224,8 @@ class Expiry:
         self._deduplication.drop_before(keep)
 
     def _safe(self) -> Offset:
-        """From where on the stream may read again. A micro-batch that is recorded may be one that Spark has not noted as
-        done: after a crash it is read once more, from its start. That is the end of the one before."""
+        """The offset from which the stream may read again. A recorded micro-batch may be one that Spark has not
+        committed: after a crash it is read again from its start, which is the end of the one before."""
         queries = set(_queries(self._checkpoint))
         ends: dict[str, list[Offset]] = {query: [] for query in queries}
         for batch in self._mailbox.batches(_BATCHES):
@@ -233,8 +236,8 @@ class Expiry:
 
 
 def _notice_period(subscription: Subscription) -> float:
-    """How long before its end a subscription is told: a tenth of its validity, between a minute and an hour; of one
-    that is valid for a minute or two, the half."""
+    """How long before its end a subscription gets the notice: a tenth of its validity, between a minute and an hour;
+    half of a validity of a minute or two."""
     began = subscription.created if subscription.renewed is None else subscription.renewed
     validity = (subscription.valid_until or began) - began
     return min(max(_SHARE * validity, _SHORTEST), _LONGEST, validity / 2)
@@ -277,7 +280,7 @@ def _queries(checkpoint: Path) -> Iterable[str]:
 
 
 def _written(log: EventLog, segment: int) -> float:
-    """When a segment got its last event."""
+    """When the last event was written to a segment."""
     try:
         return (log.folder / f"{segment:012d}.log").stat().st_mtime
     except FileNotFoundError:

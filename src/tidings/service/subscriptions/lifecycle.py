@@ -1,9 +1,9 @@
-"""The life of a subscription: begun, renewed, paused, resumed, cancelled; Sub-Order, 5.1.
+"""Creates, renews, pauses, resumes and cancels subscriptions; Sub-Order, 5.1.
 
-Who begins one gets its ticket, and the ticket or the owner's token is needed for all that follows. Validity counts from
-now, never from the old end. An expired subscription lives again when it is renewed, for as long as it is kept; a
-cancelled one is gone for good, so a ticket that is played again opens nothing. A text is in the index when `subscribe`,
-`resume` or `renew` returns: whatever is published afterwards is matched.
+Subscribing returns a ticket; the ticket or the owner's token is needed for all further changes. Validity counts
+from now, never from the old end. Renewing an expired subscription makes it active again, as long as it is kept; a
+cancelled one stays cancelled, so a replayed ticket opens nothing. A text is in the index when `subscribe`,
+`resume` or `renew` returns: events published afterwards are matched.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ Validity = float | None | Literal["default"]
 
 
 class Ended(AccessError):
-    """What was cancelled stays so, and what expired is renewed before anything else."""
+    """The subscription was cancelled, or has to be renewed before anything else."""
 
     status = 410
 
 
 class Refused(TidingsError):
-    """A title, a validity or an address that cannot be accepted."""
+    """A title, a validity or an address cannot be accepted."""
 
     status = 422
 
 
 class Subscribed(NamedTuple):
-    """What whoever subscribes is told; the ticket and the webhook's secret never again."""
+    """The result of subscribing, with the ticket and the webhook's secret, which are not shown again."""
 
     subscription: Subscription
     ticket: str
@@ -61,7 +61,7 @@ class Subscribed(NamedTuple):
 
 
 class Lifecycle:
-    """What becomes of subscriptions. Thread-safe; every method is a few short transactions."""
+    """All changes of subscriptions. Thread-safe; every method is a few short transactions."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Lifecycle:
         public: bool = False,
         webhook: str | None = None,
     ) -> Subscribed:
-        """A new subscription. Whatever is wrong with it is told before anything is kept."""
+        """Makes a subscription. All checks come before anything is stored."""
         self._access.need(principal, Role.SUBSCRIBER)
         warnings = self._check(text)
         title = check_title(title) or title_of_text(text)
@@ -132,7 +132,7 @@ class Lifecycle:
         return Subscribed(new, ticket, warnings, delivery)
 
     def find(self, principal: Principal, id: str) -> Subscription:
-        """The subscription, for those who may see it; NotFound for everybody else."""
+        """The subscription, if the principal may see it; otherwise NotFound."""
         found = self._registry.find(id)
         if found is None or not self._access.may_see(principal, found):
             raise _not_found(id)
@@ -147,7 +147,7 @@ class Lifecycle:
         after: str | None = None,
         limit: int = 50,
     ) -> list[Subscription]:
-        """Those that the principal may see, newest first, from behind the one with the id `after`."""
+        """The subscriptions that the principal may see, newest first, after the one with the id `after`."""
         return self._registry.page(
             owner=self._owner(principal), state=state, search=search, after=after, limit=limit
         )
@@ -158,7 +158,7 @@ class Lifecycle:
     def renew(
         self, principal: Principal, id: str, ticket: str | None = None, validity: Validity = "default"
     ) -> Subscription:
-        """Valid from now on anew. An expired one is asked again; a paused one stays paused."""
+        """Starts a new validity from now. An expired subscription is active again; a paused one stays paused."""
 
         def renewed(old: Subscription) -> Subscription:
             now = self._clock()
@@ -170,7 +170,7 @@ class Lifecycle:
         return self._change(principal, id, ticket, renewed, lives=False)
 
     def cancel(self, principal: Principal, id: str, ticket: str | None = None) -> Subscription:
-        """Over for good. What was told so far stays until its time is over; nothing more is delivered."""
+        """Cancels for good. Notifications stay until their retention time is over; nothing more is delivered."""
         now = self._clock()
         gone = self._change(
             principal,
@@ -183,14 +183,14 @@ class Lifecycle:
         return gone
 
     def pause(self, principal: Principal, id: str, ticket: str | None = None) -> Subscription:
-        """Not asked until it is resumed; its time goes on."""
+        """Stops matching until it is resumed; the validity goes on."""
         return self._change(principal, id, ticket, lambda old: replace(old, state=State.PAUSED))
 
     def resume(self, principal: Principal, id: str, ticket: str | None = None) -> Subscription:
         return self._change(principal, id, ticket, lambda old: replace(old, state=State.ACTIVE))
 
     def set_webhook(self, principal: Principal, id: str, ticket: str | None, url: str) -> Delivery:
-        """Delivers to `url`, with a new secret. One that had a webhook goes on where that one stood."""
+        """Delivers to `url`, with a new secret. If there was a webhook before, the new one continues at its cursor."""
         found = self._changeable(principal, id, ticket)
         self._check_not_expired(found)
         check_url(url, self._settings.allowed)
@@ -217,7 +217,8 @@ class Lifecycle:
         *,
         lives: bool = True,
     ) -> Subscription:
-        """Takes one step, again if somebody else was faster; returns when the index has heard of it."""
+        """Changes a subscription, and repeats on a conflict with another change; returns when the index has the
+        change."""
         for attempt in range(_TRIES):
             old = self._changeable(principal, id, ticket)
             if lives:
@@ -238,7 +239,7 @@ class Lifecycle:
         raise AssertionError("the last try returns or raises")
 
     def _wait_for_index(self, old: Subscription, new: Subscription, number: int) -> None:
-        """Waits until the index has heard of it."""
+        """Waits until the index has the change."""
         try:
             self._index_writer.wait_for(number)
         except IndexTimeout:
@@ -259,8 +260,8 @@ class Lifecycle:
             return self._registry.update(new)
 
     def _changeable(self, principal: Principal, id: str, ticket: str | None) -> Subscription:
-        """The subscription, for those who may change it. Who may see it is told that the ticket is wrong; to others
-        there is none. A cancelled one is gone, whatever ticket comes."""
+        """The subscription, if the principal may change it. A principal who may see it is told that the ticket is
+        wrong; for others it does not exist. A cancelled one has ended, whatever the ticket."""
         found = self._registry.find(id)
         if found is None:
             if ticket:
@@ -283,7 +284,7 @@ class Lifecycle:
             raise Ended(f"subscription {found.id} has expired; renew it first")
 
     def _check(self, text: str) -> tuple[str, ...]:
-        """What is to be said of a text that can be asked; SubscriptionError if it cannot."""
+        """The warnings for a valid text; SubscriptionError for an invalid one."""
         size = len(text.encode("utf-8", "surrogatepass"))
         if size > MAX_TEXT:
             raise SubscriptionError(
@@ -299,7 +300,8 @@ class Lifecycle:
         return tuple(checked.warnings)
 
     def _end_of_validity(self, validity: Validity, now: float) -> float | None:
-        """When it ends. What is longer than the service allows is refused, not cut: nobody would notice."""
+        """The end of a validity from now. A validity longer than the limit is refused, not cut, so that the
+        subscriber notices."""
         longest = self._settings.longest_validity
         if isinstance(validity, str):
             return now + (
@@ -324,7 +326,7 @@ class Lifecycle:
 
 
 def read_validity(given: object) -> Validity:
-    """A validity as people and programs write it: nothing, "never", or seconds as a number or a text."""
+    """Reads a validity: nothing, "never", or seconds as a number or a text."""
     if given is None or given == "":
         return "default"
     if isinstance(given, str):
@@ -344,7 +346,7 @@ def read_validity(given: object) -> Validity:
 
 
 def check_title(title: str) -> str:
-    """The title on one line; Refused if it cannot be shown as one."""
+    """The title on one line; Refused if it is too long or has control characters."""
     if len(title) > 100 * MAX_TITLE:  # however many blanks are among them
         raise Refused(f"the title has {len(title):,} characters, and may have {MAX_TITLE}; make it shorter")
     if bad := _unprintable(title):
@@ -356,13 +358,13 @@ def check_title(title: str) -> str:
 
 
 def title_of_text(text: str) -> str:
-    """The beginning of a text, for those that gave it no title."""
+    """The beginning of a text, as the title of a subscription that has none."""
     line = " ".join(text.split())
     return line if len(line) <= _MADE_TITLE else line[: _MADE_TITLE - 1].rstrip() + "…"
 
 
 def _unprintable(text: str) -> str | None:
-    """The first character that no page, feed or database takes: control characters, halves of pairs, U+FFFE."""
+    """The first character that pages, feeds or databases refuse: control characters, lone surrogates, U+FFFE."""
     for character in text:
         if character in "\t\n\r" or character.isprintable():
             continue

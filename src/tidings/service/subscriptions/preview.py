@@ -1,7 +1,7 @@
-"""What a question means before anybody has subscribed to it: is it right, what would it have matched, and why.
+"""Checks and tries the text of a subscription before anybody subscribes: is it valid, what would it match, and why.
 
-Everything here is by the definition, one event after the other, and bounded in time: a question is tried on a thousand
-events, not on a stream. Nothing that is asked here is learnt or kept.
+Matching follows the definition, one event after the other, and is bounded in time: a text is tried on a thousand
+events, not on a stream. Nothing is stored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHOWN = 20  # matches and near misses of a trial that are shown with their reaso
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Whether a text can be subscribed to. `kinds` are those of pattern, filter, operator, network and join."""
+    """Whether a text is a valid subscription. `kinds` are some of pattern, filter, operator, network and join."""
 
     ok: bool
     kinds: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Checked:
 
 
 class Reason(NamedTuple):
-    """An event, and why it matches or does not."""
+    """An event, and the explanation why it matches or does not."""
 
     event: Event
     explanation: Explanation
@@ -47,7 +47,7 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A text tried on events, the newest first. `matches` and `near` have the first of each only."""
+    """A text tried on events, newest first. `matches` and `near` have only the first of each."""
 
     looked: int
     matched: int
@@ -57,7 +57,8 @@ class Trial:
 
 
 class Preview:
-    """Asks on behalf of one engine's taxonomy, prefixes, networks, operators and tables; it has no subscriptions."""
+    """Previews with one engine's taxonomy, prefixes, networks, operators and tables; the engine has no
+    subscriptions."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -65,7 +66,7 @@ class Preview:
         self._warnings_lock = threading.Lock()  # Python keeps one list of warnings for all threads
 
     def empty_engine(self) -> Engine:
-        """An engine of the same means, for whoever has to fill one."""
+        """An engine with the same definitions and no subscriptions."""
         engine = self.engine
         return Engine(
             taxonomy=engine.taxonomy,
@@ -76,7 +77,7 @@ class Preview:
         )
 
     def check(self, text: str) -> Checked:
-        """What is wrong with a text, or what kind it is of."""
+        """Whether a text is valid, with its kinds, or the error."""
         try:
             with self._warnings_lock, warnings.catch_warnings(record=True) as remarks:
                 warnings.simplefilter("always")
@@ -103,7 +104,7 @@ class Preview:
         seconds: float = 2.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> Trial:
-        """Tries a text on events that come newest first. A near miss is one of which most held."""
+        """Tries a text on events that come newest first. A near miss is an event for which most clauses hold."""
         query = parse(text, self.engine.prefixes)
         if self.engine.joins.concerns(query):
             return self._follow(text, list(events), seconds, clock)
@@ -127,7 +128,8 @@ class Preview:
     def _follow(
         self, text: str, events: Sequence[Event], seconds: float, clock: Callable[[], float]
     ) -> Trial:
-        """A join has to have seen the rows before: the events are played from the oldest on, with tables that are empty."""
+        """Tries a join, which depends on earlier rows: the events are replayed from the oldest on, with empty
+        tables."""
         engine, matches = self.empty_engine(), []
         engine.subscribe(_THIS, text)
         deadline, looked = clock() + seconds, 0
@@ -157,7 +159,7 @@ class Preview:
 
 
 def _share_of_clauses(explanation: Explanation) -> float:
-    """The share of the clauses that held; 0 if none did."""
+    """The share of the clauses that hold; 0 if none does."""
     clauses = [clause for clause in explanation.clauses if clause.depth or len(explanation.clauses) > 1]
     held = sum(clause.held is True for clause in clauses)
     return held / len(clauses) if clauses else 0.0

@@ -1,7 +1,7 @@
-"""How the service feels: looks at what the stream has done and what has come in, and tells the metrics.
+"""Updates the metrics from the mailbox and the log.
 
-A micro-batch counts once, when it is seen in the mailbox; latency is from the acceptance of an event until its answers are
-there. What events look like is learnt here too, from a few at a time: completion needs no more.
+A micro-batch is counted once, when it appears in the mailbox; latency is measured from the acceptance of an event
+to that moment. The same thread passes samples of recent events to the vocabulary that completion uses.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ _LEARNT_FROM = 20  # events at a time
 
 
 class StreamMetrics:
+    """A thread that updates the metrics twice a second."""
+
     def __init__(
         self,
         mailbox: Mailbox,
@@ -46,7 +48,7 @@ class StreamMetrics:
         self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
 
     def start(self) -> None:
-        """From here on; what was done before is history."""
+        """Starts the thread; batches that are already in the mailbox are not counted."""
         self._vocabulary.observe(self._log_writer.recent.events())
         for batch in self._mailbox.batches(_BATCHES):
             self._seen[batch.query] = max(batch.batch, self._seen.get(batch.query, -1))
@@ -72,7 +74,7 @@ class StreamMetrics:
                 log.exception("the pulse could not be taken")
 
     def update(self) -> None:
-        """One look."""
+        """Counts the batches that are new in the mailbox, and the latencies of their events."""
         for batch in reversed(self._mailbox.batches(_BATCHES)):
             if batch.batch > self._seen.get(batch.query, -1):
                 self._seen[batch.query] = batch.batch

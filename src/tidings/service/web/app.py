@@ -1,6 +1,6 @@
-"""The HTTP application: guards, routers, the page, and the description of it all.
+"""Builds the HTTP application: middleware, routers, the page, and the OpenAPI description.
 
-The application belongs to a service that somebody else starts and stops; it keeps nothing itself.
+The caller starts and stops the service; the application has no state of its own.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ TAGS = {
 
 
 class Application(FastAPI):
-    """A FastAPI whose guards stand before everything, its own answers to errors included."""
+    """A FastAPI whose middleware stands before everything, its own error answers included."""
 
     def build_middleware_stack(self) -> ASGIApp:
         service: Service = self.state.service
@@ -99,7 +99,7 @@ def create_app(service: Service) -> FastAPI:
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
-    """OpenAPI, with the errors that every operation may answer with."""
+    """The OpenAPI description, with the errors that every operation may answer with."""
     document = get_openapi(
         title=app.title,
         version=app.version,

@@ -1,12 +1,11 @@
-"""What stands before every request, one plain ASGI layer each, in the order of `GUARDS`: a browser on this machine
-must not become the hand of a page elsewhere.
+"""The middleware in front of every request, one plain ASGI layer each, in the order of `MIDDLEWARE`. Blocks DNS
+rebinding and cross-site writes.
 
-RequestIds       every answer and every line of the log has the id of its request
-SecurityHeaders  pages run no script but ours, are framed by nobody, and private answers are stored by nobody
-HostCheck        a name that was bound anew to this address (DNS rebinding) gets nothing
-OriginCheck      a page of another origin changes nothing; clients that are no browsers send neither header
-BodyLimit        a body over the limit ends when the limit is reached, not when it has been read; one that comes too
-                 slowly ends too
+    RequestIds       adds the id of the request to every answer and every line of the log
+    SecurityHeaders  forbids foreign scripts and framing, and the caching of private answers
+    HostCheck        refuses unknown host names (DNS rebinding)
+    OriginCheck      refuses writes from pages of another origin; clients that are no browsers send neither header
+    BodyLimit        refuses a body as soon as it exceeds the limit, and one that comes too slowly
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ SLOWEST = 120.0  # seconds for a whole body
 
 
 class RequestIds:
-    """`scope["state"]["request_id"]`, and the header X-Request-ID. One that a proxy gave is kept if it is plain."""
+    """Sets `scope["state"]["request_id"]` and the header X-Request-ID. An id from a proxy is kept if it is plain."""
 
     def __init__(self, app: App, settings: Settings) -> None:
         self._app = app
@@ -75,7 +74,7 @@ class RequestIds:
 
 
 class SecurityHeaders:
-    """Only what an answer does not say itself: static files and feeds have their own Cache-Control."""
+    """Adds security headers that an answer does not set itself: static files and feeds have their own Cache-Control."""
 
     def __init__(self, app: App, settings: Settings) -> None:
         self._app = app
@@ -109,8 +108,8 @@ class SecurityHeaders:
 
 
 class HostCheck:
-    """The service answers to its own names alone. Where it listens on every address of the machine, also to those
-    addresses: a number in the Host header cannot have been rebound."""
+    """Refuses requests for other host names than the service's own. Where it listens on every address of the
+    machine, IP addresses are accepted too: a number in the Host header cannot have been rebound."""
 
     def __init__(self, app: App, settings: Settings) -> None:
         self._app = app
@@ -138,7 +137,7 @@ class HostCheck:
 
 
 class OriginCheck:
-    """Whoever changes something is no page of another origin. Browsers say where a request comes from."""
+    """Refuses writes from pages of another origin, by the headers that browsers send."""
 
     def __init__(self, app: App, settings: Settings) -> None:
         self._app = app
@@ -176,8 +175,8 @@ class OriginCheck:
 
 
 class BodyLimit:
-    """413 by the Content-Length where there is one, otherwise as soon as too much has come. Only events and files may be
-    large: what is read before anybody knows who sends it is small."""
+    """Answers 413 by the Content-Length where there is one, otherwise as soon as too much has come. Only events and
+    files may be large: other bodies are read before the principal is known."""
 
     def __init__(self, app: App, settings: Settings, *, seconds: float = SLOWEST) -> None:
         self._app = app
@@ -248,14 +247,14 @@ def _too_slow(seconds: float) -> Problem:
 
 
 class _Refused(Exception):
-    """The answer has been given already."""
+    """Ends the request: the answer has been sent already."""
 
 
 MIDDLEWARE: tuple[type, ...] = (RequestIds, SecurityHeaders, HostCheck, OriginCheck, BodyLimit)
 
 
 def with_middleware(app: App, settings: Settings) -> App:
-    """The app behind all guards; the first of them is asked first."""
+    """The app behind all middleware; the first of `MIDDLEWARE` sees a request first."""
     for layer in reversed(MIDDLEWARE):
         app = layer(app, settings)
     return app

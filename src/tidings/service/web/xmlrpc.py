@@ -1,8 +1,8 @@
-"""XML-RPC for the clients of the paper: subscribe, renew, unsubscribe, publish, notifications; G-ToPSS, Section 6.
+"""XML-RPC as in the paper: subscribe, renew, unsubscribe, publish, notifications; G-ToPSS, Section 6.
 
-Publications and subscriptions are both feeds there: an item whose title has the keyword GQL is a subscription, and its
-description is the question. What a call may do, and who may call it, is decided where HTTP's requests are decided; a
-fault's code is the status that HTTP would answer with, or below -32000 if the call itself is no good.
+Publications and subscriptions are both feeds: an item whose title has the keyword GQL is a subscription, and its
+description is the text. Calls use the same lifecycle and access control as HTTP requests; the code of a fault is
+the HTTP status, or below -32000 if the call itself is malformed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class CallFault(TidingsError):
-    """A call that is no good, with its code."""
+    """A malformed call, with its code."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ class CallFault(TidingsError):
 
 
 def dispatch(body: bytes, service: Service, principal: Principal) -> bytes:
-    """The answer to a methodCall: a methodResponse, with a result or a fault. Never raises."""
+    """Answers a methodCall with a methodResponse: a result or a fault. Never raises."""
     try:
         name, parameters = _read(body, service.settings.max_body)
         answer: Any = (_printable(_called(name, parameters, service, principal)),)
@@ -131,14 +131,14 @@ def _printable(value: Any) -> Any:
 
 
 class FeedSubscription(NamedTuple):
-    """A subscription as a feed has it."""
+    """A subscription that is an item of a feed."""
 
     title: str
     text: str
 
 
 def subscription_of_item(event: Event) -> FeedSubscription | None:
-    """The subscription that an item of a feed is; None if it is a publication."""
+    """The subscription in an item of a feed; None if the item is a publication."""
     said = facts_of(event)
     title = next(iter(said.get(RSS + "title", ())), "")
     if _GQL.search(title) is None:
@@ -190,7 +190,7 @@ def _renew(call: _Call, id: Any, ticket: Any = "", seconds: Any = None) -> dict[
 
 
 def _shown(call: _Call, subscription: Subscription) -> dict[str, Any]:
-    """XML-RPC has no null: what is for good is valid until "never"."""
+    """The end of validity as XML-RPC has it, without null: an unlimited one is "never"."""
     address = f"{call.service.settings.address}/feeds/{subscription.feed}"
     until = subscription.valid_until
     return {
@@ -279,7 +279,7 @@ def _notifications(call: _Call, id: Any, secret: Any = "", after: Any = "") -> s
 
 
 def _seen(call: _Call, id: str, secret: str) -> Subscription:
-    """The subscription, for those who may read what it was told: by its ticket, its feed's secret, or a token."""
+    """The subscription, if the caller may read its notifications: by its ticket, its feed's secret, or a token."""
     access, principal = call.service.access, call.principal
     found = call.service.registry.find(id)
     if found is None:

@@ -1,4 +1,4 @@
-"""What the service keeps, as the API tells it: one function for each model that is built from another value."""
+"""Builds the response models of the API from the values of the service, one function for each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Publishing. An answer of 202 says that the events are on disk; what was there already counts as a duplicate.
+"""Publishes events. An answer of 202 says that the events are on disk; known events count as duplicates.
 
-This is the busiest address of the service, so nothing stands between a body and its reader: no model, no thread that
-waits. A small body is read on the loop, since handing it to a thread would take longer than reading it.
+This is the busiest address of the service, so a body goes directly to its reader, without a model and without a
+waiting thread. A small body is read on the event loop, since passing it to a thread would take longer than
+reading it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How the service fares: for whoever restarts it, for whoever measures it, and for people.
+"""Reports the state of the service, for process managers, monitoring and people.
 
-`/health` says that the process answers; `/ready` that what is published now will be matched.
+`/health` says that the process answers; `/ready` that events published now will be matched.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def get_status(asking: CurrentCaller) -> Status:
 
 
 def status_of(asking: Caller) -> Status:
-    """Counts of subscriptions are of those that whoever asks may see."""
+    """The status. Subscriptions are counted as far as the caller may see them."""
     service = asking.service
     driver, totals = service.supervisor.state, service.mailbox.totals()
     waiting = service.log_writer.lag(max(service.mailbox.reached().values(), default=None))

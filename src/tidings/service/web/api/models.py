@@ -1,7 +1,6 @@
-"""What requests and answers look like. OpenAPI is written from these, so every field says what it is.
+"""Models of requests and responses. OpenAPI is generated from them, so every field has a description.
 
-Texts come without NUL and without halves of characters, which no database takes; an unknown member is refused rather
-than overlooked.
+Texts are without NUL and lone surrogates, which no database takes; unknown members of a request are refused.
 """
 
 from __future__ import annotations
@@ -57,13 +56,13 @@ Moment = Annotated[
 
 
 class RequestModel(BaseModel):
-    """What comes in."""
+    """Base of the models of requests; unknown members are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class ResponseModel(BaseModel):
-    """What goes out. Members are added over time, never renamed."""
+    """Base of the models of responses. Members are added over time, never renamed."""
 
 
 # Subscriptions

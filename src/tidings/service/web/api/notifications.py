@@ -1,4 +1,6 @@
-"""What a subscription was told: page by page, one by one with the reason, or as a stream of server-sent events."""
+"""Operations on the notifications of subscriptions: pages, one with its explanation, or a stream of server-sent
+events.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +108,7 @@ async def stream_subscription(
 
 
 def _is_over(asking: Caller, id: str, last_event_id: str | None) -> bool:
-    """Whether nothing will come of a stream."""
+    """Whether a stream of this subscription will have no notification."""
     mailbox, subscription = asking.service.mailbox, asking.service.lifecycle.find(asking.principal, id)
     if subscription.state in _LIVING:
         return False
@@ -145,7 +147,7 @@ async def stream_subscriptions(
 
 
 def _are_over(asking: Caller, ids: list[str], last_event_id: str | None) -> bool:
-    """Of all of them; each is looked at, so that one that may not be seen is told of."""
+    """Whether this holds for all of them; each is looked up, so that one that the caller may not see is an error."""
     over = [_is_over(asking, id.replace("\0", " ")[:64], last_event_id) for id in ids]
     return all(over)
 

@@ -1,4 +1,4 @@
-"""Questions before anybody asks them: checked, tried on the last events, completed; and the taxonomy they speak of."""
+"""Operations on texts before they are subscribed to: check, try on recent events, complete; and the taxonomy."""
 
 from __future__ import annotations
 

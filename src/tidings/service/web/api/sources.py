@@ -1,4 +1,4 @@
-"""Feeds that are followed: one by one, or as an OPML file; and how they fare."""
+"""Operations on followed feeds, one by one or as an OPML file, with their fetch states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscriptions and their life over HTTP: begun, listed, renewed, paused, resumed, cancelled; and their webhooks."""
+"""Operations on subscriptions: subscribe, list, renew, pause, resume, cancel; and their webhooks."""
 
 from __future__ import annotations
 

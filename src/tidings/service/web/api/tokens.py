@@ -1,4 +1,4 @@
-"""Tokens, for admins: who may use the service, and for how much."""
+"""Operations on tokens, for admins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XML-RPC, for the clients that the paper speaks of: G-ToPSS, Section 6."""
+"""The route of XML-RPC, for the clients of the paper; G-ToPSS, Section 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pages show of the things that the service keeps: as JSON gives them, and some more for the eye."""
+"""Prepares subscriptions, notifications and trials for the pages: their JSON, with members for display."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def subscription_card(
 def subscription_cards(
     subscriptions: Sequence[Subscription], service: Service, delivery: Delivery | None = None
 ) -> list[dict[str, Any]]:
-    """`told` counts the notifications that are kept; `last_told` is the time of the last."""
+    """The cards of subscriptions. `told` counts the notifications that are kept; `last_told` is the time of the
+    last."""
     counts = (
         service.mailbox.counts([subscription.id for subscription in subscriptions]) if subscriptions else {}
     )
@@ -58,7 +59,8 @@ def subscription_cards(
 def notification_card(
     notification: StoredNotification, settings: Settings, title: str = ""
 ) -> dict[str, Any]:
-    """`title` is that of its subscription, where notifications of several stand together."""
+    """The card of a notification. `title` is that of its subscription, where notifications of several stand
+    together."""
     item = content_of(notification)
     # Events without any text of their own have one line that says all; once is enough.
     told_twice = plain_text(item.summary_html, 500).startswith(item.title.rstrip("…"))
@@ -83,7 +85,8 @@ def notification_card(
 
 
 def reason_card(explanation: Explanation, class_search: ClassSearch) -> dict[str, Any]:
-    """`shown` is a clause as its author may have written it, with prefixes for the IRIs that have one."""
+    """The card of an explanation. `shown` is a clause as its author may have written it, with prefixes in place of
+    IRIs."""
     card = answers.explanation(explanation).model_dump(mode="json")
     for clause, line in zip(card["clauses"], explanation.clauses, strict=True):
         clause["fate"] = line.fate
@@ -113,7 +116,7 @@ def _tried(reason: Reason, class_search: ClassSearch) -> dict[str, Any]:
 
 
 def feed_cards(subscription: Subscription, settings: Settings) -> list[dict[str, str]]:
-    """The feeds of a subscription, with an address that is short enough to be shown."""
+    """The feeds of a subscription, with a short form of each address."""
     addresses = answers.feeds(subscription, settings).model_dump()
     return [
         {"name": name, "url": addresses[form], "shown": addresses[form].removeprefix(settings.address)}
@@ -122,7 +125,7 @@ def feed_cards(subscription: Subscription, settings: Settings) -> list[dict[str,
 
 
 def validities(settings: Settings) -> list[tuple[str, str]]:
-    """Choices of how long a subscription is valid; the first is what the service gives by itself."""
+    """The choices of validity; the first is the default of the service."""
     longest = settings.longest_validity
     usual = settings.validity if longest is None else min(settings.validity, longest)
     named = dict(_SPANS)

@@ -1,4 +1,4 @@
-"""/subscriptions/new: writing a question, trying it on the last events, and beginning a subscription."""
+"""/subscriptions/new: writes a subscription, tries it on recent events, and subscribes."""
 
 from __future__ import annotations
 

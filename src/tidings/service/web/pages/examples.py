@@ -1,4 +1,4 @@
-"""Questions to begin with, made of what events of late look like; of nothing in particular before there are any."""
+"""Makes example subscriptions from recent events; fixed ones while there are none."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ USUAL = (
 
 
 def examples(events: Iterable[Event], preview: Preview) -> tuple[list[dict[str, str]], bool]:
-    """Questions with what they ask in words, and whether they are of these events. Each of them can be asked."""
+    """Example texts with descriptions, and whether they are made from these events. Each of them is valid."""
     plain: list[Event] = []
     graphs: list[Event] = []
     for event in events:  # some of each, whichever there are more of

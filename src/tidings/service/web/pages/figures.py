@@ -1,4 +1,4 @@
-"""How fast it goes, right now and over the last minutes, as the pages show it."""
+"""Formats the current rates and those of the last minutes for the pages."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Secrets that are shown once: carried from a form to the page after it in a cookie that this page alone gets and ends.
-Nothing of it is kept here, and loading the page again shows nothing."""
+"""Shows secrets once: a cookie carries them from a form to the next page, which reads and clears it. The service
+stores nothing, and reloading the page shows nothing.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _SECONDS = 120
 
 
 def set_secrets(response: Response, settings: Settings, id: str, secrets: Mapping[str, Any]) -> None:
-    """For the page of the subscription `id`."""
+    """Sets the cookie for the page of the subscription `id`."""
     response.set_cookie(
         COOKIE,
         base64.urlsafe_b64encode(json.dumps(secrets).encode()).decode(),
@@ -31,7 +32,7 @@ def set_secrets(response: Response, settings: Settings, id: str, secrets: Mappin
 
 
 def read_secrets(request: Request) -> dict[str, Any]:
-    """What the cookie says, if it is one that we could have made."""
+    """The secrets in the cookie, if it is one that the service could have set."""
     try:
         found = json.loads(base64.urlsafe_b64decode(request.cookies.get(COOKIE, "")))
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""/: my subscriptions, what they were told of late, and how fast it goes."""
+"""/: the visitor's subscriptions, their latest notifications, and the current rates."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def home(
 
 
 def _news(visiting: Caller, after: int | None) -> list[dict[str, Any]]:
-    """What my subscriptions were told: the latest, newest first; or what came after a number, oldest first."""
+    """The latest notifications of the visitor's subscriptions, newest first; or those after a number, oldest first."""
     service = visiting.service
     mine = {
         subscription.id: subscription.title

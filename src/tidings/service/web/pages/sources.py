@@ -1,4 +1,4 @@
-"""/sources: the feeds that are followed and how they fare, events that could not be read, and publishing by hand."""
+"""/sources: followed feeds with their fetch states, events that could not be read, and publishing by hand."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _publish(request: Request, visiting: Caller, kind: str, body: str) -> Respon
 
 
 def _done(request: Request, visiting: Caller, step: Callable[[], Response], **typed: str) -> Response:
-    """The answer of a step; where it was refused the page, with the reason above it and what was typed."""
+    """The response after a change; if it was refused, the page with the reason above it and the typed values."""
     try:
         return step()
     except Unauthorized:
@@ -148,5 +148,5 @@ def _show(
 
 
 def _card(source: dict[str, Any]) -> dict[str, Any]:
-    """An error beside its address need not begin with it."""
+    """The card of a source, with an error that does not repeat the address."""
     return {**source, "error": (source["error"] or "").removeprefix(f"{source['url']}: ") or None}

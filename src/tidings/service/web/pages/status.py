@@ -1,4 +1,4 @@
-"""/status: how the service fares, in pictures first."""
+"""/status: the state of the service, with charts first."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def _facts(visiting: Caller, status: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _webhooks(visiting: Caller) -> list[dict[str, Any]]:
-    """Those of subscriptions that the visitor may see. Of an address only the host: the rest may be a secret."""
+    """The webhooks of subscriptions that the visitor may see. Only the host of an address is shown: the rest may be
+    a secret."""
     service, visitor = visiting.service, visiting.principal
     if visitor.role is Role.PUBLISHER:
         return []

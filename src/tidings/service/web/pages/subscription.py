@@ -1,4 +1,4 @@
-"""/subscriptions/{id}: a question, its life, how it is delivered, and what it was told, with the reason."""
+"""/subscriptions/{id}: a subscription with its text, state, deliveries and notifications."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _set_webhook(visiting: Caller, id: str, form: Mapping[str, str | UploadFile]
 
 
 def _done(request: Request, visiting: Caller, id: str, step: Callable[[], Response]) -> Response:
-    """The answer of a step; where it was refused the page, with the reason above it."""
+    """The response after a change; if it was refused, the page with the reason above it."""
     try:
         return step()
     except (NotFound, Unauthorized):
@@ -175,7 +175,7 @@ def _show(
 
 
 def _raw(event: Event) -> str:
-    """An event as it was published, or nearly: the envelope, the attributes, then the data if it is a text."""
+    """An event nearly as it was published: the envelope, the attributes, then the data if it is a text."""
     envelope = {name: getattr(event, name) for name in ("id", "source", "type", "time", "datacontenttype")}
     envelope = {
         name: value for name, value in {**envelope, **event.attributes}.items() if value not in ("", None)

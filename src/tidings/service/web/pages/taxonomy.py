@@ -1,4 +1,4 @@
-"""/taxonomy: what is a kind of what, to look around in and to subscribe to."""
+"""/taxonomy: browses the classes, and offers to subscribe to one."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ def show(
 
 
 def items_of_class(written: str) -> str:
-    """What asks for all feed items of a class."""
+    """The text of a subscription to all feed items of a class."""
     return f"SELECT ?title\nWHERE (?item, rss:title, ?title), (?item, dc:subject, ?about)\n  AND ?about ISA {written}"
