@@ -128,7 +128,7 @@ def _json_syntax(data: bytes) -> str:
     if isinstance(parsed, list):
         parsed = parsed[0] if parsed else None
     if not isinstance(parsed, dict):
-        return "cloudevents"  # more than one object, or none that can be read: told line by line
+        return "cloudevents"  # more than one object, or none that can be read: reported line by line
     if isinstance(parsed.get("items"), list) and "specversion" not in parsed:
         return "feed"
     return "jsonld" if any(key.startswith("@") for key in parsed) else "cloudevents"

@@ -63,7 +63,7 @@ def explain(
         operator_options(modules),
         tables,
     )
-    engine.text(id)  # an unknown id is told before anything is printed
+    engine.text(id)  # an unknown id is an error before anything is printed
     count = 0
     for path in event_files.files([event]):
         for portion in event_files.read(path):

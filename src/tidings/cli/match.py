@@ -127,7 +127,7 @@ def match(
         operator_options(modules),
         tables,
     )
-    # Answers in the terminal are progress enough, and a bar between them would be in the way.
+    # Notifications in the terminal show progress enough, and a bar between them would be in the way.
     quiet = output is None and terminal.out.is_terminal
     with open_writer(format, output) as writer:
         named = iter(paths) if quiet else terminal.tracked(paths, len(paths), "matching files", 1)

@@ -107,9 +107,7 @@ class _Run:
         from tidings.storage import versions
 
         config = self.config
-        self.operators = operator_options(
-            config.operators
-        )  # what is wrong with them is told before Spark starts
+        self.operators = operator_options(config.operators)  # their errors are reported before Spark starts
         if (config.index / "CURRENT").exists():
             return
         if config.subscriptions is None:

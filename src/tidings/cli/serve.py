@@ -150,7 +150,7 @@ def serve(
         feed_interval=every,
         log_format=log_format,
     )
-    operator_options(modules)  # what is wrong with them is told before anything starts
+    operator_options(modules)  # their errors are reported before anything starts
     need_spark()
     from tidings.service.web.server import serve as serve_until_signal
 

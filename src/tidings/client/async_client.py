@@ -185,7 +185,7 @@ class AsyncClient(Connection):
         """The followed feeds, with their fetch states."""
         return await self._do(calls.sources())
 
-    # Questions
+    # Texts of subscriptions
 
     async def check(self, text: str) -> Checked:
         """Whether a text can be subscribed to."""

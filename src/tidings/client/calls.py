@@ -257,7 +257,7 @@ def _is_unnamed_change(event: Event) -> bool:
     return row is not None and event.id == content_id(row["datacontenttype"], row["data"], row["attributes"])
 
 
-# Questions, sources, the service
+# Texts of subscriptions, sources, the service
 
 
 def check(text: str) -> Call[Checked]:

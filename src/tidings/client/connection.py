@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Connection:
-    # A stream says something every 15 seconds, if only that it is still there.
+    # A stream sends something every 15 seconds, a heartbeat if nothing else.
     """The address, token and tickets of a client."""
 
     _patience = httpx.Timeout(10.0, read=60.0)

@@ -64,7 +64,7 @@ class Parser:
                 yield _missed(int(members["from"]), int(members["to"]))
             else:
                 yield Notification.read(members)
-        if number is not None:  # after it was taken: who breaks off in between hears it again
+        if number is not None:  # after it was yielded: a break in between repeats it
             self.last = number
 
 

@@ -177,7 +177,7 @@ class Client(Connection):
         """The followed feeds, with their fetch states."""
         return self._do(calls.sources())
 
-    # Questions
+    # Texts of subscriptions
 
     def check(self, text: str) -> Checked:
         """Whether a text can be subscribed to."""

@@ -44,7 +44,7 @@ class Subscription:
     valid_until: float | None  # None: for good; of one that ended, when it did
     state: State = State.ACTIVE
     public: bool = False  # its feed is listed, and found by its id
-    warned: bool = False  # "expires soon" was told for this valid_until
+    warned: bool = False  # the notice before expiry was sent for this valid_until
     revision: int = 1  # counts changes of this subscription
     renewed: float | None = None  # when its validity last began anew; None: when it was created
 

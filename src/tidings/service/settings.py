@@ -36,7 +36,7 @@ class Settings:
     operators: tuple[str, ...] = ()  # files, or modules
     tables: Path | None = None
     allowed: tuple[str, ...] = ()  # networks (CIDR) inside which feeds and webhooks may be
-    open: bool = True  # no token is needed; only where nobody but this machine gets in
+    open: bool = True  # no token is needed; only where no other machine can connect
     validity: float = DAY  # of a subscription that names none
     longest_validity: float | None = None  # None: "never" may be asked for
     retention: float = 7 * DAY  # of events and notifications

@@ -72,7 +72,7 @@ class BucketProcessor(StatefulProcessor):
         everything = work.partition.is_whole or bool(work.snapshots)
         places = pa.concat_tables([work.rows, work.changed])["place"].to_numpy()
         held = pa.concat_tables([self._rows.take(None if everything else places), work.rows])
-        # A bag of rows, whatever their keys: the ledger has settled who replaces whom.
+        # A bag of rows without keys: the ledger has already resolved replacements.
         tables = [replace(table, key=()) for table in subscriptions.tables]
         correlator = Correlator(tables, subscriptions, _levels_of(joins, work.partition.name))  # type: ignore[arg-type]
         correlator.levels.indexes(correlator.rows)  # first: rows get cells in the columns that it looks at

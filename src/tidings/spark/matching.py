@@ -51,7 +51,7 @@ def match(events: DataFrame, index: Index, *, operators: Operators = ()) -> Data
         root, version = Path(index).absolute(), ""
     if not root.is_dir():
         raise IndexFileError(f"there is no index in {root}; build one with 'tidings index build'")
-    # A column that cannot be read is told here, not by a task.
+    # A column that cannot be read is an error here, not in a task.
     arrange(to_arrow_schema(events.schema, timezone="UTC").empty_table())
     pickled = pickle_operators(operators)
     now = versions.Version.parse(version) if version else versions.current(root)

@@ -49,7 +49,7 @@ class NotificationOutput:
 
     def __post_init__(self) -> None:
         self._can_answer = _Check(self.index, self.pickled)
-        # Fail here, in the caller's hands, and not in the first micro-batch.
+        # Fail in the caller and not in the first micro-batch.
         self._can_answer(str(versions.current(self.index)))
 
     def lock(self, spark: SparkSession, checkpoint: Path) -> StreamLock:
@@ -70,7 +70,7 @@ class NotificationOutput:
 
         def process(rows: DataFrame, batch: int) -> None:
             with busy:
-                # Looked at before it is pinned: a version that is pinned is asked for again by every replay.
+                # Checked before it is pinned: every replay uses the pinned version.
                 version = version_pins.pin(
                     checkpoint / "pins", batch, lambda: self._can_answer(str(versions.current(self.index)))
                 )

@@ -40,7 +40,7 @@ SETTINGS: dict[str, str] = {
     "spark.sql.adaptive.enabled": "false",
     # The few shuffles there are (a user's own counts) are small; 200 tasks would cost seconds.
     "spark.sql.shuffle.partitions": "4",
-    # No port opened, no history kept: progress is told by the stream itself.
+    # No port opened, no history kept: the stream itself reports its progress.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -99,7 +99,7 @@ def _start(builder: SparkSession.Builder) -> SparkSession:
     return spark
 
 
-# What Java says of a module that Spark asks for, and what Spark's workers say at each start of a stateful query.
+# Messages of Java about a module that Spark uses, and of Spark's workers at each start of a stateful query.
 _REMARKS = (
     b"WARNING: Using incubator modules",
     b"Starting Streaming TransformWithState",

@@ -37,7 +37,7 @@ class Hub:
         self._interval = interval
         self._lock = threading.Lock()
         self._last = 0
-        # Complete for numbers above the floor; below it a listener is told to look for itself.
+        # Complete for numbers above the floor; below it a listener is woken to read the mailbox.
         self._recent: dict[str, int] = {}
         self._floor = 0
         self._waiting: defaultdict[str, set[_Listener]] = defaultdict(set)
@@ -122,7 +122,7 @@ class Hub:
                 last, news = self._mailbox.news(self._last)
             except (
                 Exception
-            ) as error:  # whatever a database's driver raises; it comes back, or somebody stops us
+            ) as error:  # whatever a database's driver raises; polling goes on until it is stopped
                 if not away:
                     log.warning("the mailbox cannot be read, trying on: %s", error)
                 away, pause = True, min(2 * pause, LONGEST_PAUSE)

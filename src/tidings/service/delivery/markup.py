@@ -42,7 +42,7 @@ _TAG = re.compile(r"<[A-Za-z/!?]")
 
 
 def _attribute(tag: str, name: str, value: str) -> str | None:
-    # A picture over plain http would tell everybody on the way what is read here.
+    # A picture over plain http would reveal to the network what is read.
     return None if tag == "img" and name == "src" and not value.lower().startswith("https://") else value
 
 

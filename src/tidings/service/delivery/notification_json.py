@@ -113,7 +113,7 @@ def event_to_json(event: Event) -> EventJson:
 
 
 def _change(change: Mapping[str, Any]) -> ChangeJson:
-    # A row has a room of its own: a subscriber who lacks one has a wrong table from then on.
+    # Each row has a room of its own: if one were left out, the subscriber's table would be wrong from then on.
     row = change.get("row")
     return {
         "table": printable(str(change.get("table", ""))),

@@ -82,11 +82,11 @@ async def stream(
             if beats or now != changed:
                 known = lives
                 changed, lives = await asyncio.to_thread(_read_subscriptions, change, subscriptions)
-                # One that is no longer among them stays for one more time: that it has expired may be told just now.
+                # A removed one stays for one more round: the notice of its expiry may be on the next page.
                 lives.update((id, False) for id, lived in known.items() if lived and id not in lives)
                 if not lives.keys() <= ids:
-                    # A new one may have been told something before what is on this page: the client's cursor, which it
-                    # may send back to us in a moment, must not pass that.
+                    # A new one may have notifications before those of this page: the client's cursor, which it may
+                    # send back in a moment, must not pass them.
                     continue
             if text:
                 yield text

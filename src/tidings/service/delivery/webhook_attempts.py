@@ -82,7 +82,7 @@ async def attempt(
             return _outcome(response, now)
     except (TimeoutError, httpx.TimeoutException):
         return Outcome(FAILED, f"the receiver did not answer within {timeout:g} seconds")
-    except TidingsError as error:  # the address is not one that may be asked
+    except TidingsError as error:  # the address is not allowed
         return Outcome(FAILED, str(error))
     except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError, ValueError) as error:
         return Outcome(

@@ -35,7 +35,7 @@ TURN = 2.0  # seconds of it
 SLOW = 1.0  # seconds of an answer
 FIRST_RETRY = 2.0
 LAST_RETRY = 600.0
-LATE = 3_600.0  # who failed for longer is told that things come late
+LATE = 3_600.0  # after failing for longer, the subscriber gets a notice of the delay
 TICK = 0.25  # seconds between two looks at what is due and what is to be noted
 GRACE = 5.0  # for tries under way when the service stops
 
@@ -104,7 +104,9 @@ class Webhooks:
         self._moved: dict[str, Delivery] = {}  # not yet in the registry
         self._complained = False
         self._at_host: Counter[str] = Counter()
-        self._parked: dict[str, deque[str]] = {}  # host -> who waits until it has fewer
+        self._parked: dict[
+            str, deque[str]
+        ] = {}  # host -> subscriptions that wait until it has fewer attempts
         self._quick: asyncio.Queue[str] = asyncio.Queue()
         self._slow: asyncio.Queue[str] = asyncio.Queue()
 
@@ -157,7 +159,7 @@ class Webhooks:
                     self._changed(delivery.subscription)
             return
 
-    # --- who is to be visited, all in the loop's thread
+    # --- the queue of subscriptions, all in the loop's thread
 
     def _call(self, what: Callable[[Any], None], argument: Any) -> None:
         loop = self._loop
@@ -168,7 +170,7 @@ class Webhooks:
                 pass
 
     def _news(self, news: Mapping[str, int]) -> None:
-        # Whichever is smaller: thousands are told something, or thousands have webhooks.
+        # Iterates the smaller one: there may be thousands of notified subscriptions, or of webhooks.
         few, many = (news, self._lanes) if len(news) < len(self._lanes) else (self._lanes, news)
         for subscription in [subscription for subscription in few if subscription in many]:
             lane = self._lanes[subscription]
@@ -296,7 +298,7 @@ class Webhooks:
             lane.slow = outcome.result != DELIVERED or time.monotonic() - before > SLOW
             late = _late(delivery, outcome, self._clock())
             if late:
-                # Before the failure is forgotten: a crash in between tells it again, and it is one notice.
+                # Before the failure is cleared: after a crash in between it is sent again, as the same notice.
                 last = await asyncio.to_thread(self._mailbox.last)
                 await asyncio.to_thread(
                     self._mailbox.notify, [_delayed(delivery, notification, last, self._clock())]

@@ -19,7 +19,7 @@ from tidings.errors import TidingsError
 from tidings.storage.event_log import START, EventLog, LogError, Offset
 
 _FORMAT = 1
-_ASKED = 500  # keys in one question; SQLite bounds its parameters
+_ASKED = 500  # keys in one query; SQLite bounds its parameters
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS arrivals (key BLOB PRIMARY KEY, segment INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS mark (one INTEGER PRIMARY KEY, segment INTEGER NOT NULL, byte INTEGER NOT NULL);
@@ -46,7 +46,7 @@ class Deduplication:
         self._lock = threading.RLock()
         self._dropped = 0  # segments below have been forgotten
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # The writer's recovery may bring to light what was written just before a crash: before anything is read.
+        # Runs the writer's recovery before anything is read: it may find events that were written just before a crash.
         log.append([])
         try:
             self._db = self._open()
@@ -104,7 +104,7 @@ class Deduplication:
         """Deletes the keys of segments that the log has dropped."""
         if segment <= self._dropped:
             return
-        # One part of the keys after the other: whoever publishes waits for no more than one.
+        # In 256 parts, so that a publisher waits for no more than one of them.
         for first in range(256):
             with self._lock, self._db:
                 self._db.execute(

@@ -179,7 +179,7 @@ class LogWriter:
 
     def _write(self, group: list[_Call]) -> None:
         if self._behind:
-            # Something failed before: what the log really has is read from it.
+            # Something failed before: the log is read for what it really has.
             self._log.append([])
             self._deduplication.catch_up()
             self._end, self._behind = self._log.end(), False

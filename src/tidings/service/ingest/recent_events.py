@@ -51,7 +51,7 @@ class RecentEvents:
                 try:
                     found.append(event_of(row))
                 except EventError:
-                    continue  # which the stream tells of
+                    continue  # the stream reports it
                 sizes.append(size_of(row))
             self.add(found, sizes)
 

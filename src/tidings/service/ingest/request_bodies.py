@@ -244,7 +244,7 @@ def _decoded(header: str, value: str) -> str:
     if len(value) >= 2 and value[0] == value[-1] == '"':
         value = _ESCAPED.sub(r"\1", value[1:-1])
     try:
-        # Servers hand out Latin-1; whoever did not write percents has sent UTF-8.
+        # Servers decode headers as Latin-1; a client that does not percent-encode has sent UTF-8.
         value = value.encode("latin-1").decode()
     except UnicodeError:
         pass

@@ -175,14 +175,14 @@ def _quietly(step: Callable[[], object]) -> None:
 
 
 def main() -> None:
-    # What is printed from here on, by Java too, is no state.
+    # What is printed from here on, also by Java, must not go to the pipe of states.
     states = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    # What is wrong is raised to us; the bridge to Java would print it as well, with its traceback.
+    # Errors are raised here; the bridge to Java would print them as well, with a traceback.
     logging.basicConfig(level=logging.CRITICAL)
 
     def say(**state: object) -> None:
-        with suppress(OSError, ValueError):  # whoever listened may be gone
+        with suppress(OSError, ValueError):  # the service may be gone
             states.write(json.dumps(state) + "\n")
 
     driver = Driver(driver_settings.from_line(sys.stdin.buffer.readline()), say)
@@ -223,7 +223,7 @@ def _end_with_input(driver: Driver) -> None:
 
 def _end_now() -> None:
     """Ends this process, with the JVM and the workers if the session is the driver's own."""
-    with suppress(OSError):  # nobody may be there to read it
+    with suppress(OSError):  # the reader may be gone
         sys.stderr.flush()
     if os.getsid(0) == os.getpid():
         process_session.kill(os.getpid(), but=os.getpid())

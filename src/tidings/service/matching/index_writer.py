@@ -25,7 +25,7 @@ from tidings.storage import versions
 from tidings.storage.event_log import sync
 from tidings.storage.versions import Change
 
-_POLL_SECONDS = 1.0  # how often the outbox is looked at though nobody waits
+_POLL_SECONDS = 1.0  # how often the outbox is read while no caller waits
 _APPLIED_EVERY = 0.25  # how often what the index has is taken out of the outbox
 _LONGEST_PAUSE = 5.0
 _PATIENCE = 30.0
@@ -56,7 +56,7 @@ class IndexWriter:
         self._definitions = Engine()
         self._compaction = Compaction(settings, lambda: registry.counts(None)[State.ACTIVE])
         self._news = threading.Condition()
-        # Numbers of changes: the last one that somebody waits for, that is in the tail, that is out of the outbox.
+        # Numbers of changes: the last one that a caller waits for, that is in the tail, that is out of the outbox.
         self._wanted = self._reached = self._applied = 0
         self._applied_at = 0.0
         self._refusals: dict[int, str] = {}
@@ -70,7 +70,7 @@ class IndexWriter:
         """Brings the index to the state of the registry; returns the refused subscriptions with the reasons. The
         index is built anew if none is complete, or if it was built with another taxonomy, other prefixes,
         networks, operators or tables. `definitions` is an engine that has the present ones; by default they are loaded."""
-        for remark in (BroadSubscription, EmptySubscription):  # who subscribes is told of them elsewhere
+        for remark in (BroadSubscription, EmptySubscription):  # `preview` reports them to the subscriber
             warnings.filterwarnings("ignore", category=remark)
         self.root.mkdir(parents=True, exist_ok=True)
         self._definitions = load_engine(self._settings) if definitions is None else definitions
@@ -174,7 +174,7 @@ class IndexWriter:
                 self._take_changes(wanted, last)
                 pause, self._fault = 0.0, ""
             except Exception as error:
-                # A full disk, a store that is away: the outbox keeps what is to be done.
+                # A full disk or an unreachable store: the outbox keeps the changes.
                 pause, self._fault = min(_LONGEST_PAUSE, 2 * pause or 0.1), str(error)
                 logger.error("the index could not be changed: %s", error)
             with self._news:
@@ -189,9 +189,9 @@ class IndexWriter:
             self.on_refused(change.id, message)
         if not changes:
             with self._news:
-                if self._wanted == wanted:  # nobody knows of what is waited for
+                if self._wanted == wanted:  # the awaited change is not in the outbox
                     self._wanted = self._reached
-        # Not each time: that would be one more write that somebody waits for.
+        # Not each time: that would be one more write that callers wait for.
         now = time.monotonic()
         idle = last or not changes or now - self._applied_at > _APPLIED_EVERY
         if self._applied < self._reached and idle:

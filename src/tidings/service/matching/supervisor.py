@@ -67,7 +67,7 @@ class Supervisor:
         self._thread: threading.Thread | None = None
         self._handing_over, self._going = threading.Lock(), False
         self._words: deque[str] = deque(maxlen=20)  # its last ones
-        self._message = ""  # what a driver said of its failure
+        self._message = ""  # the driver's own error message
 
     @property
     def state(self) -> DriverState:
@@ -132,7 +132,7 @@ class Supervisor:
         assert process.stderr is not None
         self._state = replace(self._state, pid=process.pid)
         self._message = ""
-        # In threads of their own: what a dead driver has left may hold the other ends.
+        # In threads of their own: processes that a dead driver left may hold the other ends.
         listeners = [
             threading.Thread(target=listen, args=(lines,), daemon=True)
             for listen, lines in ((self._take_states, process.stdout), (self._pass_on, process.stderr))
@@ -143,7 +143,7 @@ class Supervisor:
             if self._stopping.is_set():
                 _end_input(process)
             code = process.wait()
-            # A JVM lives a moment longer than its driver.
+            # A JVM ends a moment later than its driver.
             if not process_session.await_end(process.pid, _JVM_SECONDS):
                 process_session.kill(process.pid)
             for listener in listeners:
@@ -151,7 +151,7 @@ class Supervisor:
         finally:
             self._process = None
             _end_input(process)
-        if code < 0:  # its last words are of something else
+        if code < 0:  # killed by a signal: its last lines do not explain it
             return self._message or f"it was killed by {signal.Signals(-code).name}"
         return self._message or (self._words[-1] if self._words else f"it ended with {code}")
 

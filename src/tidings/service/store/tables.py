@@ -153,8 +153,8 @@ notifications = Table(
     Index("notifications_subscription", "subscription", "number"),
 )
 
-# An event is here once, however many were told of it. `last` is a number up to which somebody may have been: when
-# notifications up to it are forgotten, nobody refers to the event any more, and no search for references is needed.
+# An event is here once, however many notifications refer to it. `last` is at least the number of the last one: when
+# notifications up to it are deleted, nothing refers to the event any more, and no search for references is needed.
 events = Table(
     "events",
     MAILBOX,

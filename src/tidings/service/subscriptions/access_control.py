@@ -90,7 +90,7 @@ class Bucket:
         self._level = min(self.burst, self._level + max(0.0, now - self._at) * self.rate)
         self._at = now
         needed = min(amount, 1.0)
-        if self._level >= needed - 0.01:  # who waited as long as told is not sent away for a rounding
+        if self._level >= needed - 0.01:  # tolerance, so that waiting exactly as long as asked is enough
             self._level -= amount
             return 0.0
         return (needed - self._level) / self.rate
@@ -345,7 +345,7 @@ def read_key(path: Path) -> bytes:
         with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(os.urandom(32))
         try:
-            os.link(whole, path)  # never half a key, and never over one that somebody else has just made
+            os.link(whole, path)  # never half a key, and never over one that another process has just made
         except FileExistsError:
             pass
         whole.unlink()

@@ -175,8 +175,8 @@ class Expiry:
         ]
         for first in range(0, len(due), _AT_ONCE):
             chunk = due[first : first + _AT_ONCE]
-            # Told first, then noted: in the other order a crash between the two would swallow it. One that is changed at
-            # this moment is looked at again in the next round.
+            # Notified first, then recorded: in the other order a crash between the two would lose the notice. A
+            # subscription that is changed at this moment is checked again in the next round.
             self._notify([_expires_soon(subscription, now) for subscription in chunk])
             self._registry.warn(chunk)
 

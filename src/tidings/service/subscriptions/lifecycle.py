@@ -33,7 +33,7 @@ MAX_TEXT = 64 << 10  # bytes
 MAX_TITLE = 200  # characters
 _MADE_TITLE = 80
 _TRIES = 5
-_FOR_LONG = 100 * 366 * 86_400.0  # seconds that nobody means: "never" is the word for it
+_FOR_LONG = 100 * 366 * 86_400.0  # seconds; a longer validity is a mistake for "never"
 
 Validity = float | None | Literal["default"]
 """Seconds from now on, None for good, or what the service gives to those that name none."""
@@ -126,7 +126,7 @@ class Lifecycle:
         try:
             self._index_writer.wait_for(number)
         except TidingsError:
-            # Nobody has its ticket yet, and nobody will: whoever asked tries again.
+            # Its ticket was not handed out; the subscriber tries again.
             self._registry.update(replace(new, state=State.CANCELLED, valid_until=now))
             raise
         return Subscribed(new, ticket, warnings, delivery)
@@ -245,9 +245,9 @@ class Lifecycle:
         except IndexTimeout:
             if new.state is State.ACTIVE:
                 raise
-            # What is not asked any more may be so a moment later: it is kept, and comes to the index by itself.
+            # A removal may come to the index later: it is in the outbox.
         except SubscriptionError:
-            # It was asked before, and cannot be now: an operator or a network is not there any more.
+            # It was valid before, and is not now: an operator or a network is missing.
             self._registry.update(replace(new, state=old.state, valid_until=old.valid_until))
             raise
 

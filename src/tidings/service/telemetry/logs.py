@@ -22,7 +22,7 @@ from tidings.errors import TidingsError
 from tidings.service.web.middleware import App, Message, Receive, Scope, Send
 
 FORMATS = ("text", "json")
-# Who says a line for each request that it makes, with the whole address, or takes a start for news.
+# Loggers that write a line for each request with the whole address, or for each start.
 _TALKATIVE = ("httpx", "httpcore", "alembic", "py4j", "asyncio")
 
 _SECRETS = (
@@ -107,7 +107,7 @@ class TextLines(_Lines):
         when = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
         named = "".join(f" {name}={_shown(value)}" for name, value in fields.items())
         line = _one_line(f"{when} {record.levelname:<7} {message}{' ' if named else ''}{named}")
-        # Indented: nothing that an error says looks like a line of its own.
+        # Indented, so that no line of an error looks like a log line.
         below = "".join(f"\n    {part}" for part in trace.splitlines())
         return without_secrets(line + below)
 
@@ -188,7 +188,7 @@ class RequestLog:
             try:
                 await self._app(scope, receive, forward)
             finally:
-                # The path alone: what is asked for may hold what nobody else should read.
+                # The path alone: the query may hold secrets.
                 path = scope["path"]
                 if status >= 500 or path not in self._quiet:
                     level = logging.ERROR if status >= 500 else logging.INFO

@@ -127,10 +127,10 @@ class _StateCollector(Collector):
         self._log_bytes = log_bytes
 
     def describe(self) -> Iterable[Metric]:
-        return ()  # registering asks nobody anything
+        return ()  # registering must not read the stores
 
     def collect(self) -> Iterable[Metric]:
-        # A store that is away takes away its own numbers, not all others.
+        # An unreachable store loses its own numbers, not the others.
         if self._subscriptions is not None:
             family = GaugeMetricFamily("tidings_subscriptions", "Subscriptions by state", labels=["state"])
             for state, count in (_value_or_none(self._subscriptions) or {}).items():

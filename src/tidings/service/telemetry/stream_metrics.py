@@ -68,7 +68,7 @@ class StreamMetrics:
                 if events and events[0].id != newest:
                     newest = events[0].id
                     self._vocabulary.observe(events)
-            except (TidingsError, OSError):  # a store that is away: whoever needs it says so
+            except (TidingsError, OSError):  # an unreachable store is logged by the parts that need it
                 log.debug("the pulse could not be taken", exc_info=True)
             except Exception:
                 log.exception("the pulse could not be taken")

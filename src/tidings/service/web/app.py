@@ -89,7 +89,7 @@ def create_app(service: Service) -> FastAPI:
         separate_input_output_schemas=False,
     )
     app.state.service = service
-    # The busiest, found first and without dependencies to solve; OpenAPI tells of it by its router.
+    # The busiest route, found first and without dependencies to resolve; its router documents it in OpenAPI.
     app.router.routes.append(Route("/api/events", events.publish, methods=["POST"]))
     for router in ROUTERS:
         app.include_router(router)

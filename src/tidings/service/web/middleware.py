@@ -45,7 +45,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
-SMALL = 1 << 20  # bytes: the longest question, however it is escaped
+SMALL = 1 << 20  # bytes: the longest text of a subscription, however it is escaped
 LARGE = frozenset({"/api/events", "/api/sources/opml", "/xmlrpc", "/publish", "/sources/opml"})
 SLOWEST = 120.0  # seconds for a whole body
 
@@ -165,7 +165,7 @@ class OriginCheck:
         origin = headers.get("origin")
         if origin is None:
             return True
-        if origin == "null":  # of a page that hides its address; the browser vouches for it, or nobody does
+        if origin == "null":  # a page that hides its address; Sec-Fetch-Site decides
             return site == "same-origin"
         try:
             own = urlsplit(origin).netloc.lower()

@@ -25,7 +25,7 @@ from tidings.service.store.registry import Conflict
 from tidings.storage.event_log import LogError
 
 MEDIA_TYPE = "application/problem+json"
-_MOST, _SHOWN, _NESTED = 100, 200, 10  # wrong values that are told, characters of a name, names of a place
+_MOST, _SHOWN, _NESTED = 100, 200, 10  # wrong values reported, characters of a name, names of a place
 
 KINDS: Mapping[int, tuple[str, str]] = {
     400: ("bad-request", "The request cannot be read"),

@@ -40,7 +40,7 @@ def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda s
                 log_config=None,
                 log_level=None
                 if settings.log_format == "json"
-                else "warning",  # people are told in our words
+                else "warning",  # the command line prints its own messages
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,

@@ -231,7 +231,7 @@ def _publish(call: _Call, document: Any, media_type: Any = "") -> dict[str, Any]
             if len(read.events) == 1:
                 raise
             rejected.append({"place": f"the subscription {title!r}", "message": str(error)})
-    # Last, so that these subscriptions hear of these events: they were in one document.
+    # Last, so that these subscriptions match these events: they were in one document.
     receipt = call.service.log_writer.accept(events) if events else None
     return {
         "accepted": receipt.accepted if receipt else 0,

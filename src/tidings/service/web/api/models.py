@@ -220,7 +220,7 @@ class Receipt(ResponseModel):
     rejected: list[Rejected]
 
 
-# Questions
+# Texts of subscriptions
 
 
 class QuestionText(RequestModel):

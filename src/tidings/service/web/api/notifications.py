@@ -103,7 +103,7 @@ async def stream_subscription(
 ) -> Response:
     """Ends when the subscription is over and all is told."""
     if await run_in_threadpool(_is_over, asking, id, last_event_id):
-        return Response(status_code=204)  # whoever is told this does not come again
+        return Response(status_code=204)  # EventSource does not reconnect after 204
     return _stream(asking, [id], last_event_id)
 
 
@@ -175,7 +175,7 @@ def _stream(asking: Caller, ids: list[str] | None, last_event_id: str | None) ->
                 change=service.registry.last_change if ids is None else lambda: 0,
             ):
                 if not await asyncio.to_thread(service.access.is_good, asking.principal):
-                    return  # the token was ended: it hears nothing more
+                    return  # the token was ended: the stream ends
                 yield piece
 
     return StreamingResponse(pieces(), media_type=sse.MEDIA_TYPE, headers=sse.HEADERS)

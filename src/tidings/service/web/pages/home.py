@@ -33,7 +33,7 @@ def home(
 ) -> Response:
     service, visitor = visiting.service, visiting.principal
     if visitor.role is Role.PUBLISHER:
-        return sent_to("/sources")  # who publishes has no subscriptions
+        return sent_to("/sources")  # a publisher has no subscriptions
     if part == "strip":
         return render(request, "strip.html", {"figures": figures_of(service)}, visitor=visitor)
     if part == "news":
@@ -47,7 +47,7 @@ def home(
         )
     search = " ".join(search.replace("\0", " ").split())
     chosen = next((known for known in State if known.value == state), None)
-    last = service.mailbox.last()  # before the page: what comes in between is told again, not missed
+    last = service.mailbox.last()  # before the page: what comes in between is sent again, not missed
     found = service.lifecycle.page(
         visitor, state=chosen, search=search, after=read_id_cursor(after or None), limit=LISTED + 1
     )

@@ -141,7 +141,7 @@ def _show(
 ) -> Response:
     service, visitor = visiting.service, visiting.principal
     subscription = service.lifecycle.find(visitor, id)
-    last = service.mailbox.last()  # before the page: what comes in between is told again, not missed
+    last = service.mailbox.last()  # before the page: what comes in between is sent again, not missed
     notifications = service.mailbox.page([id], before=before, limit=PAGE + 1)
     card = subscription_card(subscription, service, service.registry.delivery(id))
     data: dict[str, Any] = {
