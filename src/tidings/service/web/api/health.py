@@ -61,18 +61,18 @@ def get_metrics(request: Request) -> Response:
 
 
 @api.get("/status", operation_id="get_status", summary="Rates, lag, and the state of the stream")
-def get_status(asking: CurrentCaller) -> Status:
-    return status_of(asking)
+def get_status(caller: CurrentCaller) -> Status:
+    return status_of(caller)
 
 
-def status_of(asking: Caller) -> Status:
+def status_of(caller: Caller) -> Status:
     """The status. Subscriptions are counted as far as the caller may see them."""
-    service = asking.service
+    service = caller.service
     driver, totals = service.supervisor.state, service.mailbox.totals()
     waiting = service.log_writer.lag(max(service.mailbox.reached().values(), default=None))
     rates = service.metrics.rates.snapshot()
     now = rates["now"]
-    counts = {} if asking.principal.role is Role.PUBLISHER else service.lifecycle.counts(asking.principal)
+    counts = {} if caller.principal.role is Role.PUBLISHER else service.lifecycle.counts(caller.principal)
     try:
         version = str(versions.current(service.settings.data / "index"))
     except TidingsError:

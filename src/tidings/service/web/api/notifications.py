@@ -45,7 +45,7 @@ LastEventId = Annotated[
     responses=problems(404),
 )
 def list_notifications(
-    asking: CurrentCaller,
+    caller: CurrentCaller,
     id: Id,
     after: Number = None,
     before: Number = None,
@@ -58,8 +58,8 @@ def list_notifications(
     if cursor is not None:
         direction, number = read_number_cursor(cursor)
         after, before = (number, None) if direction == "a" else (None, number)
-    service = asking.service
-    service.lifecycle.find(asking.principal, id)
+    service = caller.service
+    service.lifecycle.find(caller.principal, id)
     found = service.mailbox.page([id], after=after, before=before, limit=limit + 1)
     page, next = found[:limit], None
     if len(found) > limit:
@@ -75,10 +75,10 @@ def list_notifications(
     summary="Why it was told",
     responses=problems(404),
 )
-def explain_notification(asking: CurrentCaller, id: Id, notification: str) -> Explanation:
+def explain_notification(caller: CurrentCaller, id: Id, notification: str) -> Explanation:
     """By the text as it is now and the event as it was."""
-    service = asking.service
-    subscription = service.lifecycle.find(asking.principal, id)
+    service = caller.service
+    subscription = service.lifecycle.find(caller.principal, id)
     found = None if "\0" in notification else service.mailbox.find(id, notification)
     if found is None:
         raise Problem(404, f"subscription {id} was told nothing of the id {notification[:60]!r}")
@@ -99,17 +99,17 @@ def explain_notification(asking: CurrentCaller, id: Id, notification: str) -> Ex
     },
 )
 async def stream_subscription(
-    request: Request, asking: CurrentCaller, id: Id, last_event_id: LastEventId = None
+    request: Request, caller: CurrentCaller, id: Id, last_event_id: LastEventId = None
 ) -> Response:
     """Ends when the subscription is over and all is told."""
-    if await run_in_threadpool(_is_over, asking, id, last_event_id):
+    if await run_in_threadpool(_is_over, caller, id, last_event_id):
         return Response(status_code=204)  # EventSource does not reconnect after 204
-    return _stream(asking, [id], last_event_id)
+    return _stream(caller, [id], last_event_id)
 
 
-def _is_over(asking: Caller, id: str, last_event_id: str | None) -> bool:
+def _is_over(caller: Caller, id: str, last_event_id: str | None) -> bool:
     """Whether a stream of this subscription will have no notification."""
-    mailbox, subscription = asking.service.mailbox, asking.service.lifecycle.find(asking.principal, id)
+    mailbox, subscription = caller.service.mailbox, caller.service.lifecycle.find(caller.principal, id)
     if subscription.state in _LIVING:
         return False
     seen = sse.first_number(mailbox, last_event_id)
@@ -129,7 +129,7 @@ def _is_over(asking: Caller, id: str, last_event_id: str | None) -> bool:
 )
 async def stream_subscriptions(
     request: Request,
-    asking: CurrentCaller,
+    caller: CurrentCaller,
     subscription: Annotated[
         list[str] | None,
         Query(max_length=MOST_STREAMED, description="Those with these ids; all of mine without."),
@@ -138,32 +138,32 @@ async def stream_subscriptions(
 ) -> Response:
     ids = subscription or None
     if ids is None:
-        asking.need(Role.SUBSCRIBER)
+        caller.need(Role.SUBSCRIBER)
     else:
-        over = await run_in_threadpool(_are_over, asking, ids, last_event_id)
+        over = await run_in_threadpool(_are_over, caller, ids, last_event_id)
         if over:
             return Response(status_code=204)
-    return _stream(asking, ids, last_event_id)
+    return _stream(caller, ids, last_event_id)
 
 
-def _are_over(asking: Caller, ids: list[str], last_event_id: str | None) -> bool:
+def _are_over(caller: Caller, ids: list[str], last_event_id: str | None) -> bool:
     """Whether this holds for all of them; each is looked up, so that one that the caller may not see is an error."""
-    over = [_is_over(asking, id.replace("\0", " ")[:64], last_event_id) for id in ids]
+    over = [_is_over(caller, id.replace("\0", " ")[:64], last_event_id) for id in ids]
     return all(over)
 
 
-def _stream(asking: Caller, ids: list[str] | None, last_event_id: str | None) -> StreamingResponse:
-    service = asking.service
-    service.access.check_streams(asking.principal)
+def _stream(caller: Caller, ids: list[str] | None, last_event_id: str | None) -> StreamingResponse:
+    service = caller.service
+    service.access.check_streams(caller.principal)
 
     def subscriptions() -> Mapping[str, bool]:
         return {
             subscription.id: subscription.state in _LIVING
-            for subscription in _visible_subscriptions(asking, ids)
+            for subscription in _visible_subscriptions(caller, ids)
         }
 
     async def pieces() -> AsyncIterator[bytes]:
-        with service.metrics.listeners.track_inprogress(), service.access.streaming(asking.principal):
+        with service.metrics.listeners.track_inprogress(), service.access.streaming(caller.principal):
             async for piece in sse.stream(
                 service.mailbox,
                 service.hub,
@@ -174,19 +174,19 @@ def _stream(asking: Caller, ids: list[str] | None, last_event_id: str | None) ->
                 endless=ids is None,
                 change=service.registry.last_change if ids is None else lambda: 0,
             ):
-                if not await asyncio.to_thread(service.access.is_good, asking.principal):
+                if not await asyncio.to_thread(service.access.is_good, caller.principal):
                     return  # the token was ended: the stream ends
                 yield piece
 
     return StreamingResponse(pieces(), media_type=sse.MEDIA_TYPE, headers=sse.HEADERS)
 
 
-def _visible_subscriptions(asking: Caller, ids: list[str] | None) -> list[Subscription]:
-    registry, lifecycle = asking.service.registry, asking.service.lifecycle
+def _visible_subscriptions(caller: Caller, ids: list[str] | None) -> list[Subscription]:
+    registry, lifecycle = caller.service.registry, caller.service.lifecycle
     if ids is not None:
         return [subscription for subscription in map(registry.find, ids) if subscription is not None]
     return [
         subscription
         for state in _LIVING
-        for subscription in lifecycle.page(asking.principal, state=state, limit=MOST_STREAMED)
+        for subscription in lifecycle.page(caller.principal, state=state, limit=MOST_STREAMED)
     ]

@@ -18,9 +18,9 @@ api = router("questions")
 
 
 @api.post("/check", operation_id="check", summary="Is this text right?")
-def check(asking: CurrentCaller, question: models.QuestionText) -> models.Checked:
+def check(caller: CurrentCaller, question: models.QuestionText) -> models.Checked:
     """A text that cannot be subscribed to is no error here: the answer says what is wrong with it, and where."""
-    found = asking.service.preview.check(question.text)
+    found = caller.service.preview.check(question.text)
     return models.Checked(
         ok=found.ok,
         kinds=list(found.kinds),
@@ -32,10 +32,10 @@ def check(asking: CurrentCaller, question: models.QuestionText) -> models.Checke
 
 
 @api.post("/try", operation_id="try", summary="What would it have matched?", responses=problems(403, 422))
-def try_(asking: CurrentCaller, question: models.QuestionText) -> models.Trial:
+def try_(caller: CurrentCaller, question: models.QuestionText) -> models.Trial:
     """Tried on the last 1,000 events, with the reason for each match and near miss."""
-    asking.need(Role.SUBSCRIBER)
-    service = asking.service
+    caller.need(Role.SUBSCRIBER)
+    service = caller.service
     found = service.preview.check(question.text)
     if not found.ok:
         error = SubscriptionError(found.message)
@@ -53,28 +53,28 @@ def try_(asking: CurrentCaller, question: models.QuestionText) -> models.Trial:
 
 @api.get("/complete", operation_id="complete", summary="What could come next", responses=problems(403))
 def complete(
-    asking: CurrentCaller,
+    caller: CurrentCaller,
     text: Annotated[str, Query(max_length=4_000, description="The text so far, or its end.")] = "",
     at: Annotated[
         int | None, Query(ge=0, le=4_000, description="Where the caret is; the end without.")
     ] = None,
 ) -> models.Completions:
     """By the names and values that events have."""
-    asking.need(Role.SUBSCRIBER)
-    found = asking.service.completer.complete(text, len(text) if at is None else at)
+    caller.need(Role.SUBSCRIBER)
+    found = caller.service.completer.complete(text, len(text) if at is None else at)
     return models.Completions(items=[models.Completion(**asdict(found_class)) for found_class in found])
 
 
 @api.get("/taxonomy", operation_id="get_taxonomy", summary="The classes there are", responses=problems(404))
 def get_taxonomy(
-    asking: CurrentCaller,
+    caller: CurrentCaller,
     iri: Annotated[
         str | None, Query(alias="class", max_length=2_000, description="The IRI of a class to be told about.")
     ] = None,
     search: Annotated[str, Query(max_length=200, description="Words of a name or label.")] = "",
 ) -> models.TaxonomyAnswer:
     """The roots, those with certain words, or one class with its relatives."""
-    classes = asking.service.class_search
+    classes = caller.service.class_search
     if iri is None:
         items = classes.search(search) if search.strip() else classes.roots()
         return models.TaxonomyAnswer(classes=len(classes), items=_named(items))

@@ -34,19 +34,19 @@ Id = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The id o
     status_code=201,
     responses=problems(422, 429),
 )
-def subscribe(asking: CurrentCaller, new: NewSubscription, response: Response) -> SubscriptionCreated:
+def subscribe(caller: CurrentCaller, new: NewSubscription, response: Response) -> SubscriptionCreated:
     """What is published after the answer is matched. The ticket in it is shown this once."""
-    begun = asking.service.lifecycle.subscribe(
-        asking.principal,
+    begun = caller.service.lifecycle.subscribe(
+        caller.principal,
         new.text,
         title=new.title,
         validity=read_validity(new.valid_for),
         public=new.public,
         webhook=new.webhook,
     )
-    settings, subscription = asking.service.settings, begun.subscription
+    settings, subscription = caller.service.settings, begun.subscription
     if begun.webhook is not None:
-        asking.service.webhooks.poke(subscription.id)
+        caller.service.webhooks.poke(subscription.id)
     response.headers["Location"] = f"{settings.address}/api/subscriptions/{subscription.id}"
     return SubscriptionCreated(
         **answers.subscription(subscription, settings, begun.webhook).model_dump(),
@@ -58,7 +58,7 @@ def subscribe(asking: CurrentCaller, new: NewSubscription, response: Response) -
 
 @api.get("/subscriptions", operation_id="list_subscriptions", summary="My subscriptions, newest first")
 def list_subscriptions(
-    asking: CurrentCaller,
+    caller: CurrentCaller,
     response: Response,
     state: Annotated[State | None, Query(description="Only those in this state.")] = None,
     search: Annotated[
@@ -68,9 +68,9 @@ def list_subscriptions(
     limit: Limit = 50,
 ) -> SubscriptionPage:
     after = read_id_cursor(cursor)
-    lifecycle, settings = asking.service.lifecycle, asking.service.settings
+    lifecycle, settings = caller.service.lifecycle, caller.service.settings
     found = lifecycle.page(
-        asking.principal, state=state, search=search.replace("\0", " "), after=after, limit=limit + 1
+        caller.principal, state=state, search=search.replace("\0", " "), after=after, limit=limit + 1
     )
     page, more = found[:limit], len(found) > limit
     next = page[-1].id if more else None
@@ -88,9 +88,9 @@ def list_subscriptions(
     summary="One subscription",
     responses=problems(404),
 )
-def get_subscription(asking: CurrentCaller, id: Id) -> Subscription:
-    subscription = asking.service.lifecycle.find(asking.principal, id)
-    return answers.subscription(subscription, asking.service.settings, asking.service.registry.delivery(id))
+def get_subscription(caller: CurrentCaller, id: Id) -> Subscription:
+    subscription = caller.service.lifecycle.find(caller.principal, id)
+    return answers.subscription(subscription, caller.service.settings, caller.service.registry.delivery(id))
 
 
 @api.post(
@@ -100,13 +100,13 @@ def get_subscription(asking: CurrentCaller, id: Id) -> Subscription:
     responses=problems(403, 404, 410),
 )
 def renew_subscription(
-    asking: CurrentCaller, id: Id, renewal: Renewal | None = None, ticket: Ticket = None
+    caller: CurrentCaller, id: Id, renewal: Renewal | None = None, ticket: Ticket = None
 ) -> Subscription:
     """An expired subscription lives again."""
     wanted = renewal or Renewal()
     validity = read_validity(wanted.valid_for)
-    subscription = asking.service.lifecycle.renew(asking.principal, id, ticket or wanted.ticket, validity)
-    return _changed(asking, id, subscription)
+    subscription = caller.service.lifecycle.renew(caller.principal, id, ticket or wanted.ticket, validity)
+    return _changed(caller, id, subscription)
 
 
 @api.post(
@@ -116,10 +116,10 @@ def renew_subscription(
     responses=problems(403, 404, 410),
 )
 def pause_subscription(
-    asking: CurrentCaller, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
+    caller: CurrentCaller, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
 ) -> Subscription:
-    subscription = asking.service.lifecycle.pause(asking.principal, id, ticket or _of(with_ticket))
-    return _changed(asking, id, subscription)
+    subscription = caller.service.lifecycle.pause(caller.principal, id, ticket or _of(with_ticket))
+    return _changed(caller, id, subscription)
 
 
 @api.post(
@@ -129,10 +129,10 @@ def pause_subscription(
     responses=problems(403, 404, 410),
 )
 def resume_subscription(
-    asking: CurrentCaller, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
+    caller: CurrentCaller, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
 ) -> Subscription:
-    subscription = asking.service.lifecycle.resume(asking.principal, id, ticket or _of(with_ticket))
-    return _changed(asking, id, subscription)
+    subscription = caller.service.lifecycle.resume(caller.principal, id, ticket or _of(with_ticket))
+    return _changed(caller, id, subscription)
 
 
 @api.delete(
@@ -141,9 +141,9 @@ def resume_subscription(
     summary="Cancel a subscription, for good",
     responses=problems(403, 404, 410),
 )
-def cancel_subscription(asking: CurrentCaller, id: Id, ticket: Ticket = None) -> Subscription:
-    subscription = asking.service.lifecycle.cancel(asking.principal, id, ticket)
-    return answers.subscription(subscription, asking.service.settings)
+def cancel_subscription(caller: CurrentCaller, id: Id, ticket: Ticket = None) -> Subscription:
+    subscription = caller.service.lifecycle.cancel(caller.principal, id, ticket)
+    return answers.subscription(subscription, caller.service.settings)
 
 
 @api.put(
@@ -153,14 +153,14 @@ def cancel_subscription(asking: CurrentCaller, id: Id, ticket: Ticket = None) ->
     responses=problems(403, 404, 410),
 )
 def set_webhook(
-    asking: CurrentCaller, id: Id, webhook: WebhookSettings, ticket: Ticket = None
+    caller: CurrentCaller, id: Id, webhook: WebhookSettings, ticket: Ticket = None
 ) -> WebhookWithSecret:
     """Signed by the Standard Webhooks rules, with a new secret that is shown this once. What was not delivered to the
     address before goes to this one."""
-    delivery = asking.service.lifecycle.set_webhook(
-        asking.principal, id, ticket or webhook.ticket, webhook.url
+    delivery = caller.service.lifecycle.set_webhook(
+        caller.principal, id, ticket or webhook.ticket, webhook.url
     )
-    asking.service.webhooks.poke(id)
+    caller.service.webhooks.poke(id)
     return WebhookWithSecret(**answers.webhook(delivery).model_dump(), secret=delivery.secret)
 
 
@@ -171,13 +171,13 @@ def set_webhook(
     status_code=204,
     responses=problems(403, 404, 410),
 )
-def remove_webhook(asking: CurrentCaller, id: Id, ticket: Ticket = None) -> None:
-    asking.service.lifecycle.remove_webhook(asking.principal, id, ticket)
+def remove_webhook(caller: CurrentCaller, id: Id, ticket: Ticket = None) -> None:
+    caller.service.lifecycle.remove_webhook(caller.principal, id, ticket)
 
 
 def _of(body: Ticketed | None) -> str | None:
     return None if body is None else body.ticket
 
 
-def _changed(asking: Caller, id: str, subscription: model.Subscription) -> Subscription:
-    return answers.subscription(subscription, asking.service.settings, asking.service.registry.delivery(id))
+def _changed(caller: Caller, id: str, subscription: model.Subscription) -> Subscription:
+    return answers.subscription(subscription, caller.service.settings, caller.service.registry.delivery(id))

@@ -30,7 +30,7 @@ async def call_xmlrpc(request: Request) -> Response:
         raise Problem(
             415, "a methodCall is XML; send it as Content-Type: text/xml", headers={"Accept": "text/xml"}
         )
-    asking = await caller(request)
+    known = await caller(request)
     body = await request.body()
-    answer = await run_in_threadpool(dispatch, body, asking.service, asking.principal)
+    answer = await run_in_threadpool(dispatch, body, known.service, known.principal)
     return Response(answer, media_type="text/xml")
