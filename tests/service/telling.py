@@ -37,12 +37,14 @@ def subscribe(registry: Registry, id: str, state: State = State.ACTIVE) -> Subsc
     return subscription
 
 
-def tell(mailbox: Mailbox, subscriptions: str | list[str], *events: str, at: float | None = None) -> None:
+def record_matches(
+    mailbox: Mailbox, subscriptions: str | list[str], *events: str, at: float | None = None
+) -> None:
     """A micro-batch in which each event answers each subscription."""
     now = time.time() if at is None else at
     ids = [subscriptions] if isinstance(subscriptions, str) else subscriptions
     pairs = [(id, event) for event in events for id in ids]
-    told = to_table(
+    notifications = to_table(
         {
             "subscription": pa.array([id for id, _ in pairs]),
             "source": pa.array(["test"] * len(pairs)),
@@ -57,7 +59,7 @@ def tell(mailbox: Mailbox, subscriptions: str | list[str], *events: str, at: flo
     kept = pa.Table.from_pylist(rows, schema=EVENT_SCHEMA)
     number = next(_batches)
     batch = BatchRecord("q", number, "v", 0, number, len(events), len(pairs), 0, now, now)
-    assert mailbox.record(batch, told, kept)
+    assert mailbox.record(batch, notifications, kept)
 
 
 def expire(mailbox: Mailbox, subscription: str) -> None:

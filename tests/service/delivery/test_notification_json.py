@@ -19,8 +19,8 @@ SETTINGS = Settings(Path("data"), url="https://tidings.example")
 
 def test_all_of_a_notification() -> None:
     event = Event("http://a.example/", {"title": "T", "age": 24}, "e1", "news", "2003-06-03T14:39:21Z")
-    told = StoredNotification(7, "n1", "s1", NotificationKind.MATCH, 1054651161.5, event, {"x": "1"})
-    assert notification_to_json(told, SETTINGS) == {
+    notification = StoredNotification(7, "n1", "s1", NotificationKind.MATCH, 1054651161.5, event, {"x": "1"})
+    assert notification_to_json(notification, SETTINGS) == {
         "id": "n1",
         "number": 7,
         "subscription": "s1",
@@ -56,7 +56,7 @@ def test_a_notice_has_no_event() -> None:
 @given(st.dictionaries(st.text(), values, max_size=4), st.dictionaries(st.text(), st.text(), max_size=2))
 def test_it_is_always_json(attributes: dict[str, object], bindings: dict[str, str]) -> None:
     changes = ({"table": "t", "change": "-", "row": attributes},)
-    told = StoredNotification(
+    notification = StoredNotification(
         1,
         "n",
         "s",
@@ -66,7 +66,7 @@ def test_it_is_always_json(attributes: dict[str, object], bindings: dict[str, st
         bindings,
         changes=changes,
     )
-    text = json.dumps(notification_to_json(told, SETTINGS), allow_nan=False, ensure_ascii=False)
+    text = json.dumps(notification_to_json(notification, SETTINGS), allow_nan=False, ensure_ascii=False)
     assert json.loads(text.encode())["number"] == 1
 
 

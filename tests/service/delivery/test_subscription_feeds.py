@@ -176,15 +176,15 @@ def test_conditional_requests(headers: dict[str, str], unchanged: bool) -> None:
 
 @given(st.text(), st.text())
 def test_ids_lead_back(subscription: str, id: str) -> None:
-    told = StoredNotification(
+    notification = StoredNotification(
         1,
         id.encode(errors="replace").decode(),
         subscription.encode(errors="replace").decode(),
         NotificationKind.MATCH,
         0.0,
     )
-    (address,) = ids("json", render(SUBSCRIPTION, [told], "json", SETTINGS, FEED).body)
-    assert notification_id_of_entry(address, told.subscription) == told.id
+    (address,) = ids("json", render(SUBSCRIPTION, [notification], "json", SETTINGS, FEED).body)
+    assert notification_id_of_entry(address, notification.subscription) == notification.id
     assert notification_id_of_entry(address, "another") is None
 
 
@@ -211,11 +211,11 @@ def test_a_service_follows_feeds_of_a_service(running: Callable[..., Running]) -
         first = served.subscribe("WHERE topic = 'sport'", title="Sport")
         second = served.subscribe("SELECT * WHERE (?item, rss:title, ?title)")
         served.publish({"id": "1", "source": "a", "type": "t", "topic": "sport", "title": "Won by a <nose>"})
-        served.told(first["id"])
+        served.notifications(first["id"])
         feeds = {first["feeds"]["atom"].removesuffix("atom") + format for format in FORMATS}
         for url in feeds:
             answer = served.http.post("/api/sources", json={"url": url})
             assert answer.status_code < 300, answer.text
-        told = served.told(second["id"], 4)
-        assert {one["event"]["source"] for one in told} == feeds
-        assert {one["event"]["title"] for one in told} == {"Won by a <nose>"}
+        notifications = served.notifications(second["id"], 4)
+        assert {one["event"]["source"] for one in notifications} == feeds
+        assert {one["event"]["title"] for one in notifications} == {"Won by a <nose>"}

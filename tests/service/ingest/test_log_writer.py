@@ -62,11 +62,11 @@ class Desk:
         self.now = 100.0
         self.log = Gate(EventLog(folder / "log"))
         self.deduplication = Deduplication(folder / "arrivals.db", self.log)  # type: ignore[arg-type]
-        self.told: list[tuple[int, int]] = []
+        self.accepted: list[tuple[int, int]] = []
         self.log_writer = LogWriter(
             self.log,
             self.deduplication,
-            on_accept=lambda *counts: self.told.append(counts),
+            on_accept=lambda *counts: self.accepted.append(counts),
             clock=lambda: self.now,
             **options,  # type: ignore[arg-type]
         )
@@ -90,7 +90,7 @@ def test_an_event_is_in_the_log_when_the_answer_comes(desk: Desk) -> None:
     assert receipt == Receipt(2, 0, ["1", "2"], desk.log.end())
     assert ids_of(desk.log) == ["1", "2"]
     desk.log_writer.accept(events(2, 3))
-    assert desk.told == [(2, 0), (1, 1)]
+    assert desk.accepted == [(2, 0), (1, 1)]
 
 
 def test_duplicates_are_dropped(desk: Desk) -> None:
@@ -351,12 +351,12 @@ def test_killed_at_any_moment_nothing_accepted_is_lost_or_doubled(tmp_path: Path
         [sys.executable, "-c", PUBLISHER, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    told = [process.stdout.readline() for _ in range(lines)]
+    lines_read = [process.stdout.readline() for _ in range(lines)]
     os.kill(process.pid, signal.SIGKILL)
-    told += process.stdout.read().splitlines(keepends=True)
+    lines_read += process.stdout.read().splitlines(keepends=True)
     process.wait()
     process.stdout.close()
-    acknowledged = [line.strip() for line in told if line.endswith("\n")]
+    acknowledged = [line.strip() for line in lines_read if line.endswith("\n")]
     desk = Desk(tmp_path)
     there = Counter(ids_of(desk.log))
     assert set(acknowledged) <= set(there)

@@ -86,7 +86,7 @@ class World:
     def state(self, id="s1"):
         return self.registry.find(id).state
 
-    def told(self, id="s1"):
+    def notifications(self, id="s1"):
         return [one.kind for one in self.mailbox.page([id], after=0, limit=100)]
 
     def close(self):
@@ -120,10 +120,10 @@ def test_one_ends_when_all_that_was_accepted_in_time_is_answered(world):
     world.expiry.sweep()
     assert world.state() is State.EXPIRED
     assert world.index.asked == set()
-    assert world.told() == [NotificationKind.EXPIRED]
+    assert world.notifications() == [NotificationKind.EXPIRED]
     world.expiry.sweep()
     world.new_expiry().sweep()
-    assert world.told() == [NotificationKind.EXPIRED]
+    assert world.notifications() == [NotificationKind.EXPIRED]
     (notice,) = world.mailbox.page(["s1"])
     assert notice.at == world.clock.now
     assert notice.message.startswith("this subscription ended at 20")
@@ -135,7 +135,7 @@ def test_one_that_is_valid_stays(world):
     world.clock.now += 40
     world.expiry.sweep()
     assert (world.state(), world.state("s2")) == (State.ACTIVE, State.ACTIVE)
-    assert world.told() == world.told("s2") == []
+    assert world.notifications() == world.notifications("s2") == []
 
 
 def test_nothing_is_waited_for_where_nothing_was_published(world):
@@ -155,7 +155,7 @@ def test_after_a_time_out_of_service_it_ends_too(world):
     world.answer(end)
     world.expiry.sweep()
     assert world.state() is State.EXPIRED
-    assert world.told() == [NotificationKind.EXPIRED]  # "soon" is no news any more
+    assert world.notifications() == [NotificationKind.EXPIRED]  # "soon" is no news any more
 
 
 def test_a_paused_one_ends_without_waiting(world):
@@ -164,7 +164,7 @@ def test_a_paused_one_ends_without_waiting(world):
     world.clock.now += 101
     world.expiry.sweep()
     assert world.state() is State.EXPIRED
-    assert world.told() == [NotificationKind.EXPIRED]
+    assert world.notifications() == [NotificationKind.EXPIRED]
 
 
 def test_one_that_is_renewed_while_it_waits_goes_on(world):
@@ -199,7 +199,7 @@ def test_one_that_is_renewed_at_that_very_moment_goes_on(world):
     world.registry.expire = be_late
     world.expiry.sweep()
     assert world.state() is State.ACTIVE
-    assert world.told() == []
+    assert world.notifications() == []
 
 
 def test_every_query_of_the_stream_is_waited_for_and_no_other(world):
@@ -242,7 +242,7 @@ def test_many_end_in_a_few_rounds(world):
         world.expiry.sweep()
     assert world.registry.counts(None)[State.EXPIRED] == 3_000
     assert world.index.asked == set()
-    assert world.told("s2999") == [NotificationKind.EXPIRED]
+    assert world.notifications("s2999") == [NotificationKind.EXPIRED]
 
 
 def test_a_notice_that_a_crash_swallowed_is_told_at_the_next_start(world):
@@ -255,8 +255,8 @@ def test_a_notice_that_a_crash_swallowed_is_told_at_the_next_start(world):
     world.registry.update(replace(world.registry.find("gone"), state=State.CANCELLED))
     world.new_expiry().sweep()
     world.new_expiry().sweep()
-    assert world.told() == [NotificationKind.EXPIRED]
-    assert world.told("long ago") == world.told("gone") == []
+    assert world.notifications() == [NotificationKind.EXPIRED]
+    assert world.notifications("long ago") == world.notifications("gone") == []
 
 
 # The notice before
@@ -270,13 +270,13 @@ def test_the_end_is_announced_a_tenth_before(world, validity, lead):
     world.add(valid_for=validity)
     world.clock.now += validity - lead - 1
     world.expiry.sweep()
-    assert world.told() == []
+    assert world.notifications() == []
     world.clock.now += 61 if lead > 60 else 1.5  # what is far is looked at every minute
     world.expiry.sweep()
-    assert world.told() == [NotificationKind.EXPIRES_SOON]
+    assert world.notifications() == [NotificationKind.EXPIRES_SOON]
     assert world.registry.find("s1").warned
     world.new_expiry().sweep()
-    assert world.told() == [NotificationKind.EXPIRES_SOON]
+    assert world.notifications() == [NotificationKind.EXPIRES_SOON]
 
 
 def test_it_is_announced_anew_for_every_end(world):
@@ -287,13 +287,13 @@ def test_it_is_announced_anew_for_every_end(world):
     now = world.clock.now
     world.registry.update(replace(found, valid_until=now + 600, renewed=now, warned=False))
     world.expiry.sweep()
-    assert world.told() == [NotificationKind.EXPIRES_SOON]  # the new one has only begun
+    assert world.notifications() == [NotificationKind.EXPIRES_SOON]  # the new one has only begun
     world.clock.now += 550
     world.expiry.sweep()
-    assert world.told() == [NotificationKind.EXPIRES_SOON] * 2
+    assert world.notifications() == [NotificationKind.EXPIRES_SOON] * 2
     world.clock.now += 51
     world.expiry.sweep()
-    assert world.told() == [NotificationKind.EXPIRES_SOON] * 2 + [NotificationKind.EXPIRED]
+    assert world.notifications() == [NotificationKind.EXPIRES_SOON] * 2 + [NotificationKind.EXPIRED]
 
 
 def test_a_crash_between_telling_and_noting_tells_it_once(world):
@@ -310,7 +310,7 @@ def test_a_crash_between_telling_and_noting_tells_it_once(world):
     assert not world.registry.find("s1").warned
     world.new_expiry().sweep()
     assert world.registry.find("s1").warned
-    assert world.told() == [NotificationKind.EXPIRES_SOON]
+    assert world.notifications() == [NotificationKind.EXPIRES_SOON]
 
 
 # Retention
@@ -363,12 +363,12 @@ def test_what_a_webhook_did_not_take_in_time_is_told_as_missed(world):
     world.registry.set_delivery(Delivery("slow", "https://example.org/", "whsec_", 1))
     world.registry.set_delivery(Delivery("quick", "https://example.org/", "whsec_", 6))
     world.expiry.retain()
-    assert world.told("slow") == [NotificationKind.EXPIRES_SOON, NotificationKind.MISSED]
+    assert world.notifications("slow") == [NotificationKind.EXPIRES_SOON, NotificationKind.MISSED]
     missed = world.mailbox.page(["slow"])[0]
     assert missed.message == (
         "notifications after number 1 up to number 3 could not be delivered within 7 days, and are not kept any longer"
     )
-    assert world.told("quick") == world.told("none") == []
+    assert world.notifications("quick") == world.notifications("none") == []
 
 
 def test_what_ended_long_ago_is_forgotten_with_its_webhook(world):

@@ -94,15 +94,15 @@ def test_published_and_heard(served: Served, tidings: Any) -> None:
     titles = heard(lambda: tidings.notifications(made["id"], made["ticket"]), 1)
     assert titles == ["Processing Inclusions with XSLT"]
 
-    (told,) = served.service.mailbox.page([made["id"]])
-    last = f"urn:tidings:notification:{made['id']}:{told.id}"
+    (notification,) = served.service.mailbox.page([made["id"]])
+    last = f"urn:tidings:notification:{made['id']}:{notification.id}"
     secret = made["feed"].rpartition("/")[2].removesuffix(".rdf")
     tidings.publish(RDF.format(subject="inclusions").replace("XSLT", "XSL"))
     assert heard(lambda: tidings.notifications(made["id"], secret, last), 1) == [
         "Processing Inclusions with XSL"
     ]
-    assert len(heard(lambda: tidings.notifications(made["id"], secret, told.number), 1)) == 1
-    assert len(heard(lambda: tidings.notifications(made["id"], secret, str(told.number)), 1)) == 1
+    assert len(heard(lambda: tidings.notifications(made["id"], secret, notification.number), 1)) == 1
+    assert len(heard(lambda: tidings.notifications(made["id"], secret, str(notification.number)), 1)) == 1
     assert len(heard(lambda: tidings.notifications(made["id"], secret), 2)) == 2
 
     assert fault(lambda: tidings.notifications(made["id"], "wrong"))[0] == 403
