@@ -13,7 +13,7 @@ import pytest
 
 from tests.service.conftest import Running, Served
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = Path(__file__).parents[4] / "examples"
 FLAGS = [
     "--no-sandbox",
     "--headless=new",
