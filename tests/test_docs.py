@@ -22,6 +22,7 @@ from tidings import Engine, Event, Table, Taxonomy, read_network
 from tidings.cli import main
 from tidings.cli.subscriptions import SubscriptionFile
 from tidings.kinds.joins.naive import Naive
+from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
 from tidings.language.prefixes import WELL_KNOWN
 from tidings.model.notification import Notification

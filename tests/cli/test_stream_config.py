@@ -5,20 +5,20 @@ from pathlib import Path
 import pytest
 
 from tidings import TidingsError
-from tidings.cli.stream_config import Config
-from tidings.cli.stream_sources import Folders
+from tidings.cli.stream_config import StreamConfig
+from tidings.cli.stream_sources import WatchedFolders
 from tidings.storage.event_log import EventLog
 
 from .conftest import EXAMPLES, tidings
 
 
 def test_the_commented_example_names_every_key_and_shows_the_defaults():
-    config = Config.read(EXAMPLES / "stream.toml")
+    config = StreamConfig.read(EXAMPLES / "stream.toml")
     assert config.index == EXAMPLES.absolute() / "data" / "index"
     assert config.subscriptions is not None
     assert config.subscriptions.exists()
     assert config.networks == {"exchange": EXAMPLES.absolute() / "exchange"}
-    default = Config(*[Path()] * 5)
+    default = StreamConfig(*[Path()] * 5)
     assert (config.every, config.master, config.max_events) == (
         default.every,
         default.master,
@@ -41,7 +41,7 @@ def test_the_commented_example_names_every_key_and_shows_the_defaults():
 def test_a_fault_is_told_with_its_key(content, told, tmp_path):
     (tmp_path / "c.toml").write_text(content)
     with pytest.raises(TidingsError, match=r"c\.toml") as caught:
-        Config.read(tmp_path / "c.toml")
+        StreamConfig.read(tmp_path / "c.toml")
     assert told in str(caught.value)
 
 
@@ -68,11 +68,11 @@ def test_a_folder_gives_each_file_once_and_a_changed_one_again(tmp_path):
     (inbox / "bad.nt").write_text("<http://e/1")
     (inbox / "notes.md").write_text("not an event")
     with EventLog(tmp_path / "log") as log:
-        folders = Folders([inbox], tmp_path / "state", told.append)
+        folders = WatchedFolders([inbox], tmp_path / "state", told.append)
         assert [folders.ingest(log), folders.ingest(log)] == [1, 0]
         (inbox / "a.nt").write_text('<http://e/1> <http://e/p> "22" .\n')
         # Another run remembers what the first one read.
-        assert Folders([inbox], tmp_path / "state", told.append).ingest(log) == 1
+        assert WatchedFolders([inbox], tmp_path / "state", told.append).ingest(log) == 1
         assert sum(batch.num_rows for batch in log.read()) == 2
     assert len(told) == 1
     assert told[0].startswith(f"{inbox / 'bad.nt'}: not readable as N-Triples")

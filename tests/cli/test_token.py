@@ -33,7 +33,7 @@ def test_a_token_is_made_before_the_first_start(data):
     assert re.fullmatch(r"tid_[A-Za-z0-9_-]{43}", secret)  # alone, for scripts
     (token,) = kept(data)
     assert (token.name, token.role, token.subscriptions) == ("news desk", Role.SUBSCRIBER, 1_000)
-    assert tickets.fits(secret, token.secret)
+    assert tickets.is_secret_of(secret, token.secret)
     assert "shown only now" in result.stderr
     assert token.id in result.stderr
 

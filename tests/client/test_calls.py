@@ -81,8 +81,8 @@ def sse(*pieces: bytes | Exception) -> httpx.Response:
 
 
 def piece(number: int) -> bytes:
-    told = {"id": f"n{number}", "number": number, "subscription": "s", "kind": "match"}
-    return f"id: {number}\nevent: notification\ndata: {json.dumps(told)}\n\n".encode()
+    notification = {"id": f"n{number}", "number": number, "subscription": "s", "kind": "match"}
+    return f"id: {number}\nevent: notification\ndata: {json.dumps(notification)}\n\n".encode()
 
 
 def test_a_stream_that_breaks_goes_on_where_it_was() -> None:
@@ -93,7 +93,7 @@ def test_a_stream_that_breaks_goes_on_where_it_was() -> None:
         sse(),
         httpx.Response(204),
     )
-    assert [told.number for told in client.listen("s", after=0)] == [1, 2, 3]
+    assert [notification.number for notification in client.listen("s", after=0)] == [1, 2, 3]
     assert [request.headers.get("last-event-id") for request in asked] == ["0", "1", "1", "3", "3"]
 
 
@@ -103,7 +103,7 @@ def test_a_stream_that_was_open_waits_for_a_service_that_starts_again(
     monkeypatch.setattr(calls, "pause", lambda attempt, retry_after: 0.0)
     away = [httpx.Response(503, json={"detail": "away"})] * (2 * calls.TRIES)
     client, asked = answering(sse(), *away, sse(piece(1)), *away, httpx.Response(204))
-    assert [told.number for told in client.listen("s", after=0)] == [1]
+    assert [notification.number for notification in client.listen("s", after=0)] == [1]
     client, asked = answering(*away)
     with pytest.raises(ServiceError, match="away"):
         next(client.listen("s", after=0))
@@ -120,11 +120,11 @@ def test_events_in_any_pieces() -> None:
     whole = b"retry: 100\n\n" + piece(1) + b'id: 9\nevent: missed\ndata: {"from": 2, "to": 9}\n\n' + piece(10)
     for size in (1, 7, 1_000):
         parser = Parser()
-        told: list[Notification] = []
+        found: list[Notification] = []
         for start in range(0, len(whole), size):
-            told += parser.feed(whole[start : start + size])
-        assert [one.number for one in told] == [1, 9, 10]
-        assert told[1].kind == "missed"
+            found += parser.feed(whole[start : start + size])
+        assert [one.number for one in found] == [1, 9, 10]
+        assert found[1].kind == "missed"
         assert parser.last == 10
         assert parser.retry == 0.1
 

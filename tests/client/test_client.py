@@ -68,16 +68,16 @@ def test_published_in_every_form_and_told(client: Client) -> None:
         ).accepted
         == 2
     )
-    told = wait(client, one, 4)
-    assert {notification.event["source"] for notification in told if notification.event} >= {"d", "e"}
+    found = wait(client, one, 4)
+    assert {notification.event["source"] for notification in found if notification.event} >= {"d", "e"}
     assert [each.number for each in client.notifications(one, after=0, page=2)] == [
-        each.number for each in told
+        each.number for each in found
     ]
     assert [each.number for each in client.notifications(one)] == sorted(
-        (each.number for each in told), reverse=True
+        (each.number for each in found), reverse=True
     )
-    assert client.explain(told[0]).verdict == "match"
-    assert "topic" in str(client.explain(told[0]))
+    assert client.explain(found[0]).verdict == "match"
+    assert "topic" in str(client.explain(found[0]))
     pattern = client.subscribe("SELECT ?t WHERE (?item, rss:title, ?t)")
     assert client.publish(TURTLE, format="turtle", source="rdf").accepted == 1
     assert wait(client, pattern)[0].bindings == {"t": "By turtle"}
@@ -136,9 +136,9 @@ def test_listening_from_now_on(client: Client, served: Served) -> None:
         with Client(served.url) as other:
             after = other.status().last_number
             begun.set()
-            for told in other.listen(one, after=after):
-                assert told.event is not None
-                heard.append(told.event["id"])
+            for notification in other.listen(one, after=after):
+                assert notification.event is not None
+                heard.append(notification.event["id"])
                 if len(heard) == 2:
                     return
 
@@ -156,10 +156,10 @@ def test_listening_ends_with_the_subscription(client: Client) -> None:
     client.publish({"topic": "ends"})
     assert len(wait(client, one)) == 1
     client.cancel(one)
-    assert [told.kind for told in client.listen(one, after=0)] == ["match"]
+    assert [notification.kind for notification in client.listen(one, after=0)] == ["match"]
     other = client.subscribe("WHERE topic = 'ends too'")
     client.cancel(other)
-    assert [told.kind for told in client.listen([one, other], after=0)] == ["match"]
+    assert [notification.kind for notification in client.listen([one, other], after=0)] == ["match"]
 
 
 def test_a_service_that_is_away() -> None:
@@ -184,17 +184,17 @@ def test_awaited(served: Served) -> None:
         async with AsyncClient(served.url) as client:
             one = await client.subscribe("WHERE topic = 'awaited'", valid_for=60)
             assert (await client.publish({"topic": "awaited", "id": "1", "source": "a"})).accepted == 1
-            async for told in client.listen(one, after=0):
-                assert told.event is not None
-                assert told.event["id"] == "1"
+            async for notification in client.listen(one, after=0):
+                assert notification.event is not None
+                assert notification.event["id"] == "1"
                 break
-            assert [told.kind async for told in client.notifications(one)] == ["match"]
+            assert [notification.kind async for notification in client.notifications(one)] == ["match"]
             assert one.id in [other.id async for other in client.subscriptions(search="awaited")]
             assert (await client.pause(one)).state == "paused"
             assert (await client.check("WHERE a = 1")).ok
             assert (await client.status()).version == tidings.__version__
             await client.cancel(one)
-            assert [told.kind async for told in client.listen(one, after=0)] == ["match"]
+            assert [notification.kind async for notification in client.listen(one, after=0)] == ["match"]
             with pytest.raises(ServiceError):
                 await client.resume(one)
 

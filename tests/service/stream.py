@@ -47,9 +47,9 @@ class InProcessStream:
         version = versions.current(self._index)
         engine = versions.open(self._index, version)
         events = pa.Table.from_batches(self._log.read(start, end), EVENT_SCHEMA)
-        told = engine.publish_many(events)
-        assert told.schema.names == NOTIFICATION_SCHEMA.names
-        wanted = pc.is_in(_keys(events), value_set=_keys(told, "event"))
+        notifications = engine.publish_many(events)
+        assert notifications.schema.names == NOTIFICATION_SCHEMA.names
+        wanted = pc.is_in(_keys(events), value_set=_keys(notifications, "event"))
         self._batch += 1
         self._mailbox.record(
             BatchRecord(
@@ -59,15 +59,15 @@ class InProcessStream:
                 end.segment,
                 end.byte,
                 len(events),
-                len(told),
+                len(notifications),
                 0,
                 began,
                 time.time(),
             ),
-            told,
+            notifications,
             events.filter(wanted),
         )
-        return len(told)
+        return len(notifications)
 
     def _run(self) -> None:
         while not self._stopping.wait(0.02):

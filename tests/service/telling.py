@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidings.model.event import EVENT_SCHEMA
 from tidings.model.notification import to_table
-from tidings.service.model import BatchRecord, Kind, Notice, State, Subscription
+from tidings.service.model import BatchRecord, Notice, NotificationKind, State, Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
 from tidings.service.store.mailbox import Mailbox
@@ -37,12 +37,14 @@ def subscribe(registry: Registry, id: str, state: State = State.ACTIVE) -> Subsc
     return subscription
 
 
-def tell(mailbox: Mailbox, subscriptions: str | list[str], *events: str, at: float | None = None) -> None:
+def record_matches(
+    mailbox: Mailbox, subscriptions: str | list[str], *events: str, at: float | None = None
+) -> None:
     """A micro-batch in which each event answers each subscription."""
     now = time.time() if at is None else at
     ids = [subscriptions] if isinstance(subscriptions, str) else subscriptions
     pairs = [(id, event) for event in events for id in ids]
-    told = to_table(
+    notifications = to_table(
         {
             "subscription": pa.array([id for id, _ in pairs]),
             "source": pa.array(["test"] * len(pairs)),
@@ -57,8 +59,10 @@ def tell(mailbox: Mailbox, subscriptions: str | list[str], *events: str, at: flo
     kept = pa.Table.from_pylist(rows, schema=EVENT_SCHEMA)
     number = next(_batches)
     batch = BatchRecord("q", number, "v", 0, number, len(events), len(pairs), 0, now, now)
-    assert mailbox.record(batch, told, kept)
+    assert mailbox.record(batch, notifications, kept)
 
 
 def expire(mailbox: Mailbox, subscription: str) -> None:
-    mailbox.notify([Notice(subscription, Kind.EXPIRED, "expired 1.000", time.time(), "it is over")])
+    mailbox.notify(
+        [Notice(subscription, NotificationKind.EXPIRED, "expired 1.000", time.time(), "it is over")]
+    )

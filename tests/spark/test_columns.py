@@ -9,7 +9,7 @@ import pytest
 from tidings import Engine, TidingsError
 from tidings.model.envelope import conform
 from tidings.spark import match
-from tidings.spark.matching import matched
+from tidings.spark.matching import match_batches
 from tidings.storage import versions
 
 COLUMNS = """id string, source string, pieces int, weight double, colour string, new boolean, made date,
@@ -121,7 +121,7 @@ def test_no_event_becomes_an_object():
     engine = Engine()
     engine.subscribe("many", "WHERE pieces > 3 AND NOT colour = 'red'")
     engine.subscribe("early", "WHERE seen < 2024-05-01T12:00:00Z OR colour LIKE 'r%'")
-    found = pa.Table.from_batches(matched(engine, iter([batch])))
+    found = pa.Table.from_batches(match_batches(engine, iter([batch])))
     assert sorted((row["subscription"], row["event"]) for row in found.to_pylist()) == [
         ("early", "2"),
         ("many", "1"),

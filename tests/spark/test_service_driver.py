@@ -17,14 +17,14 @@ from tidings.errors import TidingsError
 from tidings.kinds.joins.schema.table import Table
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.service.matching.driver import Recorder
-from tidings.service.matching.index_writer import Indexing
+from tidings.service.matching.index_writer import IndexWriter
 from tidings.service.matching.supervisor import Supervisor
 from tidings.service.model import Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.database import StoreError, open_mailbox, open_stores
 from tidings.service.store.mailbox import Mailbox
 from tidings.spark.join_stream import leave_other_tables
-from tidings.spark.offsets import Reach, query_id, reach
+from tidings.spark.offsets import BatchRange, batch_range, query_id
 from tidings.spark.output import Batch
 from tidings.storage import versions
 from tidings.storage.event_log import EventLog, Offset
@@ -70,9 +70,9 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def mailbox(tmp_path: Path) -> Iterator[Mailbox]:
-    opened = open_mailbox(Settings(tmp_path))
-    yield opened
-    opened.close()
+    open_index = open_mailbox(Settings(tmp_path))
+    yield open_index
+    open_index.close()
 
 
 def test_how_far_a_micro_batch_reads(world: World) -> None:
@@ -81,11 +81,11 @@ def test_how_far_a_micro_batch_reads(world: World) -> None:
     world.batch(MATCHES, 1, second, [])
     place = world.checkpoints[MATCHES]
     assert query_id(place) == MATCHES
-    assert reach(place, 0) == Reach(None, first, 1_700_000_000.5)
-    assert reach(place, 1) == Reach(first, second, 1_700_000_000.501)
+    assert batch_range(place, 0) == BatchRange(None, first, 1_700_000_000.5)
+    assert batch_range(place, 1) == BatchRange(first, second, 1_700_000_000.501)
     (place / "spark" / "offsets" / "2").write_text("v9\n")
     with pytest.raises(TidingsError, match="another Spark"):
-        reach(place, 2)
+        batch_range(place, 2)
 
 
 def test_a_batch_is_recorded_with_its_events_and_its_files_go(world: World, mailbox: Mailbox) -> None:
@@ -203,7 +203,7 @@ def test_a_driver_over_tables_runs_two_queries(tmp_path: Path) -> None:
     heard = threading.Event()
     supervisor = Supervisor(settings, lambda state: heard.set() if state.status == "failed" else None)
     supervisor.start()  # Spark may start before there is an index
-    assert Indexing(settings, registry).prepare() == []
+    assert IndexWriter(settings, registry).prepare() == []
     with EventLog(tmp_path / "log") as log:
         end = log.append([Event.insert("stocks", {"symbol": "X", "per": 95.5}, source="market", id="e")])
     try:

@@ -1,7 +1,7 @@
-"""The command line: parse, call, print. One file a command; all that is heavy is imported inside the commands.
+"""The command line: parse, call, print. Each command is one file; heavy modules are imported inside the commands.
 
-A mistake of the user's is one sentence on standard error and exit code 1, never a traceback; a wrong command line
-is exit code 2.
+A user's mistake is one sentence on standard error and exit code 1, never a traceback; a wrong command line is
+exit code 2.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tidings.cli.token import token
 from tidings.errors import TidingsError
 
 
-class _Sentences(click.Group):
-    """Turns what a user can mend into a sentence, and lists commands in the order they are met."""
+class _CommandGroup(click.Group):
+    """Prints the errors that a user can fix as one sentence, and lists commands in the order of their addition."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -37,12 +37,12 @@ class _Sentences(click.Group):
         except BrokenPipeError:
             raise  # `| head`: click ends quietly
         except OSError as error:
-            place = f"{error.filename}: " if error.filename else ""
-            raise click.ClickException(f"{place}{error.strerror or error}") from None
+            prefix = f"{error.filename}: " if error.filename else ""
+            raise click.ClickException(f"{prefix}{error.strerror or error}") from None
 
 
 @click.group(
-    cls=_Sentences, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=_CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(__version__, prog_name="tidings")
 def main() -> None:

@@ -107,7 +107,7 @@ def _find_benchmarks() -> None:
 
 
 def _deltas(workload: Workload, warm: int) -> tuple[float, float]:
-    """Changes a second of an engine, and deltas of a change; the first ones are not counted."""
+    """Changes per second of an engine, and deltas per change, after a warm-up."""
     import time
 
     from tidings.engine.engine import Engine

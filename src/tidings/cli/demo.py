@@ -1,8 +1,8 @@
-"""`tidings demo`: the whole way at once, with nothing to configure, and a page to look at.
+"""`tidings demo`: runs a service with sample data, with nothing to configure, and shows its page.
 
-It starts `tidings serve` on a folder of its own, in which a crowd has subscribed already, and is its client: sample
-questions, sample feeds, a question that comes while the stream runs, and a burst of events that gives a rate. Then news
-go on for as long as somebody looks at the page. Whatever ends the demo ends the service too.
+It starts `tidings serve` on a folder of its own, with 20,000 generated subscriptions, and is its client: it makes
+sample subscriptions, publishes sample feeds, subscribes once more while the stream runs, and measures a burst of
+events. Then it publishes generated news as long as the page is open. Ending the demo ends the service too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LATE_BEFORE = "markets.json"
 NEWS_EVERY = 0.5  # seconds
 PATIENCE = 180.0  # seconds for whatever is waited for
 LOG = "service.log"
-_GLANCE = 0.05
+_POLL_SECONDS = 0.05
 
 
 @click.command()
@@ -78,7 +78,7 @@ def demo(keep: Path | None, no_page: bool) -> None:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Whatever ends this process ends what it has started: other signals are taken as Ctrl-C is."""
+    """Treats other signals like Ctrl-C, so that the demo always ends what it has started."""
 
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
@@ -92,7 +92,7 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 class Demo:
-    """The acts of the demo, in order; `stack` ends what they began."""
+    """The steps of the demo, in order; `stack` ends what they began."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         from tidings.cli.subscriptions import SubscriptionFile
@@ -130,11 +130,11 @@ class Demo:
         self._summary(refused, rate)
 
     def show_page(self) -> None:
-        """In a terminal the page is alive until Ctrl-C; otherwise it is looked at once."""
+        """In a terminal, keeps the page alive until Ctrl-C; otherwise requests it once."""
         news = demo_data.news()
         if not terminal.out.is_terminal:
             self._publish([next(news) for _ in range(20)])
-            self._answered()
+            self._wait_for_answers()
             self._look_at_page()
             return
         self.bar.stop()
@@ -148,7 +148,7 @@ class Demo:
     # The acts
 
     def _gather(self) -> None:
-        """The crowd is put where the service keeps subscriptions, before it starts: it subscribed long ago."""
+        """Writes the generated subscriptions into the registry before the service starts."""
         from tidings.service.model import Subscription
         from tidings.service.settings import Settings
         from tidings.service.store.database import open_stores
@@ -190,8 +190,8 @@ class Demo:
         with self._working("starting the service and its Spark stream"):
             status = self._until(lambda status: status.ready)
         took = time.perf_counter() - began
-        told = f"at {self.client.address}, the index is {status.index_version}, the stream runs"
-        self._say("Service", told, took)
+        summary = f"at {self.client.address}, the index is {status.index_version}, the stream runs"
+        self._say("Service", summary, took)
 
     def _subscribe(self) -> None:
         for name, text in self.questions:
@@ -199,7 +199,7 @@ class Demo:
         self._say("Asked", f"the {len(self.asked)} questions of subscriptions.txt")
 
     def _publish_feeds(self) -> int:
-        """Each feed is posted and answered by the next micro-batch. How many were refused."""
+        """Posts each feed and waits for its notifications; returns how many feeds were refused."""
         from tidings.client import ServiceError
 
         self._say("Feeds", f"{len(self.feeds)} files, posted one after the other")
@@ -216,13 +216,13 @@ class Demo:
                     refused += 1
                     self._print(_feed_line(path.name, f"refused: {error}", "yellow"))
                     continue
-                told = self._answered()
+                notifications = self._wait_for_answers()
                 seconds = time.perf_counter() - began
                 first = "" if self.latencies else ", with the start of Spark's Python workers"
                 line = f"{receipt.accepted} events"
                 self._print(_feed_line(path.name, line, "bold", f"{seconds:.2f} s{first}"))
                 self.latencies.append(seconds)
-                self._show(told)
+                self._show(notifications)
         return refused
 
     def _subscribe_late(self) -> None:
@@ -231,29 +231,29 @@ class Demo:
         self._print(Text(f"      {LATE}: {LATE_TEXT}", style="magenta"))
 
     def _show(self, notifications: int) -> None:
-        """What the questions of the file were told; of the crowd only how many."""
+        """Prints the notifications of the sample subscriptions, and the count of the generated ones."""
         own = [
-            (name, told)
+            (name, notification)
             for name, asked in self.asked.items()
-            for told in self.client.notifications(asked, after=self.seen)
+            for notification in self.client.notifications(asked, after=self.seen)
         ]
-        for name, told in sorted(own, key=lambda one: one[1].number):
-            self._print(Text("      ") + _told_line(name, told))
-            self.seen = told.number
+        for name, notification in sorted(own, key=lambda pair: pair[1].number):
+            self._print(Text("      ") + _notification_line(name, notification))
+            self.seen = notification.number
         if crowd := notifications - len(own):
             self._print(Text(f"      and {crowd} of the crowd are told", style="green"))
 
     def _burst(self) -> float:
-        """Many events; the rate is from the first one's post to the last one's notification."""
+        """Publishes many events; the rate is from the first post to the last notification."""
         events = demo_data.advisories()
         subscriptions = demo_data.OPERATORS + len(self.asked)
         self._say("Burst", f"{len(events):,} generated advisories against {subscriptions:,} questions")
         began = time.perf_counter()
         with self._working("advisories"):
             self._publish(events)
-            told = self._answered()
+            notifications = self._wait_for_answers()
         seconds = time.perf_counter() - began
-        self._print(Text(f"  {told:,} notifications in {seconds:.1f} s", style="green"))
+        self._print(Text(f"  {notifications:,} notifications in {seconds:.1f} s", style="green"))
         return len(events) / seconds
 
     def _summary(self, refused: int, rate: float) -> None:
@@ -277,7 +277,11 @@ class Demo:
         page = httpx.get(self.client.address, headers={"Accept": "text/html"}, timeout=PATIENCE)
         latest = httpx.get(self.client.address, headers={"Accept": "application/json"}, timeout=PATIENCE)
         page.raise_for_status()
-        shown = [one["event"]["title"] for one in latest.json()["notifications"] if one["event"]]
+        shown = [
+            notification["event"]["title"]
+            for notification in latest.json()["notifications"]
+            if notification["event"]
+        ]
         self._say("Page", f"{self.client.address} shows the last {len(shown)} notifications, first of all")
         self._print(Text(f"  {shown[0]}", style="bold"))
 
@@ -288,8 +292,8 @@ class Demo:
         self.published += receipt.accepted
         return receipt
 
-    def _answered(self) -> int:
-        """Waits until the stream has answered all that was published; how many notifications that gave."""
+    def _wait_for_answers(self) -> int:
+        """Waits until the stream has matched everything that was published; returns the number of notifications."""
         before = self.notifications
         self.notifications = self._until(lambda status: status.events >= self.published).notifications
         return self.notifications - before
@@ -306,14 +310,14 @@ class Demo:
                     return status
             if time.monotonic() > deadline:
                 raise TidingsError(f"the service takes too long; its last words: {self._last_words()}")
-            time.sleep(_GLANCE)
+            time.sleep(_POLL_SECONDS)
 
     def _last_words(self) -> str:
         lines = (self.folder / LOG).read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else "none"
 
     def _stop(self) -> None:
-        """Lets the service finish its micro-batch, and end its Spark."""
+        """Lets the service finish its micro-batch and end its Spark."""
         with self._working("ending the service"):
             self.process.terminate()
             try:
@@ -342,15 +346,15 @@ class Demo:
             terminal.out.print(line)
 
 
-def _told_line(name: str, told: Notification) -> Text:
+def _notification_line(name: str, notification: Notification) -> Text:
     line = Text(name, style="bold green")
-    for variable, value in told.bindings.items():
+    for variable, value in notification.bindings.items():
         line.append_text(Text.assemble((f"  ?{variable} ", "cyan"), terminal.brief(value)))
     return line
 
 
 def _free_port() -> int:
-    """The one that everybody knows, or any."""
+    """The default port, or any free one."""
     for port in (PORT, 0):
         with socket.socket() as listener, suppress(OSError):
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -359,5 +363,5 @@ def _free_port() -> int:
     raise TidingsError("no port of this machine is free; end something that listens, and try again")
 
 
-def _feed_line(name: str, told: str, style: str, remark: str = "") -> Text:
-    return Text.assemble("  ", (f"{name:<22}", style), told, (remark and f"  ({remark})", "dim"))
+def _feed_line(name: str, text: str, style: str, remark: str = "") -> Text:
+    return Text.assemble("  ", (f"{name:<22}", style), text, (remark and f"  ({remark})", "dim"))

@@ -1,6 +1,7 @@
-"""What the demo runs on: the sample feeds and questions, a crowd of generated subscribers beside them, and generated news.
+"""The data of the demo: sample feeds and subscriptions, generated subscribers, and generated news.
 
-The crowd is 20,000 operators who each watch one software product for advisories above a score of their own.
+The generated subscribers are 20,000 operators who each watch one software product for advisories above a score of
+their own.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ _PLACES = ("Karsa Ridge", "Isla Umbra", "Lake Torne", "Tarsk Plateau", "Kestrel 
 def folder() -> Path:
     """The examples: inside an installed package, or beside `src` in a checkout."""
     here = Path(__file__).resolve()
-    for place in (here.parents[1] / "examples", here.parents[3] / "examples"):
-        if (place / "subscriptions.txt").exists():
-            return place
+    for folder in (here.parents[1] / "examples", here.parents[3] / "examples"):
+        if (folder / "subscriptions.txt").exists():
+            return folder
     raise TidingsError("the examples are not installed; run the demo from a checkout: make demo")
 
 
 def operators() -> Iterator[tuple[str, str]]:
-    """The name and the question of each operator."""
+    """The name and the subscription of each operator."""
     import numpy as np
 
     random = np.random.default_rng(7)
@@ -70,7 +71,7 @@ def advisories() -> list[Event]:
 
 
 def news() -> Iterator[Event]:
-    """News without end, like those of the sample feeds: matches, races, quakes, storms and advisories."""
+    """Endless news, like those of the sample feeds: matches, races, quakes, storms and advisories."""
     import random
 
     chance = random.Random(9)

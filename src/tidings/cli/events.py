@@ -1,7 +1,8 @@
-"""Events from files, folders and standard input: feeds, RDF in any syntax, NDJSON of CloudEvents or of any objects.
+"""Reads events from files, folders and standard input: feeds, RDF in any syntax, NDJSON of CloudEvents or of any
+objects.
 
-What a file is, its name says, or its content where the name leaves it open (.xml, .json). In a folder, files with
-other names are passed over. A file that cannot be read is one sentence, and the others are read.
+The name of a file gives its format, or its content where the name does not (.xml, .json). In a folder, files with
+other names are skipped. A file that cannot be read is reported in one sentence, and the others are read.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Report = Callable[[str], None]
 
 
 class Portion(list[Event]):
-    """Events, and of those that are lines of a file, by their ids, where they stand: FILE:LINE."""
+    """A list of events; `places` has FILE:LINE for those that are lines of a file, by their ids."""
 
     def __init__(self, events: Iterable[Event] = (), places: Mapping[str, str] | None = None) -> None:
         super().__init__(events)
@@ -47,10 +48,10 @@ class Portion(list[Event]):
 def files(places: Iterable[str]) -> list[str]:
     """The files to read: those named, and those of folders whose names say that they hold events."""
     found: list[str] = []
-    for place in places:
-        path = Path(place)
-        if place == STDIN or path.is_file():
-            found.append(place)
+    for path_given in places:
+        path = Path(path_given)
+        if path_given == STDIN or path.is_file():
+            found.append(path_given)
         elif path.is_dir():
             inside = [
                 p for p in sorted(path.rglob("*")) if p.suffix.lower() in KNOWN_SUFFIXES and p.is_file()
@@ -60,13 +61,13 @@ def files(places: Iterable[str]) -> list[str]:
             ]
         else:
             raise TidingsError(
-                f"there is no file or folder {place!r}; give feeds, RDF, NDJSON, a folder, or - for stdin"
+                f"there is no file or folder {path_given!r}; give feeds, RDF, NDJSON, a folder, or - for stdin"
             )
     return found
 
 
 def read(path: str, report: Report = terminal.warn) -> Iterator[Portion]:
-    """The events of one file, in portions. What cannot be read is reported, not raised."""
+    """The events of one file, in portions. Errors are reported, not raised."""
     try:
         if path == STDIN:
             yield from _stdin(report)
@@ -127,14 +128,14 @@ def _json_syntax(data: bytes) -> str:
     if isinstance(parsed, list):
         parsed = parsed[0] if parsed else None
     if not isinstance(parsed, dict):
-        return "cloudevents"  # more than one object, or none that can be read: told line by line
+        return "cloudevents"  # more than one object, or none that can be read: reported line by line
     if isinstance(parsed.get("items"), list) and "specversion" not in parsed:
         return "feed"
     return "jsonld" if any(key.startswith("@") for key in parsed) else "cloudevents"
 
 
 def _parsed(data: bytes) -> Any:
-    """The JSON value in `data`; None if it holds none, or one that nests too deep to be anything meant."""
+    """The JSON value in `data`; None if there is none, or if it nests too deep."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -142,11 +143,11 @@ def _parsed(data: bytes) -> Any:
 
 
 def _objects(data: bytes) -> list[bytes]:
-    """The lines of NDJSON; a single object or array over several lines is as good."""
+    """The lines of NDJSON; a single object or array over several lines is accepted too."""
     parsed = _parsed(data)
     if parsed is None:
         return data.splitlines()
-    return [json.dumps(one).encode() for one in (parsed if isinstance(parsed, list) else [parsed])]
+    return [json.dumps(item).encode() for item in (parsed if isinstance(parsed, list) else [parsed])]
 
 
 def _cloudevents(lines: Iterable[bytes], path: str, report: Report, first: int = 1) -> Iterator[Portion]:
@@ -170,7 +171,7 @@ def _cloudevents(lines: Iterable[bytes], path: str, report: Report, first: int =
 
 
 def _stdin(report: Report) -> Iterator[Portion]:
-    """NDJSON is answered as it comes, so that `tail -f` can be matched; any other document is read to its end."""
+    """NDJSON is read line by line, so that `tail -f` can be matched; any other document is read to its end."""
     stream = sys.stdin.buffer
     start = stream.readline()
     if not isinstance(_parsed(start), dict) or _json_syntax(start) != "cloudevents":

@@ -63,22 +63,22 @@ def explain(
         operator_options(modules),
         tables,
     )
-    engine.text(id)  # an unknown id is told before anything is printed
-    told = 0
+    engine.text(id)  # an unknown id is an error before anything is printed
+    count = 0
     for path in event_files.files([event]):
         for portion in event_files.read(path):
-            for one in portion:
-                if wanted in (None, one.id):
-                    if told:
+            for item in portion:
+                if wanted in (None, item.id):
+                    if count:
                         terminal.out.print()
-                    terminal.out.print(Text(f"{one.source or path}  event {one.id}", style="dim"))
-                    explanation = engine.explain(id, one)
+                    terminal.out.print(Text(f"{item.source or path}  event {item.id}", style="dim"))
+                    explanation = engine.explain(id, item)
                     for line in str(explanation).splitlines():
                         terminal.out.print(_coloured(line, explanation.verdict))
-                    told += 1
+                    count += 1
                 if id in engine.joins:
-                    engine.correlate([one])  # the next one finds its rows
-    if not told:
+                    engine.correlate([item])  # the next one finds its rows
+    if not count:
         which = f"event with the id {wanted!r}" if wanted is not None else "event"
         raise click.ClickException(f"no {which} could be read from {event}")
 

@@ -1,4 +1,4 @@
-"""`tidings index`: build an index of subscriptions for streams and Spark jobs, look at it, change it."""
+"""`tidings index`: builds, shows and changes an index of subscriptions for streams and Spark jobs."""
 
 from __future__ import annotations
 
@@ -198,10 +198,10 @@ def compact(root: Path, modules: tuple[str, ...]) -> None:
 
 
 def _operators(engine: Engine) -> str:
-    """Those that are called, and how many predicates they make."""
+    """The operators that are called, and the number of their predicates."""
     called = engine.stats().operators
-    predicates = terminal.counted(sum(one.predicates for one in called), "predicate")
-    return f"{', '.join(one.operator for one in called)}: {predicates}" if called else "none"
+    predicates = terminal.counted(sum(operator.predicates for operator in called), "predicate")
+    return f"{', '.join(operator.operator for operator in called)}: {predicates}" if called else "none"
 
 
 def _size(bytes: int, count: int) -> str:

@@ -1,4 +1,4 @@
-"""`tidings match`: subscriptions from a file against events from files, in one process."""
+"""`tidings match`: matches events from files with subscriptions from a file, in one process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tidings.cli import options, terminal
-from tidings.cli.notification_output import FORMATS, Answers, open_answers
+from tidings.cli.notification_output import FORMATS, NotificationWriter, open_writer
 from tidings.cli.operator_statistics import check_stats_file, write_stats
 
 if TYPE_CHECKING:
@@ -127,11 +127,11 @@ def match(
         operator_options(modules),
         tables,
     )
-    # Answers in the terminal are progress enough, and a bar between them would be in the way.
+    # Notifications in the terminal show progress enough, and a bar between them would be in the way.
     quiet = output is None and terminal.out.is_terminal
-    with open_answers(format, output) as answers:
+    with open_writer(format, output) as writer:
         named = iter(paths) if quiet else terminal.tracked(paths, len(paths), "matching files", 1)
-        read, found = _publish(engine, _portions(named), answers, all_bindings, joined)
+        read, found = _publish(engine, _portions(named), writer, all_bindings, joined)
     terminal.note(
         f"{terminal.counted(read, 'event')} against {terminal.counted(len(engine), 'subscription')}: "
         f"{terminal.counted(found, 'notification')}"
@@ -146,7 +146,7 @@ def match(
 
 
 def _portions(paths: Iterator[str]) -> Iterator[Portion]:
-    """Events of small files together, so that each call of the engine has enough to do; standard input as it comes."""
+    """Merges the events of small files into larger portions; standard input is passed on as it comes."""
     from tidings.cli import events as event_files
 
     held = event_files.Portion()
@@ -161,13 +161,13 @@ def _portions(paths: Iterator[str]) -> Iterator[Portion]:
 
 
 def _publish(
-    engine: Engine, portions: Iterator[Portion], answers: Answers, all_bindings: bool, joined: bool
+    engine: Engine, portions: Iterator[Portion], writer: NotificationWriter, all_bindings: bool, joined: bool
 ) -> tuple[int, int]:
-    """How many events there were, and how many notifications."""
+    """Matches all portions; returns the number of events and of notifications."""
     read = found = 0
     for portion in portions:
         notifications = engine.publish_many(portion, all_bindings=all_bindings, joined=joined)
-        answers.write(notifications, portion.places)
+        writer.write(notifications, portion.places)
         errors = notifications["verdict"].to_pylist().count("error")
         read += len(portion) - errors
         found += len(notifications) - errors

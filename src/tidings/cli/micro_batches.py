@@ -1,4 +1,4 @@
-"""What `run` and `demo` share: the micro-batches of a stream, as they are done."""
+"""Passes the finished micro-batches of a stream from Spark's thread to the one that prints."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from tidings.spark import Batch, Stream
 
 
-class Batches:
-    """The micro-batches of a stream, handed from Spark's thread to the one that prints."""
+class MicroBatches:
+    """A queue of finished micro-batches."""
 
     def __init__(self) -> None:
         self._done: SimpleQueue[Batch] = SimpleQueue()
@@ -22,7 +22,7 @@ class Batches:
         self._done.put(batch)
 
     def ready(self, seconds: float) -> Iterator[Batch]:
-        """Those that are done; waits for the first of them, at most so long."""
+        """The finished batches; waits for the first of them, at most so long."""
         try:
             yield self._done.get(timeout=seconds)
             while True:
@@ -31,7 +31,7 @@ class Batches:
             return
 
     def until(self, events: int, stream: Stream) -> Iterator[Batch]:
-        """Those that answer the next `events` events; a stream that fails meanwhile raises its error."""
+        """The batches that answer the next `events` events; a stream that fails meanwhile raises its error."""
         while events > 0:
             for batch in self.ready(0.5):
                 events -= batch.events

@@ -1,4 +1,4 @@
-"""`tidings network`: look at a network of publishers, intermediaries and subscribers."""
+"""`tidings network`: shows and draws a network of publishers, intermediaries and subscribers."""
 
 from __future__ import annotations
 

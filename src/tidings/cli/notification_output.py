@@ -1,4 +1,4 @@
-"""Notifications on their way out: as text for people, as NDJSON or Parquet for programs."""
+"""Writes notifications: as text for people, as NDJSON or Parquet for programs."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _OF_JOINS = ("part", "sequence", "changes")
 _NOWHERE: Mapping[str, str] = {}
 
 
-class Answers(Protocol):
-    """Takes tables of notifications, one after the other; `places` says where events were read, by their ids."""
+class NotificationWriter(Protocol):
+    """Writes tables of notifications, one after the other; `places` says where events were read, by their ids."""
 
     def write(self, notifications: pa.Table, places: Mapping[str, str] = ...) -> None: ...
 
 
 @contextmanager
-def open_answers(format: str, output: Path | None) -> Iterator[Answers]:
-    """To a file, or to standard output; events that could not be read are told on standard error in text form."""
+def open_writer(format: str, output: Path | None) -> Iterator[NotificationWriter]:
+    """A writer to a file, or to standard output; in text form, errors of events go to standard error."""
     if format == "parquet":
         if output is None:
             raise TidingsError("Parquet needs a file; name one with --output FILE")
@@ -74,15 +74,15 @@ class _Ndjson:
 
 
 def _members(row: dict[str, Any]) -> dict[str, Any]:
-    """A notification as JSON has it: rows as objects, and nothing of joins with those of other questions."""
-    told = {name: value for name, value in row.items() if value is not None or name not in _OF_JOINS}
+    """A notification as a JSON object: rows as objects, and the members of joins only for joins."""
+    members = {name: value for name, value in row.items() if value is not None or name not in _OF_JOINS}
     if row["changes"] is not None:
-        told["changes"] = [{**one, "row": json.loads(one["row"])} for one in row["changes"]]
-    return {**told, "bindings": dict(row["bindings"] or ())}
+        members["changes"] = [{**change, "row": json.loads(change["row"])} for change in row["changes"]]
+    return {**members, "bindings": dict(row["bindings"] or ())}
 
 
 @contextmanager
-def _parquet(output: Path) -> Iterator[Answers]:
+def _parquet(output: Path) -> Iterator[NotificationWriter]:
     import pyarrow.parquet as pq
 
     from tidings.model.notification import NOTIFICATION_SCHEMA

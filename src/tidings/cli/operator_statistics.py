@@ -1,4 +1,4 @@
-"""What operators did, written to a file: by its name a picture or a table."""
+"""Writes the statistics of operators to a file, as a picture or a table by its name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PICTURES, TABLES = (".png", ".svg"), (".txt", ".csv", ".json")
 
 
 def check_stats_file(path: Path) -> None:
-    """Refuses a name before any work is done."""
+    """Refuses a file name with an unknown extension, before any work is done."""
     if path.suffix.lower() not in PICTURES + TABLES:
         raise click.BadParameter(
             f"{str(path)!r} does not say what to write; name a file {', '.join(PICTURES + TABLES)}",

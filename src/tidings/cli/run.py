@@ -1,4 +1,4 @@
-"""`tidings run`: the stream, from its sources through the event log and Spark to notifications."""
+"""`tidings run`: runs a stream from its sources through the event log and Spark to notifications."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rich.live import Live
 from rich.text import Text
 
 from tidings.cli import terminal
-from tidings.cli.notification_output import Answers, open_answers
+from tidings.cli.notification_output import NotificationWriter, open_writer
 
 if TYPE_CHECKING:
-    from tidings.cli.micro_batches import Batches
-    from tidings.cli.stream_config import Config
-    from tidings.cli.stream_sources import Sources
+    from tidings.cli.micro_batches import MicroBatches
+    from tidings.cli.stream_config import StreamConfig
+    from tidings.cli.stream_sources import StreamSources
     from tidings.kinds.operators.functions.operator import Operator
     from tidings.spark import Batch, Stream
     from tidings.storage.event_log import EventLog
@@ -57,18 +57,18 @@ def run(config: Path, once: bool, format: str) -> None:
     networks, which CONFIG.toml names by [networks] and NAME = "PATH". Operators that the questions call are named
     by operators = ["FILE.py", "package.module"].
     """
-    from tidings.cli.stream_config import Config
+    from tidings.cli.stream_config import StreamConfig
 
     with ExitStack() as stack:
-        answers = None if format == "none" else stack.enter_context(open_answers(format, None))
-        _Run(Config.read(config), answers, stack).play(once)
+        writer = None if format == "none" else stack.enter_context(open_writer(format, None))
+        _Run(StreamConfig.read(config), writer, stack).play(once)
 
 
 class _Run:
     """One run of a stream; `stack` ends what it began."""
 
-    def __init__(self, config: Config, answers: Answers | None, stack: ExitStack) -> None:
-        self.config, self.answers, self.stack = config, answers, stack
+    def __init__(self, config: StreamConfig, writer: NotificationWriter | None, stack: ExitStack) -> None:
+        self.config, self.writer, self.stack = config, writer, stack
         self.events = self.notifications = self.batches = 0
         self.version = ""
         self.began = time.monotonic()
@@ -79,16 +79,16 @@ class _Run:
         self.operators: list[Operator] = []
 
     def play(self, once: bool) -> None:
-        from tidings.cli.micro_batches import Batches
-        from tidings.cli.stream_sources import Sources
+        from tidings.cli.micro_batches import MicroBatches
+        from tidings.cli.stream_sources import StreamSources
         from tidings.storage.event_log import EventLog
 
         self._prepare_index()
         with EventLog(self.config.log) as log:
             if self.console.is_terminal:
                 self.status = self.stack.enter_context(Live(console=self.console, transient=True))
-            sources = Sources(self.config, log, terminal.warn)
-            batches = Batches()
+            sources = StreamSources(self.config, log, terminal.warn)
+            batches = MicroBatches()
             if once:
                 self._show("reading the sources")
                 sources.once()
@@ -102,14 +102,12 @@ class _Run:
         terminal.note("; ".join(self._counts()))
 
     def _prepare_index(self) -> None:
-        """The first run builds the index; later ones leave it to 'tidings index'."""
+        """Builds the index in the first run; later runs leave it to 'tidings index'."""
         from tidings.cli.subscriptions import load, operator_options
         from tidings.storage import versions
 
         config = self.config
-        self.operators = operator_options(
-            config.operators
-        )  # what is wrong with them is told before Spark starts
+        self.operators = operator_options(config.operators)  # their errors are reported before Spark starts
         if (config.index / "CURRENT").exists():
             return
         if config.subscriptions is None:
@@ -127,7 +125,7 @@ class _Run:
         version = versions.publish(config.index, engine)
         terminal.note(f"{config.index} is now {version}: {len(engine):,} subscriptions")
 
-    def _start(self, log: EventLog, batches: Batches, once: bool) -> Stream:
+    def _start(self, log: EventLog, batches: MicroBatches, once: bool) -> Stream:
         from tidings.spark.startup import start_spark
 
         self._show(STARTING)
@@ -154,8 +152,8 @@ class _Run:
         self._show(WAITING)
         return stream
 
-    def _follow(self, stream: Stream, batches: Batches, sources: Sources | None) -> None:
-        """Prints batches as they are done, until the stream ends or is interrupted."""
+    def _follow(self, stream: Stream, batches: MicroBatches, sources: StreamSources | None) -> None:
+        """Prints finished batches until the stream ends or is interrupted."""
         while stream.is_active and not self.interrupted:
             for batch in batches.ready(0.25):
                 self._take(batch)
@@ -182,8 +180,8 @@ class _Run:
         self.events += batch.events
         self.notifications += batch.notifications
         self.version = batch.version
-        if self.answers is not None and (batch.notifications or batch.errors):
-            self.answers.write(batch.table())
+        if self.writer is not None and (batch.notifications or batch.errors):
+            self.writer.write(batch.table())
 
     def _counts(self) -> list[str]:
         counts = {"micro-batch": self.batches, "event": self.events, "notification": self.notifications}

@@ -1,4 +1,4 @@
-"""`tidings serve`: the whole system on one machine, by one command."""
+"""`tidings serve`: runs the whole system on one machine with one command."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def serve(
         feed_interval=every,
         log_format=log_format,
     )
-    operator_options(modules)  # what is wrong with them is told before anything starts
+    operator_options(modules)  # their errors are reported before anything starts
     need_spark()
     from tidings.service.web.server import serve as serve_until_signal
 
@@ -160,8 +160,8 @@ def serve(
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """The server answers signals while it runs, and gives them back when its requests are done: then, or before it runs,
-    they end the rest. The first one waits for the micro-batch under way, a second one for nothing."""
+    """Handles signals before and after the server runs, which handles them itself in between. The first one waits
+    for the micro-batch under way, a second one ends at once."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     ending = False
 
@@ -185,11 +185,11 @@ def _signals() -> Iterator[None]:
 
 
 def _welcome(service: Service, settings: Settings) -> None:
-    """What whoever started it needs to know: the address, and the first token if one was made."""
+    """Prints the address, and the first token if one was made."""
     from tidings.service.model import Role
 
     terminal.out.print(f"Tidings at {settings.address}")
-    _tell_of_matching(service.supervisor)
+    _announce_matching(service.supervisor)
     if settings.open:
         terminal.note("Open to everybody on this machine. Ctrl-C ends it.")
         return
@@ -200,17 +200,17 @@ def _welcome(service: Service, settings: Settings) -> None:
     terminal.out.print(f"The admin's token, shown this once:\n\n    {secret}\n")
 
 
-def _tell_of_matching(supervisor: Supervisor) -> None:
-    """Says once that events are being matched. That it fails is told by the log."""
-    told = threading.Lock()
+def _announce_matching(supervisor: Supervisor) -> None:
+    """Prints once that events are being matched. Failures are in the log."""
+    announced = threading.Lock()
 
-    def tell(state: DriverState) -> None:
-        if state.status == "running" and told.acquire(blocking=False):
+    def announce(state: DriverState) -> None:
+        if state.status == "running" and announced.acquire(blocking=False):
             terminal.note("Events are being matched.")
 
     terminal.note("Starting Spark; what is published meanwhile is kept, and matched then.")
-    supervisor.on_change = tell
-    tell(supervisor.state)
+    supervisor.on_change = announce
+    announce(supervisor.state)
 
 
 def _host(host: str) -> str:
@@ -227,7 +227,7 @@ def _is_every(host: str) -> bool:
 
 
 def _is_here(host: str) -> bool:
-    """Whether nobody but this machine gets there."""
+    """Whether only this machine can reach the address."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

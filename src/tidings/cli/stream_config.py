@@ -1,4 +1,4 @@
-"""The file of `tidings run`: what flows where. Every key is checked, and paths are relative to the file."""
+"""Reads the configuration of `tidings run`. Every key is checked, and paths are relative to the file."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _SPARK: dict[str, type] = {"master": str, "interval": str, "max_events": int, "s
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
-    """A stream: its places, its sources, and how Spark runs it."""
+class StreamConfig:
+    """The configuration of a stream: its folders, its sources, and the settings of Spark."""
 
     index: Path
     log: Path
@@ -52,8 +52,8 @@ class Config:
     settings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: Path) -> Config:
-        """The configuration in a TOML file; what is wrong with it is told with its key."""
+    def read(cls, path: Path) -> StreamConfig:
+        """Reads a TOML file; an error names its key."""
         try:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -98,7 +98,7 @@ def _check(path: Path, prefix: str, table: dict[str, Any], known: dict[str, type
             )
             raise TidingsError(f"{path}: {prefix}{key} is not known; {advice}")
         wrong = not isinstance(value, known[key]) or isinstance(value, bool)
-        if wrong or (isinstance(value, list) and not all(isinstance(one, str) for one in value)):
+        if wrong or (isinstance(value, list) and not all(isinstance(item, str) for item in value)):
             raise TidingsError(f"{path}: {prefix}{key} is {value!r}; it must be {_KINDS[known[key]]}")
 
 

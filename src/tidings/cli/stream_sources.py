@@ -1,7 +1,7 @@
-"""The sources of a running stream: feeds that are followed and folders that are watched, both into the event log.
+"""The sources of a running stream: appends the items of followed feeds and the files of watched folders to the log.
 
-Each works in a thread of its own, so that a slow host delays no file. What cannot be read is one sentence, and
-is not tried again until it changes.
+Each source runs in a thread of its own, so that a slow host delays no file. What cannot be read is reported in
+one sentence, and is not tried again until it changes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tidings.cli import events as event_files
 
 if TYPE_CHECKING:
-    from tidings.cli.stream_config import Config
+    from tidings.cli.stream_config import StreamConfig
     from tidings.model.event import Event
     from tidings.storage.event_log import EventLog
 
@@ -23,16 +23,16 @@ LOOK = 1.0  # seconds from one look at the folders to the next
 Report = Callable[[str], None]
 
 
-class Folders:
-    """Files that appear in folders, or change there. A file is remembered after its events are in the log, so a crash
-    in between repeats it, with the same event ids, and loses none."""
+class WatchedFolders:
+    """Reads files that appear in folders, or change there. A file is recorded after its events are in the log, so a
+    crash in between repeats it, with the same event ids, and loses none."""
 
     def __init__(self, folders: Sequence[Path], state: Path, report: Report) -> None:
         self._folders, self._state, self._report = folders, state, report
         self._known = set(state.read_text().splitlines()) if state.exists() else set()
 
     def ingest(self, log: EventLog) -> int:
-        """Appends what is new; returns how many events that was."""
+        """Appends new events; returns their number."""
         count = 0
         for path, mark in self._new():
             for portion in event_files.read(path, self._report):
@@ -52,17 +52,17 @@ class Folders:
                 yield path, mark
 
 
-class Sources:
+class StreamSources:
     """All sources of a configuration, appending to one log until `stop`."""
 
-    def __init__(self, config: Config, log: EventLog, report: Report) -> None:
+    def __init__(self, config: StreamConfig, log: EventLog, report: Report) -> None:
         self._config, self._log, self._report = config, log, report
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
         self.failure: Exception | None = None
 
     def once(self) -> None:
-        """One look at everything that is due."""
+        """Reads everything that is due, once."""
         if self._config.folders:
             self._folders().ingest(self._log)
         if self._config.feeds:
@@ -76,7 +76,7 @@ class Sources:
                 self._threads.append(thread)
 
     def stop(self) -> None:
-        """No more events; waits a moment for an append under way."""
+        """Stops the threads; waits a moment for an append under way."""
         self._stopping.set()
         for thread in self._threads:
             thread.join(timeout=5)
@@ -87,8 +87,8 @@ class Sources:
         except Exception as error:  # for the main thread to raise
             self.failure = error
 
-    def _folders(self) -> Folders:
-        return Folders(self._config.folders, self._config.states / "ingested.txt", self._report)
+    def _folders(self) -> WatchedFolders:
+        return WatchedFolders(self._config.folders, self._config.states / "ingested.txt", self._report)
 
     def _watch(self) -> None:
         folders = self._folders()

@@ -1,6 +1,6 @@
-"""Files of subscriptions: a plain text that is pleasant to write, or a table with the columns `id` and `text`.
+"""Reads files of subscriptions: a plain text format, or a table with the columns `id` and `text`.
 
-    # A comment. Prefixes first, then the questions; what is indented goes on.
+    # A comment. Prefixes first, then the subscriptions; indented lines continue the one before.
     @prefix ex: <http://example.org/>
     @tables tables.toml
 
@@ -10,8 +10,8 @@
         SELECT ?title, ?price
         WHERE (?item, rss:title, ?title), (?item, ex:price, ?price) AND ?price < 200
 
-An id is what stands before the first colon that a space or the end of the line follows. A text that is refused is
-told with its file, line and column, and the others are taken.
+An id ends at the first colon that a space or the end of the line follows. A refused text is reported with its
+file, line and column, and the others are loaded.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _TEXT_SUFFIXES = "a text file, or .csv, .parquet or .ndjson with the columns id 
 
 @dataclass(slots=True)
 class Entry:
-    """One subscription of a file. `spots` says for each line of the text where in the file it begins."""
+    """One subscription of a file. `spots` gives for each line of the text its position in the file."""
 
     id: str
     text: str
     row: int
     spots: list[tuple[int, int]] = field(default_factory=list)
 
-    def complaint(self, path: str, error: TidingsError) -> str:
+    def error_at(self, path: str, error: TidingsError) -> str:
         """The error as FILE:LINE:COLUMN: sentence."""
         line, column = getattr(error, "line", None), getattr(error, "column", None)
         if not self.spots:
@@ -63,7 +63,7 @@ class Entry:
 
 @dataclass(slots=True)
 class SubscriptionFile:
-    """What a file holds: its entries in order, its own prefixes, and where its tables are declared."""
+    """The contents of a file: its entries in order, its own prefixes, and the file that declares its tables."""
 
     path: str
     entries: list[Entry]
@@ -72,7 +72,7 @@ class SubscriptionFile:
 
     @classmethod
     def read(cls, path: Path) -> SubscriptionFile:
-        """By the extension of its name: a table, or else the plain text form."""
+        """Reads a file: a table by its extension, or else the plain text format."""
         readers = {".csv": _csv, ".parquet": _parquet, ".ndjson": _ndjson, ".jsonl": _ndjson}
         if path.is_dir():
             raise TidingsError(f"{path} is a folder but no index; name {_TEXT_SUFFIXES}")
@@ -85,7 +85,7 @@ class SubscriptionFile:
 
     @classmethod
     def read_rules(cls, path: Path, refused: list[str]) -> SubscriptionFile:
-        """Rules with EventBridge's patterns, as texts of our own language; what is refused goes to `refused`."""
+        """Reads rules with EventBridge's patterns, translated to our own language; refused ones go to `refused`."""
         from tidings.kinds.filters.eventbridge import read_rules
         from tidings.language.printer import to_text
         from tidings.language.query import Query
@@ -111,11 +111,9 @@ def load(
     operators: Iterable[Operator] = (),
     tables: Path | None = None,
 ) -> Engine:
-    """An engine with the subscriptions of a file, or of an index folder. Refused ones are told on standard error.
-
-    With `patterns`, the file holds rules in that form; `networks` are the files of networks by name; `tables` takes the
-    place of the file that the subscriptions name themselves.
-    """
+    """An engine with the subscriptions of a file, or of an index folder. Refused ones are reported on standard
+    error. With `patterns`, the file holds rules in that form; `networks` are the files of networks by name;
+    `tables` replaces the file that the subscriptions name themselves."""
     from tidings.engine.engine import BroadSubscription, EmptySubscription, Engine
     from tidings.kinds.networks.files.sources import read_network
     from tidings.storage import versions
@@ -145,7 +143,7 @@ def load(
             try:
                 engine.subscribe(entry.id, entry.text)
             except TidingsError as error:
-                refused.append(entry.complaint(file.path, error))
+                refused.append(entry.error_at(file.path, error))
                 undeclared = undeclared or (not engine.joins.tables and bool(_JOIN.search(entry.text)))
     if undeclared:
         refused.append(

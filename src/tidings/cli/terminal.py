@@ -1,6 +1,6 @@
-"""What the terminal shows: answers on standard output, everything about the work on standard error.
+"""Prints to the terminal: answers on standard output, everything else on standard error.
 
-Colours and progress are for people: into a file or a pipe go plain lines, and no progress.
+Colours and progress are for people: a file or a pipe gets plain lines, and no progress.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def note(sentence: str) -> None:
 
 
 def warn_all(sentences: list[str], of_what: str) -> None:
-    """The first of many sentences, and how many more there are."""
+    """Prints the first of many sentences, and the number of the others."""
     for sentence in sentences[:SHOWN]:
         warn(sentence)
     if len(sentences) > SHOWN:
@@ -42,7 +42,8 @@ def warn_all(sentences: list[str], of_what: str) -> None:
 
 
 def progress() -> Progress:
-    """A bar on standard error that vanishes at the end; nothing if nobody looks, or answers would cut through it."""
+    """A progress bar on standard error that vanishes at the end; none without a terminal, or if answers go there
+    too."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -64,10 +65,8 @@ def tracked(items: Iterable[Item], total: int, what: str, at_once: int = 500) ->
 
 
 def notification_lines(rows: Iterable[Mapping[str, Any]], source: bool = True) -> Iterator[Text]:
-    """One line a notification: who asked, what was found, and where unless the reader knows.
-
-    What joins gain and lose has a line for each row.
-    """
+    """One line per notification: the subscription, the bindings, and the source unless the reader knows it. Joins
+    have a line for each row gained or lost."""
     rows = list(rows)
     width = min(max((len(row["subscription"] or "") for row in rows), default=0), _NAME)
     for row in rows:
@@ -87,7 +86,7 @@ def notification_lines(rows: Iterable[Mapping[str, Any]], source: bool = True) -
 
 
 def _change_lines(row: Mapping[str, Any], width: int, source: bool) -> Iterator[Text]:
-    """The rows that a join gained (+) and lost (-), each behind the sequence number of its notification."""
+    """The rows that a join gained (+) and lost (-), each after the sequence number of its notification."""
     head = Text.assemble(
         ((row["subscription"] or "").ljust(width), "bold green"),
         (f"  {row['sequence']}", "dim"),
@@ -96,7 +95,9 @@ def _change_lines(row: Mapping[str, Any], width: int, source: bool) -> Iterator[
     if row["verdict"] == "snapshot":
         yield head + Text(f"  snapshot: {counted(len(row['changes']), 'row')}", style="yellow")
     where = row["source"] or (row["event"] if is_named(row["event"]) else "")
-    for change in sorted(row["changes"], key=lambda one: str(one["change"]), reverse=True):  # lost ones first
+    for change in sorted(
+        row["changes"], key=lambda change: str(change["change"]), reverse=True
+    ):  # lost ones first
         line = head + Text(f"  {change['change']} ", style=_SIGNS[change["change"]])
         line.append_text(_row(change["table"], json.loads(change["row"])))
         if source and where:
@@ -105,23 +106,23 @@ def _change_lines(row: Mapping[str, Any], width: int, source: bool) -> Iterator[
 
 
 def _row(table: str, content: Mapping[str, Any]) -> Text:
-    """A row with the name of its table, without what is NULL; a joined row as its rows."""
+    """A row with the name of its table, without NULLs; a joined row as its rows."""
     is_joined = all(isinstance(value, dict) for value in content.values())  # no column holds an object
     joined = content.items() if is_joined else [(table, content)]
     shown = []
     for name, row in joined:
-        one = Text(name)
+        text = Text(name)
         for column, value in row.items():
             if value is None:
                 continue
-            one.append(f"  {column} ", style="cyan")
-            one.append(brief(value) if isinstance(value, str) else json.dumps(value))
-        shown.append(one)
+            text.append(f"  {column} ", style="cyan")
+            text.append(brief(value) if isinstance(value, str) else json.dumps(value))
+        shown.append(text)
     return Text("  ⋈ ").join(shown)
 
 
 def is_named(event: str) -> bool:
-    """Whether an event's id says something to a reader: it came with it, and has not got the hash of its content."""
+    """Whether an event's id came with the event, and is not the hash of its content."""
     return not _HASH.fullmatch(event)
 
 
@@ -132,6 +133,6 @@ def counted(number: int, noun: str) -> str:
 
 
 def brief(value: str) -> str:
-    """A value on one line, cut where a reader has seen enough."""
+    """A value on one line, shortened."""
     value = " ".join(value.split())
     return value if len(value) <= _VALUE else value[: _VALUE - 1] + "…"

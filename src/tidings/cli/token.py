@@ -1,4 +1,4 @@
-"""`tidings token`: who may use a service."""
+"""`tidings token`: manages the tokens of a service."""
 
 from __future__ import annotations
 
@@ -112,9 +112,15 @@ def list_(data: Path, store: str | None) -> None:
         terminal.note("There is no token yet; 'tidings token add NAME' makes one.")
         return
     rows = [("id", "name", "role", "made", "ended", "subscriptions", "events/s", "requests/s")]
-    for one in tokens:
-        limits = f"{one.subscriptions:,}", f"{one.events_per_second:,g}", f"{one.requests_per_second:,g}"
-        rows.append((one.id, one.name, one.role.value, _day(one.created), _day(one.ended) or "-", *limits))
+    for token in tokens:
+        limits = (
+            f"{token.subscriptions:,}",
+            f"{token.events_per_second:,g}",
+            f"{token.requests_per_second:,g}",
+        )
+        rows.append(
+            (token.id, token.name, token.role.value, _day(token.created), _day(token.ended) or "-", *limits)
+        )
     # Wider than a narrow terminal: a line that wraps can be copied, a cell that is folded cannot.
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for number, row in enumerate(rows):
@@ -132,10 +138,10 @@ def end(id: str, data: Path, store: str | None) -> None:
         if registry.end_token(id, time.time()):
             terminal.out.print(f"{id} is ended")
             return
-        known = {one.id: one for one in registry.tokens()}
+        known = {token.id: token for token in registry.tokens()}
         if id in known:
             raise TidingsError(f"{id} was ended on {_day(known[id].ended)} already")
-        named = [one.id for one in known.values() if one.name == id and one.ended is None]
+        named = [token.id for token in known.values() if token.name == id and token.ended is None]
         advice = (
             f"did you mean {' or '.join(named)}?" if named else "'tidings token list' shows those there are"
         )

@@ -1,7 +1,7 @@
-"""Compiles every loop once and keeps the machine code on disk: `python -m tidings.cli.warm`.
+"""Compiles every loop and keeps the machine code on disk: `python -m tidings.cli.warm`.
 
-Without it the first event waits for the compiler, three minutes or so. It has to run before several processes start:
-each would compile what it lacks.
+Without it the first event waits for the compiler, about three minutes. Run it before several processes start,
+because each would compile what it lacks.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ PARTS: dict[str, Callable[[], None]] = {
 
 
 def warm() -> None:
-    """Runs events through indexes and a network that have a use for every loop."""
+    """Matches events with indexes and a network that use every loop."""
     for part in PARTS.values():
         part()
 

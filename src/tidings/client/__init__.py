@@ -1,17 +1,17 @@
-"""The client of the service: the same calls, made at once (`Client`) or awaited (`AsyncClient`).
+"""The client of the service, synchronous (`Client`) or asynchronous (`AsyncClient`), with the same methods.
 
     from tidings import Client
 
     with Client("http://localhost:8750") as client:
         sport = client.subscribe("WHERE topic = 'sport'", title="Sport", valid_for="never")
         client.publish({"topic": "sport", "title": "A goal"})
-        for told in client.listen(sport, after=0):
-            print(told.event["title"])
+        for notification in client.listen(sport, after=0):
+            print(notification.event["title"])
             break
         client.cancel(sport)
 
-What is asked and how answers are read stands in `calls` and `answers`, once for both; `Client` and `AsyncClient` only
-carry it to and fro.
+`calls` describes the requests and `responses` reads the answers, once for both; `Client` and `AsyncClient` only
+send and receive.
 """
 
 from tidings.client.async_client import AsyncClient

@@ -1,4 +1,4 @@
-"""The client whose calls are awaited. It has the same names as the other, and says the same."""
+"""The asynchronous client. It has the same methods as `Client`."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ T = TypeVar("T")
 
 
 class AsyncClient(Connection):
-    """A service at an address. `token` is needed where the service is not open; `transport` is for tests.
-
-    Each call is described at `Client`."""
+    """A client of the service at an address. `token` is needed where the service is not open; `transport` is for
+    tests. Each method is described at `Client`."""
 
     def __init__(
         self,
@@ -66,19 +65,19 @@ class AsyncClient(Connection):
         public: bool = False,
         webhook: str | None = None,
     ) -> Subscription:
-        """Begins a subscription: what is published afterwards is matched. `valid_for` is in seconds, a timedelta or
-        "never"; without it the service decides."""
+        """Subscribes: events published afterwards are matched. `valid_for` is in seconds, a timedelta or "never";
+        without it the service decides."""
         return self._keep(await self._do(calls.subscribe(text, title, valid_for, public, webhook)))
 
     async def subscriptions(
         self, *, state: str | None = None, search: str = ""
     ) -> AsyncGenerator[Subscription, None]:
-        """Mine, newest first."""
+        """The caller's subscriptions, newest first."""
         cursor = None
         while True:
             page = await self._do(calls.subscriptions(state, search, cursor))
-            for one in page.items:
-                yield one
+            for subscription in page.items:
+                yield subscription
             if (cursor := page.next) is None:
                 return
 
@@ -88,7 +87,7 @@ class AsyncClient(Connection):
     async def renew(
         self, subscription: Subscription | str, valid_for: Validity = None, *, ticket: str | None = None
     ) -> Subscription:
-        """Valid from now on anew; an expired one lives again."""
+        """Starts a new validity from now; an expired subscription is active again."""
         id = id_of(subscription)
         return await self._do(calls.renew(id, valid_for, self._ticket(subscription, ticket)))
 
@@ -99,13 +98,13 @@ class AsyncClient(Connection):
         return await self._do(calls.change(id_of(subscription), "resume", self._ticket(subscription, ticket)))
 
     async def cancel(self, subscription: Subscription | str, *, ticket: str | None = None) -> Subscription:
-        """Over for good."""
+        """Cancels for good."""
         return await self._do(calls.cancel(id_of(subscription), self._ticket(subscription, ticket)))
 
     async def set_webhook(
         self, subscription: Subscription | str, url: str, *, ticket: str | None = None
     ) -> str:
-        """Posts notifications to `url`; returns the secret that their signatures are verified with."""
+        """Posts notifications to `url`; returns the secret that verifies their signatures."""
         return await self._do(calls.set_webhook(id_of(subscription), url, self._ticket(subscription, ticket)))
 
     async def remove_webhook(self, subscription: Subscription | str, *, ticket: str | None = None) -> None:
@@ -116,16 +115,16 @@ class AsyncClient(Connection):
     async def notifications(
         self, subscription: Subscription | str, *, after: int | None = None, page: int = 100
     ) -> AsyncGenerator[Notification, None]:
-        """What it was told, newest first; or, with the number of one, what came after that, oldest first. Pages are
-        fetched as they are needed."""
+        """The notifications of a subscription, newest first; or, with the number of one, those after it, oldest
+        first. Pages are fetched as they are needed."""
         cursor = None
         while True:
-            told: Page[Notification] = await self._do(
+            found: Page[Notification] = await self._do(
                 calls.notifications(id_of(subscription), after, page, cursor)
             )
-            for one in told.items:
-                yield one
-            if (cursor := told.next) is None:
+            for notification in found.items:
+                yield notification
+            if (cursor := found.next) is None:
                 return
 
     async def listen(
@@ -134,14 +133,15 @@ class AsyncClient(Connection):
         *,
         after: int | None = None,
     ) -> AsyncGenerator[Notification, None]:
-        """What is told from now on, or after the notification with this number, as it is told; of one subscription,
-        several, or all of mine. A connection that breaks is opened again where it was. Ends when the subscription does."""
+        """Yields new notifications, or those after this number, as they come; of one subscription, several, or all
+        of the caller's. A broken connection is opened again at the same position. Ends when the subscription
+        does."""
         ids = self._ids(subscription)
         parser = Parser((await self.status()).last_number if after is None else after)
         while True:
             try:
-                async for told in self._pieces(ids, parser):
-                    yield told
+                async for notification in self._pieces(ids, parser):
+                    yield notification
             except ServiceError as error:
                 parser.failures += 1
                 seconds = calls.reopening(parser.failures, parser.opened, error)
@@ -156,7 +156,7 @@ class AsyncClient(Connection):
             )  # the service closed it: it stops, or that was all so far
 
     async def explain(self, notification: Notification) -> Explanation:
-        """Why it was told."""
+        """Explains why a notification was sent."""
         return await self._do(calls.explain(notification))
 
     # Events
@@ -182,10 +182,10 @@ class AsyncClient(Connection):
         await self._do(calls.unfollow(url))
 
     async def sources(self) -> list[Source]:
-        """The feeds that are followed, and how they fare."""
+        """The followed feeds, with their fetch states."""
         return await self._do(calls.sources())
 
-    # Questions
+    # Texts of subscriptions
 
     async def check(self, text: str) -> Checked:
         """Whether a text can be subscribed to."""
@@ -196,7 +196,7 @@ class AsyncClient(Connection):
         return await self._do(calls.try_(text))
 
     async def status(self) -> Status:
-        """How the service fares."""
+        """The status of the service."""
         return await self._do(calls.status())
 
     async def _do(self, call: Call[T]) -> T:
@@ -227,7 +227,7 @@ class AsyncClient(Connection):
                     raise self._error(response)
                 parser.open()
                 async for piece in response.aiter_raw():
-                    for told in parser.feed(piece):
-                        yield told
+                    for notification in parser.feed(piece):
+                        yield notification
         except httpx.TransportError as error:
             raise self._away(error) from None

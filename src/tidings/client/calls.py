@@ -1,7 +1,7 @@
-"""The calls that the service takes, without anything that carries them: what to send, how to read what comes back.
+"""Describes the calls of the service without sending them: the request, and how to read the answer.
 
-A call that may be made twice without harm is `repeatable`; publishing is, because an event is known by its source and
-id. How long to wait before the next try is decided here too.
+A call that may be repeated without harm is `repeatable`; publishing is, because an event is identified by its
+source and id. The pauses between retries are computed here too.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _ENVELOPE = (
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request. `read` makes the answer's value out of its JSON."""
+    """One request. `read` converts the JSON of the answer."""
 
     method: str
     path: str
@@ -88,21 +88,21 @@ class Page(Generic[T]):
 
 
 def pause(attempt: int, retry_after: float | None) -> float:
-    """Seconds until the next try: what the service says, or twice as long each time, not all clients at once."""
+    """Seconds until the next try: as the service says, or growing exponentially with a random part."""
     if retry_after is not None:
         return min(retry_after, LONGEST_PAUSE) + random.uniform(0, 0.1)
     return min(0.1 * 2**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.5)
 
 
 def reopening(failures: int, opened: bool, error: ServiceError) -> float | None:
-    """Seconds until a stream is tried again; None if it is given up."""
+    """Seconds until a stream is opened again; None if the client gives up."""
     if not may_pass(error) or failures > (REOPENED if opened else TRIES):
         return None
     return pause(min(failures, TRIES), error.retry_after)
 
 
 def may_pass(error: ServiceError) -> bool:
-    """Whether the same call may succeed a little later."""
+    """Whether the same call may succeed later."""
     return error.status in (None, 429, 502, 503, 504)
 
 
@@ -144,7 +144,9 @@ def cancel(id: str, ticket: str | None) -> Call[Subscription]:
 
 
 def set_webhook(id: str, url: str, ticket: str | None) -> Call[str]:
-    return _json("PUT", f"{_path(id)}/webhook", {"url": url}, lambda told: str(told["secret"]), ticket=ticket)
+    return _json(
+        "PUT", f"{_path(id)}/webhook", {"url": url}, lambda answer: str(answer["secret"]), ticket=ticket
+    )
 
 
 def remove_webhook(id: str, ticket: str | None) -> Call[None]:
@@ -165,7 +167,7 @@ def explain(notification: Notification) -> Call[Explanation]:
 
 
 def stream(ids: list[str] | None, last: int | None) -> Call[None]:
-    """What to open; it is read with `stream.Parser`."""
+    """The request of a stream, which `stream.Parser` reads."""
     headers = {"Accept": "text/event-stream"}
     if last is not None:
         headers["Last-Event-ID"] = str(last)
@@ -179,7 +181,7 @@ def stream(ids: list[str] | None, last: int | None) -> Call[None]:
 
 
 def publish(events: Any, format: str | None, source: str) -> Iterator[Call[Receipt]]:
-    """One call for each batch: events and dicts are split, a document goes as it is."""
+    """One call for each batch: events and dicts are split, a document is sent unchanged."""
     params = {"source": source} if source else {}
     if isinstance(events, str | bytes):
         if format is None:
@@ -218,9 +220,9 @@ def _batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def _line(event: Any) -> bytes:
-    told = event if isinstance(event, Mapping) else to_cloudevent(event)
+    given = event if isinstance(event, Mapping) else to_cloudevent(event)
     try:
-        return json.dumps(told, default=str, separators=(",", ":")).encode()
+        return json.dumps(given, default=str, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise EventError(f"the event cannot be written as JSON: {error}; give plain values") from None
 
@@ -231,31 +233,31 @@ def to_cloudevent(event: Event) -> dict[str, Any]:
         if not hasattr(event, name):
             raise EventError(f"an event is an Event or a dict, not {type(event).__name__}")
     id = uuid.uuid4().hex if _is_unnamed_change(event) else event.id
-    told: dict[str, Any] = {"specversion": "1.0", "id": id, "source": event.source, "type": event.type}
+    envelope: dict[str, Any] = {"specversion": "1.0", "id": id, "source": event.source, "type": event.type}
     if event.time is not None:
-        told["time"] = event.time
+        envelope["time"] = event.time
     if event.datacontenttype:
-        told["datacontenttype"] = event.datacontenttype
+        envelope["datacontenttype"] = event.datacontenttype
     hidden = [name for name in event.attributes if name in _ENVELOPE]
     if event.data:
         if hidden:
             raise EventError(f"the attribute {hidden[0]!r} has the name of the envelope's; name it otherwise")
-        told["data_base64"] = base64.b64encode(event.data).decode()
+        envelope["data_base64"] = base64.b64encode(event.data).decode()
     elif hidden:
-        return {**told, "data": dict(event.attributes)}
-    return {**told, **event.attributes}
+        return {**envelope, "data": dict(event.attributes)}
+    return {**envelope, **event.attributes}
 
 
 def _is_unnamed_change(event: Event) -> bool:
-    """Whether it is a change of a row, or asks for a snapshot, and nobody gave it an id: a row that is inserted, deleted
-    and inserted again is three changes, though two of them say the same."""
+    """Whether it is a change of a row, or a request for a snapshot, without an id: a row that is inserted, deleted
+    and inserted again is three changes, though two of them have the same content."""
     from tidings.model.event import content_id
 
     row = event.row() if event.type.startswith("tidings.") else None
     return row is not None and event.id == content_id(row["datacontenttype"], row["data"], row["attributes"])
 
 
-# Questions, sources, the service
+# Texts of subscriptions, sources, the service
 
 
 def check(text: str) -> Call[Checked]:
@@ -287,7 +289,7 @@ def unfollow(url: str) -> Call[None]:
 
 
 def sources() -> Call[list[Source]]:
-    return _get("/api/sources", lambda told: [Source.read(one) for one in told["items"]])
+    return _get("/api/sources", lambda answer: [Source.read(item) for item in answer["items"]])
 
 
 def status() -> Call[Status]:
@@ -325,12 +327,12 @@ def _validity(valid_for: Validity) -> dict[str, Any]:
 
 
 def _page(read: Callable[[Any], T]) -> Callable[[Any], Page[T]]:
-    return lambda told: Page([read(one) for one in told["items"]], told.get("next"))
+    return lambda answer: Page([read(item) for item in answer["items"]], answer.get("next"))
 
 
 def _path(id: str) -> str:
     return f"/api/subscriptions/{quote(id, safe='')}"
 
 
-def _nothing(told: Any) -> None:
+def _nothing(answer: Any) -> None:
     return None

@@ -1,4 +1,4 @@
-"""What both clients share of a connection: the address, the tickets, requests in httpx's words, answers out of them."""
+"""The shared base of both clients: the address, the tickets, requests and answers in terms of httpx."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ T = TypeVar("T")
 
 
 class Connection:
-    # A stream says something every 15 seconds, if only that it is still there.
+    # A stream sends something every 15 seconds, a heartbeat if nothing else.
+    """The address, token and tickets of a client."""
+
     _patience = httpx.Timeout(10.0, read=60.0)
 
     def __init__(self, address: str) -> None:
@@ -50,7 +52,7 @@ class Connection:
             return None
         if isinstance(given, Subscription | str):
             return [id_of(given)]
-        return [id_of(one) for one in given]
+        return [id_of(subscription) for subscription in given]
 
     @staticmethod
     def _request(call: Call[Any]) -> dict[str, Any]:

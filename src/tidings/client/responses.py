@@ -1,4 +1,4 @@
-"""What the service answers, as values. Members that a newer service adds are overlooked."""
+"""The service's answers as dataclasses. Unknown members, which a newer service may add, are ignored."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from tidings.errors import TidingsError
 
 
 class ServiceError(TidingsError):
-    """The service refused something, or did not answer. The text is the service's own sentence.
-
-    `status` is that of HTTP, None where nothing answered. `line` and `column` are of a subscription's text;
-    `retry_after` is in seconds."""
+    """The service refused a call, or did not answer. The text is the service's own sentence. `status` is the HTTP
+    status, None without an answer. `line` and `column` are of a subscription's text; `retry_after` is in seconds."""
 
     def __init__(
         self,
@@ -34,15 +32,15 @@ class ServiceError(TidingsError):
 
 
 class _Answer:
-    """A dataclass made from an object of JSON."""
+    """A dataclass made from a JSON object."""
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Self:
+    def read(cls, answer: Mapping[str, Any]) -> Self:
         values = {}
-        for one in fields(cls):  # type: ignore[arg-type]
-            if one.name in told:
-                value = told[one.name]
-                values[one.name] = _moment(value) if one.metadata.get("moment") else value
+        for member in fields(cls):  # type: ignore[arg-type]
+            if member.name in answer:
+                value = answer[member.name]
+                values[member.name] = _moment(value) if member.metadata.get("moment") else value
         return cls(**values)
 
 
@@ -55,7 +53,7 @@ def _moment(text: str | None) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class Subscription(_Answer):
-    """A standing question. `ticket` and `webhook_secret` are there only where the subscription was begun; keep them."""
+    """A subscription. `ticket` and `webhook_secret` are set only in the answer to `subscribe`; keep them."""
 
     id: str
     text: str
@@ -73,8 +71,8 @@ class Subscription(_Answer):
 
 @dataclass(frozen=True, slots=True)
 class Notification(_Answer):
-    """What a subscription was told. `kind` is "match", "undecided", "snapshot", or a notice: "expires-soon", "expired",
-    "missed". `number` is what `after` takes."""
+    """A notification of a subscription. `kind` is "match", "undecided", "snapshot", or a notice: "expires-soon",
+    "expired", "missed". `number` is what `after` takes."""
 
     id: str
     number: int
@@ -92,7 +90,8 @@ class Notification(_Answer):
 
 @dataclass(frozen=True, slots=True)
 class Receipt(_Answer):
-    """What became of published events: they are durable. `rejected` has place and message of those that could not be read."""
+    """The result of publishing: the events are durable. `rejected` has place and message of those that could not be
+    read."""
 
     accepted: int = 0
     duplicates: int = 0
@@ -110,7 +109,7 @@ class Receipt(_Answer):
 
 @dataclass(frozen=True, slots=True)
 class Source(_Answer):
-    """A feed that is followed, and how it fares."""
+    """A followed feed, with its fetch state."""
 
     url: str
     title: str
@@ -164,7 +163,7 @@ class Explanation(_Answer):
 
 @dataclass(frozen=True, slots=True)
 class Status(_Answer):
-    """How the service fares."""
+    """The status of the service."""
 
     version: str
     ready: bool
@@ -182,7 +181,7 @@ class Status(_Answer):
 
 
 def error_of(status: int, body: bytes, retry_after: str | None) -> ServiceError:
-    """What an answer that is an error says; of something that is not the service, the beginning of what it said."""
+    """The error in an answer; if the answer is not of the service, the beginning of its text."""
     try:
         problem = json.loads(body)
     except ValueError:

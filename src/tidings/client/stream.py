@@ -1,7 +1,7 @@
-"""Server-sent events as they arrive, byte by byte: what they say, and where to go on after a break.
+"""Parses server-sent events as they arrive, and keeps the position for reconnecting.
 
-The number of the last event that was given out is kept here; whoever opens the stream again sends it along, and
-nothing is missed or told twice.
+The parser keeps the number of the last event that it gave out; the client sends it when it reconnects, so that
+nothing is missed or repeated.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tidings.client.responses import Notification
 
 
 class Parser:
-    """Give it bytes, it gives notifications. `last` is the number of the last one; `over` is set when the service has
-    said that there will be no more; `failures` counts tries to open it since it was open, if it ever was."""
+    """Converts bytes to notifications. `last` is the number of the last one; `over` is set when the service has
+    ended the stream; `failures` counts failed connections since the last open one."""
 
     def __init__(self, last: int | None = None) -> None:
         self.last = last
@@ -25,13 +25,13 @@ class Parser:
         self.begin()
 
     def begin(self) -> None:
-        """A new connection: what was half there is gone, and comes again."""
+        """Starts a new connection: an incomplete event is dropped, and comes again."""
         self._rest = b""
         self._id = self._name = ""
         self._data: list[str] = []
 
     def open(self) -> None:
-        """The service has answered."""
+        """Resets the failures: the service has answered."""
         self.opened, self.failures = True, 0
 
     def feed(self, piece: bytes) -> Iterator[Notification]:
@@ -59,12 +59,12 @@ class Parser:
         data, name = "\n".join(self._data), self._name
         self._id, self._name, self._data = "", "", []
         if data:
-            told = json.loads(data)
-            if name == "missed" and "kind" not in told:
-                yield _missed(int(told["from"]), int(told["to"]))
+            members = json.loads(data)
+            if name == "missed" and "kind" not in members:
+                yield _missed(int(members["from"]), int(members["to"]))
             else:
-                yield Notification.read(told)
-        if number is not None:  # after it was taken: who breaks off in between hears it again
+                yield Notification.read(members)
+        if number is not None:  # after it was yielded: a break in between repeats it
             self.last = number
 
 

@@ -1,4 +1,4 @@
-"""The client whose calls return when they are done."""
+"""The synchronous client: its calls return when they are done."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ T = TypeVar("T")
 
 
 class Client(Connection):
-    """A service at an address. `token` is needed where the service is not open; `transport` is for tests.
-
-    Tickets of subscriptions that were begun here are kept, so that they can be renewed or cancelled here; another
-    client gives them as `ticket`, or has the owner's token."""
+    """A client of the service at an address. `token` is needed where the service is not open; `transport` is for
+    tests. The client keeps the tickets of the subscriptions that it made, so that it can renew and cancel them;
+    another client gives them as `ticket`, or has the owner's token."""
 
     def __init__(
         self,
@@ -67,12 +66,12 @@ class Client(Connection):
         public: bool = False,
         webhook: str | None = None,
     ) -> Subscription:
-        """Begins a subscription: what is published afterwards is matched. `valid_for` is in seconds, a timedelta or
-        "never"; without it the service decides."""
+        """Subscribes: events published afterwards are matched. `valid_for` is in seconds, a timedelta or "never";
+        without it the service decides."""
         return self._keep(self._do(calls.subscribe(text, title, valid_for, public, webhook)))
 
     def subscriptions(self, *, state: str | None = None, search: str = "") -> Iterator[Subscription]:
-        """Mine, newest first."""
+        """The caller's subscriptions, newest first."""
         cursor = None
         while True:
             page = self._do(calls.subscriptions(state, search, cursor))
@@ -86,7 +85,7 @@ class Client(Connection):
     def renew(
         self, subscription: Subscription | str, valid_for: Validity = None, *, ticket: str | None = None
     ) -> Subscription:
-        """Valid from now on anew; an expired one lives again."""
+        """Starts a new validity from now; an expired subscription is active again."""
         id = id_of(subscription)
         return self._do(calls.renew(id, valid_for, self._ticket(subscription, ticket)))
 
@@ -97,11 +96,11 @@ class Client(Connection):
         return self._do(calls.change(id_of(subscription), "resume", self._ticket(subscription, ticket)))
 
     def cancel(self, subscription: Subscription | str, *, ticket: str | None = None) -> Subscription:
-        """Over for good."""
+        """Cancels for good."""
         return self._do(calls.cancel(id_of(subscription), self._ticket(subscription, ticket)))
 
     def set_webhook(self, subscription: Subscription | str, url: str, *, ticket: str | None = None) -> str:
-        """Posts notifications to `url`; returns the secret that their signatures are verified with."""
+        """Posts notifications to `url`; returns the secret that verifies their signatures."""
         return self._do(calls.set_webhook(id_of(subscription), url, self._ticket(subscription, ticket)))
 
     def remove_webhook(self, subscription: Subscription | str, *, ticket: str | None = None) -> None:
@@ -112,13 +111,15 @@ class Client(Connection):
     def notifications(
         self, subscription: Subscription | str, *, after: int | None = None, page: int = 100
     ) -> Iterator[Notification]:
-        """What it was told, newest first; or, with the number of one, what came after that, oldest first. Pages are
-        fetched as they are needed."""
+        """The notifications of a subscription, newest first; or, with the number of one, those after it, oldest
+        first. Pages are fetched as they are needed."""
         cursor = None
         while True:
-            told: Page[Notification] = self._do(calls.notifications(id_of(subscription), after, page, cursor))
-            yield from told.items
-            if (cursor := told.next) is None:
+            found: Page[Notification] = self._do(
+                calls.notifications(id_of(subscription), after, page, cursor)
+            )
+            yield from found.items
+            if (cursor := found.next) is None:
                 return
 
     def listen(
@@ -127,8 +128,9 @@ class Client(Connection):
         *,
         after: int | None = None,
     ) -> Iterator[Notification]:
-        """What is told from now on, or after the notification with this number, as it is told; of one subscription,
-        several, or all of mine. A connection that breaks is opened again where it was. Ends when the subscription does."""
+        """Yields new notifications, or those after this number, as they come; of one subscription, several, or all
+        of the caller's. A broken connection is opened again at the same position. Ends when the subscription
+        does."""
         ids = self._ids(subscription)
         parser = Parser(self.status().last_number if after is None else after)
         while True:
@@ -146,7 +148,7 @@ class Client(Connection):
             time.sleep(calls.pause(0, None))  # the service closed it: it stops, or that was all so far
 
     def explain(self, notification: Notification) -> Explanation:
-        """Why it was told."""
+        """Explains why a notification was sent."""
         return self._do(calls.explain(notification))
 
     # Events
@@ -172,10 +174,10 @@ class Client(Connection):
         self._do(calls.unfollow(url))
 
     def sources(self) -> list[Source]:
-        """The feeds that are followed, and how they fare."""
+        """The followed feeds, with their fetch states."""
         return self._do(calls.sources())
 
-    # Questions
+    # Texts of subscriptions
 
     def check(self, text: str) -> Checked:
         """Whether a text can be subscribed to."""
@@ -186,7 +188,7 @@ class Client(Connection):
         return self._do(calls.try_(text))
 
     def status(self) -> Status:
-        """How the service fares."""
+        """The status of the service."""
         return self._do(calls.status())
 
     def _do(self, call: Call[T]) -> T:

@@ -1,6 +1,6 @@
-"""What the service keeps, as plain values: subscriptions and their life, who may do what, what was told to whom.
+"""Plain value classes of the service: subscriptions, tokens, sources, deliveries, notifications and batch records.
 
-Times are seconds since 1970, as floats. Ids are random: nobody guesses a neighbour's.
+Times are seconds since 1970, as floats. Ids are random, so that they cannot be guessed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A standing question and its life. `owner` is the id of a token, "" where nobody has one."""
+    """A subscription with its state and validity. `owner` is the id of a token, "" where nobody has one."""
 
     id: str
     text: str
@@ -44,13 +44,13 @@ class Subscription:
     valid_until: float | None  # None: for good; of one that ended, when it did
     state: State = State.ACTIVE
     public: bool = False  # its feed is listed, and found by its id
-    warned: bool = False  # "expires soon" was told for this valid_until
+    warned: bool = False  # the notice before expiry was sent for this valid_until
     revision: int = 1  # counts changes of this subscription
     renewed: float | None = None  # when its validity last began anew; None: when it was created
 
 
 class IndexChange(NamedTuple):
-    """Something that the index has yet to hear of: a text that is asked from now on, or no longer (None)."""
+    """A change that the index has yet to apply: a text to add under an id, or None to remove the id."""
 
     number: int
     id: str
@@ -59,7 +59,7 @@ class IndexChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Who may use the service. Its secret is shown once; `secret` is the hash of it."""
+    """An access token. Its secret is shown once; `secret` is the hash of it."""
 
     id: str
     name: str
@@ -74,7 +74,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A feed that is followed. How it fares is known to the fetcher."""
+    """A followed feed. Its fetch state is stored by the fetcher."""
 
     url: str
     title: str
@@ -84,7 +84,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A webhook of a subscription: where it stands, and how it goes."""
+    """A webhook of a subscription: its address, its cursor and the state of its retries."""
 
     subscription: str
     url: str
@@ -97,7 +97,7 @@ class Delivery:
     disabled: str | None = None  # why it is not tried any more
 
 
-class Kind(StrEnum):
+class NotificationKind(StrEnum):
     """Of a notification: what the stream said, or a notice of the subscription's life."""
 
     MATCH = "match"
@@ -109,14 +109,14 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A notification as it was told. `number` rises over all subscriptions and is what cursors hold; `id` is the same
-    for the same thing whenever and however often it is delivered. `event` is None for notices."""
+class StoredNotification:
+    """A notification as the mailbox stores it. `number` rises over all subscriptions and is what cursors hold; `id`
+    is the same for the same notification whenever and however often it is delivered. `event` is None for notices."""
 
     number: int
     id: str
     subscription: str
-    kind: Kind
+    kind: NotificationKind
     at: float
     event: Event | None = None
     bindings: Mapping[str, str] = field(default_factory=dict)
@@ -128,10 +128,11 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notice to be told. `id` makes it one notice however often it is put: "expired 1731..."."""
+    """A notice about a subscription, to be stored as a notification. `id` makes repeated notices one: "expired
+    1731..."."""
 
     subscription: str
-    kind: Kind
+    kind: NotificationKind
     id: str
     at: float
     message: str
@@ -139,7 +140,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An event that could not be read, for whoever looks after the sources."""
+    """An event that could not be read, shown to the operators of the service."""
 
     source: str
     event: str
@@ -149,7 +150,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
-    """A micro-batch that is in the mailbox. (segment, byte) is the end of what it read of the log."""
+    """A micro-batch that is in the mailbox. (segment, byte) is the end of the range that it read from the log."""
 
     query: str
     batch: int
@@ -165,8 +166,8 @@ class BatchRecord:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who makes a request. `token` is the id of the token, "" without one: on a machine of one's own all is open, but
-    a subscription without an owner is changed by its ticket alone."""
+    """The author of a request. `token` is the id of the token, "" without one: an open service needs none, but a
+    subscription without an owner is changed by its ticket alone."""
 
     name: str
     role: Role

@@ -1,14 +1,14 @@
-"""What a service is started with. Every value has a default: `tidings serve` alone is a whole system.
+"""The settings of a service. Every value has a default: `tidings serve` alone is a whole system.
 
 data/registry.db        subscriptions, tokens, sources, deliveries   (or PostgreSQL)
-data/mailbox.db         what was told                               (or PostgreSQL)
-data/feeds.db           what the fetcher knows of followed feeds
+data/mailbox.db         notifications                               (or PostgreSQL)
+data/feeds.db           the fetch states of followed feeds
 data/log/               the event log
-data/arrivals.db        which events are in it
+data/arrivals.db        which events are in the log
 data/index/             index versions
 data/output/            notifications of the stream as Parquet, until they are in the mailbox
 data/checkpoint/        of the stream
-data/key                what cookies are signed with
+data/key                the key that signs cookies
 data/LOCK               the process that serves
 """
 
@@ -36,7 +36,7 @@ class Settings:
     operators: tuple[str, ...] = ()  # files, or modules
     tables: Path | None = None
     allowed: tuple[str, ...] = ()  # networks (CIDR) inside which feeds and webhooks may be
-    open: bool = True  # no token is needed; only where nobody but this machine gets in
+    open: bool = True  # no token is needed; only where no other machine can connect
     validity: float = DAY  # of a subscription that names none
     longest_validity: float | None = None  # None: "never" may be asked for
     retention: float = 7 * DAY  # of events and notifications

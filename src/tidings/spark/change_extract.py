@@ -1,6 +1,6 @@
-"""Events -> pieces: what a task found of changes of tables, on its way to the ledger.
+"""Extracts changes of tables from events, in Spark's tasks, for the ledger.
 
-Rows travel as their canonical texts. A piece has only the events that say something of tables, numbered from 0.
+Rows are sent as their canonical texts. An extract has only the events that change tables, numbered from 0.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from tidings.kinds.joins.schema.table import Table
 from tidings.model.batch import event_times
 from tidings.model.envelope import arrange
 from tidings.spark import version_pins
-from tidings.spark.matching import opened
+from tidings.spark.matching import open_index
 from tidings.spark.output import unfinished
 from tidings.storage import versions
 
-PIECE = "task int, number int, piece binary"
+EXTRACT = "task int, number int, piece binary"
 _ARROW = pa.schema([("task", pa.int32()), ("number", pa.int32()), ("piece", pa.binary())])
 
 
-class Site(NamedTuple):
+class TaskSettings(NamedTuple):
     """Where tasks find the index, which version of it counts, and where they write."""
 
     root: str
     pins: str
-    shipment: bytes
+    pickled: bytes
     output: str
     buckets: int
     joined: bool
@@ -42,18 +42,18 @@ class Site(NamedTuple):
     def joins(self) -> Joins:
         """The joins of the version that is pinned for the task's micro-batch."""
         version = version_pins.pin(Path(self.pins), self.batch(), lambda: str(versions.current(self.root)))
-        return opened(self.root, version, self.shipment).joins
+        return open_index(self.root, version, self.pickled).joins
 
     def batch(self) -> int:
         return int(_property("streaming.sql.batchId"))
 
     def aside(self) -> Path:
-        """Where the batch's files are until they are put in place."""
+        """The folder of the batch's files until they are moved to the output."""
         return unfinished(Path(self.output), _property("sql.streaming.queryId"), self.batch())
 
 
 class Events(NamedTuple):
-    """Events by number: what notifications call them, and when they happened."""
+    """Ids, sources and times of events, by number."""
 
     id: pa.Array
     source: pa.Array
@@ -68,50 +68,50 @@ class Events(NamedTuple):
         return pa.table({"id": self.id, "source": self.source})
 
 
-class Piece(NamedTuple):
-    """Changes without the columns of their rows; `names` is what each row is known by."""
+class ChangeExtract(NamedTuple):
+    """Changes without the columns of their rows; `names` are the names of the rows."""
 
     changes: Changes
     names: list[pa.Array]
     events: Events
 
     @staticmethod
-    def concat(pieces: Sequence[Piece]) -> Piece:
-        columns = zip(*(piece.events for piece in pieces), strict=True)
+    def concat(extracts: Sequence[ChangeExtract]) -> ChangeExtract:
+        columns = zip(*(extract.events for extract in extracts), strict=True)
         ids, sources, moments = (list(column) for column in columns)
-        return Piece(
-            Changes.concat([piece.changes for piece in pieces]),
-            [pa.concat_arrays(names) for names in zip(*(piece.names for piece in pieces), strict=True)],
+        return ChangeExtract(
+            Changes.concat([extract.changes for extract in extracts]),
+            [pa.concat_arrays(names) for names in zip(*(extract.names for extract in extracts), strict=True)],
             Events(pa.concat_arrays(ids), pa.concat_arrays(sources), np.concatenate(moments)),
         )
 
 
-def cut(site: Site, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What one task does."""
-    tables = site.joins().subscriptions.tables
+def extract_task(settings: TaskSettings, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """One task: extracts the changes of its batches of events."""
+    tables = settings.joins().subscriptions.tables
     task = TaskContext.get()
     partition = task.partitionId() if task else 0
     for number, batch in enumerate(batches):
-        piece = piece_of(batch, tables) if batch.num_rows else None
-        if piece is not None:
-            row = {"task": partition, "number": number, "piece": pickle.dumps(piece, protocol=5)}
+        extract = extract_changes(batch, tables) if batch.num_rows else None
+        if extract is not None:
+            row = {"task": partition, "number": number, "piece": pickle.dumps(extract, protocol=5)}
             yield pa.RecordBatch.from_pylist([row], _ARROW)
 
 
-def piece_of(batch: pa.RecordBatch, tables: Sequence[Table]) -> Piece | None:
-    """What a batch of events says of tables; None if nothing."""
+def extract_changes(batch: pa.RecordBatch, tables: Sequence[Table]) -> ChangeExtract | None:
+    """The changes of tables in a batch of events; None if there are none."""
     arranged = arrange(batch)
     changes = read_changes(arranged.events, tables)
     asked = [row for row, _ in changes.snapshots]
-    told = np.unique(np.concatenate([changes.event, np.array([*changes.errors, *asked], dtype=np.int64)]))
-    if not len(told):
+    rows = np.unique(np.concatenate([changes.event, np.array([*changes.errors, *asked], dtype=np.int64)]))
+    if not len(rows):
         return None
-    some = arranged.events.select(["id", "source"]).take(pa.array(told)).combine_chunks()
-    ids = arranged.named(pa.RecordBatch.from_arrays([_text(some["id"])], ["event"])).column("event")
-    moments = event_times(arranged.events)[told]
-    place = {row: number for number, row in enumerate(told.tolist())}
+    events = arranged.events.select(["id", "source"]).take(pa.array(rows)).combine_chunks()
+    ids = arranged.named(pa.RecordBatch.from_arrays([_text(events["id"])], ["event"])).column("event")
+    moments = event_times(arranged.events)[rows]
+    number_of = {row: number for number, row in enumerate(rows.tolist())}
     light = Changes(
-        event=np.searchsorted(told, changes.event),
+        event=np.searchsorted(rows, changes.event),
         table=changes.table,
         op=changes.op,
         new=changes.new,
@@ -120,18 +120,18 @@ def piece_of(batch: pa.RecordBatch, tables: Sequence[Table]) -> Piece | None:
         sequence=changes.sequence,
         ties=changes.ties,
         images=[Images([], images.texts, images.partial) for images in changes.images],
-        errors={place[row]: error for row, error in changes.errors.items()},
-        snapshots=[(place[row], id) for row, id in changes.snapshots],
+        errors={number_of[row]: error for row, error in changes.errors.items()},
+        snapshots=[(number_of[row], id) for row, id in changes.snapshots],
     )
     names = [
         names_of(table, images.columns, images.texts)
         for table, images in zip(tables, changes.images, strict=True)
     ]
-    return Piece(light, names, Events(ids, _text(some["source"]), moments))
+    return ChangeExtract(light, names, Events(ids, _text(events["source"]), moments))
 
 
 def names_of(table: Table, columns: Sequence[pa.Array], texts: pa.Array) -> pa.Array:
-    """What rows are known by: the text of the key, or of the row."""
+    """The names of rows: the text of the key, or of the whole row."""
     if not table.key:
         return texts
     key = Table("key", {name: table.columns[name] for name in table.key})

@@ -1,8 +1,8 @@
-"""The JVM's class archive: Spark's classes, parsed and checked once a machine instead of at every start.
+"""Manages the JVM's class archive: Spark's classes, parsed and verified once per machine instead of at every start.
 
-The first session makes an archive while its JVM ends; later ones map it and start in half the time. Java ignores an
-archive of another build or class path, but crashes on one that is cut short: only an archive whose JVM ended well
-is kept, and a session that cannot start with it drops it and starts without.
+The first session makes an archive while its JVM ends; later ones map it and start in half the time. Java ignores
+an archive of another build or class path, but crashes on a truncated one: an archive is kept only if its JVM
+ended well, and a session that cannot start with it deletes it and starts without.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PATIENCE = 60.0
 
 
 def locate() -> Path | None:
-    """Where this Java's archive of this Spark is, or is to be; None without a Java or a place for it."""
+    """The path of this Java's archive of this Spark; None without a Java or a folder for it."""
     binary = java()
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidings"
     try:
@@ -47,7 +47,7 @@ def java_options(archive: Path | None) -> str:
 
 
 def keep_at_exit(archive: Path, jvm: subprocess.Popen[bytes]) -> None:
-    """Wait, when this program ends, for the JVM's archive, and take it into use."""
+    """Waits at the end of this program for the JVM's archive, and keeps it."""
     atexit.register(_keep, archive, jvm)
 
 
@@ -77,5 +77,5 @@ def _making(archive: Path) -> Path:
 def _key(java: Path) -> str:
     """One archive for each Java and each installed Spark."""
     jars = Path(pyspark.__file__).parent / "jars"
-    told = f"{java}\0{java.stat().st_mtime_ns}\0{jars}\0{pyspark.__version__}\0{jars.stat().st_mtime_ns}"
-    return blake2b(told.encode(), digest_size=8).hexdigest()
+    text = f"{java}\0{java.stat().st_mtime_ns}\0{jars}\0{pyspark.__version__}\0{jars.stat().st_mtime_ns}"
+    return blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,8 +1,8 @@
-"""The process that Spark forks Python workers from, with everything a worker needs already loaded.
+"""The process from which Spark forks Python workers, with everything that a worker needs already imported.
 
-Spark kills a worker that was idle for a minute; a fresh one then costs its imports. Forked from here it has them,
-shares their memory, and its garbage collector does not walk them. Nothing here may print: standard output is the
-line on which Spark waits for a port number.
+Spark kills a worker that was idle for a minute, and a new one would repeat the imports. Forked from this process
+it has them, shares their memory, and its garbage collector does not scan them. Nothing may be printed here: on
+standard output Spark expects a port number.
 """
 
 from __future__ import annotations
@@ -32,10 +32,8 @@ def main() -> None:
 
 
 def _warm(root: str) -> None:
-    """Open the current version of an index and run one event through it, so that kernels are compiled.
-
-    No operator is called: what it opens, threads and connections, would not survive the fork.
-    """
+    """Opens the current version of an index and matches one event, so that kernels are compiled. No operator is
+    called: the threads and connections that it opens would not survive the fork."""
     from tidings.engine.engine import Engine
     from tidings.model.event import Event, to_table
     from tidings.storage import versions

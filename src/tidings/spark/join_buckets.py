@@ -1,8 +1,9 @@
-"""A bucket of a partition class, a group of Spark's state: its rows, and how far each subscription has been told.
+"""Applies changes to one bucket of a partition class, a group of Spark's state: its rows, and each subscription's
+sequence number.
 
-For each micro-batch the rows that its changes can meet are taken from the shelves, the changes are applied to them,
-and what subscriptions gain and lose is written to Parquet beside the output, to be put in place when all is done.
-Workers swap groups from batch to batch, so nothing but the index is kept between them.
+For each micro-batch the rows that its changes can join are read from the state, the changes are applied to them,
+and the deltas of the subscriptions are written to Parquet beside the output, to be moved there when the batch is
+done. Workers get other groups from batch to batch, so only the index is kept between them.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from tidings.kinds.joins.index.partition import ClassLevels
 from tidings.kinds.joins.kind import Joins, read_texts
 from tidings.kinds.joins.schema.table import Table
 from tidings.model.notification import to_table
-from tidings.spark.change_extract import Site
-from tidings.spark.join_ledger import HELD, Errand, Wrong
+from tidings.spark.change_extract import TaskSettings
+from tidings.spark.join_ledger import HELD, BucketWork, UnreadEvents
 from tidings.spark.state_store import Counts, Shelves
 from tidings.storage.event_log import sync
 
@@ -40,55 +41,55 @@ _levels: dict[str, ClassLevels] = {}
 
 
 class BucketProcessor(StatefulProcessor):
-    """Errands -> reports of files."""
+    """Converts the work of a bucket to reports of files."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, settings: TaskSettings) -> None:
+        self._settings = settings
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._rows = Shelves(handle, "rows", HELD)
-        self._told = Counts(handle, "told")
+        self._sequences = Counts(handle, "told")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:
         for row in rows:
-            errand = pickle.loads(row.errand)
-            if isinstance(errand, Wrong):
-                file = self._write(_errors(errand))
-                yield Row(file=file, events=errand.heard, notifications=0, errors=len(errand.errors))
+            work = pickle.loads(row.errand)
+            if isinstance(work, UnreadEvents):
+                file = self._write(_errors(work))
+                yield Row(file=file, events=work.heard, notifications=0, errors=len(work.errors))
                 continue
-            deltas = self._run(errand)
-            part, events = errand.partition.part(key[1]), errand.events.table()
+            deltas = self._run(work)
+            part, events = work.partition.part(key[1]), work.events.table()
             for table in (deltas.in_dictionaries(events, part), deltas.answers(events, part)):
                 yield Row(file=self._write(table), events=0, notifications=len(table), errors=0)
 
     def close(self) -> None:
         pass
 
-    def _run(self, errand: Errand) -> Deltas:
-        """Does what the errand says to the rows and subscriptions of the bucket."""
-        joins = self._site.joins()
+    def _run(self, work: BucketWork) -> Deltas:
+        """Applies the work to the rows and subscriptions of the bucket."""
+        joins = self._settings.joins()
         subscriptions, texts = joins.subscriptions, len(joins.subscriptions.texts)
-        everything = errand.partition.is_whole or bool(errand.snapshots)
-        places = pa.concat_tables([errand.rows, errand.changed])["place"].to_numpy()
-        held = pa.concat_tables([self._rows.take(None if everything else places), errand.rows])
-        # A bag of rows, whatever their keys: the ledger has settled who replaces whom.
+        everything = work.partition.is_whole or bool(work.snapshots)
+        places = pa.concat_tables([work.rows, work.changed])["place"].to_numpy()
+        held = pa.concat_tables([self._rows.take(None if everything else places), work.rows])
+        # A bag of rows without keys: the ledger has already resolved replacements.
         tables = [replace(table, key=()) for table in subscriptions.tables]
-        correlator = Correlator(tables, subscriptions, _levels_of(joins, errand.partition.name))  # type: ignore[arg-type]
+        correlator = Correlator(tables, subscriptions, _levels_of(joins, work.partition.name))  # type: ignore[arg-type]
         correlator.levels.indexes(correlator.rows)  # first: rows get cells in the columns that it looks at
         for place, table in enumerate(tables):
             mine = held.filter(pc.equal(held["table"], table.name))["row"].combine_chunks()
             correlator.rows.load(place, read_texts(table, mine), mine)
         subscriptions.records.all["sequence"] = 0  # counted from here on
-        deltas = correlator.apply(_changes(errand, tables), errand.events.moment, joined=self._site.joined)
-        self._keep(errand, correlator, held, None if everything else places)
+        deltas = correlator.apply(_changes(work, tables), work.events.moment, joined=self._settings.joined)
+        self._keep(work, correlator, held, None if everything else places)
         subscriptions.texts.forget_from(texts)
         return self._counted(joins, deltas)
 
     def _keep(
-        self, errand: Errand, correlator: Correlator, held: pa.Table, places: np.ndarray | None
+        self, work: BucketWork, correlator: Correlator, held: pa.Table, places: np.ndarray | None
     ) -> None:
-        """Puts the rows that are left on their shelves."""
-        both = pa.concat_tables([held, errand.changed])
+        """Writes the remaining rows back to the state."""
+        both = pa.concat_tables([held, work.changed])
         columns = (both[name].to_pylist() for name in ("table", "row", "place"))
         shelf = {(table, row): place for table, row, place in zip(*columns, strict=True)}
         left = []
@@ -100,15 +101,15 @@ class BucketProcessor(StatefulProcessor):
         self._rows.put(pa.concat_tables(left), places)
 
     def _counted(self, joins: Joins, deltas: Deltas) -> Deltas:
-        """With sequence numbers that go on where the last batch ended."""
+        """The deltas with sequence numbers that continue those of the last batch."""
         asked = [joins.subscriptions.find(snapshot.subscription) for snapshot in deltas.snapshots]
         is_changed = np.zeros(len(joins.subscriptions), dtype=np.bool_)
         is_changed[deltas.number] = True
         changed = np.flatnonzero(is_changed)
-        counts = self._told.take(np.append(changed, asked).astype(np.int64), len(joins.subscriptions))
+        counts = self._sequences.take(np.append(changed, asked).astype(np.int64), len(joins.subscriptions))
         sequence = deltas.sequence + counts[deltas.number]
         counts[changed] += joins.subscriptions.records.all["sequence"][changed]
-        self._told.put(counts, changed)
+        self._sequences.put(counts, changed)
         snapshots = [
             replace(snapshot, sequence=int(counts[number]))
             for snapshot, number in zip(deltas.snapshots, asked, strict=True)
@@ -116,11 +117,11 @@ class BucketProcessor(StatefulProcessor):
         return replace(deltas, sequence=sequence, snapshots=snapshots)
 
     def _write(self, notifications: pa.Table) -> str | None:
-        """Writes a file for the batch; its name, or None if there is nothing to write."""
+        """Writes a file for the batch; returns its name, or None if there is nothing to write."""
         if not len(notifications):
             return None
         name = f"{uuid.uuid4().hex}.parquet"
-        path = self._site.aside() / name
+        path = self._settings.aside() / name
         pq.write_table(
             notifications,
             path,
@@ -141,19 +142,19 @@ def _levels_of(joins: Joins, name: str) -> ClassLevels:
     return kept
 
 
-def _changes(errand: Errand, tables: list[Table]) -> Changes:
-    """The errand's entries as inserts and deletes."""
-    count = len(errand.event)
+def _changes(work: BucketWork, tables: list[Table]) -> Changes:
+    """The changes of the work as inserts and deletes."""
+    count = len(work.event)
     table, row = np.zeros(count, dtype=np.int16), np.zeros(count, dtype=np.int32)
     images = []
     for place, one in enumerate(tables):
-        is_mine = pc.equal(errand.changed["table"], one.name).to_numpy()
-        texts = errand.changed["row"].filter(pa.array(is_mine)).combine_chunks()
+        is_mine = pc.equal(work.changed["table"], one.name).to_numpy()
+        texts = work.changed["row"].filter(pa.array(is_mine)).combine_chunks()
         images.append(Images(read_texts(one, texts), texts, np.zeros(len(texts), dtype=np.bool_)))
         table[is_mine], row[is_mine] = place, np.arange(len(texts))
-    comes = errand.sign > 0
+    comes = work.sign > 0
     return Changes(
-        event=errand.event,
+        event=work.event,
         table=table,
         op=np.where(comes, INSERT, DELETE).astype(np.int8),
         new=np.where(comes, row, -1),
@@ -162,11 +163,11 @@ def _changes(errand: Errand, tables: list[Table]) -> Changes:
         sequence=np.full(count, NONE),
         ties=np.zeros(count, dtype=np.bool_),
         images=images,
-        snapshots=errand.snapshots,
+        snapshots=work.snapshots,
     )
 
 
-def _errors(wrong: Wrong) -> pa.Table:
+def _errors(wrong: UnreadEvents) -> pa.Table:
     count = len(wrong.errors)
     return to_table(
         {

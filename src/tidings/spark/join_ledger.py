@@ -1,8 +1,9 @@
-"""The ledger of a stream, one group of Spark's state: it knows all rows by key and says what a change comes down to.
+"""Keeps the ledger of a stream, one group of Spark's state: all rows by key, from which the effect of a change is
+known.
 
-Updates, deletes by key, repeated changes and truncates end here. Buckets get rows that come and rows that go, whole
-and in the order of the log, each bucket those that its partition class puts there. A class that a new version of the
-index brings gets the rows that are there already.
+Updates, deletes by key, repeated changes and truncates are resolved here. Buckets get inserted and deleted rows,
+whole and in the order of the log, each bucket those that its partition class assigns to it. A class that is new
+in a version of the index gets the existing rows.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from tidings.kinds.joins.changes.sequences import Sequences
 from tidings.kinds.joins.index.partition import Partition, partition_of, partitions
 from tidings.kinds.joins.kind import Joins, read_texts
 from tidings.kinds.joins.schema.table import Table
-from tidings.spark.change_extract import Events, Piece, Site, names_of
+from tidings.spark.change_extract import ChangeExtract, Events, TaskSettings, names_of
 from tidings.spark.state_store import Shelves
 
-ERRAND = "class string, bucket int, errand binary"
+WORK = "class string, bucket int, errand binary"
 HELD = pa.schema([("place", pa.int64()), ("table", pa.string()), ("row", pa.string())])
 _KNOWN = pa.schema([*HELD, ("name", pa.string())])
 
 
-class Errand(NamedTuple):
-    """What one bucket is to do: take `rows` in that were there all along; then rows come (sign 1) and go (-1), entry by
-    entry; then snapshots are answered. `place` is that of rows on the bucket's shelves."""
+class BucketWork(NamedTuple):
+    """The work of one bucket: load the existing `rows`; then apply inserts (sign 1) and deletes (-1), in order; then
+    answer snapshots. The column `place` selects the shelf of a row in the bucket's state."""
 
     partition: Partition
     rows: pa.Table  # HELD
@@ -45,8 +46,8 @@ class Errand(NamedTuple):
     snapshots: list[tuple[int, str]]  # event, subscription
 
 
-class Wrong(NamedTuple):
-    """For nobody's bucket: how many events there were, and what was wrong with some of them."""
+class UnreadEvents(NamedTuple):
+    """The number of events of a batch, and the errors of those that could not be read; it belongs to no bucket."""
 
     heard: int
     errors: list[str]
@@ -54,24 +55,24 @@ class Wrong(NamedTuple):
 
 
 class LedgerProcessor(StatefulProcessor):
-    """Pieces -> errands."""
+    """Converts extracts of changes to the work of buckets."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, settings: TaskSettings) -> None:
+        self._settings = settings
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._rows = Shelves(handle, "rows", _KNOWN)
         self._facts = handle.getValueState("facts", "json string")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:
-        joins = self._site.joins()
+        joins = self._settings.joins()
         given = sorted(rows, key=lambda row: (row.task, row.number))
-        piece = Piece.concat([pickle.loads(row.piece) for row in given])
+        extract = ChangeExtract.concat([pickle.loads(row.piece) for row in given])
         facts = self._facts.get()
         book = _Book.begun(joins) if facts is None else _Book.read(facts[0], joins)
         before, book.partitions = (
             book.partitions,
-            partitions(_live_shapes(joins), joins.tables, self._site.buckets, book.partitions.values()),
+            partitions(_live_shapes(joins), joins.tables, self._settings.buckets, book.partitions.values()),
         )
         fresh = {
             (name, table)
@@ -79,41 +80,41 @@ class LedgerProcessor(StatefulProcessor):
             for table in partition.columns
             if name not in before or table not in before[name].columns
         }
-        names = [column.to_pylist() for column in piece.names]
+        names = [column.to_pylist() for column in extract.names]
         touched: np.ndarray | None = None
-        if not fresh and facts is not None and TRUNCATE not in piece.changes.op:
+        if not fresh and facts is not None and TRUNCATE not in extract.changes.op:
             touched = np.concatenate(
-                [_places(table, some) for table, some in zip(book.tables, names, strict=True)]
+                [_places(table, chosen_rows) for table, chosen_rows in zip(book.tables, names, strict=True)]
             )
         book.take(self._rows.take(touched))
-        errands = _Errands(book, piece.events)
-        errands.fill(fresh)
-        errors = dict(piece.changes.errors)
-        texts = [images.texts.to_pylist() for images in piece.changes.images]
-        errands.send(list(book.ledger.steps(piece.changes, names, texts, errors)))
-        for event, id in piece.changes.snapshots:
+        work_by_bucket = _WorkByBucket(book, extract.events)
+        work_by_bucket.fill(fresh)
+        errors = dict(extract.changes.errors)
+        texts = [images.texts.to_pylist() for images in extract.changes.images]
+        work_by_bucket.send(list(book.ledger.steps(extract.changes, names, texts, errors)))
+        for event, id in extract.changes.snapshots:
             number = joins.subscriptions.find(id)
             if number < 0:
                 errors[event] = f"there is no subscription {id!r} over tables; look at its spelling"
             else:
                 shape = joins.subscriptions.shapes[joins.subscriptions.shape_of.all[number]]
-                errands.ask(partition_of(shape, joins.tables, 1).name, event, id)
+                work_by_bucket.ask(partition_of(shape, joins.tables, 1).name, event, id)
         self._rows.put(book.rows(), touched)
         self._facts.update((book.to_json(),))
         wrong = np.array(sorted(errors), dtype=np.int64)
-        told = Wrong(
-            len(piece.events.id), [errors[event] for event in wrong.tolist()], piece.events.take(wrong)
+        unread = UnreadEvents(
+            len(extract.events.id), [errors[event] for event in wrong.tolist()], extract.events.take(wrong)
         )
-        yield Row(**{"class": "", "bucket": 0, "errand": pickle.dumps(told, protocol=5)})
-        for name, bucket, errand in errands.all():
-            yield Row(**{"class": name, "bucket": bucket, "errand": pickle.dumps(errand, protocol=5)})
+        yield Row(**{"class": "", "bucket": 0, "errand": pickle.dumps(unread, protocol=5)})
+        for name, bucket, work in work_by_bucket.all():
+            yield Row(**{"class": name, "bucket": bucket, "errand": pickle.dumps(work, protocol=5)})
 
     def close(self) -> None:
         pass
 
 
 class _Book:
-    """What the ledger remembers: rows, the last sequences of sources, and which classes have been given rows."""
+    """The state of the ledger: rows, the last sequences of sources, and the classes that have been given rows."""
 
     def __init__(self, joins: Joins, sequences: Sequences, known: dict[str, Partition]) -> None:
         self.tables: Sequence[Table] = joins.subscriptions.tables
@@ -123,7 +124,7 @@ class _Book:
 
     @classmethod
     def begun(cls, joins: Joins) -> _Book:
-        """A stream begins with the rows that the index was built with."""
+        """The state of a new stream: the rows that the index was built with."""
         rows = joins.correlator.rows
         book = cls(joins, Sequences(dict(rows.ledger.sequences.last)), {})
         for place, table in enumerate(book.tables):
@@ -168,8 +169,8 @@ class _Book:
         return pa.concat_tables([_KNOWN.empty_table(), *parts])
 
 
-class _Errands:
-    """Gathers what buckets are to do."""
+class _WorkByBucket:
+    """Collects the work of buckets."""
 
     def __init__(self, book: _Book, events: Events) -> None:
         self._book, self._events = book, events
@@ -178,7 +179,7 @@ class _Errands:
         self._snapshots: dict[tuple[str, int], list[tuple[int, str]]] = {}
 
     def fill(self, fresh: set[tuple[str, str]]) -> None:
-        """Classes that have not been given the rows of a table get them."""
+        """Sends the rows of a table to classes that have not been given them."""
         for place, table in enumerate(self._book.tables):
             names = [name for name, of in fresh if of == table.name]
             texts = pa.array(self._book.ledger.rows(place), pa.string())
@@ -191,7 +192,7 @@ class _Errands:
                     self._rows.setdefault((name, bucket), []).append(held)
 
     def send(self, steps: Sequence[tuple[int, int, str, int]]) -> None:
-        """Rows that come and go, in their order."""
+        """Sends inserted and deleted rows, in their order."""
         if not steps:
             return
         event, place, texts, sign = zip(*steps, strict=True)
@@ -199,7 +200,9 @@ class _Errands:
         spread = {name: np.full(len(rows), -1) for name in self._book.partitions}
         for number, table in enumerate(self._book.tables):
             mine = np.flatnonzero(tables == number)
-            wanted = [one for one in self._book.partitions.values() if table.name in one.columns]
+            wanted = [
+                partition for partition in self._book.partitions.values() if table.name in partition.columns
+            ]
             if not len(mine) or not wanted:
                 continue
             columns = read_texts(table, rows.take(pa.array(mine)))
@@ -208,31 +211,31 @@ class _Errands:
         names = pa.array([table.name for table in self._book.tables]).take(pa.array(tables))
         events, signs = np.array(event), np.array(sign, dtype=np.int8)
         for name, places in spread.items():
-            for bucket, some, held in _split(self._book.partitions[name], places, names, rows):
-                self._changed[name, bucket] = events[some], signs[some], held
+            for bucket, chosen_rows, held in _split(self._book.partitions[name], places, names, rows):
+                self._changed[name, bucket] = events[chosen_rows], signs[chosen_rows], held
 
     def ask(self, name: str, event: int, id: str) -> None:
-        """A snapshot is put together from all buckets."""
+        """Requests a snapshot from all buckets."""
         for bucket in range(self._book.partitions[name].buckets):
             self._snapshots.setdefault((name, bucket), []).append((event, id))
 
-    def all(self) -> Iterator[tuple[str, int, Errand]]:
+    def all(self) -> Iterator[tuple[str, int, BucketWork]]:
         nothing = np.empty(0, np.int64), np.empty(0, np.int8), HELD.empty_table()
         for name, bucket in sorted({*self._rows, *self._changed, *self._snapshots}):
             event, sign, changed = self._changed.get((name, bucket), nothing)
             asked = self._snapshots.get((name, bucket), [])
-            told = np.unique(np.concatenate([event, np.array([row for row, _ in asked], dtype=np.int64)]))
+            numbers = np.unique(np.concatenate([event, np.array([row for row, _ in asked], dtype=np.int64)]))
             yield (
                 name,
                 bucket,
-                Errand(
+                BucketWork(
                     self._book.partitions[name],
                     pa.concat_tables([HELD.empty_table(), *self._rows.get((name, bucket), [])]),
-                    np.asarray(np.searchsorted(told, event)),
+                    np.asarray(np.searchsorted(numbers, event)),
                     sign,
                     changed,
-                    self._events.take(told),
-                    [(int(np.searchsorted(told, row)), id) for row, id in asked],
+                    self._events.take(numbers),
+                    [(int(np.searchsorted(numbers, row)), id) for row, id in asked],
                 ),
             )
 
@@ -240,18 +243,20 @@ class _Errands:
 def _split(
     partition: Partition, places: np.ndarray, tables: Table | pa.Array, texts: pa.Array
 ) -> Iterator[tuple[int, np.ndarray, pa.Table]]:
-    """Rows by bucket, in their order: the bucket, which rows, and what it keeps of them."""
+    """Rows by bucket, in their order: the bucket, the indices of the rows, and the columns that it keeps."""
     chosen = np.flatnonzero(places >= 0)
     bucket = places[chosen] % partition.buckets
     order = np.argsort(bucket, kind="stable")
     chosen, bucket = chosen[order], bucket[order]
-    for some in np.split(chosen, np.flatnonzero(np.diff(bucket)) + 1):
-        if len(some):
-            which = pa.array(some)
-            names = pa.repeat(tables.name, len(some)) if isinstance(tables, Table) else tables.take(which)
-            shelf = places[some] // partition.buckets
+    for chosen_rows in np.split(chosen, np.flatnonzero(np.diff(bucket)) + 1):
+        if len(chosen_rows):
+            which = pa.array(chosen_rows)
+            names = (
+                pa.repeat(tables.name, len(chosen_rows)) if isinstance(tables, Table) else tables.take(which)
+            )
+            shelf = places[chosen_rows] // partition.buckets
             held = pa.table({"place": shelf, "table": names, "row": texts.take(which)}, schema=HELD)
-            yield int(places[some[0]] % partition.buckets), some, held
+            yield int(places[chosen_rows[0]] % partition.buckets), chosen_rows, held
 
 
 def _live_shapes(joins: Joins) -> Iterable[Any]:

@@ -1,9 +1,10 @@
-"""The stream of joins: changes of tables -> what each join subscription gains and loses, nothing lost, nothing twice.
+"""The stream of joins: changes of tables to the deltas of join subscriptions, each exactly once.
 
-    events -> pieces -> ledger, one group -> buckets, a group each -> Parquet
+    events -> extracts of changes -> ledger, one group -> buckets, a group each -> Parquet
 
-Rows and sequence numbers are in Spark's state, the subscriptions in the index that workers map. A micro-batch that is
-replayed after a crash finds the state as it was, the version that was pinned for it, and the place of its output.
+Rows and sequence numbers are in Spark's state, the subscriptions in the index that workers map. A micro-batch
+that is replayed after a crash uses the same state, the version that was pinned for it, and the same output
+folder.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
 from tidings.errors import IndexFileError
-from tidings.spark.change_extract import PIECE, Site, cut
+from tidings.spark.change_extract import EXTRACT, TaskSettings, extract_task
 from tidings.spark.join_buckets import REPORT, BucketProcessor
-from tidings.spark.join_ledger import ERRAND, LedgerProcessor
+from tidings.spark.join_ledger import WORK, LedgerProcessor
 from tidings.spark.lock import StreamLock
-from tidings.spark.micro_batches import Folder, Outlet, Sink
-from tidings.spark.operator_pickle import Operators, pack
+from tidings.spark.micro_batches import Folder, NotificationOutput, Sink
+from tidings.spark.operator_pickle import Operators, pickle_operators
 from tidings.spark.output import Batch, settle, unfinished
 from tidings.spark.stream_handle import Running, Stream
 from tidings.storage import versions
@@ -57,20 +58,22 @@ def correlate(
     available_now: bool = False,
     max_events: int = 20_000,
 ) -> Stream:
-    """Start to tell join subscriptions of an index what they gain and lose by changes of its tables.
+    """Starts a stream that notifies the join subscriptions of an index of the rows they gain and lose by changes of
+    its tables.
 
-    `changes` is a log, or a streaming DataFrame: of events, or of columns `table`, `op` (or `type`), `row`, `before`
-    and `sequence`. Its rows count in the order of its partitions. Notifications and all else are as in `run`; a
-    subscription has a sequence of its own in each of its parts ("3/16": bucket 3 of 16), which a `Replica` puts
-    together. `joined` tells joined rows instead of rows of tables. A request for a snapshot is an event, `Event.snapshot`,
-    and is answered by each part with the rows as they are after its micro-batch. How many `buckets` a partition class
-    has is decided when it first gets rows.
-    """
-    root, place, folder = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
-    outlet = Outlet(root, place, pack(operators), sink, on_batch, interval, available_now)
+    `changes` is a log, or a streaming DataFrame: of events, or of columns `table`, `op` (or `type`), `row`,
+    `before` and `sequence`. Its rows count in the order of its partitions. Notifications and all else are as in
+    `run`; a subscription has a sequence of its own in each of its parts ("3/16": bucket 3 of 16), which a
+    `Replica` combines. `joined` reports joined rows instead of rows of tables. A request for a snapshot is an
+    event, `Event.snapshot`, and is answered by each part with the rows as they are after its micro-batch. The
+    number of `buckets` of a partition class is fixed when it first gets rows."""
+    root, output_folder, folder = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
+    notification_output = NotificationOutput(
+        root, output_folder, pickle_operators(operators), sink, on_batch, interval, available_now
+    )
     if not has_tables(root):
         raise IndexFileError(f"the index in {root} has no tables; build it of Engine(tables=[...])")
-    lock = outlet.lock(spark, folder)
+    lock = notification_output.lock(spark, folder)
     try:
         if not isinstance(changes, DataFrame):
             changes = (
@@ -79,7 +82,9 @@ def correlate(
                 .option("maxEvents", max_events)
                 .load(str(Path(changes).absolute()))
             )
-        return Stream([start(spark, changes, outlet, folder, buckets=buckets, joined=joined)], lock)
+        return Stream(
+            [start(spark, changes, notification_output, folder, buckets=buckets, joined=joined)], lock
+        )
     except BaseException:
         lock.release()
         raise
@@ -92,8 +97,8 @@ def has_tables(index: Path) -> bool:
 
 
 def leave_other_tables(index: Path, checkpoint: Path) -> None:
-    """Removes the joins' checkpoint in a stream's if it was made with other tables than the index has now: what it keeps is
-    of no use, and nobody goes on with it. The stream must not run."""
+    """Removes the joins' checkpoint of a stream if it was made with other tables than the index has now, because its
+    state is of no use then. The stream must not be running."""
     folder = checkpoint / "joins"
     facts = index / f"v{versions.current(index).base}" / "joins" / "tables.json"
     now = json.dumps(json.loads(facts.read_text())["tables"]) if facts.exists() else "[]"
@@ -112,20 +117,27 @@ def leave_other_tables(index: Path, checkpoint: Path) -> None:
 def start(
     spark: SparkSession,
     events: DataFrame,
-    outlet: Outlet,
+    notification_output: NotificationOutput,
     checkpoint: Path,
     *,
     buckets: int = BUCKETS,
     joined: bool = False,
 ) -> Running:
     """Starts the query."""
-    output = outlet.output
-    site = Site(str(outlet.index), str(checkpoint / "pins"), outlet.shipment, str(output), buckets, joined)
-    pieces = events.mapInArrow(partial(cut, site), PIECE)
-    ledger = pieces.withColumn("ledger", lit(0)).groupBy("ledger")
-    errands = ledger.transformWithState(LedgerProcessor(site), ERRAND, "append", "None")
-    bucket = errands.groupBy("class", "bucket")
-    reports = bucket.transformWithState(BucketProcessor(site), REPORT, "append", "None")
+    output = notification_output.output
+    settings = TaskSettings(
+        str(notification_output.index),
+        str(checkpoint / "pins"),
+        notification_output.pickled,
+        str(output),
+        buckets,
+        joined,
+    )
+    extracts = events.mapInArrow(partial(extract_task, settings), EXTRACT)
+    ledger = extracts.withColumn("ledger", lit(0)).groupBy("ledger")
+    work = ledger.transformWithState(LedgerProcessor(settings), WORK, "append", "None")
+    bucket = work.groupBy("class", "bucket")
+    reports = bucket.transformWithState(BucketProcessor(settings), REPORT, "append", "None")
 
     def answer(rows: DataFrame, query: str, batch: int, version: str) -> Batch:
         unfinished(output, query, batch).mkdir(parents=True, exist_ok=True)
@@ -134,12 +146,12 @@ def start(
     # A task for each core, with its share of the groups. Spark keeps the number with the checkpoint.
     tasks = {"spark.sql.shuffle.partitions": str(max(2, spark.sparkContext.defaultParallelism))}
     with _set(spark, {**_STATE, **tasks}):
-        return outlet.start(reports, checkpoint, answer)
+        return notification_output.start(reports, checkpoint, answer)
 
 
 @contextmanager
 def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings of a query that starts meanwhile; Spark copies them for it."""
+    """Sets options for a query that is started inside; Spark copies them."""
     before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)

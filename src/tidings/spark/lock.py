@@ -1,7 +1,7 @@
-"""One running stream a checkpoint, across kills.
+"""Allows one running stream per checkpoint, also after kills.
 
 A killed driver leaves its JVM behind for a second or two, with tasks that still write. The lock file names that
-JVM; who takes the lock next waits until it is gone.
+JVM; the next owner of the lock waits until it is gone.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tidings.errors import TidingsError
 
 
 class StreamBusy(TidingsError):
-    """Another stream uses the checkpoint, or its remains do not go away."""
+    """Another stream uses the checkpoint, or processes of a killed one do not end."""
 
 
 class StreamLock:
-    """Held from construction to `release`. `pid` is the JVM that will do the work."""
+    """A lock, held from construction to `release`. `pid` is the JVM that runs the stream."""
 
     def __init__(self, folder: Path, pid: int, *, patience: float = 60.0) -> None:
         self._folder = folder
@@ -34,7 +34,7 @@ class StreamLock:
         self._write(f"{pid} {_born(pid)}")
 
     def release(self) -> None:
-        """To be called once nothing of this stream runs any more."""
+        """Releases the lock; call it when nothing of this stream runs any more."""
         if self._file >= 0:
             self._write("")
             os.close(self._file)
@@ -66,7 +66,7 @@ class StreamLock:
 
 
 def _born(pid: int) -> str:
-    """When a process began, "" if there is none: a process id alone may have been given out again."""
+    """When a process started, "" if there is none: a process id alone may have been reused."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -76,7 +76,7 @@ def _born(pid: int) -> str:
 
 
 def _alive(pid: int) -> str:
-    """For systems without /proc."""
+    """Whether a process runs, on systems without /proc."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,10 +1,11 @@
-"""Events DataFrame -> notifications DataFrame: the index is opened in the Python workers, over Arrow batches.
+"""Matches a DataFrame of events: the Python workers open the index and match Arrow batches to notifications.
 
-Filters read their attributes from the columns of the DataFrame, of any type that Spark has; an event is a Python
+Filters read their attributes from the columns of the DataFrame, of any Spark type; an event becomes a Python
 object only if it is notified and has no id, or needs a parser.
 
 Every task uses one version of the index. In batch it is fixed when the DataFrame is made; in a stream, where the
-plan is made once and lives for months, the first task of a micro-batch pins it, and the others and any replay follow.
+plan is made once and lives for months, the first task of a micro-batch pins it, and the other tasks and any
+replay use the same.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tidings.errors import IndexFileError
 from tidings.model.envelope import arrange
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark import version_pins
-from tidings.spark.operator_pickle import Operators, pack, unpack
+from tidings.spark.operator_pickle import Operators, pickle_operators, unpickle_operators
 from tidings.storage import versions
 
 _PIECE = 8_192  # rows
@@ -50,35 +51,37 @@ def match(events: DataFrame, index: Index, *, operators: Operators = ()) -> Data
         root, version = Path(index).absolute(), ""
     if not root.is_dir():
         raise IndexFileError(f"there is no index in {root}; build one with 'tidings index build'")
-    # A column that cannot be read is told here, not by a task.
+    # A column that cannot be read is an error here, not in a task.
     arrange(to_arrow_schema(events.schema, timezone="UTC").empty_table())
-    shipment = pack(operators)
+    pickled = pickle_operators(operators)
     now = versions.Version.parse(version) if version else versions.current(root)
-    versions.check_operators(root, now, unpack(shipment))
+    versions.check_operators(root, now, unpickle_operators(pickled))
     if not events.isStreaming:
         version = str(now)
     return events.mapInArrow(
-        partial(_handed_over, str(root), version, shipment), from_arrow_schema(NOTIFICATION_SCHEMA)
+        partial(_match_task, str(root), version, pickled), from_arrow_schema(NOTIFICATION_SCHEMA)
     )
 
 
-def _handed_over(
-    root: str, version: str, shipment: bytes, batches: Iterator[pa.RecordBatch]
+def _match_task(
+    root: str, version: str, pickled: bytes, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """What one task gives to Spark: in pieces that the JVM takes row by row while they are in its cache, which took
-    an eighth off the time of a job with a hundred notifications an event."""
-    for found in matched(opened(root, version, shipment), batches):
+    """One task: yields its notifications in parts that fit into the JVM's cache, which saved an eighth of the time
+    of a job with a hundred notifications per event."""
+    for found in match_batches(open_index(root, version, pickled), batches):
         for first in range(0, found.num_rows, _PIECE):
             yield found.slice(first, _PIECE)
 
 
-def opened(root: str, version: str, shipment: bytes) -> Engine:
+def open_index(root: str, version: str, pickled: bytes) -> Engine:
     """The index for one task. `versions.open` keeps it open between tasks of one worker."""
-    return versions.open(root, versions.Version.parse(version or _pinned(root)), operators=unpack(shipment))
+    return versions.open(
+        root, versions.Version.parse(version or _pinned(root)), operators=unpickle_operators(pickled)
+    )
 
 
-def matched(index: Engine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What one task does."""
+def match_batches(index: Engine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The notifications of batches of events."""
     for batch in batches:
         if batch.num_rows:
             arranged = arrange(batch)
@@ -86,7 +89,7 @@ def matched(index: Engine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
 
 
 def _pinned(root: str) -> str:
-    """The version of this task's micro-batch: pinned beside the index under the query's id."""
+    """The version of this task's micro-batch, pinned beside the index under the query's id."""
     task = TaskContext.get()
     query = task and task.getLocalProperty("sql.streaming.queryId")
     batch = task and task.getLocalProperty("streaming.sql.batchId")

@@ -1,8 +1,8 @@
-"""The micro-batches of a query: each with its version pinned, answered, put in its place and told of.
+"""Runs the micro-batches of a query: pins the version, matches, writes the output, and calls the sink.
 
-Before a micro-batch runs its index version is pinned on disk; its output has the place (query id, batch id). A
-batch that is replayed after a crash therefore gives the same answer in the same place. A version published while
-the stream runs is used from the next micro-batch on.
+Before a micro-batch runs, its index version is pinned on disk; its output folder is given by (query id, batch
+id). A batch that is replayed after a crash therefore gives the same answer in the same folder. A version
+published while the stream runs is used from the next micro-batch on.
 
     checkpoint/spark   what Spark keeps: offsets, commits, state, the query's id
     checkpoint/pins    the version of each batch
@@ -23,7 +23,7 @@ from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark import version_pins
 from tidings.spark.lock import StreamLock
 from tidings.spark.offsets import query_id
-from tidings.spark.operator_pickle import unpack
+from tidings.spark.operator_pickle import unpickle_operators
 from tidings.spark.output import Batch, clear_unfinished
 from tidings.spark.stream_handle import Running
 from tidings.storage import versions
@@ -35,25 +35,25 @@ Answer = Callable[[DataFrame, str, int, str], Batch]
 
 
 @dataclass
-class Outlet:
-    """Where the notifications of a stream go, and when."""
+class NotificationOutput:
+    """The destination of a stream's notifications, and its trigger."""
 
     index: Path
     output: Path
-    shipment: bytes
+    pickled: bytes
     sink: Sink | None = None
     on_batch: Callable[[Batch], None] | None = None
     interval: str | None = None
     available_now: bool = False
-    _telling: threading.Lock = field(default_factory=threading.Lock)
+    _reporting: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self._can_answer = _Check(self.index, self.shipment)
-        # Fail here, in the caller's hands, and not in the first micro-batch.
+        self._can_answer = _Check(self.index, self.pickled)
+        # Fail in the caller and not in the first micro-batch.
         self._can_answer(str(versions.current(self.index)))
 
     def lock(self, spark: SparkSession, checkpoint: Path) -> StreamLock:
-        """For one stream at a time; what a killed one left of its output is removed."""
+        """Locks the checkpoint for one stream, and removes the unfinished output of a killed one."""
         lock = StreamLock(checkpoint, spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
         try:
             self.output.mkdir(parents=True, exist_ok=True)
@@ -64,19 +64,19 @@ class Outlet:
         return lock
 
     def start(self, frame: DataFrame, checkpoint: Path, answer: Answer) -> Running:
-        """Starts a query whose micro-batches are answered and told of."""
+        """Starts a query whose micro-batches are answered and reported."""
         busy = threading.Lock()
         done: list[int] = [0]
 
         def process(rows: DataFrame, batch: int) -> None:
             with busy:
-                # Looked at before it is pinned: a version that is pinned is asked for again by every replay.
+                # Checked before it is pinned: every replay uses the pinned version.
                 version = version_pins.pin(
                     checkpoint / "pins", batch, lambda: self._can_answer(str(versions.current(self.index)))
                 )
                 self._can_answer(version)
                 answered = answer(rows, query_id(checkpoint), batch, version)
-                with self._telling:  # two queries may be done at once
+                with self._reporting:  # two queries may be done at once
                     if self.sink is not None:
                         self.sink(_frame(rows.sparkSession, answered), batch)
                     if self.on_batch is not None:
@@ -95,8 +95,8 @@ class Outlet:
 class _Check:
     """Refuses a version whose subscriptions call operators that were not given."""
 
-    def __init__(self, index: Path, shipment: bytes) -> None:
-        self._index, self._operators = index, unpack(shipment)
+    def __init__(self, index: Path, pickled: bytes) -> None:
+        self._index, self._operators = index, unpickle_operators(pickled)
         self._good: versions.Version | None = None
 
     def __call__(self, version: str) -> str:
@@ -108,7 +108,7 @@ class _Check:
 
 
 def _frame(spark: SparkSession, batch: Batch) -> DataFrame:
-    """A batch's notifications, read back from where they were put: a sink computes nothing twice."""
+    """The notifications of a batch, read back from the output, so that a sink repeats no matching."""
     schema = from_arrow_schema(NOTIFICATION_SCHEMA)
     if not batch.folder.exists():
         return spark.createDataFrame([], schema)

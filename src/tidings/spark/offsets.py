@@ -1,9 +1,9 @@
-"""What Spark has noted of a query: its id, and how far into the log each micro-batch reads.
+"""Reads Spark's records of a query: its id, and the range of the log that each micro-batch reads.
 
     checkpoint/spark/metadata     {"id": …}
     checkpoint/spark/offsets/7    of micro-batch 7, before it runs: a version, facts of the batch, the end of each source
 
-Spark writes both; here they are only read. The offsets of the last 100 micro-batches are kept.
+Spark writes both; this module only reads them. The offsets of the last 100 micro-batches are kept.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tidings.errors import TidingsError
 from tidings.storage.event_log import Offset
 
 
-class Reach(NamedTuple):
-    """A micro-batch reads the log from `start` (None: from where it began) up to `end`; `began` is when Spark made it,
-    in seconds since 1970, the same in every replay."""
+class BatchRange(NamedTuple):
+    """The range of a micro-batch: it reads the log from `start` (None: from the first event) to `end`; `began` is
+    when Spark made it, in seconds since 1970, the same in every replay."""
 
     start: Offset | None
     end: Offset
@@ -32,12 +32,12 @@ def query_id(checkpoint: Path) -> str:
     return query
 
 
-def reach(checkpoint: Path, batch: int) -> Reach:
-    """Of a micro-batch of the query that has this checkpoint."""
+def batch_range(checkpoint: Path, batch: int) -> BatchRange:
+    """The range of a micro-batch of the query that has this checkpoint."""
     folder = checkpoint / "spark" / "offsets"
     end, began = _read(folder / str(batch))
     before = folder / str(batch - 1)
-    return Reach(_read(before)[0] if before.exists() else None, end, began)
+    return BatchRange(_read(before)[0] if before.exists() else None, end, began)
 
 
 def _read(path: Path) -> tuple[Offset, float]:

@@ -1,7 +1,7 @@
-"""Operators on their way to the workers: functions, so they are pickled, by name where a module can be imported.
+"""Pickles operators for the workers, by name where their module can be imported.
 
-Every task brings its shipment; a worker opens equal ones once. So its operators, and with them the engine that has
-them, stay the same from task to task, and what they keep (a connection, a loaded model, what was learnt) stays too.
+Every task carries the pickled operators; a worker unpickles equal bytes once. So its operators and engine stay
+the same from task to task, with the state that they keep (a connection, a loaded model, statistics).
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from tidings.kinds.operators.functions.signature import OperatorError
 Operators = Iterable[Operator | str]
 
 
-def pack(operators: Operators) -> bytes:
-    """A shipment of operators, and of all operators of modules ("package.module") or files ("path/to/file.py")."""
+def pickle_operators(operators: Operators) -> bytes:
+    """Pickles operators, and all operators of modules ("package.module") or files ("path/to/file.py")."""
     found = [
-        one for given in operators for one in (read_operators(given) if isinstance(given, str) else [given])
+        operator
+        for given in operators
+        for operator in (read_operators(given) if isinstance(given, str) else [given])
     ]
     named = {operator.name: operator for operator in Catalogue(found)}
     try:
@@ -35,10 +37,10 @@ def pack(operators: Operators) -> bytes:
 
 
 @lru_cache(maxsize=8)
-def unpack(shipment: bytes) -> tuple[Operator, ...]:
-    """The operators of a shipment, the same ones for the same shipment."""
+def unpickle_operators(pickled: bytes) -> tuple[Operator, ...]:
+    """The operators, the same objects for the same bytes."""
     try:
-        operators: tuple[Operator, ...] = cloudpickle.loads(shipment)
+        operators: tuple[Operator, ...] = cloudpickle.loads(pickled)
     except ImportError as error:
         raise OperatorError(
             f"a worker cannot import the operators ({error}); install their module on all hosts, or give a file"

@@ -1,8 +1,9 @@
-"""A micro-batch's notifications as Parquet, written by the tasks and made visible by one rename.
+"""Writes a micro-batch's notifications as Parquet by the tasks, and publishes them by one rename.
 
-The place is `output/query=ID/batch=N`: a replayed batch replaces what it wrote before. Tasks write aside under
-names of their own and report them; only what the finished job reports is kept, so a task that ran twice counts
-once. Through Spark's own writer the same took 100 ms a micro-batch more, and every notification passed the JVM.
+The folder is `output/query=ID/batch=N`: a replayed batch replaces what it wrote before. Tasks write to an
+unfinished folder under unique names and report them; only files that the finished job reports are kept, so a task
+that ran twice counts once. Spark's own writer took 100 ms more per micro-batch, and every notification passed the
+JVM.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pyspark.sql import DataFrame
 
 from tidings.kinds.operators.learning import Learning, merged
 from tidings.model.notification import NOTIFICATION_SCHEMA
-from tidings.spark.matching import matched, opened
+from tidings.spark.matching import match_batches, open_index
 from tidings.storage.event_log import sync
 
 _REPORT = "file string, events long, notifications long, errors long, learnt binary"
@@ -40,8 +41,8 @@ _REPORT_ARROW = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one micro-batch did. `errors` counts the events that could not be read; `learnt` is what operators have
-    shown to all workers."""
+    """The result of one micro-batch. `errors` counts the events that could not be read; `learnt` is what all workers
+    have learnt of operators."""
 
     query: str
     id: int
@@ -58,12 +59,12 @@ class Batch:
 
 
 def write(
-    events: DataFrame, root: Path, version: str, shipment: bytes, output: Path, query: str, batch: int
+    events: DataFrame, root: Path, version: str, pickled: bytes, output: Path, query: str, batch: int
 ) -> Batch:
-    """Match `events` with a version of the index and put the notifications in the batch's place."""
+    """Matches `events` with a version of the index and writes the notifications to the batch's folder."""
     aside = unfinished(output, query, batch)
     aside.mkdir(parents=True, exist_ok=True)
-    task = partial(_write_task, str(root), version, shipment, str(aside))
+    task = partial(_write_task, str(root), version, pickled, str(aside))
     reports = events.mapInArrow(task, _REPORT).toArrow().to_pylist()
     learnt = merged(Learning.from_bytes(report["learnt"]) for report in reports if report["learnt"])
     return settle(reports, output, query, batch, version, learnt)
@@ -77,33 +78,33 @@ def settle(
     version: str,
     learnt: Learning | None = None,
 ) -> Batch:
-    """Put the files that tasks have reported in the batch's place."""
-    place, aside = output / f"query={query}" / f"batch={batch:09d}", unfinished(output, query, batch)
-    place.parent.mkdir(exist_ok=True)
+    """Moves the files that tasks have reported to the batch's folder."""
+    folder, aside = output / f"query={query}" / f"batch={batch:09d}", unfinished(output, query, batch)
+    folder.parent.mkdir(exist_ok=True)
     kept = {report["file"] for report in reports if report["file"]}
     for path in aside.iterdir():
         if path.name not in kept:
             path.unlink()
     sync(aside)
-    if place.exists():
-        place.rename(aside.with_suffix(".replaced"))
+    if folder.exists():
+        folder.rename(aside.with_suffix(".replaced"))
         shutil.rmtree(aside.with_suffix(".replaced"))
     if kept:
-        aside.rename(place)
+        aside.rename(folder)
     else:
         aside.rmdir()
-    sync(place.parent)
+    sync(folder.parent)
     totals = {name: sum(report[name] for report in reports) for name in ("events", "notifications", "errors")}
-    return Batch(query, batch, version, folder=place, learnt=learnt or Learning(), **totals)
+    return Batch(query, batch, version, folder=folder, learnt=learnt or Learning(), **totals)
 
 
 def unfinished(output: Path, query: str, batch: int) -> Path:
-    """Where tasks write aside."""
+    """The folder in which tasks write before the batch is done."""
     return output / ".unfinished" / f"{query}-{batch}"
 
 
 def clear_unfinished(output: Path) -> None:
-    """Remove what a killed run left aside."""
+    """Removes the unfinished output of a killed run."""
     shutil.rmtree(output / ".unfinished", ignore_errors=True)
 
 
@@ -120,10 +121,10 @@ def _read(files: list[Path]) -> pa.Table:
 
 
 def _write_task(
-    root: str, version: str, shipment: bytes, aside: str, batches: Iterator[pa.RecordBatch]
+    root: str, version: str, pickled: bytes, aside: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """What one task does: match, write one file if there is anything to write, report it and what was learnt."""
-    index = opened(root, version, shipment)
+    """One task: matches, writes one file if there is anything to write, and reports it with what was learnt."""
+    index = open_index(root, version, pickled)
     name = f"{uuid.uuid4().hex}.parquet"
     events = count = errors = 0
 
@@ -134,7 +135,7 @@ def _write_task(
             yield batch
 
     writer: pq.ParquetWriter | None = None
-    for found in matched(index, counted()):
+    for found in match_batches(index, counted()):
         if found.num_rows:
             writer = writer or pq.ParquetWriter(Path(aside) / name, NOTIFICATION_SCHEMA, compression="zstd")
             writer.write_batch(found)

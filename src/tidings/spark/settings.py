@@ -1,4 +1,4 @@
-"""A SparkSession as Tidings wants it, with the reason beside every setting."""
+"""Starts the SparkSession that Tidings needs; each setting has its reason beside it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SETTINGS: dict[str, str] = {
     "spark.sql.adaptive.enabled": "false",
     # The few shuffles there are (a user's own counts) are small; 200 tasks would cost seconds.
     "spark.sql.shuffle.partitions": "4",
-    # No port opened, no history kept: progress is told by the stream itself.
+    # No port opened, no history kept: the stream itself reports its progress.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -56,11 +56,9 @@ def session(
     preload: str | os.PathLike[str] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Start (or get) the session, with `format("tidings")` registered.
-
-    The master is `local[N,4]` and not `local[N]`: four attempts, or one dead Python worker fails the job. `preload`
-    is an index folder that workers shall have open from the start; `settings` win over the ones here.
-    """
+    """Starts (or gets) the session, with `format("tidings")` registered. The master is `local[N,4]` and not
+    `local[N]`: with four attempts one dead Python worker does not fail the job. `preload` is an index folder that
+    workers open at their start; `settings` override the ones here."""
     # Workers must run the interpreter that has this package.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     wanted = {**SETTINGS, **(LOCAL_SETTINGS if master.startswith("local") else {})}
@@ -70,9 +68,9 @@ def session(
     # The bridge to Java would print the traceback of every failed micro-batch that the caller is given anyway.
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     # And the server of accumulators one of its own when the JVM is gone, which the caller is told of too.
-    for one in vars(accumulators).values():
-        if isinstance(one, type) and issubclass(one, socketserver.BaseServer):
-            one.handle_error = lambda *about: None  # type: ignore[method-assign]
+    for server in vars(accumulators).values():
+        if isinstance(server, type) and issubclass(server, socketserver.BaseServer):
+            server.handle_error = lambda *about: None  # type: ignore[method-assign]
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in {**wanted, **(settings or {})}.items():
         builder = builder.config(key, value)
@@ -82,7 +80,7 @@ def session(
 
 
 def _start(builder: SparkSession.Builder) -> SparkSession:
-    """With the class archive if it is good for anything, otherwise without. Logs errors only."""
+    """Starts Spark with the class archive, or without it if that fails. Logs errors only."""
     running = SparkContext._gateway is not None
     classes = None if running else class_archive.locate()
     # Stands before the user's own extraJavaOptions.
@@ -101,7 +99,7 @@ def _start(builder: SparkSession.Builder) -> SparkSession:
     return spark
 
 
-# What Java says of a module that Spark asks for, and what Spark's workers say at each start of a stateful query.
+# Messages of Java about a module that Spark uses, and of Spark's workers at each start of a stateful query.
 _REMARKS = (
     b"WARNING: Using incubator modules",
     b"Starting Streaming TransformWithState",
@@ -111,7 +109,7 @@ _REMARKS = (
 
 @contextmanager
 def _without_remarks() -> Iterator[None]:
-    """Remarks that no logging holds back are dropped, as long as Java runs; all else it says is passed on."""
+    """Drops known messages of Java that no logging option suppresses, and passes on everything else."""
     said, saying = os.pipe()
     saved = os.dup(2)
 

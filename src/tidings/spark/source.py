@@ -1,8 +1,8 @@
-"""The event log as a Spark data source: `spark.readStream.format("tidings").load(folder)`, and `spark.read` too.
+"""Spark data source of the event log: `spark.readStream.format("tidings").load(folder)`, and `spark.read` too.
 
-The offset is the log's own (segment, byte), so asking for the end costs one small read whatever the log's age.
-Columns are those of `EVENT_SCHEMA`: id, source, type, time, datacontenttype, data, and attributes, the JSON text of
-every other attribute.
+The offset is the log's own (segment, byte), so reading the end costs one small read whatever the log's size.
+Columns are those of `EVENT_SCHEMA`: id, source, type, time, datacontenttype, data, and attributes, the JSON text
+of every other attribute.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ _PARTITION_BYTES = 256 << 10
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("tidings")` known to this session."""
+    """Registers `format("tidings")` in this session."""
     spark.dataSource.register(LogSource)
 
 
 class LogSource(DataSource):
-    """Options: `path` (the log's folder), `partitions` (tasks at most, 8), `maxEvents` (a micro-batch at most)."""
+    """The data source. Options: `path` (the log's folder), `partitions` (tasks at most, 8), `maxEvents` (a
+    micro-batch at most)."""
 
     @classmethod
     def name(cls) -> str:
@@ -67,8 +68,8 @@ class LogSource(DataSource):
 
 
 @dataclass
-class Stretch(InputPartition):
-    """What one task reads: everything between two offsets."""
+class OffsetRange(InputPartition):
+    """The range of the log that one task reads: everything between two offsets."""
 
     folder: str
     start: Offset
@@ -76,24 +77,24 @@ class Stretch(InputPartition):
 
 
 class LogReader(DataSourceReader):
-    """All events that are in the log when the query is planned."""
+    """Reads all events that are in the log when the query is planned."""
 
     def __init__(self, folder: str, partitions: int) -> None:
         log = EventLog(folder)
         self._folder = folder
-        self._stretches = split(log, log.start(), log.end(), partitions)
+        self._parts = split(log, log.start(), log.end(), partitions)
 
-    def partitions(self) -> list[Stretch]:
+    def partitions(self) -> list[OffsetRange]:
         # Spark reads one partition even if there is none: an empty stretch stands for an empty log.
         empty = Offset(0, 0)
-        return self._stretches or [Stretch(self._folder, empty, empty)]
+        return self._parts or [OffsetRange(self._folder, empty, empty)]
 
-    def read(self, partition: Stretch) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: OffsetRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         return _read(partition)
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The log as a stream. Lives in one process on the driver while the query runs; tasks get a pickled copy."""
+    """Reads the log as a stream. Lives in one process on the driver while the query runs; tasks get a pickled copy."""
 
     def __init__(self, folder: str, partitions: int, max_events: int) -> None:
         self._folder = folder
@@ -123,15 +124,15 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> dict[str, int]:
         return _to_json(EventLog(self._folder).end())
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Stretch]:
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[OffsetRange]:
         return split(EventLog(self._folder), _from_json(start), _from_json(end), self._partitions)
 
-    def read(self, partition: Stretch) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: OffsetRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         return _read(partition)
 
 
-def split(log: EventLog, start: Offset, end: Offset, most: int) -> list[Stretch]:
-    """[start, end) in at most `most` stretches of about equal bytes, cut between frames."""
+def split(log: EventLog, start: Offset, end: Offset, most: int) -> list[OffsetRange]:
+    """[start, end) in at most `most` ranges of about equal bytes, cut between frames."""
     edges, sizes = [start], [0]
     for frame in log.frames(start, end):
         edges.append(frame.end)
@@ -146,7 +147,7 @@ def split(log: EventLog, start: Offset, end: Offset, most: int) -> list[Stretch]
         if _crosses(low, high, total, parts)
     ]
     folder = str(log.folder)
-    return [Stretch(folder, low, high) for low, high in pairwise([start, *cuts[:-1], end])]
+    return [OffsetRange(folder, low, high) for low, high in pairwise([start, *cuts[:-1], end])]
 
 
 def _crosses(low: int, high: int, total: int, parts: int) -> bool:
@@ -155,7 +156,7 @@ def _crosses(low: int, high: int, total: int, parts: int) -> bool:
 
 
 def _limited(log: EventLog, start: Offset, end: Offset, rows: int) -> Offset:
-    """The last frame's end within `rows` events of start; one frame at least, or the stream would stand still."""
+    """The end of the last frame within `rows` events of start; one frame at least, so that the stream advances."""
     reached = start
     for frame in log.frames(start, end):
         rows -= frame.rows
@@ -165,8 +166,8 @@ def _limited(log: EventLog, start: Offset, end: Offset, rows: int) -> Offset:
     return reached
 
 
-def _read(stretch: Stretch) -> Iterator[pa.RecordBatch]:
-    return EventLog(stretch.folder).read(stretch.start, stretch.end)
+def _read(part: OffsetRange) -> Iterator[pa.RecordBatch]:
+    return EventLog(part.folder).read(part.start, part.end)
 
 
 def _to_json(offset: Offset) -> dict[str, int]:

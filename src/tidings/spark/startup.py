@@ -1,4 +1,4 @@
-"""A Spark session with a sentence for what is missing, or has gone."""
+"""Starts Spark for the command line and the service, with clear errors for a missing Java or a dead JVM."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def start_spark(master: str, index: Path, settings: Mapping[str, str] | None = N
 
 
 def need_spark() -> None:
-    """Says what is missing, before anything is started."""
+    """Raises an error that names what is missing, before anything is started."""
     if find_spec("pyspark") is None:
         raise TidingsError("this command needs PySpark; install it with: pip install 'tidings[spark]'")
     home = os.environ.get("JAVA_HOME")
@@ -48,8 +48,8 @@ def need_spark() -> None:
 
 
 def java_has_ended() -> bool:
-    """Whether the JVM of the session is gone: whatever is asked of it then fails without a reason, and it may do so a
-    moment before the process has ended."""
+    """Whether the JVM of the session is gone: calls to it then fail without a reason, possibly a moment before its
+    process has ended."""
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)

@@ -1,8 +1,8 @@
-"""Rows in Spark's state, several to a shelf: an entry of a MapState costs a call, whatever it holds.
+"""Stores rows in Spark's state, many rows per entry of a MapState, because each entry costs a call.
 
-A call takes 0.15 ms; a megabyte of bytes 18 ms to read, but of ASCII text 3 ms, because Spark hands bytes to Python
-sign by sign. So a shelf is compressed and written as base64. Where shelves grow beyond 32 KB there will be more of
-them. A row says by its `place` to which shelf it goes.
+A call takes 0.15 ms; a megabyte of bytes takes 18 ms to read, but of ASCII text 3 ms, because Spark passes bytes
+to Python one by one. So an entry (a shelf) is compressed and written as base64. When shelves grow beyond 32 KB
+their number is raised. The column `place` of a row selects its shelf.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Shelves:
         self._size: ValueState = handle.getValueState(f"{name}_shelves", "count int")
 
     def take(self, places: np.ndarray | None = None) -> pa.Table:
-        """All that stands on the shelves of some places, or (None) on all."""
+        """The rows on the shelves of these places, or (None) on all."""
         return self._read(self._which(places))
 
     def put(self, rows: pa.Table, places: np.ndarray | None = None) -> None:
-        """From now on `rows` is all that stands on the shelves of these places, or on all."""
+        """Replaces the rows on the shelves of these places, or on all, with `rows`."""
         count, which = self._count(), self._which(places)
         place = rows["place"].to_numpy()
         shelf = place % count
@@ -71,13 +71,13 @@ class Shelves:
 
 
 class Counts:
-    """A whole number for each subscription, 0 where none was put; those with numbers side by side are one entry."""
+    """A whole number for each subscription, 0 by default; neighbouring numbers share an entry."""
 
     def __init__(self, handle: StatefulProcessorHandle, name: str) -> None:
         self._runs: MapState = handle.getMapState(name, "run int", "counts string")
 
     def take(self, numbers: np.ndarray, room: int) -> np.ndarray:
-        """An array of `room` counts, true for these numbers and their neighbours."""
+        """An array of `room` counts, valid for these numbers and their neighbours."""
         counts = np.zeros(room + _RUN, dtype=np.int64)
         for run in np.unique(numbers // _RUN).tolist():
             found = self._runs.getValue((run,))
@@ -86,7 +86,7 @@ class Counts:
         return counts
 
     def put(self, counts: np.ndarray, numbers: np.ndarray) -> None:
-        """Keeps what `take` gave, where these numbers have other counts now."""
+        """Stores the array that `take` gave, where these numbers have new counts."""
         for run in np.unique(numbers // _RUN).tolist():
             text = pack(pa.table({"count": counts[run * _RUN : (run + 1) * _RUN]}))
             self._runs.updateValue((run,), (text,))

@@ -1,7 +1,7 @@
-"""The stream: log -> micro-batches -> match -> notifications, nothing lost and nothing twice.
+"""The stream: log -> micro-batches -> match -> notifications, each exactly once.
 
-What workers learn of operators is put beside the index, where the next base finds it (operator_feedback.py). An index over
-tables has a second query beside the first, which keeps its joins (join_stream.py).
+What workers learn of operators is stored beside the index, where the next base reads it (operator_feedback.py).
+An index with tables has a second query, which keeps its joins (join_stream.py).
 
     checkpoint/          of the query that matches (micro_batches.py)
     checkpoint/joins/    of the one that keeps joins
@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidings.spark import join_stream
 from tidings.spark import output as outputs
-from tidings.spark.micro_batches import Folder, Outlet, Sink
-from tidings.spark.operator_pickle import Operators, pack
+from tidings.spark.micro_batches import Folder, NotificationOutput, Sink
+from tidings.spark.operator_pickle import Operators, pickle_operators
 from tidings.spark.output import Batch
 from tidings.spark.stream_handle import Stream
 from tidings.storage import operator_feedback, versions
@@ -50,14 +50,14 @@ def run(
     and each query counts its own from 0.
     """
     index, output, checkpoint = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
-    shipment = pack(operators)
-    outlet = Outlet(index, output, shipment, sink, on_batch, interval, available_now)
-    lock = outlet.lock(spark, checkpoint)
+    pickled = pickle_operators(operators)
+    notification_output = NotificationOutput(index, output, pickled, sink, on_batch, interval, available_now)
+    lock = notification_output.lock(spark, checkpoint)
     running = []
     try:
 
         def match(events: DataFrame, query: str, batch: int, version: str) -> Batch:
-            done = outputs.write(events, index, version, shipment, output, query, batch)
+            done = outputs.write(events, index, version, pickled, output, query, batch)
             operator_feedback.gather(index, query, versions.Version.parse(version).base, batch, done.learnt)
             return done
 
@@ -67,12 +67,12 @@ def run(
             .option("maxEvents", max_events)
             .load(str(Path(log).absolute()))
         )
-        running.append(outlet.start(events, checkpoint, match))
+        running.append(notification_output.start(events, checkpoint, match))
         if join_stream.has_tables(index):
-            running.append(join_stream.start(spark, events, outlet, checkpoint / "joins"))
+            running.append(join_stream.start(spark, events, notification_output, checkpoint / "joins"))
         return Stream(running, lock)
     except BaseException:
-        for one in running:
-            one.query.stop()
+        for handle in running:
+            handle.query.stop()
         lock.release()
         raise

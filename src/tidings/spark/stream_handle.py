@@ -1,4 +1,4 @@
-"""A running stream in its caller's hands: one query of Spark or several, started and ended together."""
+"""The handle of a running stream: one or several Spark queries, started and ended together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidings.errors import TidingsError
 from tidings.spark.lock import StreamLock
 
-_GLANCE = 0.1  # seconds
+_POLL_SECONDS = 0.1  # seconds
 
 
 class StreamError(TidingsError):
@@ -24,7 +24,7 @@ class StreamError(TidingsError):
 
 @dataclass(slots=True)
 class Running:
-    """A query of Spark, the lock that our side of it holds during a micro-batch, and how many of these it has done."""
+    """A Spark query, the lock that it holds during a micro-batch, and the number of micro-batches done."""
 
     query: StreamingQuery
     busy: threading.Lock
@@ -32,13 +32,13 @@ class Running:
 
 
 class Stream:
-    """A running stream. `queries` are Spark's own handles, with their progress; the first one matches, if there are
-    two the second one keeps joins."""
+    """A running stream. `queries` are Spark's own handles, with their progress; the first one matches, the second
+    one, if any, keeps joins."""
 
     def __init__(self, running: Sequence[Running], lock: StreamLock) -> None:
-        self.queries = tuple(one.query for one in running)
+        self.queries = tuple(handle.query for handle in running)
         self._running = tuple(running)
-        self._busy = [one.busy for one in running]
+        self._busy = [handle.busy for handle in running]
         self._lock = lock
 
     @property
@@ -53,11 +53,12 @@ class Stream:
 
     @property
     def is_behind(self) -> bool:
-        """Whether Spark knows of events that it has not noted as done."""
+        """Whether there are events that Spark has not recorded as done."""
         return any(query.status["isDataAvailable"] for query in self.queries)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Until the stream ends, or for some seconds; whether it has ended. A failure inside is raised here."""
+        """Waits until the stream ends, or for some seconds; returns whether it has ended. Raises the error of a
+        failed query."""
         deadline = None if seconds is None else time.monotonic() + seconds
         try:
             while not self._ended(deadline):
@@ -70,7 +71,7 @@ class Stream:
         return True
 
     def drain(self) -> None:
-        """Until all that is in the log now has been answered."""
+        """Waits until everything that is in the log now has been matched."""
         try:
             for query in self.queries:
                 query.processAllAvailable()
@@ -78,27 +79,27 @@ class Stream:
             raise StreamError(f"the stream stopped: {_reason(error)}") from error
 
     def finish(self, seconds: float | None = None) -> None:
-        """Until the micro-batches under way are done, or for some seconds. With a backlog the next one follows at once:
-        one is enough."""
+        """Waits until the micro-batches under way are done, or for some seconds. With a backlog the next one follows
+        at once: one is enough."""
         deadline = None if seconds is None else time.monotonic() + seconds
-        before = [one.done() for one in self._running]
+        before = [handle.done() for handle in self._running]
 
         def under_way() -> bool:
             return any(
-                one.done() == count and one.query.status["isTriggerActive"]
-                for one, count in zip(self._running, before, strict=True)
+                handle.done() == count and handle.query.status["isTriggerActive"]
+                for handle, count in zip(self._running, before, strict=True)
             )
 
         while self.is_active and under_way() and (deadline is None or time.monotonic() < deadline):
-            time.sleep(_GLANCE / 10)
+            time.sleep(_POLL_SECONDS / 10)
         # Spark notes that a micro-batch is done a moment after we know; otherwise the next run would do it again.
         patience = time.monotonic() + 1
-        done = [one.done() for one in self._running] != before
+        done = [handle.done() for handle in self._running] != before
         while done and self.is_behind and time.monotonic() < patience:
-            time.sleep(_GLANCE / 10)
+            time.sleep(_POLL_SECONDS / 10)
 
     def stop(self) -> None:
-        """End the stream; a micro-batch under way is given up and replayed at the next start."""
+        """Ends the stream; a micro-batch under way is given up and replayed at the next start."""
         for query in self.queries:
             query.stop()
         # Spark does not wait for our side of a micro-batch that it has given up.
@@ -109,8 +110,10 @@ class Stream:
             busy.release()
 
     def _ended(self, deadline: float | None) -> bool:
-        """A glance at each query; whether all have ended."""
-        left = _GLANCE if deadline is None else min(_GLANCE, max(0.001, deadline - time.monotonic()))
+        """Checks each query; whether all have ended."""
+        left = (
+            _POLL_SECONDS if deadline is None else min(_POLL_SECONDS, max(0.001, deadline - time.monotonic()))
+        )
         ended = [query.awaitTermination(left) for query in self.queries]  # type: ignore[arg-type]  # it takes a float
         return all(ended)
 
@@ -128,7 +131,7 @@ _RAISED = re.compile(r"^((?:\w+\.)*)(\w+): (.*[^:\s])$", re.MULTILINE)
 
 
 def _reason(error: StreamingQueryException) -> str:
-    """What went wrong in one line: our own errors as they are, others with their name."""
+    """The error in one line: Tidings' own errors as they are, others with their name."""
     text = re.sub(r" SQLSTATE: \w+", "", str(error).partition("=== Streaming Query ===")[0])
     raised = _RAISED.findall(text)
     if not raised:

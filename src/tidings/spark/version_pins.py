@@ -1,7 +1,7 @@
-"""Which index version a micro-batch uses: decided once, on disk before the batch runs, and kept for its replay.
+"""Pins the index version of a micro-batch: chosen once, on disk before the batch runs, and kept for its replay.
 
-A pin is a file named by the batch id. It appears whole (written aside, synced, then linked into place), and the
-first one stays: of two that try at once, on one host or several, both return the winner's version.
+A pin is a file named by the batch id. It appears whole (written to a temporary file, synced, then linked), and
+the first one stays: of two concurrent writers, on one host or several, both return the winner's version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _KEPT = 100
 
 
 def pin(folder: Path, batch: int, propose: Callable[[], str]) -> str:
-    """The version pinned for a batch; `propose` is asked for one if there is none yet."""
+    """The version pinned for a batch; `propose` gives one if there is none yet."""
     path = folder / f"{batch}"
     try:
         return path.read_text()
@@ -43,5 +43,5 @@ def pin(folder: Path, batch: int, propose: Callable[[], str]) -> str:
 
 
 def pinned(folder: Path) -> set[str]:
-    """The versions that a replay may still ask for: what a clean-up of the index must leave alone."""
+    """The versions that a replay may still need: a clean-up of the index must keep them."""
     return {path.read_text() for path in folder.glob("[0-9]*")}

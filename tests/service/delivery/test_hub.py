@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.telling import stores, tell
+from tests.service.telling import record_matches, stores
 from tidings.service.delivery.hub import Hub
 from tidings.service.store.mailbox import Mailbox
 
@@ -24,7 +24,7 @@ def test_who_was_told_something_is_woken_and_nobody_else(tmp_path: Path) -> None
             mine = asyncio.create_task(hub.wait(frozenset({"a", "b"}), hub.last, 5))
             other = asyncio.create_task(hub.wait(frozenset({"c"}), hub.last, 0.2))
             await asyncio.sleep(0)
-            await asyncio.to_thread(tell, mailbox, "b", "e1")
+            await asyncio.to_thread(record_matches, mailbox, "b", "e1")
             return await mine, await other
 
         try:
@@ -39,10 +39,10 @@ def test_what_comes_between_a_look_and_the_waiting_is_not_missed(tmp_path: Path)
     with stores(tmp_path) as (_, mailbox):
         hub = Hub(mailbox, interval=0.005)
         heard = threading.Event()
-        hub.on_news(lambda told: heard.set())
+        hub.on_news(lambda given: heard.set())
         hub.start()
         mark = hub.last
-        tell(mailbox, "a", "e1")
+        record_matches(mailbox, "a", "e1")
         assert heard.wait(5)
         try:
             assert asyncio.run(hub.wait(frozenset({"a"}), mark, 5))
@@ -54,7 +54,7 @@ def test_what_comes_between_a_look_and_the_waiting_is_not_missed(tmp_path: Path)
 
 def test_who_is_far_behind_is_told_to_look(tmp_path: Path) -> None:
     with stores(tmp_path) as (_, mailbox):
-        tell(mailbox, "a", "e1")
+        record_matches(mailbox, "a", "e1")
         hub = Hub(mailbox)
         hub.start()
         try:
@@ -71,17 +71,17 @@ def test_callbacks_hear_the_last_number_of_each(tmp_path: Path) -> None:
         news: list[dict[str, int]] = []
         came = threading.Event()
 
-        def broken(told: object) -> None:
+        def broken(given: object) -> None:
             raise RuntimeError("not today")
 
-        def note(told: object) -> None:
-            news.append(dict(told))  # type: ignore[call-overload]
+        def note(given: object) -> None:
+            news.append(dict(given))  # type: ignore[call-overload]
             came.set()
 
         hub.on_news(broken)
         hub.on_news(note)
         hub.start()
-        tell(mailbox, ["a", "b"], "e1", "e2")
+        record_matches(mailbox, ["a", "b"], "e1", "e2")
         assert came.wait(5)
         hub.stop()
         assert news == [{"a": 3, "b": 4}]
@@ -117,7 +117,7 @@ def test_a_store_that_is_away_is_waited_for_and_said_once(
         before = box.asked
         while box.asked < before + 4:
             time.sleep(0.001)
-        tell(mailbox, "a", "e1")
+        record_matches(mailbox, "a", "e1")
 
         async def listen() -> bool:
             waiting = asyncio.create_task(hub.wait(frozenset({"a"}), 0, 5))
@@ -159,7 +159,7 @@ def test_thousands_of_listeners_cost_nothing_until_they_are_concerned(tmp_path: 
             await asyncio.sleep(0)
             assert hub.listeners == 5_000
             began = time.perf_counter()
-            await asyncio.to_thread(tell, mailbox, ["s7", "s4999"], "e1")
+            await asyncio.to_thread(record_matches, mailbox, ["s7", "s4999"], "e1")
             await asyncio.gather(waiting[7], waiting[4_999])
             took = time.perf_counter() - began
             still = sum(not one.done() for one in waiting)

@@ -12,7 +12,7 @@ from tidings.feeds.read import read_feed
 from tidings.formats.rdf import NTRIPLES
 from tidings.model.event import Event
 from tidings.service.delivery.presentation import Item, content_of, describe, plain_text, safe_html
-from tidings.service.model import Kind, Told
+from tidings.service.model import NotificationKind, StoredNotification
 
 RSS = b"""<rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:uni="http://example.org/uni#"
  xmlns:content="http://purl.org/rss/1.0/modules/content/"><channel><title>C</title>
@@ -122,8 +122,8 @@ def test_anything_has_a_title_and_bounds(attributes: dict[str, object], data: by
     safe_html(item.summary_html).encode()
 
 
-def told(kind: Kind = Kind.MATCH, **rest: object) -> Told:
-    return Told(1, "n1", "s1", kind, 100.0, **rest)  # type: ignore[arg-type]
+def notification(kind: NotificationKind = NotificationKind.MATCH, **rest: object) -> StoredNotification:
+    return StoredNotification(1, "n1", "s1", kind, 100.0, **rest)  # type: ignore[arg-type]
 
 
 class TestNotifications:
@@ -133,18 +133,22 @@ class TestNotifications:
             {"table": "reviews", "change": "-", "row": {"id": 1}},
             {"table": "reviews", "change": "-", "row": {"id": 2}},
         )
-        item = content_of(told(changes=rows))
+        item = content_of(notification(changes=rows))
         assert item.title == "stocks gained 1 row, reviews lost 2"
         assert "<td>symbol: &lt;X&gt;, price: 3</td>" in item.summary_html
         assert safe_html(item.summary_html).count("<tr>") == 4
 
     def test_a_notice_says_its_message(self) -> None:
-        item = content_of(told(Kind.EXPIRED, message="It <expired> at noon"))
+        item = content_of(notification(NotificationKind.EXPIRED, message="It <expired> at noon"))
         assert (item.title, item.summary_html) == ("It <expired> at noon", "It &lt;expired&gt; at noon")
-        assert content_of(told(Kind.MISSED)).title == "Something was missed"
+        assert content_of(notification(NotificationKind.MISSED)).title == "Something was missed"
 
     def test_what_is_undecided_says_so(self) -> None:
-        item = content_of(told(Kind.UNDECIDED, event=Event(attributes={"title": "T"}), message="too hard"))
+        item = content_of(
+            notification(
+                NotificationKind.UNDECIDED, event=Event(attributes={"title": "T"}), message="too hard"
+            )
+        )
         assert item.title == "Perhaps: T"
         assert item.summary_html.startswith("<p>too hard</p>")
 

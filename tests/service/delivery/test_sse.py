@@ -18,11 +18,11 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 
-from tests.service.telling import expire, stores, tell
+from tests.service.telling import expire, record_matches, stores
 from tidings.service.delivery import sse
 from tidings.service.delivery.hub import Hub
-from tidings.service.delivery.notification_json import told_to_json
-from tidings.service.model import Told
+from tidings.service.delivery.notification_json import notification_to_json
+from tidings.service.model import StoredNotification
 from tidings.service.settings import Settings
 from tidings.service.store.mailbox import Mailbox
 
@@ -52,8 +52,8 @@ def read(text: str) -> list[Piece]:
     return pieces
 
 
-def form(told: Told) -> Mapping[str, object]:
-    return told_to_json(told, Settings(data=Path("nowhere")))
+def to_json(notification: StoredNotification) -> Mapping[str, object]:
+    return notification_to_json(notification, Settings(data=Path("nowhere")))
 
 
 class World:
@@ -67,7 +67,7 @@ class World:
             self.mailbox,
             self.hub,
             lambda: dict(self.lives),
-            form,
+            to_json,
             last_event_id=last_event_id,
             stop=self.stop,
             change=lambda: len(self.lives),
@@ -108,13 +108,13 @@ def titles(pieces: list[Piece]) -> list[str]:
 
 def test_what_is_there_comes_first_then_what_is_told(tmp_path: Path) -> None:
     with world(tmp_path) as it:
-        tell(it.mailbox, "b", "not for us")
-        tell(it.mailbox, "a", *(f"old {i}" for i in range(250)))
+        record_matches(it.mailbox, "b", "not for us")
+        record_matches(it.mailbox, "a", *(f"old {i}" for i in range(250)))
 
         async def listen() -> list[Piece]:
             stream = it.stream("0")
             before = await it.first(stream, count(250))
-            await asyncio.to_thread(tell, it.mailbox, ["b", "a"], "new 1", "new 2")
+            await asyncio.to_thread(record_matches, it.mailbox, ["b", "a"], "new 1", "new 2")
             after = await it.first(stream, count(2))
             await stream.aclose()
             return before + after
@@ -129,7 +129,7 @@ def test_what_is_there_comes_first_then_what_is_told(tmp_path: Path) -> None:
 
 def test_without_a_cursor_it_begins_with_what_comes_next(tmp_path: Path) -> None:
     with world(tmp_path) as it:
-        tell(it.mailbox, "a", "old")
+        record_matches(it.mailbox, "a", "old")
 
         async def listen() -> list[Piece]:
             stream = it.stream()
@@ -137,7 +137,7 @@ def test_without_a_cursor_it_begins_with_what_comes_next(tmp_path: Path) -> None
             waiting = asyncio.create_task(it.first(stream, count(1)))
             while not it.hub.listeners:
                 await asyncio.sleep(0.001)
-            await asyncio.to_thread(tell, it.mailbox, "a", "new")
+            await asyncio.to_thread(record_matches, it.mailbox, "a", "new")
             return await waiting
 
         assert titles(asyncio.run(listen())) == ["new"]
@@ -148,7 +148,7 @@ def test_without_a_cursor_it_begins_with_what_comes_next(tmp_path: Path) -> None
 )
 def test_an_id_that_is_none_of_ours_is_told_and_not_used(tmp_path: Path, given: str) -> None:
     with world(tmp_path) as it:
-        tell(it.mailbox, "a", "old")
+        record_matches(it.mailbox, "a", "old")
 
         async def listen() -> str:
             it.lives["a"] = False
@@ -163,8 +163,8 @@ def test_an_id_that_is_none_of_ours_is_told_and_not_used(tmp_path: Path, given: 
 
 def test_a_cursor_older_than_what_is_kept_is_told_what_was_missed(tmp_path: Path) -> None:
     with world(tmp_path) as it:
-        tell(it.mailbox, "a", "e1", "e2", "e3", at=100.0)
-        tell(it.mailbox, "a", "e4")
+        record_matches(it.mailbox, "a", "e1", "e2", "e3", at=100.0)
+        record_matches(it.mailbox, "a", "e4")
         it.mailbox.forget(200.0)
         first, second = asyncio.run(it.first(it.stream("1"), count(2)))
         assert (first.event, first.data, first.id) == ("missed", {"from": 2, "to": 3}, "3")
@@ -181,12 +181,12 @@ def test_it_ends_with_its_subscription_after_the_notice(tmp_path: Path) -> None:
             waiting = asyncio.create_task(it.first(it.stream("0"), lambda pieces: False))
             while not it.hub.listeners:
                 await asyncio.sleep(0.001)
-            await asyncio.to_thread(tell, it.mailbox, "a", "last")
+            await asyncio.to_thread(record_matches, it.mailbox, "a", "last")
             await asyncio.to_thread(expire, it.mailbox, "a")
             return await waiting
 
-        told, notice = asyncio.run(listen())
-        assert titles([told]) == ["last"]
+        notification, notice = asyncio.run(listen())
+        assert titles([notification]) == ["last"]
         assert notice.event == "notice"
         assert notice.data["kind"] == "expired"
 
@@ -234,10 +234,10 @@ def test_a_stream_of_all_of_mine_takes_new_subscriptions_in(tmp_path: Path) -> N
                 await asyncio.sleep(0.001)
             # Told before the stream has heard of the subscription.
             it.lives["new"] = True
-            await asyncio.to_thread(tell, it.mailbox, "new", "early")
-            await asyncio.to_thread(tell, it.mailbox, "a", "mine")
+            await asyncio.to_thread(record_matches, it.mailbox, "new", "early")
+            await asyncio.to_thread(record_matches, it.mailbox, "a", "mine")
             pieces = await waiting
-            await asyncio.to_thread(tell, it.mailbox, "new", "later")
+            await asyncio.to_thread(record_matches, it.mailbox, "new", "later")
             pieces += await it.first(stream, count(1))
             await stream.aclose()
             return pieces
@@ -249,11 +249,11 @@ def test_a_stream_of_all_of_mine_takes_new_subscriptions_in(tmp_path: Path) -> N
 
 def test_a_slow_client_is_sent_no_more_than_it_takes(tmp_path: Path) -> None:
     with world(tmp_path) as it:
-        tell(it.mailbox, "a", *(f"e{i}" for i in range(1_000)))
+        record_matches(it.mailbox, "a", *(f"e{i}" for i in range(1_000)))
         pages = 0
         page = it.mailbox.page
 
-        def counted(*args: Any, **more: Any) -> list[Told]:
+        def counted(*args: Any, **more: Any) -> list[StoredNotification]:
             nonlocal pages
             pages += 1
             return page(*args, **more)
@@ -287,12 +287,12 @@ def test_over_http_a_client_resumes_and_one_that_goes_away_is_noticed(tmp_path: 
             thread.start()
             url = f"http://127.0.0.1:{listener.getsockname()[1]}/stream"
             try:
-                tell(it.mailbox, "a", "e1", "e2")
+                record_matches(it.mailbox, "a", "e1", "e2")
                 with httpx.stream("GET", url, headers={"Last-Event-ID": "1"}, timeout=5) as response:
                     lines = response.iter_lines()
                     assert response.headers["content-type"].startswith("text/event-stream")
                     assert next(line for line in lines if line.startswith("id:")) == "id: 2"
-                    tell(it.mailbox, "a", "e3")
+                    record_matches(it.mailbox, "a", "e3")
                     assert next(line for line in lines if line.startswith("id:")) == "id: 3"
                     until = time.monotonic() + 5
                     while not it.hub.listeners and time.monotonic() < until:

@@ -22,8 +22,13 @@ from tidings.errors import TidingsError
 from tidings.feeds.read import read_feed
 from tidings.model.event import Event
 from tidings.service.delivery.presentation import describe
-from tidings.service.delivery.subscription_feeds import FORMATS, is_unchanged, render, told_id
-from tidings.service.model import Kind, Subscription, Told
+from tidings.service.delivery.subscription_feeds import (
+    FORMATS,
+    is_unchanged,
+    notification_id_of_entry,
+    render,
+)
+from tidings.service.model import NotificationKind, StoredNotification, Subscription
 from tidings.service.settings import Settings
 
 SETTINGS = Settings(Path("data"), url="https://tidings.example")
@@ -38,10 +43,21 @@ GRAPH = Event.from_rdf(
     source="https://a.example/feed",
 )
 PAGE = [
-    Told(5, "n5", "s_1", Kind.EXPIRES_SOON, 1_700_000_400.5, message="It ends at noon; renew it."),
-    Told(4, "n4", "s_1", Kind.MATCH, 1_700_000_300.0, Event(id="e4"), changes=ROWS, sequence=1),
-    Told(3, "n3", "s_1", Kind.UNDECIDED, 1_700_000_200.0, Event(attributes={"topic": "sport"}, id="e3")),
-    Told(2, "n 2/ü", "s_1", Kind.MATCH, 1_700_000_100.0, GRAPH),
+    StoredNotification(
+        5, "n5", "s_1", NotificationKind.EXPIRES_SOON, 1_700_000_400.5, message="It ends at noon; renew it."
+    ),
+    StoredNotification(
+        4, "n4", "s_1", NotificationKind.MATCH, 1_700_000_300.0, Event(id="e4"), changes=ROWS, sequence=1
+    ),
+    StoredNotification(
+        3,
+        "n3",
+        "s_1",
+        NotificationKind.UNDECIDED,
+        1_700_000_200.0,
+        Event(attributes={"topic": "sport"}, id="e3"),
+    ),
+    StoredNotification(2, "n 2/ü", "s_1", NotificationKind.MATCH, 1_700_000_100.0, GRAPH),
 ]
 ADDRESSES = [f"urn:tidings:notification:s_1:{id}" for id in ("n5", "n4", "n3", "n%202%2F%C3%BC")]
 
@@ -160,16 +176,16 @@ def test_conditional_requests(headers: dict[str, str], unchanged: bool) -> None:
 
 @given(st.text(), st.text())
 def test_ids_lead_back(subscription: str, id: str) -> None:
-    told = Told(
+    notification = StoredNotification(
         1,
         id.encode(errors="replace").decode(),
         subscription.encode(errors="replace").decode(),
-        Kind.MATCH,
+        NotificationKind.MATCH,
         0.0,
     )
-    (address,) = ids("json", render(SUBSCRIPTION, [told], "json", SETTINGS, FEED).body)
-    assert told_id(address, told.subscription) == told.id
-    assert told_id(address, "another") is None
+    (address,) = ids("json", render(SUBSCRIPTION, [notification], "json", SETTINGS, FEED).body)
+    assert notification_id_of_entry(address, notification.subscription) == notification.id
+    assert notification_id_of_entry(address, "another") is None
 
 
 @pytest.mark.parametrize("format", list(FORMATS))
@@ -178,8 +194,10 @@ def test_ids_lead_back(subscription: str, id: str) -> None:
 def test_anything_can_be_told(format: str, attributes: dict[str, object], title: str, text: str) -> None:
     subscription = replace(SUBSCRIPTION, title=title, text=text)
     page = [
-        Told(2, "b", "s_1", Kind.MATCH, 1.0, Event(attributes=attributes, id="x"), message=text),
-        Told(1, "a", "s_1", Kind.MISSED, 0.0, message=text),
+        StoredNotification(
+            2, "b", "s_1", NotificationKind.MATCH, 1.0, Event(attributes=attributes, id="x"), message=text
+        ),
+        StoredNotification(1, "a", "s_1", NotificationKind.MISSED, 0.0, message=text),
     ]
     body = render(subscription, page, format, SETTINGS, FEED).body
     assert len(ids(format, body)) == 2
@@ -193,11 +211,11 @@ def test_a_service_follows_feeds_of_a_service(running: Callable[..., Running]) -
         first = served.subscribe("WHERE topic = 'sport'", title="Sport")
         second = served.subscribe("SELECT * WHERE (?item, rss:title, ?title)")
         served.publish({"id": "1", "source": "a", "type": "t", "topic": "sport", "title": "Won by a <nose>"})
-        served.told(first["id"])
+        served.notifications(first["id"])
         feeds = {first["feeds"]["atom"].removesuffix("atom") + format for format in FORMATS}
         for url in feeds:
             answer = served.http.post("/api/sources", json={"url": url})
             assert answer.status_code < 300, answer.text
-        told = served.told(second["id"], 4)
-        assert {one["event"]["source"] for one in told} == feeds
-        assert {one["event"]["title"] for one in told} == {"Won by a <nose>"}
+        notifications = served.notifications(second["id"], 4)
+        assert {one["event"]["source"] for one in notifications} == feeds
+        assert {one["event"]["title"] for one in notifications} == {"Won by a <nose>"}

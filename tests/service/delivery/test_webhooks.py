@@ -24,13 +24,13 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from tests.service.telling import expire, stores, subscribe, tell
+from tests.service.telling import expire, record_matches, stores, subscribe
 from tidings.feeds.addresses import guarded_async_client
 from tidings.service.delivery.hub import Hub
-from tidings.service.delivery.notification_json import told_to_json
+from tidings.service.delivery.notification_json import notification_to_json
 from tidings.service.delivery.webhook_attempts import Outcome, attempt, message_id
 from tidings.service.delivery.webhooks import AT_HOST, Webhooks
-from tidings.service.model import Delivery, Kind, State, Told
+from tidings.service.model import Delivery, NotificationKind, State, StoredNotification
 from tidings.service.settings import Settings
 from tidings.service.store.mailbox import Mailbox
 from tidings.service.store.registry import Registry
@@ -40,8 +40,8 @@ LOOPBACK = ("127.0.0.0/8",)
 SECRET = new_webhook_secret()
 
 
-def form(told: Told) -> Mapping[str, object]:
-    return told_to_json(told, Settings(data=Path("nowhere")))
+def to_json(notification: StoredNotification) -> Mapping[str, object]:
+    return notification_to_json(notification, Settings(data=Path("nowhere")))
 
 
 @dataclass
@@ -151,7 +151,7 @@ class World:
         hub.start()
         client = guarded_async_client(LOOPBACK)
         options = {"tick": 0.01, "seed": 1, "count": count, **more}
-        hooks = Webhooks(registry or self.registry, self.mailbox, hub, client, form, **options)
+        hooks = Webhooks(registry or self.registry, self.mailbox, hub, client, to_json, **options)
         stop = asyncio.Event()
         task = asyncio.create_task(hooks.run(stop))
         try:
@@ -196,10 +196,10 @@ def test_it_delivers_in_order_and_notes_how_far_it_is(world: World) -> None:
     async def run() -> None:
         with receiving() as receiver:
             world.hook("a", receiver.url)
-            tell(world.mailbox, ["a", "b"], *(f"old {i}" for i in range(50)))
+            record_matches(world.mailbox, ["a", "b"], *(f"old {i}" for i in range(50)))
             async with world.delivering():
                 await receiver.until(lambda: len(receiver.taken) == 50)
-                await asyncio.to_thread(tell, world.mailbox, "a", "new")
+                await asyncio.to_thread(record_matches, world.mailbox, "a", "new")
                 await receiver.until(lambda: len(receiver.taken) == 51)
             assert receiver.titles() == [f"old {i}" for i in range(50)] + ["new"]
             assert world.delivery("a").cursor == 101
@@ -234,7 +234,11 @@ def test_who_fails_for_an_hour_gets_everything_afterwards_in_order(world: World)
             async with world.delivering(clock=clock):
                 for hour in range(12):
                     await asyncio.to_thread(
-                        tell, world.mailbox, ["a", "b", "c"], *(f"{hour}.{i}" for i in range(5)), at=clock()
+                        record_matches,
+                        world.mailbox,
+                        ["a", "b", "c"],
+                        *(f"{hour}.{i}" for i in range(5)),
+                        at=clock(),
                     )
                     while clock() < began + (hour + 1) * 300:
                         await asyncio.sleep(0.005)
@@ -260,14 +264,17 @@ def test_a_failure_shorter_than_an_hour_is_not_worth_a_word(world: World) -> Non
     async def run() -> None:
         with receiving(lambda: Answer(next(failures, 200))) as receiver:
             world.hook("a", receiver.url)
-            tell(world.mailbox, "a", "one", "two")
+            record_matches(world.mailbox, "a", "one", "two")
             async with world.delivering(clock=clock):
                 await receiver.until(lambda: len(receiver.taken) == 2)
             assert receiver.titles() == ["one", "two"]
             ids = [headers["webhook-id"] for headers, _ in receiver.got]
             assert len(ids) == 5
             assert len(set(ids[:4])) == 1, "the same message, tried again"
-            assert [told.kind for told in world.mailbox.page(["a"])] == [Kind.MATCH, Kind.MATCH]
+            assert [notification.kind for notification in world.mailbox.page(["a"])] == [
+                NotificationKind.MATCH,
+                NotificationKind.MATCH,
+            ]
 
     asyncio.run(run())
 
@@ -285,11 +292,11 @@ def test_many_slow_receivers_delay_no_quick_one(world: World) -> None:
                 world.hook(f"slow{i}", sloth.url)
             world.hook("quick", quick.url)
             everyone = [*(f"slow{i}" for i in range(50)), "quick"]
-            tell(world.mailbox, everyone, "one", "two")
+            record_matches(world.mailbox, everyone, "one", "two")
             async with world.delivering():
                 try:
                     await quick.until(lambda: quick.titles() == ["one", "two"], 15)
-                    await asyncio.to_thread(tell, world.mailbox, "quick", "three")
+                    await asyncio.to_thread(record_matches, world.mailbox, "quick", "three")
                     await quick.until(lambda: quick.titles() == ["one", "two", "three"], 15)
                     assert 0 < len(sloth.got) <= AT_HOST, "one host is asked a few things at a time"
                 finally:
@@ -304,10 +311,10 @@ def test_gone_disables_it(world: World) -> None:
     async def run() -> None:
         with receiving(lambda: Answer(410)) as receiver:
             world.hook("a", receiver.url)
-            tell(world.mailbox, "a", "one", "two")
+            record_matches(world.mailbox, "a", "one", "two")
             async with world.delivering():
                 found = await world.noted("a", lambda one: one.disabled is not None)
-                await asyncio.to_thread(tell, world.mailbox, "a", "three")
+                await asyncio.to_thread(record_matches, world.mailbox, "a", "three")
                 await asyncio.sleep(0.1)
             assert found.disabled == "the receiver said that it is gone for good (410)"
             assert found.cursor == 0
@@ -322,7 +329,7 @@ def test_an_address_that_is_changed_while_it_fails_gets_all(world: World) -> Non
     async def run() -> None:
         with receiving(lambda: Answer(500, {"Retry-After": "3600"})) as broken, receiving() as good:
             world.hook("a", broken.url)
-            tell(world.mailbox, "a", "one", "two")
+            record_matches(world.mailbox, "a", "one", "two")
             async with world.delivering() as hooks:
                 await world.noted("a", lambda one: one.failures == 1)
                 await asyncio.to_thread(world.registry.set_delivery, Delivery("a", good.url, SECRET, 0))
@@ -349,7 +356,7 @@ def test_an_address_that_is_changed_during_a_try_is_not_undone(world: World) -> 
                 world.hook("a", old.url)
                 async with world.delivering() as hooks:
                     holder.append(hooks)
-                    await asyncio.to_thread(tell, world.mailbox, "a", "one")
+                    await asyncio.to_thread(record_matches, world.mailbox, "a", "one")
                     await good.until(lambda: len(good.taken) == 1)
                 assert len(old.got) == 1
             assert world.delivery("a") == Delivery("a", good.url, SECRET, 1)
@@ -363,7 +370,7 @@ def test_a_cancelled_subscription_is_not_tried_again_and_stays_gone(world: World
     async def run() -> None:
         with receiving(lambda: Answer(500)) as receiver:
             world.hook("a", receiver.url)
-            tell(world.mailbox, "a", "one")
+            record_matches(world.mailbox, "a", "one")
             async with world.delivering(clock=clock) as hooks:
                 await receiver.until(lambda: len(receiver.got) >= 2)
                 found = world.registry.find("a")
@@ -386,7 +393,7 @@ def test_what_an_expired_subscription_was_told_is_delivered(world: World) -> Non
             world.hook("a", receiver.url)
             found = world.registry.find("a")
             assert found is not None
-            tell(world.mailbox, "a", "one")
+            record_matches(world.mailbox, "a", "one")
             world.registry.update(replace(found, state=State.EXPIRED))
             expire(world.mailbox, "a")
             async with world.delivering():
@@ -403,7 +410,7 @@ def test_a_webhook_that_is_new_is_taken_up_by_a_poke(world: World) -> None:
             async with world.delivering() as hooks:
                 world.hook("a", receiver.url)
                 threading.Thread(target=hooks.poke, args=("a",)).start()
-                await asyncio.to_thread(tell, world.mailbox, "a", "one")
+                await asyncio.to_thread(record_matches, world.mailbox, "a", "one")
                 await receiver.until(lambda: len(receiver.taken) == 1)
 
     asyncio.run(run())
@@ -426,7 +433,7 @@ def test_a_store_that_is_away_for_a_while_loses_nothing(world: World) -> None:
     async def run() -> None:
         with receiving() as receiver:
             world.hook("a", receiver.url)
-            tell(world.mailbox, "a", "one", "two")
+            record_matches(world.mailbox, "a", "one", "two")
             clock = Hasty(rate=50)
             async with world.delivering(registry=_Away(world.registry), clock=clock):
                 await receiver.until(lambda: len(receiver.taken) >= 2)
@@ -443,13 +450,13 @@ from tidings.service.delivery.hub import Hub
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
 from tidings.service.delivery.webhooks import AT_HOST, Webhooks
-from tidings.service.delivery.notification_json import told_to_json
+from tidings.service.delivery.notification_json import notification_to_json
 
 settings = Settings(data=Path(sys.argv[1]))
 registry, mailbox = open_stores(settings)
 hub = Hub(mailbox)
 hub.start()
-hooks = Webhooks(registry, mailbox, hub, guarded_async_client(("127.0.0.0/8",)), lambda told: told_to_json(told, settings))
+hooks = Webhooks(registry, mailbox, hub, guarded_async_client(("127.0.0.0/8",)), lambda told: notification_to_json(told, settings))
 asyncio.run(hooks.run(asyncio.Event()))
 """
 
@@ -466,7 +473,7 @@ def test_killed_between_delivery_and_note_it_comes_again_with_its_id(world: Worl
         nonlocal receiver
         with receiving(answer) as receiver:
             world.hook("a", receiver.url)
-            tell(world.mailbox, "a", "one", "two", "three", "four", "five")
+            record_matches(world.mailbox, "a", "one", "two", "three", "four", "five")
             processes.append(subprocess.Popen([sys.executable, "-c", _KILLED, str(tmp_path)]))
             assert await asyncio.to_thread(processes[0].wait, 30) == -signal.SIGKILL
             noted = world.delivery("a").cursor
@@ -488,12 +495,17 @@ def test_killed_between_delivery_and_note_it_comes_again_with_its_id(world: Worl
 
 
 def try_once(
-    url: str, timeout: float = 5.0, allowed: tuple[str, ...] = LOOPBACK, told: Told | None = None
+    url: str,
+    timeout: float = 5.0,
+    allowed: tuple[str, ...] = LOOPBACK,
+    notification: StoredNotification | None = None,
 ) -> Outcome:
     async def run() -> Outcome:
         async with guarded_async_client(allowed) as client:
-            one = told or Told(1, "n1", "a", Kind.EXPIRED, 1.0, message="over")
-            return await attempt(client, Delivery("a", url, SECRET, 0), one, form, time.time(), timeout)
+            one = notification or StoredNotification(
+                1, "n1", "a", NotificationKind.EXPIRED, 1.0, message="over"
+            )
+            return await attempt(client, Delivery("a", url, SECRET, 0), one, to_json, time.time(), timeout)
 
     return asyncio.run(run())
 
@@ -523,7 +535,7 @@ def test_retry_after_is_honoured(world: World) -> None:
     async def run() -> None:
         with receiving(lambda: Answer(503, {"Retry-After": "5000"})) as receiver:
             world.hook("a", receiver.url)
-            tell(world.mailbox, "a", "one")
+            record_matches(world.mailbox, "a", "one")
             async with world.delivering():
                 found = await world.noted("a", lambda one: one.failures == 1)
             assert found.next_try == pytest.approx(time.time() + 5_000, abs=60)
@@ -576,14 +588,16 @@ def test_nobody_there_and_addresses_inside_are_failures_with_a_sentence() -> Non
 
 
 def test_ids_are_plain_and_no_two_subscriptions_share_one() -> None:
-    def told(subscription: str, id: str, kind: Kind = Kind.EXPIRED) -> Told:
-        return Told(1, id, subscription, kind, 1.0)
+    def notification(
+        subscription: str, id: str, kind: NotificationKind = NotificationKind.EXPIRED
+    ) -> StoredNotification:
+        return StoredNotification(1, id, subscription, kind, 1.0)
 
-    assert message_id(told("a", "0f" * 16, Kind.MATCH)) == "0f" * 16
-    assert message_id(told("a", "expired 1.000")) != message_id(told("b", "expired 1.000"))
-    strange = message_id(told("a", "é\r\nX-Evil: 1"))
+    assert message_id(notification("a", "0f" * 16, NotificationKind.MATCH)) == "0f" * 16
+    assert message_id(notification("a", "expired 1.000")) != message_id(notification("b", "expired 1.000"))
+    strange = message_id(notification("a", "é\r\nX-Evil: 1"))
     assert strange.isascii()
     assert strange.isprintable()
     with receiving() as receiver:
-        assert try_once(receiver.url, told=told("a", "expired\r\nx: y")).result == "delivered"
+        assert try_once(receiver.url, notification=notification("a", "expired\r\nx: y")).result == "delivered"
         assert "x" not in receiver.got[0][0]

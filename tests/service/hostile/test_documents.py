@@ -86,7 +86,7 @@ def test_entities_and_depth(served: Served, secret: Path) -> None:
             assert time.monotonic() - began < SECONDS, said
             assert len(answer.content) < 100_000, said
             assert "the-secret-of-a-file" not in answer.text, said
-    kept = [str(one) for one in served.service.intake.recent.events()]
+    kept = [str(one) for one in served.service.log_writer.recent.events()]
     assert not [one for one in kept if "the-secret-of-a-file" in one or len(one) > 2_000_000]
 
 

@@ -55,12 +55,12 @@ class Neighbours:
         http.delete(f"/api/subscriptions/{self.others['cancelled']['id']}", headers=other)
         _, publisher = grant("publisher", Role.PUBLISHER)
         http.post("/api/events", json={"a": 1}, headers={"Authorization": f"Bearer {publisher}"})
-        told: list[Any] = []
-        while not told:
-            told = http.get(
+        notifications: list[Any] = []
+        while not notifications:
+            notifications = http.get(
                 f"/api/subscriptions/{self.others['active']['id']}/notifications", headers=other
             ).json()["items"]
-        self.notification = told[0]["id"]
+        self.notification = notifications[0]["id"]
 
     def begin(self, who: str) -> dict[str, Any]:
         made = self.served.http.post(
@@ -131,12 +131,12 @@ def test_the_same_by_xmlrpc(neighbours: Neighbours) -> None:
     proxy = xmlrpc.client.ServerProxy(f"{neighbours.served.url}/xmlrpc", headers=headers)
     for name in ("renew", "unsubscribe", "notifications"):
         for parameters in ((), ("",), ("tkt_guess",)):
-            told = []
+            faults = []
             for id in (never, other):
                 with pytest.raises(xmlrpc.client.Fault) as fault:
                     getattr(proxy.tidings, name)(id, *parameters)
-                told.append((fault.value.faultCode, fault.value.faultString.replace(id, "ID")))
-            assert told[0] == told[1]
+                faults.append((fault.value.faultCode, fault.value.faultString.replace(id, "ID")))
+            assert faults[0] == faults[1]
 
 
 def test_tickets_of_others_of_the_past_and_of_other_kinds(served: Served) -> None:

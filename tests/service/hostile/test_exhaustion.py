@@ -59,7 +59,7 @@ QUESTIONS = {
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_question_of_64_kb_is_checked_soon(served: Served, name: str) -> None:
     text = QUESTIONS[name][:MOST]
-    assert seconds_of(served.service.questions.check, text) < 8
+    assert seconds_of(served.service.preview.check, text) < 8
     answer = served.http.post("/api/check", json={"text": text})
     assert answer.status_code == 200
 
@@ -89,7 +89,7 @@ def test_completion_takes_a_moment(served: Served, text: str) -> None:
 def test_a_reason_over_a_large_graph_is_found_soon(served: Served, where: str) -> None:
     graph = "".join(f"<urn:s{n}> <urn:p> <urn:s{n * 31 % 1_999}> .\n" for n in range(2_000))
     event = Event.from_rdf(graph.encode(), "text/turtle")
-    assert seconds_of(served.service.questions.explain, f"WHERE {where}", event) < 6
+    assert seconds_of(served.service.preview.explain, f"WHERE {where}", event) < 6
 
 
 def test_a_trial_ends_in_time_whatever_is_tried(served: Served) -> None:

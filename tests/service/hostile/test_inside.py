@@ -121,7 +121,7 @@ def test_what_is_allowed_by_configuration_is_asked(running: Any, inside: int) ->
         assert served.http.post("/api/sources", json={"url": "http://10.0.0.1/"}).status_code == 422
         made = served.subscribe("WHERE topic = 'hook'", webhook=f"http://127.0.0.1:{inside}/hook")
         served.publish({"source": "s", "topic": "hook"})
-        served.told(made["id"])
+        served.notifications(made["id"])
         for _ in range(500):
             if {"/feed", "/hook"} <= set(Inside.asked):
                 break

@@ -18,7 +18,7 @@ import pytest
 
 from tests.service.conftest import Served
 from tests.service.hostile.test_cross_site import visit
-from tidings.service.model import Kind, Notice, Role
+from tidings.service.model import Notice, NotificationKind, Role
 from tidings.service.telemetry import logs
 
 HTML = {"Accept": "text/html"}
@@ -199,12 +199,14 @@ def shown(served: Served) -> dict[str, Any]:
         {"source": "//evil.example", "id": "2", "topic": "evil", "link": "data:text/html,x", "text": EVIL_HTML},
     )  # fmt: skip
     service = served.service
-    service.mailbox.notify([Notice(plain["id"], Kind.MISSED, f"missed {SCRIPT}", time.time(), SCRIPT)])
+    service.mailbox.notify(
+        [Notice(plain["id"], NotificationKind.MISSED, f"missed {SCRIPT}", time.time(), SCRIPT)]
+    )
     http.post("/api/sources", json={"url": "http://source.invalid/<script>", "title": SCRIPT})
     service.access.grant(SCRIPT, Role.ADMIN)
     return {
-        "graphs": (graphs, served.told(graphs["id"], 2)),
-        "plain": (plain, served.told(plain["id"], 3)),
+        "graphs": (graphs, served.notifications(graphs["id"], 2)),
+        "plain": (plain, served.notifications(plain["id"], 3)),
     }
 
 
@@ -218,9 +220,11 @@ def test_pages_show_it_and_nothing_runs(served: Served, shown: dict[str, Any]) -
         "/?search=%3Cscript%3E",
         "/?part=news&after=0",
     ]
-    for made, told in shown.values():
+    for made, notifications in shown.values():
         pages += [f"/subscriptions/{made['id']}", f"/subscriptions/{made['id']}?part=news&after=0"]
-        pages += [f"/subscriptions/{made['id']}/notifications/{one['id']}" for one in told if one["event"]]
+        pages += [
+            f"/subscriptions/{made['id']}/notifications/{one['id']}" for one in notifications if one["event"]
+        ]
     for path in pages:
         answer = served.http.get(path, headers=HTML)
         assert answer.status_code == 200, path
@@ -292,8 +296,8 @@ def test_feeds_carry_nothing_that_runs(served: Served, shown: dict[str, Any], fo
 
 
 def test_json_is_json_and_its_links_are_of_the_web(served: Served, shown: dict[str, Any]) -> None:
-    for made, told in shown.values():
-        for one in told:
+    for made, notifications in shown.values():
+        for one in notifications:
             link = (one["event"] or {}).get("link")
             assert link is None or link.startswith(("http://", "https://"))
             harmless((one["event"] or {}).get("summary", ""))
@@ -363,10 +367,10 @@ def test_webhooks_and_sources_with_line_ends(served: Served) -> None:
 
 
 def test_the_log_has_no_line_and_no_secret_of_a_request(running: Any) -> None:
-    told = io.StringIO()
+    output = io.StringIO()
     with running(log_format="json") as served:
         try:
-            logs.configure("json", stream=told)
+            logs.configure("json", stream=output)
             made = served.subscribe(webhook="https://hook.invalid/")
             served.http.get(made["feeds"]["atom"])
             served.http.get("/feeds/" + "a" * 30 + "%0a%7b%22level%22:1%7d.rss")
@@ -378,11 +382,11 @@ def test_the_log_has_no_line_and_no_secret_of_a_request(running: Any) -> None:
             served.http.get(f"/api/subscriptions?search={made['ticket']}")
         finally:
             logging.getLogger().handlers[:] = [
-                one for one in logging.getLogger().handlers if getattr(one, "stream", None) is not told
+                one for one in logging.getLogger().handlers if getattr(one, "stream", None) is not output
             ]
-    lines = told.getvalue().splitlines()
+    lines = output.getvalue().splitlines()
     assert len(lines) >= 6
     assert all("message" in json.loads(line) for line in lines)
     secret = made["feeds"]["atom"].rpartition("/")[2].partition(".")[0]
     for one in (made["ticket"], secret, made["webhook_secret"], "tid_abcdef", "\x1b"):
-        assert one not in told.getvalue()
+        assert one not in output.getvalue()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tidings.model.event import Event
-from tidings.service.ingest.deduplication import Arrivals, key
+from tidings.service.ingest.deduplication import Deduplication, deduplication_key
 from tidings.storage.event_log import EventLog, Offset
 
 
@@ -19,7 +19,7 @@ def events(*ids: int | str) -> list[Event]:
 
 
 def keys(*ids: int | str) -> list[bytes]:
-    return [key("s", str(id)) for id in ids]
+    return [deduplication_key("s", str(id)) for id in ids]
 
 
 @pytest.fixture
@@ -34,28 +34,39 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_key_is_of_source_and_id() -> None:
-    assert len(key("a", "b")) == 16
-    assert len({key("a", "b"), key("b", "a"), key("ab", ""), key("", "ab"), key("ü", "€")}) == 5
+    assert len(deduplication_key("a", "b")) == 16
+    assert (
+        len(
+            {
+                deduplication_key("a", "b"),
+                deduplication_key("b", "a"),
+                deduplication_key("ab", ""),
+                deduplication_key("", "ab"),
+                deduplication_key("ü", "€"),
+            }
+        )
+        == 5
+    )
 
 
 def test_what_was_added_is_known(log: EventLog, path: Path) -> None:
-    arrivals = Arrivals(path, log)
-    arrivals.add(keys(*range(1_200)), log.append(events(*range(1_200))))
-    assert arrivals.known(keys(*range(1_100, 1_300))) == set(keys(*range(1_100, 1_200)))
-    assert arrivals.known([]) == set()
-    arrivals.close()
-    assert len(Arrivals(path, log)) == 1_200
+    deduplication = Deduplication(path, log)
+    deduplication.add(keys(*range(1_200)), log.append(events(*range(1_200))))
+    assert deduplication.known(keys(*range(1_100, 1_300))) == set(keys(*range(1_100, 1_200)))
+    assert deduplication.known([]) == set()
+    deduplication.close()
+    assert len(Deduplication(path, log)) == 1_200
 
 
 def test_what_the_log_has_beyond_the_mark_is_read(log: EventLog, path: Path) -> None:
     """As after a kill between the append and the add."""
-    arrivals = Arrivals(path, log)
-    arrivals.add(keys(1), log.append(events(1)))
-    arrivals.close()
+    deduplication = Deduplication(path, log)
+    deduplication.add(keys(1), log.append(events(1)))
+    deduplication.close()
     for id in range(2, 60):  # over several segments
         log.append(events(id))
     assert log.end().segment > 2
-    again = Arrivals(path, log)
+    again = Deduplication(path, log)
     assert again.mark() == log.end()
     assert len(again.known(keys(*range(100)))) == 59
     assert again.catch_up() == 0
@@ -69,23 +80,23 @@ def test_frames_that_a_crash_left_beyond_head_are_known(tmp_path: Path, path: Pa
         log.append(events(2))
     (tmp_path / "log" / "HEAD").write_bytes(head)
     with EventLog(tmp_path / "log") as log:
-        assert Arrivals(path, log).known(keys(1, 2)) == set(keys(1, 2))
+        assert Deduplication(path, log).known(keys(1, 2)) == set(keys(1, 2))
 
 
 def test_a_mark_beyond_the_log_means_another_log(log: EventLog, path: Path) -> None:
-    arrivals = Arrivals(path, log)
+    deduplication = Deduplication(path, log)
     log.append(events(1))
-    arrivals.add(keys(1, 2, 3), Offset(77, 1_000))
-    arrivals.close()
-    assert Arrivals(path, log).known(keys(1, 2, 3)) == set(keys(1))
+    deduplication.add(keys(1, 2, 3), Offset(77, 1_000))
+    deduplication.close()
+    assert Deduplication(path, log).known(keys(1, 2, 3)) == set(keys(1))
 
 
 def test_a_mark_within_a_frame_means_another_log(log: EventLog, path: Path) -> None:
     end = log.append(events(1))
-    arrivals = Arrivals(path, log)
-    arrivals.add(keys(2), Offset(end.segment, end.byte - 8))
-    arrivals.close()
-    assert Arrivals(path, log).known(keys(1, 2)) == set(keys(1))
+    deduplication = Deduplication(path, log)
+    deduplication.add(keys(2), Offset(end.segment, end.byte - 8))
+    deduplication.close()
+    assert Deduplication(path, log).known(keys(1, 2)) == set(keys(1))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +105,7 @@ def test_a_mark_within_a_frame_means_another_log(log: EventLog, path: Path) -> N
 def test_a_damaged_file_is_built_anew(log: EventLog, path: Path, content: bytes) -> None:
     log.append(events(1, 2))
     path.write_bytes(content)
-    assert Arrivals(path, log).known(keys(1, 2, 3)) == set(keys(1, 2))
+    assert Deduplication(path, log).known(keys(1, 2, 3)) == set(keys(1, 2))
 
 
 def test_a_file_of_another_format_is_built_anew(log: EventLog, path: Path) -> None:
@@ -102,52 +113,54 @@ def test_a_file_of_another_format_is_built_anew(log: EventLog, path: Path) -> No
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version = 99")
     db.close()
-    assert Arrivals(path, log).known(keys(1)) == set(keys(1))
+    assert Deduplication(path, log).known(keys(1)) == set(keys(1))
 
 
 def test_damage_that_is_found_later_is_mended(log: EventLog, path: Path) -> None:
     log.append(events(*range(2_000)))
-    Arrivals(path, log).close()
+    Deduplication(path, log).close()
     content = bytearray(path.read_bytes())
     for page in range(2, len(content) // 4096):
         content[page * 4096 : page * 4096 + 64] = b"\xee" * 64
     path.write_bytes(content)
-    assert len(Arrivals(path, log).known(keys(*range(2_100)))) == 2_000
+    assert len(Deduplication(path, log).known(keys(*range(2_100)))) == 2_000
 
 
 def test_dropped_segments_are_forgotten(log: EventLog, path: Path) -> None:
-    arrivals = Arrivals(path, log)
+    deduplication = Deduplication(path, log)
     ends = {}
     for id in range(40):
         ends[id] = log.append(events(id))
-        arrivals.add(keys(id), ends[id])
+        deduplication.add(keys(id), ends[id])
     keep = log.end().segment - 1
     log.drop_before(Offset(keep, 16))
-    arrivals.drop_before(keep)
-    arrivals.drop_before(keep)
+    deduplication.drop_before(keep)
+    deduplication.drop_before(keep)
     kept = [id for id, end in ends.items() if end.segment >= keep]
     assert 0 < len(kept) < 40
-    assert arrivals.known(keys(*range(40))) == set(keys(*kept))
-    arrivals.close()
+    assert deduplication.known(keys(*range(40))) == set(keys(*kept))
+    deduplication.close()
     path.unlink()
-    assert Arrivals(path, log).known(keys(*range(40))) == set(keys(*kept))
+    assert Deduplication(path, log).known(keys(*range(40))) == set(keys(*kept))
 
 
 def test_segments_that_were_dropped_in_its_absence(log: EventLog, path: Path) -> None:
-    Arrivals(path, log).close()
+    Deduplication(path, log).close()
     for id in range(40):
         log.append(events(id))
     log.drop_before(log.end())
-    arrivals = Arrivals(path, log)
-    assert 0 < len(arrivals) < 40
-    assert arrivals.mark() == log.end()
+    deduplication = Deduplication(path, log)
+    assert 0 < len(deduplication) < 40
+    assert deduplication.mark() == log.end()
 
 
 def test_any_thread_may_ask(log: EventLog, path: Path) -> None:
     log.append(events(1))
-    arrivals = Arrivals(path, log)
+    deduplication = Deduplication(path, log)
     found: list[set[bytes]] = []
-    threads = [threading.Thread(target=lambda: found.append(arrivals.known(keys(1, 2)))) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: found.append(deduplication.known(keys(1, 2)))) for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -14,9 +14,9 @@ import pytest
 from tidings.feeds.fetch import FeedResult
 from tidings.model.event import Event
 from tidings.service.ingest import feed_poller as module
-from tidings.service.ingest.deduplication import Arrivals
-from tidings.service.ingest.feed_poller import Following, SourceHealth
-from tidings.service.ingest.log_writer import Intake, Unavailable
+from tidings.service.ingest.deduplication import Deduplication
+from tidings.service.ingest.feed_poller import FeedPoller, SourceHealth
+from tidings.service.ingest.log_writer import LogWriter, Unavailable
 from tidings.service.model import Source
 from tidings.service.settings import Settings
 from tidings.storage.event_log import EventLog
@@ -60,13 +60,13 @@ class Desk:
         self.now = time.time()
         self.looks: Queue[list[FeedResult]] = Queue()
         self.log = EventLog(folder / "log")
-        self.arrivals = Arrivals(folder / "arrivals.db", self.log)
-        self.intake = Intake(self.log, self.arrivals)
+        self.deduplication = Deduplication(folder / "arrivals.db", self.log)
+        self.log_writer = LogWriter(self.log, self.deduplication)
         settings = Settings(folder, allowed=allowed, feed_interval=900.0)
-        self.following = Following(
-            self, self.intake, settings, on_look=self.looks.put, clock=lambda: self.now, host_interval=0.0
+        self.feed_poller = FeedPoller(
+            self, self.log_writer, settings, on_look=self.looks.put, clock=lambda: self.now, host_interval=0.0
         )
-        self.following.start()
+        self.feed_poller.start()
 
     def sources(self) -> list[Source]:
         return list(self.list)
@@ -74,22 +74,22 @@ class Desk:
     def follow(self, *urls: str) -> list[FeedResult]:
         """Follows exactly these, and says what came of the next look."""
         self.list = [Source(url, "", "", 0.0) for url in urls]
-        self.following.wake()
+        self.feed_poller.wake()
         return sorted(self.looks.get(timeout=20), key=lambda result: result.url)
 
     def look(self) -> list[FeedResult]:
         """A quarter of an hour later."""
         self.now += 901.0
-        self.following.wake()
+        self.feed_poller.wake()
         return self.looks.get(timeout=20)
 
     def health(self) -> dict[str, SourceHealth]:
-        return {health.source.url: health for health in self.following.health()}
+        return {health.source.url: health for health in self.feed_poller.health()}
 
     def close(self) -> None:
-        self.following.stop()
-        self.intake.close()
-        self.arrivals.close()
+        self.feed_poller.stop()
+        self.log_writer.close()
+        self.deduplication.close()
         self.log.close()
 
 
@@ -124,7 +124,7 @@ def test_new_items_are_events(site: Site, desk: Desk) -> None:
     site.replies["/a"] = 200, {}, feed("1", "2")
     assert desk.follow(url) == [FeedResult(url, "ok", 2)]
     assert rows(desk.log) == 2
-    assert {event.source for event in desk.intake.recent.events()} == {url}
+    assert {event.source for event in desk.log_writer.recent.events()} == {url}
     site.replies["/a"] = 200, {}, feed("3", "1", "2")
     assert desk.look() == [FeedResult(url, "ok", 1)]
     assert rows(desk.log) == 3
@@ -199,13 +199,13 @@ def test_trouble_of_the_way_in_is_no_feeds(site: Site, desk: Desk, monkeypatch: 
         tried.set()
         raise Unavailable("the disk is full")
 
-    accept = desk.intake.accept
-    desk.intake.accept = full  # type: ignore[assignment,method-assign]
+    accept = desk.log_writer.accept
+    desk.log_writer.accept = full  # type: ignore[assignment,method-assign]
     desk.list = [Source(site.url("/a"), "", "", 0.0)]
-    desk.following.wake()
+    desk.feed_poller.wake()
     assert tried.wait(10)
     assert desk.health()[site.url("/a")].error is None
-    desk.intake.accept = accept  # type: ignore[method-assign]
+    desk.log_writer.accept = accept  # type: ignore[method-assign]
     assert desk.looks.get(timeout=20) == [FeedResult(site.url("/a"), "ok", 1)]
     assert rows(desk.log) == 1
 
@@ -217,12 +217,12 @@ def test_a_restart_asks_no_more_often(site: Site, tmp_path: Path) -> None:
     desk.close()
     again = Desk(tmp_path)
     again.list = [Source(site.url("/a"), "", "", 0.0)]
-    again.following.wake()
+    again.feed_poller.wake()
     until(lambda: again.health()[site.url("/a")].fetched is not None)
     site.replies["/a"] = 200, {}, feed("1", "2")
     assert again.look() == [FeedResult(site.url("/a"), "ok", 1)]
     again.close()
-    assert not again.following._thread.is_alive()
+    assert not again.feed_poller._thread.is_alive()
 
 
 def test_a_host_with_many_feeds_delays_no_other(site: Site, desk: Desk) -> None:
@@ -236,13 +236,13 @@ def test_a_host_with_many_feeds_delays_no_other(site: Site, desk: Desk) -> None:
 def test_many_threads_look_at_the_health(site: Site, desk: Desk) -> None:
     site.replies.update({f"/{n}": (200, {}, feed(str(n))) for n in range(20)})
     desk.list = [Source(site.url(f"/{n}"), "", "", 0.0) for n in range(20)]
-    desk.following.wake()
+    desk.feed_poller.wake()
     failures: list[Exception] = []
 
     def ask() -> None:
         try:
             for _ in range(20):
-                assert len(desk.following.health()) == 20
+                assert len(desk.feed_poller.health()) == 20
         except Exception as error:
             failures.append(error)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tidings.errors import EventError
 from tidings.model.event import Event
-from tidings.service.ingest.request_bodies import BATCH, MAX_EVENTS, STRUCTURED, Read, read_events
+from tidings.service.ingest.request_bodies import BATCH, MAX_EVENTS, STRUCTURED, ParsedBody, read_events
 
 EVENT = {
     "specversion": "1.0",
@@ -41,7 +41,7 @@ JSON_FEED = {
 }
 
 
-def read(body: Any, kind: str, headers: dict[str, str] | None = None, source: str = "me") -> Read:
+def read(body: Any, kind: str, headers: dict[str, str] | None = None, source: str = "me") -> ParsedBody:
     if not isinstance(body, bytes):
         body = body.encode() if isinstance(body, str) else json.dumps(body).encode()
     return read_events(body, kind, headers or {}, source)

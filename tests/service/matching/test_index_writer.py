@@ -14,7 +14,7 @@ from tidings import Event
 from tidings.errors import SubscriptionError
 from tidings.service.matching import compaction
 from tidings.service.matching.compaction import Compaction, drop_bases
-from tidings.service.matching.index_writer import Indexing, NotYet
+from tidings.service.matching.index_writer import IndexTimeout, IndexWriter
 from tidings.service.model import State, Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_registry
@@ -49,12 +49,12 @@ def registry(settings: Settings) -> Iterator[Registry]:
 
 
 @pytest.fixture
-def running(settings: Settings, registry: Registry) -> Iterator[Indexing]:
-    indexing = Indexing(settings, registry)
-    assert indexing.prepare() == []
-    indexing.start()
-    yield indexing
-    indexing.stop()
+def running(settings: Settings, registry: Registry) -> Iterator[IndexWriter]:
+    index_writer = IndexWriter(settings, registry)
+    assert index_writer.prepare() == []
+    index_writer.start()
+    yield index_writer
+    index_writer.stop()
 
 
 def asked(root: Path, topic: str = "oil") -> set[str | None]:
@@ -70,11 +70,11 @@ def eventually(holds: Callable[[], object], seconds: float = 20.0) -> None:
 
 
 def test_an_empty_registry_gives_an_empty_index(settings: Settings, registry: Registry) -> None:
-    assert Indexing(settings, registry).prepare() == []
+    assert IndexWriter(settings, registry).prepare() == []
     assert asked(settings.data / "index") == set()
 
 
-def test_what_is_waited_for_is_in_the_index(running: Indexing, registry: Registry) -> None:
+def test_what_is_waited_for_is_in_the_index(running: IndexWriter, registry: Registry) -> None:
     running.wait_for(registry.add(subscription("a")))
     running.wait_for(registry.add_many([subscription("b"), subscription("c", GAS)]))
     assert asked(running.root) == {"a", "b"}
@@ -86,7 +86,7 @@ def test_what_is_waited_for_is_in_the_index(running: Indexing, registry: Registr
 
 
 def test_many_at_once_share_a_write(
-    running: Indexing, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    running: IndexWriter, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []
     append = versions.append
@@ -113,10 +113,10 @@ def test_many_at_once_share_a_write(
 def test_a_change_that_never_reached_the_tail_does_at_the_next_start(
     settings: Settings, registry: Registry
 ) -> None:
-    Indexing(settings, registry).prepare()
+    IndexWriter(settings, registry).prepare()
     registry.add(subscription("a"))
     number = registry.add(subscription("b"))
-    again = Indexing(settings, registry)
+    again = IndexWriter(settings, registry)
     assert again.prepare() == []
     assert asked(again.root) == {"a", "b"}
     assert registry.changes() == []
@@ -125,7 +125,7 @@ def test_a_change_that_never_reached_the_tail_does_at_the_next_start(
     again.stop()
 
 
-def test_one_wrong_change_keeps_out_no_other(running: Indexing, registry: Registry) -> None:
+def test_one_wrong_change_keeps_out_no_other(running: IndexWriter, registry: Registry) -> None:
     heard: list[tuple[str, str]] = []
     running.on_refused = lambda id, message: heard.append((id, message))
     wrong = [7, 23]
@@ -140,9 +140,9 @@ def test_one_wrong_change_keeps_out_no_other(running: Indexing, registry: Regist
 
 
 def test_refused_changes_of_the_outbox_are_told(settings: Settings, registry: Registry) -> None:
-    Indexing(settings, registry).prepare()
+    IndexWriter(settings, registry).prepare()
     registry.add_many([subscription("a"), subscription("b", "FROM nowhere JOIN x USING (y)")])
-    refused = Indexing(settings, registry).prepare()
+    refused = IndexWriter(settings, registry).prepare()
     assert [id for id, _ in refused] == ["b"]
     assert asked(settings.data / "index") == {"a"}
 
@@ -152,23 +152,23 @@ def test_another_taxonomy_builds_anew_and_the_same_does_not(
 ) -> None:
     registry.add_many([subscription("a"), subscription("b", state=State.PAUSED), subscription("c", GAS)])
     root = settings.data / "index"
-    assert Indexing(settings, registry).prepare() == []
-    assert Indexing(settings, registry).prepare() == []
+    assert IndexWriter(settings, registry).prepare() == []
+    assert IndexWriter(settings, registry).prepare() == []
     assert versions.current(root) == Version(1, 0)
     taxonomy = tmp_path / "classes.ttl"
     taxonomy.write_text("<urn:a> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:b> .")
     changed = replace(settings, taxonomy=taxonomy, prefixes={"ex": "http://example.org/"})
-    Indexing(changed, registry).prepare()
+    IndexWriter(changed, registry).prepare()
     assert versions.current(root) == Version(2, 0)
     assert versions.open(root, Version(2, 0)).prefixes == {"ex": "http://example.org/"}
     assert asked(root) == {"a"}
     moved = taxonomy.rename(tmp_path / "moved.ttl")
-    Indexing(replace(changed, taxonomy=moved), registry).prepare()
+    IndexWriter(replace(changed, taxonomy=moved), registry).prepare()
     assert versions.current(root) == Version(2, 0)
     moved.write_text(
         moved.read_text() + "<urn:c> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:b> ."
     )
-    Indexing(replace(changed, taxonomy=moved), registry).prepare()
+    IndexWriter(replace(changed, taxonomy=moved), registry).prepare()
     assert versions.current(root) == Version(3, 0)
 
 
@@ -177,22 +177,22 @@ def test_what_new_settings_refuse_is_told_and_stays_in_the_registry(
 ) -> None:
     with_prefix = replace(settings, prefixes={"ex": "http://example.org/"})
     registry.add_many([subscription("a"), subscription("b", "WHERE (?x, ex:p, ?y)")])
-    assert Indexing(with_prefix, registry).prepare() == []
-    refused = Indexing(settings, registry).prepare()
+    assert IndexWriter(with_prefix, registry).prepare() == []
+    refused = IndexWriter(settings, registry).prepare()
     assert [id for id, _ in refused] == ["b"]
     assert "ex" in refused[0][1]
     found = registry.find("b")
     assert found is not None
     assert found.state is State.ACTIVE
-    assert Indexing(with_prefix, registry).prepare() == []
+    assert IndexWriter(with_prefix, registry).prepare() == []
     assert len(versions.open(settings.data / "index", versions.current(settings.data / "index"))) == 2
 
 
 def test_a_damaged_index_is_built_anew(settings: Settings, registry: Registry) -> None:
     registry.add(subscription("a"))
-    Indexing(settings, registry).prepare()
+    IndexWriter(settings, registry).prepare()
     (settings.data / "index" / "v1" / "prefixes.json").unlink()
-    Indexing(settings, registry).prepare()
+    IndexWriter(settings, registry).prepare()
     assert versions.current(settings.data / "index") == Version(2, 0)
     assert asked(settings.data / "index") == {"a"}
 
@@ -203,13 +203,13 @@ def test_a_question_over_tables_that_is_there_is_not_subscribed_again(
     (tmp_path / "tables.toml").write_text(TABLES)
     settings = replace(settings, tables=tmp_path / "tables.toml")
     root = settings.data / "index"
-    Indexing(settings, registry).prepare()
+    IndexWriter(settings, registry).prepare()
     registry.add_many([subscription("a", DEAR), subscription("b", DEAR), subscription("c", OIL)])
     registry.update(replace(subscription("b", DEAR), text=CHEAP))
     # What a kill leaves between the append and the note that it is done.
     versions.append(root, [Change("a", DEAR), Change("b", DEAR), Change("c", OIL)])
     before = versions.joins(root, versions.current(root)).subscriptions.find("a")
-    Indexing(settings, registry).prepare()
+    IndexWriter(settings, registry).prepare()
     joins = versions.joins(root, versions.current(root))
     assert joins.subscriptions.find("a") == before
     assert joins.source("b") == (CHEAP, None)
@@ -218,7 +218,7 @@ def test_a_question_over_tables_that_is_there_is_not_subscribed_again(
 
 
 def test_a_disk_that_is_full_delays_and_loses_nothing(
-    running: Indexing, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    running: IndexWriter, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append = versions.append
 
@@ -227,7 +227,7 @@ def test_a_disk_that_is_full_delays_and_loses_nothing(
 
     monkeypatch.setattr(versions, "append", full)
     number = registry.add(subscription("a"))
-    with pytest.raises(NotYet, match="No space left"):
+    with pytest.raises(IndexTimeout, match="No space left"):
         running.wait_for(number, timeout=0.3)
     assert len(registry.changes()) == 1
     monkeypatch.setattr(versions, "append", append)
@@ -236,38 +236,38 @@ def test_a_disk_that_is_full_delays_and_loses_nothing(
 
 
 def test_what_waits_at_the_end_is_still_done(settings: Settings, registry: Registry) -> None:
-    indexing = Indexing(settings, registry)
-    indexing.prepare()
-    indexing.start()
+    index_writer = IndexWriter(settings, registry)
+    index_writer.prepare()
+    index_writer.start()
     registry.add(subscription("a"))
-    indexing.stop()
-    assert asked(indexing.root) == {"a"}
+    index_writer.stop()
+    assert asked(index_writer.root) == {"a"}
     assert registry.changes() == []
-    with pytest.raises(NotYet, match="the service ends"):
-        indexing.wait_for(registry.add(subscription("b")))
+    with pytest.raises(IndexTimeout, match="the service ends"):
+        index_writer.wait_for(registry.add(subscription("b")))
 
 
 def test_a_long_tail_is_folded_by_another_process(
     settings: Settings, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compaction, "AT_LEAST", 10)
-    indexing = Indexing(settings, registry)
-    indexing.prepare()
-    indexing.start()
+    index_writer = IndexWriter(settings, registry)
+    index_writer.prepare()
+    index_writer.start()
     n = 0
-    while versions.current(indexing.root).base == 1:
-        indexing.wait_for(registry.add(subscription(f"s{n}")))  # nobody waits for the other process
+    while versions.current(index_writer.root).base == 1:
+        index_writer.wait_for(registry.add(subscription(f"s{n}")))  # nobody waits for the other process
         n += 1
-    indexing.wait_for(registry.add(subscription("last")))
-    indexing.stop()
+    index_writer.wait_for(registry.add(subscription("last")))
+    index_writer.stop()
     assert n > 10
-    assert asked(indexing.root) == {"last", *(f"s{i}" for i in range(n))}
+    assert asked(index_writer.root) == {"last", *(f"s{i}" for i in range(n))}
 
 
 def test_a_compaction_that_fails_is_told(
     settings: Settings, registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:
-    Indexing(settings, registry).prepare()
+    IndexWriter(settings, registry).prepare()
     folding = Compaction(replace(settings, operators=("no.such.module",)), lambda: 0)
     folding.start()
     folding.appended(2_000)
@@ -276,7 +276,7 @@ def test_a_compaction_that_fails_is_told(
 
 
 def test_bases_that_may_be_needed_stay(settings: Settings, registry: Registry) -> None:
-    Indexing(settings, registry).prepare()
+    IndexWriter(settings, registry).prepare()
     root, pins = settings.data / "index", settings.data / "checkpoint" / "joins" / "pins"
     for n in range(3):
         versions.append(root, [Change(f"s{n}", OIL)])

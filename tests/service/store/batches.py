@@ -38,7 +38,7 @@ def event(id: str, **more: Any) -> Event:
     )
 
 
-def told(subscription: str | None, event: str | None, **more: Any) -> dict[str, Any]:
+def notification_row(subscription: str | None, event: str | None, **more: Any) -> dict[str, Any]:
     row = dict.fromkeys(NOTIFICATION_SCHEMA.names)
     return {
         **row,
@@ -72,7 +72,11 @@ def batch(
 
 
 def of_size(query: str, number: int, size: int) -> tuple[BatchRecord, pa.Table, pa.Table]:
-    return batch(number, [told(f"s{i % 7}", f"{query}-{number}-{i // 7}") for i in range(size)], query=query)
+    return batch(
+        number,
+        [notification_row(f"s{i % 7}", f"{query}-{number}-{i // 7}") for i in range(size)],
+        query=query,
+    )
 
 
 def start(settings: Settings, query: str, count: int, size: int, *more: str) -> subprocess.Popen[str]:

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import inspect
 
-from tests.service.store.batches import batch, event, subscription, told
+from tests.service.store.batches import batch, event, notification_row, subscription
 from tests.service.store.conftest import Stores
 from tidings.errors import TidingsError
-from tidings.service.model import Delivery, Kind, Notice, Role, Source, State, Token
+from tidings.service.model import Delivery, Notice, NotificationKind, Role, Source, State, Token
 from tidings.service.store.tables import clean
 
 TEXTS = [
@@ -60,13 +60,13 @@ def test_every_field_takes_every_text(stores: Stores, text: str) -> None:
     assert registry.delivery(name).cursor == 3
     registry.remove_delivery(name)
 
-    mailbox.notify([Notice(name, Kind.MISSED, name, 1.0, text)])
+    mailbox.notify([Notice(name, NotificationKind.MISSED, name, 1.0, text)])
     assert mailbox.find(name, name).message == kept
     in_arrow = text.encode(errors="replace").decode()
     kept = clean(in_arrow)
     who = in_arrow[:1_000]
     rows = [
-        told(
+        notification_row(
             who,
             in_arrow + "!",
             source=in_arrow,
@@ -74,7 +74,7 @@ def test_every_field_takes_every_text(stores: Stores, text: str) -> None:
             part=in_arrow,
             bindings=[(in_arrow, in_arrow)],
         ),
-        told(None, in_arrow, source=in_arrow, message=in_arrow, verdict="error"),
+        notification_row(None, in_arrow, source=in_arrow, message=in_arrow, verdict="error"),
     ]
     about = event(
         in_arrow + "!", source=in_arrow, type=in_arrow, time=in_arrow, attributes={text: text}, data=b"\0"
@@ -99,7 +99,7 @@ def test_a_feed_with_an_endless_address_is_refused(stores: Stores) -> None:
 
 def test_events_whose_names_share_characters_are_kept_apart(stores: Stores) -> None:
     pairs = [("a", "bc"), ("ab", "c"), ("a\0", "b"), ("a", "\0b"), ("", "abc"), ("1:a", "bc")]
-    rows = [told("s", id, source=source) for source, id in pairs]
+    rows = [notification_row("s", id, source=source) for source, id in pairs]
     stores.mailbox.record(
         *batch(0, rows, [event(id, source=source, data=f"{source}|{id}".encode()) for source, id in pairs])
     )

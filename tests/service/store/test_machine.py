@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from tests.postgresql import Server
-from tests.service.store.batches import batch, subscription, told
-from tidings.service.model import Kind, Notice, State, Subscription
+from tests.service.store.batches import batch, notification_row, subscription
+from tidings.service.model import Notice, NotificationKind, State, Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
 from tidings.service.store.registry import Conflict
@@ -39,7 +39,9 @@ class Machine(RuleBasedStateMachine):
             two.exec_driver_sql("UPDATE counters SET value = 0")
         self.subscriptions: dict[str, Subscription] = {}
         self.asked: dict[str, str] = {}  # by the index, if it hears of every change
-        self.told: list[tuple[str, str, float]] = []  # (subscription, event or notice, at) in their order
+        self.notifications: list[
+            tuple[str, str, float]
+        ] = []  # (subscription, event or notice, at) in their order
         self.recorded = -1  # the last batch
         self.clock = 1.0
 
@@ -84,7 +86,7 @@ class Machine(RuleBasedStateMachine):
         self.clock += 1
         number = max(0, number + self.recorded)
         new = number > self.recorded
-        given = batch(number, [told(*pair) for pair in pairs], ended=self.clock)
+        given = batch(number, [notification_row(*pair) for pair in pairs], ended=self.clock)
         assert self.mailbox.record(*given) is new
         if new:
             self.recorded = number
@@ -93,22 +95,22 @@ class Machine(RuleBasedStateMachine):
     @rule(id=IDS, notice=st.sampled_from(["n1", "n2"]))
     def notify(self, id: str, notice: str) -> None:
         self.clock += 1
-        self.mailbox.notify([Notice(id, Kind.MISSED, notice, self.clock, "Late.")])
+        self.mailbox.notify([Notice(id, NotificationKind.MISSED, notice, self.clock, "Late.")])
         self._tell([(id, notice)])
 
     @rule(age=st.integers(0, 6))
     def forget(self, age: int) -> None:
         before = self.clock - age
-        last = {one[0]: self._number(one) for one in self.told if one[2] < before}
+        last = {one[0]: self._number(one) for one in self.notifications if one[2] < before}
         assert self.mailbox.forget(before) == last
-        self.told = [one for one in self.told if one[2] >= before]
+        self.notifications = [one for one in self.notifications if one[2] >= before]
 
     @invariant()
     def agrees(self) -> None:
         found = self.mailbox.page(["a", "b", "c"], after=0, limit=1_000)
         assert [
             (one.subscription, one.event.id if one.event else one.id, one.at) for one in found
-        ] == self.told
+        ] == self.notifications
         assert [one.number for one in found] == sorted({one.number for one in found})
         assert self.mailbox.page(["a", "b", "c"], limit=1_000) == found[::-1]
         first, last = self.mailbox.first(), self.mailbox.last()
@@ -119,8 +121,8 @@ class Machine(RuleBasedStateMachine):
 
     def _tell(self, pairs: list[tuple[str, str]]) -> None:
         for id, what in pairs:
-            if not any(one[:2] == (id, what) for one in self.told):
-                self.told.append((id, what, self.clock))
+            if not any(one[:2] == (id, what) for one in self.notifications):
+                self.notifications.append((id, what, self.clock))
 
     def _number(self, one: tuple[str, str, float]) -> int:
         found = self.mailbox.page([one[0]], after=0, limit=1_000)

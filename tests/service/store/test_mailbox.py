@@ -7,16 +7,16 @@ import json
 import pytest
 from sqlalchemy import func, select
 
-from tests.service.store.batches import batch, event, of_size, start, told
+from tests.service.store.batches import batch, event, notification_row, of_size, start
 from tests.service.store.conftest import Stores
 from tidings.model.event import Event
-from tidings.service.model import Fault, Kind, Notice, Told
+from tidings.service.model import Fault, Notice, NotificationKind, StoredNotification
 from tidings.service.store import tables
 from tidings.service.store.mailbox import Mailbox
 from tidings.storage.event_log import Offset
 
 
-def numbers(found: list[Told]) -> list[int]:
+def numbers(found: list[StoredNotification]) -> list[int]:
     return [one.number for one in found]
 
 
@@ -31,20 +31,30 @@ def test_what_a_batch_told_is_found_as_it_was_told(mailbox: Mailbox) -> None:
         data=bytes(range(256)), attributes={"title": "Ünï 😀", "deep": [{"a": None}]},
     )  # fmt: skip
     rows = [
-        told("s1", "e1", bindings=[("x", "väl"), ("y", "2")]),
-        told("s2", "e1", verdict="undecided", message="out of steps"),
-        told("s1", "e2", part="p", sequence=3, changes=[{"table": "t", "change": "+", "row": '{"a": 1}'}]),
-        told("s1", "e2", verdict="snapshot", part="p", sequence=3, changes=[]),
+        notification_row("s1", "e1", bindings=[("x", "väl"), ("y", "2")]),
+        notification_row("s2", "e1", verdict="undecided", message="out of steps"),
+        notification_row(
+            "s1", "e2", part="p", sequence=3, changes=[{"table": "t", "change": "+", "row": '{"a": 1}'}]
+        ),
+        notification_row("s1", "e2", verdict="snapshot", part="p", sequence=3, changes=[]),
     ]
     assert mailbox.record(*batch(0, rows, [whole, event("e2"), event("untold")], ended=12.5))
     first, third, fourth = mailbox.page(["s1"], after=0)
     (second,) = mailbox.page(["s2"])
     assert numbers([first, second, third, fourth]) == [1, 2, 3, 4]
-    assert first == Told(1, first.id, "s1", Kind.MATCH, 12.5, whole, {"x": "väl", "y": "2"})
-    assert second == Told(2, second.id, "s2", Kind.UNDECIDED, 12.5, whole, message="out of steps")
+    assert first == StoredNotification(
+        1, first.id, "s1", NotificationKind.MATCH, 12.5, whole, {"x": "väl", "y": "2"}
+    )
+    assert second == StoredNotification(
+        2, second.id, "s2", NotificationKind.UNDECIDED, 12.5, whole, message="out of steps"
+    )
     changes = ({"table": "t", "change": "+", "row": {"a": 1}},)
-    assert third == Told(3, third.id, "s1", Kind.MATCH, 12.5, event("e2"), {}, "p", 3, changes)
-    assert fourth == Told(4, fourth.id, "s1", Kind.SNAPSHOT, 12.5, event("e2"), {}, "p", 3)
+    assert third == StoredNotification(
+        3, third.id, "s1", NotificationKind.MATCH, 12.5, event("e2"), {}, "p", 3, changes
+    )
+    assert fourth == StoredNotification(
+        4, fourth.id, "s1", NotificationKind.SNAPSHOT, 12.5, event("e2"), {}, "p", 3
+    )
     assert len({first.id, second.id, third.id, fourth.id}) == 4
     assert count(mailbox, tables.events) == 2
     assert mailbox.find("s1", first.id) == first
@@ -53,7 +63,9 @@ def test_what_a_batch_told_is_found_as_it_was_told(mailbox: Mailbox) -> None:
 
 
 def test_a_batch_that_comes_again_changes_nothing(mailbox: Mailbox) -> None:
-    given = batch(4, [told("s", "e"), told(None, "bad", verdict="error", message="what")])
+    given = batch(
+        4, [notification_row("s", "e"), notification_row(None, "bad", verdict="error", message="what")]
+    )
     assert mailbox.record(*given)
     before = (mailbox.page(["s"]), mailbox.last(), mailbox.totals(), mailbox.faults(), mailbox.batches())
     assert not mailbox.record(*given)
@@ -67,9 +79,15 @@ def test_a_batch_that_comes_again_changes_nothing(mailbox: Mailbox) -> None:
 
 
 def test_the_same_thing_is_told_once_whatever_query_tells_it(mailbox: Mailbox) -> None:
-    mailbox.record(*batch(0, [told("s", "e1"), told("s", "e2")]))
+    mailbox.record(*batch(0, [notification_row("s", "e1"), notification_row("s", "e2")]))
     before = mailbox.page(["s"], after=0)
-    assert mailbox.record(*batch(0, [told("s", "e2"), told("s", "e3"), told("s", "e3")], query="new"))
+    assert mailbox.record(
+        *batch(
+            0,
+            [notification_row("s", "e2"), notification_row("s", "e3"), notification_row("s", "e3")],
+            query="new",
+        )
+    )
     found = mailbox.page(["s"], after=0)
     assert found[:2] == before
     assert [one.event.id for one in found] == ["e1", "e2", "e3"]
@@ -91,8 +109,8 @@ def test_an_empty_batch_moves_on(mailbox: Mailbox) -> None:
 
 
 def test_an_unreadable_event_is_a_fault_and_told_to_nobody(mailbox: Mailbox) -> None:
-    rows = [told(None, f"e{i}", verdict="error", message=f"wrong {i}") for i in range(3)]
-    mailbox.record(*batch(0, [*rows, told(None, None, verdict="error", source=None)], ended=4.0))
+    rows = [notification_row(None, f"e{i}", verdict="error", message=f"wrong {i}") for i in range(3)]
+    mailbox.record(*batch(0, [*rows, notification_row(None, None, verdict="error", source=None)], ended=4.0))
     assert mailbox.faults() == [Fault("", "", "", 4.0)] + [
         Fault("//here", f"e{i}", f"wrong {i}", 4.0) for i in (2, 1, 0)
     ]
@@ -102,15 +120,15 @@ def test_an_unreadable_event_is_a_fault_and_told_to_nobody(mailbox: Mailbox) -> 
 
 
 def test_an_event_that_was_not_given_is_kept_by_its_name(mailbox: Mailbox) -> None:
-    mailbox.record(*batch(0, [told("s", "e")], []))
+    mailbox.record(*batch(0, [notification_row("s", "e")], []))
     assert mailbox.page(["s"])[0].event == Event(source="//here", id="e")
 
 
 def test_pages_go_both_ways_and_hold_under_inserts(mailbox: Mailbox) -> None:
-    mailbox.record(*batch(0, [told(f"s{i % 3}", f"e{i}") for i in range(30)]))
+    mailbox.record(*batch(0, [notification_row(f"s{i % 3}", f"e{i}") for i in range(30)]))
     newest = mailbox.page(["s1"], limit=4)
     assert numbers(newest) == [29, 26, 23, 20]
-    mailbox.record(*batch(1, [told(f"s{i % 3}", f"f{i}") for i in range(6)]))
+    mailbox.record(*batch(1, [notification_row(f"s{i % 3}", f"f{i}") for i in range(6)]))
     assert numbers(mailbox.page(["s1"], before=20, limit=4)) == [17, 14, 11, 8]
     assert numbers(mailbox.page(["s1"], after=29)) == [32, 35]
     assert numbers(mailbox.page(["s1", "s2", "none"], after=25, limit=4)) == [26, 27, 29, 30]
@@ -123,7 +141,7 @@ def test_pages_go_both_ways_and_hold_under_inserts(mailbox: Mailbox) -> None:
 
 
 def test_cursors_may_be_any_integers(mailbox: Mailbox) -> None:
-    mailbox.record(*batch(0, [told("s", "e")]))
+    mailbox.record(*batch(0, [notification_row("s", "e")]))
     assert len(mailbox.page(["s"], after=-(10**30))) == 1
     assert mailbox.page(["s"], after=10**30) == []
     assert len(mailbox.page(["s"], before=10**30)) == 1
@@ -132,22 +150,26 @@ def test_cursors_may_be_any_integers(mailbox: Mailbox) -> None:
 
 
 def test_notices_are_told_once(mailbox: Mailbox) -> None:
-    over = Notice("s", Kind.EXPIRED, "expired 9", 9.0, "Its time is over.")
-    mailbox.notify([over, Notice("t", Kind.EXPIRED, "expired 9", 9.0, "Over."), over])
+    over = Notice("s", NotificationKind.EXPIRED, "expired 9", 9.0, "Its time is over.")
+    mailbox.notify([over, Notice("t", NotificationKind.EXPIRED, "expired 9", 9.0, "Over."), over])
     mailbox.notify([over])
     mailbox.notify([])
     (found,) = mailbox.page(["s"])
-    assert found == Told(1, "expired 9", "s", Kind.EXPIRED, 9.0, message="Its time is over.")
+    assert found == StoredNotification(
+        1, "expired 9", "s", NotificationKind.EXPIRED, 9.0, message="Its time is over."
+    )
     assert len(mailbox.page(["t"])) == 1
 
 
 def test_news_are_of_those_who_were_told_since(mailbox: Mailbox) -> None:
     assert mailbox.news(0) == (0, {})
-    mailbox.record(*batch(0, [told("a", "1"), told("b", "1"), told("a", "2")]))
+    mailbox.record(
+        *batch(0, [notification_row("a", "1"), notification_row("b", "1"), notification_row("a", "2")])
+    )
     assert mailbox.news(0) == (3, {"a": 3, "b": 2})
     assert mailbox.news(2) == (3, {"a": 3})
     assert mailbox.news(3) == (3, {})
-    mailbox.notify([Notice("b", Kind.MISSED, "m", 1.0, "Late.")])
+    mailbox.notify([Notice("b", NotificationKind.MISSED, "m", 1.0, "Late.")])
     assert mailbox.news(3) == (4, {"b": 4})
 
 
@@ -156,9 +178,17 @@ def test_what_is_old_is_forgotten_with_its_events(
     mailbox: Mailbox, portion: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tidings.service.store.mailbox._PORTION", portion)
-    mailbox.record(*batch(0, [told("a", "1"), told("b", "1"), told("b", "2")], ended=10.0))
-    mailbox.record(*batch(1, [told("a", "3"), told(None, "x", verdict="error")], ended=20.0))
-    mailbox.record(*batch(2, [told("c", "2"), told("a", "4")], ended=30.0))
+    mailbox.record(
+        *batch(
+            0,
+            [notification_row("a", "1"), notification_row("b", "1"), notification_row("b", "2")],
+            ended=10.0,
+        )
+    )
+    mailbox.record(
+        *batch(1, [notification_row("a", "3"), notification_row(None, "x", verdict="error")], ended=20.0)
+    )
+    mailbox.record(*batch(2, [notification_row("c", "2"), notification_row("a", "4")], ended=30.0))
     assert mailbox.forget(10.0) == {}
     assert mailbox.first() == 1
     assert mailbox.forget(20.5) == {"a": 4, "b": 3}
@@ -169,15 +199,15 @@ def test_what_is_old_is_forgotten_with_its_events(
     assert mailbox.faults() == []
     assert [one.batch for one in mailbox.batches()] == [2]
     assert not mailbox.record(
-        *batch(1, [told("a", "3")], ended=50.0)
+        *batch(1, [notification_row("a", "3")], ended=50.0)
     )  # which is known, though no longer kept
     assert mailbox.forget(99.0) == {"a": 6, "c": 5}
     assert count(mailbox, tables.events) == 0
     assert (mailbox.first(), mailbox.last()) == (7, 6)
-    assert not mailbox.record(*batch(2, [told("c", "2")], ended=30.0))
+    assert not mailbox.record(*batch(2, [notification_row("c", "2")], ended=30.0))
     assert mailbox.reached() == {"q": Offset(1, 200)}
     assert mailbox.totals()["notifications"] == 6
-    mailbox.record(*batch(3, [told("a", "1")], ended=40.0))
+    mailbox.record(*batch(3, [notification_row("a", "1")], ended=40.0))
     assert numbers(mailbox.page(["a"])) == [7]
 
 
@@ -195,7 +225,7 @@ def test_two_processes_take_turns_and_a_cursor_misses_nothing(stores: Stores) ->
         if over:
             break
         if notices < 30:
-            mailbox.notify([Notice("s0", Kind.MISSED, f"n{notices}", 1.0, "Late.")])
+            mailbox.notify([Notice("s0", NotificationKind.MISSED, f"n{notices}", 1.0, "Late.")])
             notices += 1
     assert [writer.wait() for writer in writers] == [0, 0]
     assert seen == list(range(1, mailbox.last() + 1))
@@ -219,7 +249,7 @@ def test_a_process_killed_in_the_middle_of_a_batch_leaves_nothing_of_it(stores: 
 
 
 def test_attributes_that_cannot_be_read_are_left_out(mailbox: Mailbox) -> None:
-    given = batch(0, [told("s", "e1"), told("s", "e2"), told("s", "e3")])
+    given = batch(0, [notification_row("s", "e1"), notification_row("s", "e2"), notification_row("s", "e3")])
     texts = ["{", "[1]", "[" * 100_000]
     events = given[2].set_column(6, "attributes", [texts])
     mailbox.record(given[0], given[1], events)

@@ -12,7 +12,7 @@ from tidings.service.settings import Settings
 from tidings.service.subscriptions import tickets
 from tidings.service.subscriptions.access_control import (
     SESSION,
-    Access,
+    AccessControl,
     Bucket,
     Forbidden,
     OverQuota,
@@ -46,7 +46,7 @@ def registry(tmp_path):
 
 @pytest.fixture
 def access(registry, tmp_path, clock):
-    return Access(registry, Settings(tmp_path, open=False), clock)
+    return AccessControl(registry, Settings(tmp_path, open=False), clock)
 
 
 def subscription(owner="", ticket="tkt_right", id="s1"):
@@ -76,7 +76,7 @@ def test_a_token_gets_in_by_its_secret_alone(access):
 def test_without_a_token_nobody_gets_in_unless_it_is_open(access, registry, tmp_path, clock):
     with pytest.raises(Unauthorized, match="a token is needed"):
         access.principal()
-    open_to_all = Access(registry, Settings(tmp_path), clock)
+    open_to_all = AccessControl(registry, Settings(tmp_path), clock)
     assert open_to_all.principal() == Principal("", Role.ADMIN, "")
     _, secret = open_to_all.grant("desk", Role.SUBSCRIBER)
     assert open_to_all.principal(f"Bearer {secret}").name == "desk"
@@ -120,7 +120,7 @@ def test_a_session_ends_and_cannot_be_forged(access, registry, tmp_path, clock):
     session = access.log_in(secret)
     assert secret not in session
     id, until, signature = session.split(".")
-    again = Access(registry, Settings(tmp_path, open=False), clock)
+    again = AccessControl(registry, Settings(tmp_path, open=False), clock)
     assert again.principal(session=session).token == token.id  # the key outlives the process
     for forged in (
         f"{admin.id}.{until}.{signature}",

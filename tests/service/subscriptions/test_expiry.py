@@ -12,10 +12,10 @@ from tests.service.stores import opened
 from tidings.errors import TidingsError
 from tidings.model.event import EVENT_SCHEMA, Event
 from tidings.model.notification import NOTIFICATION_SCHEMA
-from tidings.service.ingest.deduplication import Arrivals
-from tidings.service.model import BatchRecord, Delivery, Kind, Notice, State, Subscription
+from tidings.service.ingest.deduplication import Deduplication
+from tidings.service.model import BatchRecord, Delivery, Notice, NotificationKind, State, Subscription
 from tidings.service.settings import DAY, Settings
-from tidings.service.subscriptions.expiry import Sweeper
+from tidings.service.subscriptions.expiry import Expiry
 from tidings.storage.event_log import EventLog, Offset
 
 
@@ -50,15 +50,15 @@ class World:
         self.settings = Settings(folder)
         self.registry, self.mailbox = opened(self.settings)
         self.log = EventLog(folder / "log", segment_bytes=segment_bytes)
-        self.arrivals = Arrivals(folder / "arrivals.db", self.log)
+        self.deduplication = Deduplication(folder / "arrivals.db", self.log)
         self.index = Index(self.registry)
         self.batches = {}
         self.query("q1")
-        self.sweeper = self.new_sweeper()
+        self.expiry = self.new_expiry()
 
-    def new_sweeper(self):
-        parts = self.registry, self.mailbox, self.log, self.arrivals, self.index, self.settings
-        return Sweeper(*parts, self.clock)
+    def new_expiry(self):
+        parts = self.registry, self.mailbox, self.log, self.deduplication, self.index, self.settings
+        return Expiry(*parts, self.clock)
 
     def query(self, id, folder=""):
         place = self.settings.data / "checkpoint" / folder / "spark"
@@ -86,11 +86,11 @@ class World:
     def state(self, id="s1"):
         return self.registry.find(id).state
 
-    def told(self, id="s1"):
+    def notifications(self, id="s1"):
         return [one.kind for one in self.mailbox.page([id], after=0, limit=100)]
 
     def close(self):
-        self.arrivals.close()
+        self.deduplication.close()
         self.log.close()
         self.registry.close()
         self.mailbox.close()
@@ -110,20 +110,20 @@ def test_one_ends_when_all_that_was_accepted_in_time_is_answered(world):
     world.add()
     in_time = world.publish()
     world.clock.now += 101
-    world.sweeper.sweep()
+    world.expiry.sweep()
     assert world.state() is State.ACTIVE  # the stream is behind
     world.publish("e2")  # comes too late to be waited for
-    world.sweeper.sweep()
+    world.expiry.sweep()
     assert world.state() is State.ACTIVE
     assert world.index.asked == {"s1"}
     world.answer(in_time)
-    world.sweeper.sweep()
+    world.expiry.sweep()
     assert world.state() is State.EXPIRED
     assert world.index.asked == set()
-    assert world.told() == [Kind.EXPIRED]
-    world.sweeper.sweep()
-    world.new_sweeper().sweep()
-    assert world.told() == [Kind.EXPIRED]
+    assert world.notifications() == [NotificationKind.EXPIRED]
+    world.expiry.sweep()
+    world.new_expiry().sweep()
+    assert world.notifications() == [NotificationKind.EXPIRED]
     (notice,) = world.mailbox.page(["s1"])
     assert notice.at == world.clock.now
     assert notice.message.startswith("this subscription ended at 20")
@@ -133,15 +133,15 @@ def test_one_that_is_valid_stays(world):
     world.add()
     world.add("s2", valid_for=None)
     world.clock.now += 40
-    world.sweeper.sweep()
+    world.expiry.sweep()
     assert (world.state(), world.state("s2")) == (State.ACTIVE, State.ACTIVE)
-    assert world.told() == world.told("s2") == []
+    assert world.notifications() == world.notifications("s2") == []
 
 
 def test_nothing_is_waited_for_where_nothing_was_published(world):
     world.add()
     world.clock.now += 101
-    world.sweeper.sweep()
+    world.expiry.sweep()
     assert world.state() is State.EXPIRED
 
 
@@ -149,40 +149,40 @@ def test_after_a_time_out_of_service_it_ends_too(world):
     world.add()
     end = world.publish()
     world.clock.now += DAY
-    world.sweeper = world.new_sweeper()
-    world.sweeper.sweep()
+    world.expiry = world.new_expiry()
+    world.expiry.sweep()
     assert world.state() is State.ACTIVE
     world.answer(end)
-    world.sweeper.sweep()
+    world.expiry.sweep()
     assert world.state() is State.EXPIRED
-    assert world.told() == [Kind.EXPIRED]  # "soon" is no news any more
+    assert world.notifications() == [NotificationKind.EXPIRED]  # "soon" is no news any more
 
 
 def test_a_paused_one_ends_without_waiting(world):
     world.add(state=State.PAUSED)
     world.publish()
     world.clock.now += 101
-    world.sweeper.sweep()
+    world.expiry.sweep()
     assert world.state() is State.EXPIRED
-    assert world.told() == [Kind.EXPIRED]
+    assert world.notifications() == [NotificationKind.EXPIRED]
 
 
 def test_one_that_is_renewed_while_it_waits_goes_on(world):
     world.add()
     end = world.publish()
     world.clock.now += 101
-    world.sweeper.sweep()
+    world.expiry.sweep()
     found = world.registry.find("s1")
     world.registry.update(replace(found, valid_until=world.clock.now + 100, renewed=world.clock.now))
     world.answer(end)
-    world.sweeper.sweep()
+    world.expiry.sweep()
     assert world.state() is State.ACTIVE
     late = world.publish("e2")
     world.clock.now += 101
-    world.sweeper.sweep()
+    world.expiry.sweep()
     assert world.state() is State.ACTIVE  # the end that was noted the first time does not count
     world.answer(late)
-    world.sweeper.sweep()
+    world.expiry.sweep()
     assert world.state() is State.EXPIRED
 
 
@@ -197,9 +197,9 @@ def test_one_that_is_renewed_at_that_very_moment_goes_on(world):
         return expire(given)
 
     world.registry.expire = be_late
-    world.sweeper.sweep()
+    world.expiry.sweep()
     assert world.state() is State.ACTIVE
-    assert world.told() == []
+    assert world.notifications() == []
 
 
 def test_every_query_of_the_stream_is_waited_for_and_no_other(world):
@@ -209,10 +209,10 @@ def test_every_query_of_the_stream_is_waited_for_and_no_other(world):
     end = world.publish()
     world.clock.now += 101
     world.answer(end)
-    world.sweeper.sweep()
+    world.expiry.sweep()
     assert world.state() is State.ACTIVE
     world.answer(end, "q2")
-    world.sweeper.sweep()
+    world.expiry.sweep()
     assert world.state() is State.EXPIRED
 
 
@@ -222,8 +222,8 @@ def test_the_end_of_a_segment_is_the_start_of_the_next(tmp_path):
     first = world.publish()
     second = world.publish("e2")
     assert second.segment > first.segment
-    assert world.sweeper._nothing_between(first, Offset(second.segment, 16))
-    assert not world.sweeper._nothing_between(first, second)
+    assert world.expiry._nothing_between(first, Offset(second.segment, 16))
+    assert not world.expiry._nothing_between(first, second)
     world.close()
 
 
@@ -239,10 +239,10 @@ def test_many_end_in_a_few_rounds(world):
     )
     world.clock.now += 11
     for _ in range(3):
-        world.sweeper.sweep()
+        world.expiry.sweep()
     assert world.registry.counts(None)[State.EXPIRED] == 3_000
     assert world.index.asked == set()
-    assert world.told("s2999") == [Kind.EXPIRED]
+    assert world.notifications("s2999") == [NotificationKind.EXPIRED]
 
 
 def test_a_notice_that_a_crash_swallowed_is_told_at_the_next_start(world):
@@ -253,10 +253,10 @@ def test_a_notice_that_a_crash_swallowed_is_told_at_the_next_start(world):
     for id, until in (("s1", world.clock.now - 1), ("long ago", world.clock.now - 8 * DAY)):
         world.registry.update(replace(world.registry.find(id), state=State.EXPIRED, valid_until=until))
     world.registry.update(replace(world.registry.find("gone"), state=State.CANCELLED))
-    world.new_sweeper().sweep()
-    world.new_sweeper().sweep()
-    assert world.told() == [Kind.EXPIRED]
-    assert world.told("long ago") == world.told("gone") == []
+    world.new_expiry().sweep()
+    world.new_expiry().sweep()
+    assert world.notifications() == [NotificationKind.EXPIRED]
+    assert world.notifications("long ago") == world.notifications("gone") == []
 
 
 # The notice before
@@ -269,31 +269,31 @@ def test_a_notice_that_a_crash_swallowed_is_told_at_the_next_start(world):
 def test_the_end_is_announced_a_tenth_before(world, validity, lead):
     world.add(valid_for=validity)
     world.clock.now += validity - lead - 1
-    world.sweeper.sweep()
-    assert world.told() == []
+    world.expiry.sweep()
+    assert world.notifications() == []
     world.clock.now += 61 if lead > 60 else 1.5  # what is far is looked at every minute
-    world.sweeper.sweep()
-    assert world.told() == [Kind.EXPIRES_SOON]
+    world.expiry.sweep()
+    assert world.notifications() == [NotificationKind.EXPIRES_SOON]
     assert world.registry.find("s1").warned
-    world.new_sweeper().sweep()
-    assert world.told() == [Kind.EXPIRES_SOON]
+    world.new_expiry().sweep()
+    assert world.notifications() == [NotificationKind.EXPIRES_SOON]
 
 
 def test_it_is_announced_anew_for_every_end(world):
     world.add(valid_for=600)
     world.clock.now += 550
-    world.sweeper.sweep()
+    world.expiry.sweep()
     found = world.registry.find("s1")
     now = world.clock.now
     world.registry.update(replace(found, valid_until=now + 600, renewed=now, warned=False))
-    world.sweeper.sweep()
-    assert world.told() == [Kind.EXPIRES_SOON]  # the new one has only begun
+    world.expiry.sweep()
+    assert world.notifications() == [NotificationKind.EXPIRES_SOON]  # the new one has only begun
     world.clock.now += 550
-    world.sweeper.sweep()
-    assert world.told() == [Kind.EXPIRES_SOON] * 2
+    world.expiry.sweep()
+    assert world.notifications() == [NotificationKind.EXPIRES_SOON] * 2
     world.clock.now += 51
-    world.sweeper.sweep()
-    assert world.told() == [Kind.EXPIRES_SOON] * 2 + [Kind.EXPIRED]
+    world.expiry.sweep()
+    assert world.notifications() == [NotificationKind.EXPIRES_SOON] * 2 + [NotificationKind.EXPIRED]
 
 
 def test_a_crash_between_telling_and_noting_tells_it_once(world):
@@ -305,12 +305,12 @@ def test_a_crash_between_telling_and_noting_tells_it_once(world):
         raise OSError("killed")
 
     world.registry.warn = fail
-    world.sweeper.sweep()
+    world.expiry.sweep()
     world.registry.warn = warn
     assert not world.registry.find("s1").warned
-    world.new_sweeper().sweep()
+    world.new_expiry().sweep()
     assert world.registry.find("s1").warned
-    assert world.told() == [Kind.EXPIRES_SOON]
+    assert world.notifications() == [NotificationKind.EXPIRES_SOON]
 
 
 # Retention
@@ -325,27 +325,27 @@ def old(world, segment, days):
 def test_old_segments_go_but_none_that_the_stream_may_read(tmp_path):
     world = World(tmp_path, segment_bytes=1)
     ends = [world.publish(f"e{n}") for n in range(6)]
-    world.arrivals.catch_up()
+    world.deduplication.catch_up()
     first = ends[0].segment
     for n, end in enumerate(ends):
         old(world, end.segment, 10 if n < 4 else 1)
-    world.sweeper.retain()
+    world.expiry.retain()
     assert world.log.start().segment == first  # nothing is answered yet
     world.answer(ends[1])
     world.answer(ends[2])
     world.clock.now += 301
-    world.sweeper.retain()
+    world.expiry.retain()
     # The batch up to the third may be read again from the end of the second.
     assert world.log.start().segment == ends[1].segment
     for end in ends[3:]:
         world.answer(end)
     world.clock.now += 100
-    world.sweeper.retain()
+    world.expiry.retain()
     assert world.log.start().segment == ends[1].segment  # not yet: every few minutes is enough
     world.clock.now += 201
-    world.sweeper.retain()
+    world.expiry.retain()
     assert world.log.start().segment == ends[4].segment  # the younger ones stay
-    assert len(world.arrivals) == 2
+    assert len(world.deduplication) == 2
     assert world.log.end() == ends[-1]
     assert world.index.drops == 3
     world.close()
@@ -356,17 +356,19 @@ def test_what_a_webhook_did_not_take_in_time_is_told_as_missed(world):
         world.add(id, valid_for=None)
     long_ago = world.clock.now - 8 * DAY
     for id in ("slow", "quick", "none"):
-        world.mailbox.notify([Notice(id, Kind.EXPIRES_SOON, f"{n}", long_ago, "soon") for n in range(3)])
-    world.mailbox.notify([Notice("slow", Kind.EXPIRES_SOON, "new", world.clock.now, "soon")])
+        world.mailbox.notify(
+            [Notice(id, NotificationKind.EXPIRES_SOON, f"{n}", long_ago, "soon") for n in range(3)]
+        )
+    world.mailbox.notify([Notice("slow", NotificationKind.EXPIRES_SOON, "new", world.clock.now, "soon")])
     world.registry.set_delivery(Delivery("slow", "https://example.org/", "whsec_", 1))
     world.registry.set_delivery(Delivery("quick", "https://example.org/", "whsec_", 6))
-    world.sweeper.retain()
-    assert world.told("slow") == [Kind.EXPIRES_SOON, Kind.MISSED]
+    world.expiry.retain()
+    assert world.notifications("slow") == [NotificationKind.EXPIRES_SOON, NotificationKind.MISSED]
     missed = world.mailbox.page(["slow"])[0]
     assert missed.message == (
         "notifications after number 1 up to number 3 could not be delivered within 7 days, and are not kept any longer"
     )
-    assert world.told("quick") == world.told("none") == []
+    assert world.notifications("quick") == world.notifications("none") == []
 
 
 def test_what_ended_long_ago_is_forgotten_with_its_webhook(world):
@@ -380,7 +382,7 @@ def test_what_ended_long_ago_is_forgotten_with_its_webhook(world):
         found = world.registry.find(id)
         world.registry.update(replace(found, state=state, valid_until=world.clock.now - days * DAY))
         world.registry.set_delivery(Delivery(id, "https://example.org/", "whsec_", 0))
-    world.sweeper.retain()
+    world.expiry.retain()
     assert {one.id for one in world.registry.page(owner=None)} == {"recent", "active"}
     assert [one.subscription for one in world.registry.deliveries()] == ["recent"]
 
@@ -396,11 +398,11 @@ def test_a_step_that_fails_does_not_hold_up_the_others(world, caplog):
         raise TidingsError("the database is away")
 
     batches, world.mailbox.batches = world.mailbox.batches, fail
-    world.sweeper.sweep()
+    world.expiry.sweep()
     assert world.state() is State.EXPIRED
     assert "the sweeper could not retain" in caplog.text
     world.mailbox.batches = batches
-    world.sweeper.sweep()
+    world.expiry.sweep()
     assert world.index.drops == 1
 
 
@@ -411,7 +413,7 @@ def test_the_thread_goes_round_by_itself(world, monkeypatch):
     world.index.drop = lambda: (drop(), ended.set())
     world.add()
     world.clock.now += 101
-    world.sweeper.start()
+    world.expiry.start()
     assert ended.wait(20)
-    world.sweeper.stop()
+    world.expiry.stop()
     assert world.state() is State.EXPIRED

@@ -5,9 +5,9 @@ import pytest
 import tidings
 from tidings import Engine, Event, Taxonomy
 from tidings.kinds.joins.schema.table import Table
-from tidings.service.subscriptions.class_search import Classes
-from tidings.service.subscriptions.completion import Completer, Words
-from tidings.service.subscriptions.preview import Questions
+from tidings.service.subscriptions.class_search import ClassSearch
+from tidings.service.subscriptions.completion import Completer, EventVocabulary
+from tidings.service.subscriptions.preview import Preview
 
 EX = "http://example.org/"
 GRAPH = (
@@ -43,7 +43,7 @@ def engine():
 
 @pytest.fixture
 def questions(engine):
-    return Questions(engine)
+    return Preview(engine)
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,10 @@ def test_a_join_is_tried_on_changes_from_the_oldest_on(questions):
 
 
 def completions(engine, text, events=()):
-    words = Words()
-    words.observe(events)
+    vocabulary = EventVocabulary()
+    vocabulary.observe(events)
     at = text.index("|")
-    completer = Completer(engine, Classes(engine.taxonomy, engine.prefixes), words)
+    completer = Completer(engine, ClassSearch(engine.taxonomy, engine.prefixes), vocabulary)
     return completer.complete(text.replace("|", ""), at)
 
 
@@ -161,27 +161,27 @@ def test_inside_an_unknown_text_nothing_is_offered(engine):
 
 
 def test_hostile_events_teach_nothing_and_break_nothing(engine):
-    words = Words()
+    vocabulary = EventVocabulary()
     deep: dict = {}
     for _ in range(50):
         deep = {"a": deep}
-    words.observe(
+    vocabulary.observe(
         [
             Event("s", deep),
             Event(source="s", datacontenttype="application/n-triples", data=b"<<<"),
             Event("s", {"it's": "it's", "x" * 5: "y" * 10_000}),
         ]
     )
-    attributes, _ = words.seen()
+    attributes, _ = vocabulary.seen()
     assert all("'" not in value and len(value) <= 60 for values in attributes.values() for value in values)
 
 
 def test_classes_have_relatives(engine):
-    classes = Classes(engine.taxonomy, engine.prefixes)
-    assert [named.label for named in classes.roots()] == ["Politics", "Sport"]
-    about = classes.about(EX + "Football")
+    class_search = ClassSearch(engine.taxonomy, engine.prefixes)
+    assert [named.label for named in class_search.roots()] == ["Politics", "Sport"]
+    about = class_search.about(EX + "Football")
     assert about is not None
     assert [named.written for named in about.parents] == ["ex:Sport"]
     assert [named.iri for named in about.instances] == [EX + "derby"]
-    assert [named.label for named in classes.search("foot")] == ["Football"]
-    assert classes.about(EX + "Nothing") is None
+    assert [named.label for named in class_search.search("foot")] == ["Football"]
+    assert class_search.about(EX + "Nothing") is None

@@ -26,7 +26,7 @@ def test_only_the_secret_itself_fits():
     secret, other = tickets.new_secret(), tickets.new_secret()
     kept = tickets.digest(secret)
     assert secret not in kept
-    assert tickets.fits(secret, kept)
+    assert tickets.is_secret_of(secret, kept)
     for wrong in (
         other,
         "",
@@ -39,7 +39,7 @@ def test_only_the_secret_itself_fits():
         "\ud800",
         "x" * 100_000,
     ):
-        assert not tickets.fits(wrong, kept)
+        assert not tickets.is_secret_of(wrong, kept)
 
 
 def test_ids_are_short_letters_without_order():

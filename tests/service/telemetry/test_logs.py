@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from tidings.errors import TidingsError
 from tidings.service.settings import Settings
 from tidings.service.subscriptions.tickets import new_secret, new_webhook_secret
-from tidings.service.telemetry.logs import RequestLines, TextLines, bound, configure, without_secrets
+from tidings.service.telemetry.logs import RequestLog, TextLines, bound, configure, without_secrets
 from tidings.service.web.middleware import RequestIds
 
 log = logging.getLogger("tidings.test")
@@ -177,7 +177,7 @@ def test_a_line_for_each_request() -> None:
         raise RuntimeError("a fault of ours")
 
     async def ask() -> Any:
-        layers = RequestIds(RequestLines(app), Settings(data=None))  # type: ignore[arg-type]
+        layers = RequestIds(RequestLog(app), Settings(data=None))  # type: ignore[arg-type]
         transport = httpx.ASGITransport(layers, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             first = await client.get(f"/feeds/{SECRETS[3]}.atom?token=abc")

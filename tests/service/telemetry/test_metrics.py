@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 from prometheus_client.parser import text_string_to_metric_families
 
 from tidings.service.model import BatchRecord, State
-from tidings.service.telemetry.metrics import Measured, Metrics
+from tidings.service.telemetry.metrics import Metrics, RequestMetrics
 from tidings.service.telemetry.rates import Rates
 
 
@@ -95,7 +95,7 @@ def test_requests_are_counted_by_route_and_never_by_path() -> None:
         return StreamingResponse(pieces(), media_type="text/event-stream")
 
     async def ask() -> None:
-        transport = httpx.ASGITransport(Measured(app, metrics), raise_app_exceptions=False)
+        transport = httpx.ASGITransport(RequestMetrics(app, metrics), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             for path in ("s1", "s2", "none", "bad"):
                 await client.get(f"/api/subscriptions/{path}")

@@ -13,7 +13,7 @@ from tests.service.conftest import Served
 from tidings.feeds.read import read_feed
 from tidings.service.delivery.presentation import describe
 from tidings.service.model import Principal, Role, State
-from tidings.service.web.xmlrpc import asked_by, dispatch
+from tidings.service.web.xmlrpc import dispatch, subscription_of_item
 
 TEXT = "WHERE topic = 'sport'"
 NOBODY = Principal("", Role.ADMIN)
@@ -94,15 +94,15 @@ def test_published_and_heard(served: Served, tidings: Any) -> None:
     titles = heard(lambda: tidings.notifications(made["id"], made["ticket"]), 1)
     assert titles == ["Processing Inclusions with XSLT"]
 
-    (told,) = served.service.mailbox.page([made["id"]])
-    last = f"urn:tidings:notification:{made['id']}:{told.id}"
+    (notification,) = served.service.mailbox.page([made["id"]])
+    last = f"urn:tidings:notification:{made['id']}:{notification.id}"
     secret = made["feed"].rpartition("/")[2].removesuffix(".rdf")
     tidings.publish(RDF.format(subject="inclusions").replace("XSLT", "XSL"))
     assert heard(lambda: tidings.notifications(made["id"], secret, last), 1) == [
         "Processing Inclusions with XSL"
     ]
-    assert len(heard(lambda: tidings.notifications(made["id"], secret, told.number), 1)) == 1
-    assert len(heard(lambda: tidings.notifications(made["id"], secret, str(told.number)), 1)) == 1
+    assert len(heard(lambda: tidings.notifications(made["id"], secret, notification.number), 1)) == 1
+    assert len(heard(lambda: tidings.notifications(made["id"], secret, str(notification.number)), 1)) == 1
     assert len(heard(lambda: tidings.notifications(made["id"], secret), 2)) == 2
 
     assert fault(lambda: tidings.notifications(made["id"], "wrong"))[0] == 403
@@ -148,10 +148,10 @@ def test_publishing_other_documents(tidings: Any) -> None:
 def test_paragraphs_around_a_question_are_not_of_it() -> None:
     document = feed(("GQL", "&lt;p&gt;WHERE a &amp;lt; 1&lt;/p&gt;"), ("News of GQLs", "x"))
     first, second = read_feed(document.encode())
-    asked = asked_by(first)
+    asked = subscription_of_item(first)
     assert asked is not None
     assert asked.text == "WHERE a < 1"
-    assert asked_by(second) is None
+    assert subscription_of_item(second) is None
 
 
 def test_what_is_wrong_with_a_call(served: Served, tidings: Any) -> None:
@@ -251,7 +251,7 @@ def test_what_nobody_foresaw_says_nothing_of_itself() -> None:
         class settings:
             max_body = 1_000_000
 
-        class life:
+        class lifecycle:
             @staticmethod
             def subscribe(*given: object, **more: object) -> None:
                 raise RuntimeError("a secret of the house")

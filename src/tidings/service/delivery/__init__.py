@@ -1,1 +1,1 @@
-"""The way out: notifications as JSON, feeds, server-sent events and webhooks."""
+"""Delivers notifications as JSON, feeds, server-sent events and webhooks."""

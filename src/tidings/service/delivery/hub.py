@@ -1,8 +1,8 @@
-"""Who wants to know that something was told, and the one thread that looks for them.
+"""Wakes listeners when their subscriptions have new notifications; one thread polls the mailbox for all of them.
 
-The mailbox is looked at every 50 ms, whoever listens: one small query when nothing is new, whether there is one listener
-or thousands. Only those are woken whose subscriptions were told something. A listener says up to which number it has
-seen everything; what was told between its own look and its waiting is not missed.
+The mailbox is polled every 50 ms with one small query, whether there is one listener or thousands. Only listeners
+whose subscriptions have new notifications are woken. A listener gives the number up to which it has seen
+everything, so a notification between its last read and its wait is not missed.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ LONGEST_PAUSE = 2.0  # between two looks at a store that is away
 _RECENT = 20_000  # subscriptions whose last number is remembered
 
 
-class News(Protocol):
-    """What the hub asks of a mailbox."""
+class MailboxNews(Protocol):
+    """The part of a mailbox that the hub uses."""
 
     def last(self) -> int: ...
     def news(self, after: int) -> tuple[int, dict[str, int]]: ...
 
 
 class Hub:
-    """Wakes who waits. Listeners wait in an event loop, any number of loops; callbacks are called in the hub's thread
-    with {subscription: last number} and must be quick."""
+    """Wakes listeners. They wait in any number of event loops; callbacks run in the hub's thread with {subscription:
+    last number} and must be quick."""
 
-    def __init__(self, mailbox: News, *, interval: float = INTERVAL) -> None:
+    def __init__(self, mailbox: MailboxNews, *, interval: float = INTERVAL) -> None:
         self._mailbox = mailbox
         self._interval = interval
         self._lock = threading.Lock()
         self._last = 0
-        # Complete for numbers above the floor; below it a listener is told to look for itself.
+        # Complete for numbers above the floor; below it a listener is woken to read the mailbox.
         self._recent: dict[str, int] = {}
         self._floor = 0
         self._waiting: defaultdict[str, set[_Listener]] = defaultdict(set)
@@ -47,12 +47,13 @@ class Hub:
 
     @property
     def last(self) -> int:
-        """The largest number that was seen. Who reads this first and the mailbox afterwards has missed nothing up to it."""
+        """The largest number seen so far. A caller that reads it first and the mailbox afterwards has missed nothing
+        up to it."""
         return self._last
 
     @property
     def listeners(self) -> int:
-        """How many wait at this moment."""
+        """The number of waiting listeners."""
         with self._lock:
             return len({listener for listeners in self._waiting.values() for listener in listeners})
 
@@ -69,7 +70,7 @@ class Hub:
         self._thread.start()
 
     def stop(self) -> None:
-        """Everyone who waits goes on, told nothing."""
+        """Stops polling and wakes all listeners, without news."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
@@ -79,11 +80,11 @@ class Hub:
         _wake(listeners, False)
 
     async def wait(self, subscriptions: frozenset[str], after: int, timeout: float) -> bool:
-        """True as soon as one of the subscriptions may have been told something numbered above `after`; False when
-        the time is over or the hub stops. `after` is a number up to which the caller has seen everything."""
+        """True as soon as one of the subscriptions may have a notification numbered above `after`; False after the
+        timeout or when the hub stops. `after` is a number up to which the caller has seen everything."""
         listener = _Listener()
         with self._lock:
-            if self._told(subscriptions, after):
+            if self._has_news(subscriptions, after):
                 return True
             if self._stopping.is_set():
                 return False
@@ -99,7 +100,7 @@ class Hub:
                 for subscription in subscriptions:
                     self._leave(subscription, listener)
 
-    def _told(self, subscriptions: frozenset[str], after: int) -> bool:
+    def _has_news(self, subscriptions: frozenset[str], after: int) -> bool:
         if self._last <= after:
             return False
         if after < self._floor:
@@ -118,10 +119,10 @@ class Hub:
         away = False
         while not self._stopping.wait(pause):
             try:
-                last, told = self._mailbox.news(self._last)
+                last, news = self._mailbox.news(self._last)
             except (
                 Exception
-            ) as error:  # whatever a database's driver raises; it comes back, or somebody stops us
+            ) as error:  # whatever a database's driver raises; polling goes on until it is stopped
                 if not away:
                     log.warning("the mailbox cannot be read, trying on: %s", error)
                 away, pause = True, min(2 * pause, LONGEST_PAUSE)
@@ -130,22 +131,22 @@ class Hub:
                 log.info("the mailbox can be read again")
             away, pause = False, self._interval
             if last > self._last:
-                self._spread(last, told)
+                self._notify_listeners(last, news)
 
-    def _spread(self, last: int, told: Mapping[str, int]) -> None:
+    def _notify_listeners(self, last: int, news: Mapping[str, int]) -> None:
         listeners: set[_Listener] = set()
         with self._lock:
-            if len(self._recent) + len(told) > _RECENT:
+            if len(self._recent) + len(news) > _RECENT:
                 self._recent.clear()
                 self._floor = self._last
-            self._recent.update(told)
+            self._recent.update(news)
             self._last = last
-            for subscription in told:
+            for subscription in news:
                 listeners |= self._waiting.pop(subscription, set())
         _wake(listeners, True)
-        for callback in self._callbacks if told else ():
+        for callback in self._callbacks if news else ():
             try:
-                callback(told)
+                callback(news)
             except Exception:
                 log.exception("somebody who was to hear the news did not take them")
 
@@ -158,19 +159,19 @@ class _Listener:
         self.woken: asyncio.Future[bool] = self.loop.create_future()
 
 
-def _wake(listeners: set[_Listener], told: bool) -> None:
-    """One call into each loop, however many of its listeners there are."""
+def _wake(listeners: set[_Listener], has_news: bool) -> None:
+    """Wakes listeners with one call into each event loop."""
     loops: defaultdict[asyncio.AbstractEventLoop, list[_Listener]] = defaultdict(list)
     for listener in listeners:
         loops[listener.loop].append(listener)
     for loop, group in loops.items():
         try:
-            loop.call_soon_threadsafe(_settle, group, told)
+            loop.call_soon_threadsafe(_set_results, group, has_news)
         except RuntimeError:  # the loop is closed, and with it its listeners
             pass
 
 
-def _settle(listeners: list[_Listener], told: bool) -> None:
+def _set_results(listeners: list[_Listener], has_news: bool) -> None:
     for listener in listeners:
         if not listener.woken.done():
-            listener.woken.set_result(told)
+            listener.woken.set_result(has_news)

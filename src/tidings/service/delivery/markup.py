@@ -1,7 +1,7 @@
-"""HTML from elsewhere, made fit to be shown: what is not known to be harmless is left out.
+"""Sanitises HTML from outside: only elements and attributes known to be harmless are kept.
 
-`safe_html` is the only way by which anybody's HTML gets onto a page or into a feed; `plain_text` is what is left of
-it in words. Both take what is cut off at a bound first, so that no text costs more than a moment.
+`safe_html` is the only way by which outside HTML gets onto a page or into a feed; `plain_text` gives its text.
+Both cut their input at a bound first, so that their time is bounded.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TAG = re.compile(r"<[A-Za-z/!?]")
 
 
 def _attribute(tag: str, name: str, value: str) -> str | None:
-    # A picture over plain http would tell everybody on the way what is read here.
+    # A picture over plain http would reveal to the network what is read.
     return None if tag == "img" and name == "src" and not value.lower().startswith("https://") else value
 
 
@@ -59,12 +59,12 @@ _STRIPPER = nh3.Cleaner(tags=set(), clean_content_tags=_SILENT, attributes={}, l
 
 
 def safe_html(html: str) -> str:
-    """`html` with nothing in it that runs, loads from inside, or breaks out of the place it is put."""
+    """`html` without scripts, without loading over plain http, and with all elements closed."""
     return _CLEANER.clean(_bounded(html)).strip()
 
 
 def plain_text(html: str, length: int = MAX_HTML) -> str:
-    """The words of `html`, in one line of at most `length` characters."""
+    """The text of `html`, in one line of at most `length` characters."""
     if "<" in html or "&" in html:
         html = characters.unescape(_STRIPPER.clean(_BLOCK.sub(" <", _bounded(html))))
     return one_line(html, length)
@@ -79,7 +79,7 @@ def _bounded(html: str) -> str:
 
 
 def one_line(text: str, length: int) -> str:
-    """`text` with single spaces, at most `length` characters of it; what is cut off is cut after a word."""
+    """`text` with single spaces and at most `length` characters, cut after a word."""
     line = _SPACE.sub(" ", printable(text[: 4 * length + 1_000])).strip()
     if len(line) <= length:
         return line
@@ -89,7 +89,7 @@ def one_line(text: str, length: int) -> str:
 
 
 def as_html(text: str) -> str:
-    """`text` as HTML; one that has tags in it is taken for HTML already."""
+    """`text` as HTML; a text with tags is taken as HTML already."""
     if _TAG.search(text):
         return text
     return characters.escape(text, quote=False).replace("\n", "<br>\n")

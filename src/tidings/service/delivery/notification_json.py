@@ -1,7 +1,7 @@
-"""The one public JSON form of a notification: in the API, in server-sent events and in webhooks.
+"""The public JSON of a notification: in the API, in server-sent events and in webhooks.
 
-It is always JSON that every reader takes: no NaN, no halves of characters, nested no deeper than is reasonable, and
-with no more of an event's attributes than fit into a message. Members are added over time, never renamed.
+It is JSON that every reader accepts: no NaN, no lone surrogates, bounded nesting, and a bounded size of an
+event's attributes. Members are added over time, never renamed.
 """
 
 from __future__ import annotations
@@ -15,10 +15,18 @@ from tidings.feeds.write.channel import moment, printable
 from tidings.model.event import Event
 from tidings.service.delivery.markup import one_line
 from tidings.service.delivery.presentation import describe, plain_text
-from tidings.service.model import Told
+from tidings.service.model import StoredNotification
 from tidings.service.settings import Settings
 
-__all__ = ["ChangeJson", "EventJson", "ToldJson", "event_to_json", "moment", "page_of", "told_to_json"]
+__all__ = [
+    "ChangeJson",
+    "EventJson",
+    "NotificationJson",
+    "event_to_json",
+    "moment",
+    "notification_to_json",
+    "notification_url",
+]
 
 _ROOM = 64 << 10  # characters of attributes, about
 _DEPTH = 32
@@ -26,7 +34,7 @@ _SUMMARY = 300
 
 
 class EventJson(TypedDict):
-    """The event that a notification is about. `title` is never empty; `link` is an http or https address."""
+    """The event of a notification. `title` is never empty; `link` is an http or https address."""
 
     id: str
     source: str
@@ -46,9 +54,9 @@ class ChangeJson(TypedDict):
     row: dict[str, Any]
 
 
-class ToldJson(TypedDict):
-    """A notification. `number` is what cursors hold; `id` stays the same however often it is delivered; `url` is
-    where it is shown."""
+class NotificationJson(TypedDict):
+    """A notification. `number` is what cursors hold; `id` stays the same however often it is delivered; `url` is its
+    page."""
 
     id: str
     number: int
@@ -64,31 +72,33 @@ class ToldJson(TypedDict):
     message: str | None
 
 
-def told_to_json(told: Told, settings: Settings) -> ToldJson:
-    """`told` as everybody outside gets it."""
+def notification_to_json(notification: StoredNotification, settings: Settings) -> NotificationJson:
+    """The public JSON of a notification."""
     return {
-        "id": printable(told.id),
-        "number": told.number,
-        "subscription": printable(told.subscription),
-        "kind": told.kind.value,
-        "time": moment(told.at),
-        "url": page_of(told, settings),
-        "event": None if told.event is None else event_to_json(told.event),
-        "bindings": {printable(str(name)): printable(str(value)) for name, value in told.bindings.items()},
-        "changes": [_change(change) for change in told.changes],
-        "part": told.part,
-        "sequence": told.sequence,
-        "message": None if told.message is None else printable(told.message),
+        "id": printable(notification.id),
+        "number": notification.number,
+        "subscription": printable(notification.subscription),
+        "kind": notification.kind.value,
+        "time": moment(notification.at),
+        "url": notification_url(notification, settings),
+        "event": None if notification.event is None else event_to_json(notification.event),
+        "bindings": {
+            printable(str(name)): printable(str(value)) for name, value in notification.bindings.items()
+        },
+        "changes": [_change(change) for change in notification.changes],
+        "part": notification.part,
+        "sequence": notification.sequence,
+        "message": None if notification.message is None else printable(notification.message),
     }
 
 
-def page_of(told: Told, settings: Settings) -> str:
-    """Where a notification is shown."""
-    return f"{settings.address}/subscriptions/{quote(told.subscription, safe='')}#{quote(told.id, safe='')}"
+def notification_url(notification: StoredNotification, settings: Settings) -> str:
+    """The address of the page that shows a notification."""
+    return f"{settings.address}/subscriptions/{quote(notification.subscription, safe='')}#{quote(notification.id, safe='')}"
 
 
 def event_to_json(event: Event) -> EventJson:
-    """An event as notifications have it."""
+    """The JSON of an event inside a notification."""
     item = describe(event)
     return {
         "id": printable(event.id),
@@ -103,7 +113,7 @@ def event_to_json(event: Event) -> EventJson:
 
 
 def _change(change: Mapping[str, Any]) -> ChangeJson:
-    # A row has a room of its own: a subscriber who lacks one has a wrong table from then on.
+    # Each row has a room of its own: if one were left out, the subscriber's table would be wrong from then on.
     row = change.get("row")
     return {
         "table": printable(str(change.get("table", ""))),
@@ -113,7 +123,7 @@ def _change(change: Mapping[str, Any]) -> ChangeJson:
 
 
 def _members(values: Mapping[str, Any], room: list[int], depth: int) -> dict[str, Any]:
-    """The members that fit; a large one is left out, those after it are not."""
+    """The members that fit into the room; one that is too large is left out, and later ones are still tried."""
     kept: dict[str, Any] = {}
     for name, value in values.items():
         before = room[0]
@@ -148,9 +158,9 @@ def _plain(value: object, room: list[int], depth: int) -> Any:
         return _members(value, room, depth)
     if isinstance(value, list | tuple | set | frozenset):
         plain = []
-        for one in value:
+        for item in value:
             if room[0] < 0:
                 break
-            plain.append(_plain(one, room, depth + 1))
+            plain.append(_plain(item, room, depth + 1))
         return plain
     return _plain(one_line(str(value), 1_000), room, depth)

@@ -1,8 +1,8 @@
-"""What an event or a notification looks like to a person: a title, an address, a summary, who and when.
+"""Presents an event or a notification to people: title, address, summary, author and date.
 
-Events come in any shape: a graph in the terms of RSS 1.0 or of any other vocabulary, attributes with names that
-people use, a text, nothing at all. `describe` makes the best of each, never fails, never leaves a title empty, and
-looks at a bounded part of however much there is. Whatever HTML it gives is as it came: `safe_html` before it is shown.
+Events have any shape: a graph in the terms of RSS 1.0 or another vocabulary, attributes with common names, a
+text, or nothing. `describe` never fails, never leaves a title empty, and reads a bounded part of the event. Its
+HTML is unchanged from the event: pass it through `safe_html` before showing it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidings.formats.rdf import NTRIPLES, is_rdf
 from tidings.model.event import Event
 from tidings.model.terms import unescape
 from tidings.service.delivery.markup import MAX_HTML, as_html, one_line, plain_text, safe_html
-from tidings.service.model import Kind, Told
+from tidings.service.model import NotificationKind, StoredNotification
 
 __all__ = ["Item", "content_of", "describe", "facts_of", "plain_text", "safe_html"]
 
@@ -71,8 +71,8 @@ _TRIPLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """How to show something. `summary_html` and `content_html` are as they came; `content_html` is the whole text
-    where there is one besides the summary. `link` is an http or https address. `published` is in seconds."""
+    """The presentation of an event. `summary_html` and `content_html` are not sanitised; `content_html` is the whole
+    text where there is one besides the summary. `link` is an http or https address. `published` is in seconds."""
 
     title: str
     link: str | None = None
@@ -85,39 +85,41 @@ class Item:
 
 
 def describe(event: Event) -> Item:
-    """What `event` is about."""
+    """The presentation of an event."""
     item = _of_graph(event) or _of_attributes(event)
     published = item.published if item.published is not None else _seconds(event.time)
     return replace(item, published=published)
 
 
-def content_of(told: Told) -> Item:
-    """What a notification says: its event, the rows that were gained and lost, or the notice."""
-    if told.changes:
-        item = Item(_changes_title(told), summary_html=_changes_table(told.changes))
-    elif told.event is not None:
-        item = describe(told.event)
-        if told.kind is Kind.SNAPSHOT:
+def content_of(notification: StoredNotification) -> Item:
+    """The presentation of a notification: its event, the rows gained and lost, or the notice."""
+    if notification.changes:
+        item = Item(_changes_title(notification), summary_html=_changes_table(notification.changes))
+    elif notification.event is not None:
+        item = describe(notification.event)
+        if notification.kind is NotificationKind.SNAPSHOT:
             item = Item("A snapshot without rows", published=item.published)
     else:
-        message = told.message or _NOTICES.get(told.kind, "")
-        item = Item(one_line(message, TITLE) or told.kind.value, summary_html=characters.escape(message))
-    if told.kind is Kind.UNDECIDED:
+        message = notification.message or _NOTICES.get(notification.kind, "")
+        item = Item(
+            one_line(message, TITLE) or notification.kind.value, summary_html=characters.escape(message)
+        )
+    if notification.kind is NotificationKind.UNDECIDED:
         reason = characters.escape(
-            one_line(told.message or "It could not be decided whether this answers.", 500)
+            one_line(notification.message or "It could not be decided whether this answers.", 500)
         )
         item = replace(
             item,
             title=one_line(f"Perhaps: {item.title}", TITLE),
             summary_html=f"<p>{reason}</p>{item.summary_html}",
         )
-    return item if item.published is not None else replace(item, published=told.at)
+    return item if item.published is not None else replace(item, published=notification.at)
 
 
 _NOTICES = {
-    Kind.EXPIRES_SOON: "The subscription expires soon",
-    Kind.EXPIRED: "The subscription has expired",
-    Kind.MISSED: "Something was missed",
+    NotificationKind.EXPIRES_SOON: "The subscription expires soon",
+    NotificationKind.EXPIRED: "The subscription has expired",
+    NotificationKind.MISSED: "Something was missed",
 }
 
 
@@ -125,7 +127,7 @@ _NOTICES = {
 
 
 def facts_of(event: Event) -> dict[str, list[str]]:
-    """What the event's graph says of the node that it is about, by predicate; nothing if there is no graph."""
+    """The values of the node that the event's graph is about, by predicate; empty without a graph."""
     return _by_predicate(_about(event))
 
 
@@ -135,7 +137,7 @@ def _of_graph(event: Event) -> Item | None:
     if not said:
         return None
     node = about[0][0]
-    properties = [told for triple in about for told in _property(triple)]
+    properties = [value for triple in about for value in _property(triple)]
     summary, content = _first(said, _SUMMARIES), _first(said, (CONTENT + "encoded",))
     title = one_line(_first(said, _TITLES), TITLE) or plain_text(summary or content, TITLE)
     links = [value for name in _LINKS for value in said.get(name, ())]
@@ -182,7 +184,7 @@ def _triples(event: Event) -> Iterator[tuple[str, ...]]:
 
 
 def _subject(triples: list[tuple[str, ...]]) -> str:
-    """The node that the graph is about: an item, or what has a title, or what comes first; a channel is last."""
+    """The node that the graph is about: an item, or a node with a title, or the first one; a channel comes last."""
     channels = {t[0] for t in triples if t[1] == _TYPE and t[2] == RSS + "channel"}
     items = (t[0] for t in triples if t[1] == _TYPE and t[2] == RSS + "item")
     titled = (t[0] for t in triples if t[1] in _TITLES and t[0] not in channels)
@@ -195,7 +197,7 @@ def _value(triple: tuple[str, ...]) -> str:
 
 
 def _property(triple: tuple[str, ...]) -> list[Property]:
-    """What a feed has no element for, as it was said; nothing for unnamed nodes and for whole articles."""
+    """A property that feeds have no element for, as text; nothing for blank nodes and for whole articles."""
     _, predicate, resource, text, language, datatype = triple
     if predicate in _SAID or (predicate == _TYPE and resource == RSS + "item") or not (resource or text):
         return []
@@ -214,7 +216,7 @@ def _flat(said: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
 
 
 def _local(address: str) -> str:
-    """The last part of an IRI; a text as it is."""
+    """The last part of an IRI; a text unchanged."""
     if "://" not in address and not address.startswith("urn:"):
         return address
     return re.split(r"[#/:]", address.rstrip("#/:"))[-1] or address
@@ -254,7 +256,7 @@ def _text(named: Mapping[str, Any], *names: str) -> str:
 
 
 def _data(event: Event) -> str:
-    """An event's content if it is a text, or no longer than one that somebody reads."""
+    """The content of an event if it is a text and not too long to be read."""
     kind = event.datacontenttype.partition(";")[0].strip().lower()
     if not event.data or is_rdf(kind) or not (kind.startswith("text/") or kind.endswith("json") or not kind):
         return ""
@@ -286,7 +288,7 @@ def _shown(value: object) -> str:
             return "a large number"
     if isinstance(value, list | tuple):
         return one_line(
-            ", ".join(_shown(one) if not isinstance(one, list) else "…" for one in value[:5]), _WORD
+            ", ".join(_shown(item) if not isinstance(item, list) else "…" for item in value[:5]), _WORD
         )
     if isinstance(value, Mapping):
         return "…" if value else ""
@@ -308,14 +310,16 @@ def _fallback(event: Event) -> str:
 # -- rows
 
 
-def _changes_title(told: Told) -> str:
+def _changes_title(notification: StoredNotification) -> str:
     counts: dict[tuple[str, str], int] = {}
-    for change in told.changes:
+    for change in notification.changes:
         key = (str(change.get("table", "")), str(change.get("change", "+")))
         counts[key] = counts.get(key, 0) + 1
     parts: list[str] = []
     for (table, sign), count in counts.items():
-        verb = "has" if told.kind is Kind.SNAPSHOT else "gained" if sign == "+" else "lost"
+        verb = (
+            "has" if notification.kind is NotificationKind.SNAPSHOT else "gained" if sign == "+" else "lost"
+        )
         noun = "" if parts else " row" if count == 1 else " rows"
         parts.append(f"{one_line(table, _WORD) or 'a table'} {verb} {count:,}{noun}")
     return one_line(", ".join(parts), TITLE)
@@ -347,7 +351,7 @@ def _categories(values: Any) -> tuple[str, ...]:
 
 
 def _address(text: str) -> str | None:
-    """An http or https address that is one; None for all else."""
+    """An http or https address; None for everything else."""
     if not text[:8].strip().lower().startswith(("http://", "https://")) or len(text) > 2_000:
         return None
     node = iri(text)

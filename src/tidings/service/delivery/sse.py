@@ -1,8 +1,9 @@
-"""What subscriptions are told, as a stream of server-sent events.
+"""Streams notifications of subscriptions as server-sent events.
 
-First what is in the mailbox after the client's cursor, a page at a time, then whatever comes. The next page is read
-when the client has taken the one before: a slow client costs no more memory than a quick one. The id of an event is
-its number in the mailbox, which a browser sends back as Last-Event-ID when it connects again; nothing is skipped.
+The stream starts with what the mailbox has after the client's cursor, a page at a time, and continues with new
+notifications. The next page is read when the client has received the one before, so a slow client needs no more
+memory than a quick one. The id of an event is its number in the mailbox, which a browser sends back as
+Last-Event-ID when it reconnects; nothing is skipped.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from tidings.service.delivery.hub import Hub
-from tidings.service.model import Kind, Told
+from tidings.service.model import NotificationKind, StoredNotification
 
 MEDIA_TYPE = "text/event-stream"
 # Proxies neither keep it nor hold it back.
@@ -22,24 +23,28 @@ PAGE = 100
 HEARTBEAT = 15.0
 RETRY = 3_000  # milliseconds until a client that lost its connection tries again
 
-_NAMES = {Kind.EXPIRES_SOON: "notice", Kind.EXPIRED: "notice", Kind.MISSED: "missed"}
+_NAMES = {
+    NotificationKind.EXPIRES_SOON: "notice",
+    NotificationKind.EXPIRED: "notice",
+    NotificationKind.MISSED: "missed",
+}
 
 
-class Pages(Protocol):
-    """What a stream asks of a mailbox."""
+class MailboxPages(Protocol):
+    """The part of a mailbox that a stream uses."""
 
     def page(
         self, subscriptions: Sequence[str], *, after: int | None = None, limit: int = 50
-    ) -> list[Told]: ...
+    ) -> list[StoredNotification]: ...
     def first(self) -> int: ...
     def last(self) -> int: ...
 
 
 async def stream(
-    mailbox: Pages,
+    mailbox: MailboxPages,
     hub: Hub,
     subscriptions: Callable[[], Mapping[str, bool]],
-    form: Callable[[Told], Mapping[str, object]],
+    to_json: Callable[[StoredNotification], Mapping[str, object]],
     *,
     last_event_id: str | None = None,
     stop: asyncio.Event,
@@ -47,14 +52,13 @@ async def stream(
     change: Callable[[], int] = lambda: 0,
     heartbeat: float = HEARTBEAT,
 ) -> AsyncGenerator[bytes, None]:
-    """The events, each piece as it goes to the client.
-
-    `subscriptions` says whose: id -> whether it lives (is active or paused). It is asked in a thread, at the start and
-    at every heartbeat: the stream ends when none lives and all is told, unless it is `endless`, such as that of whatever
-    one person has. There may be more of these at any time; `change` is a number that is another one then. Without a
-    cursor the stream begins with what comes next."""
+    """Yields the bytes of the stream. `subscriptions` returns id -> whether it is active or paused; it is called in
+    a thread, at the start and at every heartbeat. The stream ends when no subscription is active or paused and
+    everything is sent, unless it is `endless`, such as the stream of all subscriptions of one person. The set may
+    grow at any time; `change` returns a different number then. Without a cursor the stream starts with the next
+    notification."""
     yield f"retry: {RETRY}\n\n".encode()
-    seen = await asyncio.to_thread(beginning, mailbox, last_event_id)
+    seen = await asyncio.to_thread(first_number, mailbox, last_event_id)
     if isinstance(seen, str):
         yield f": {seen}\n\n".encode()
         seen = await asyncio.to_thread(mailbox.last)
@@ -63,7 +67,7 @@ async def stream(
         if seen < first - 1:
             yield _missed(seen + 1, first - 1)
             seen = first - 1
-    changed, lives = await asyncio.to_thread(_whose, change, subscriptions)
+    changed, lives = await asyncio.to_thread(_read_subscriptions, change, subscriptions)
     loop = asyncio.get_running_loop()
     due = loop.time() + heartbeat
     stopping = asyncio.ensure_future(stop.wait())
@@ -74,20 +78,24 @@ async def stream(
                 yield b": still here\n\n"
                 due = loop.time() + heartbeat
             ids, mark = frozenset(lives), hub.last
-            told, text, now = await asyncio.to_thread(_page, mailbox, ids, seen, form, change)
+            page, text, now = await asyncio.to_thread(_page, mailbox, ids, seen, to_json, change)
             if beats or now != changed:
                 known = lives
-                changed, lives = await asyncio.to_thread(_whose, change, subscriptions)
-                # One that is no longer among them stays for one more time: that it has expired may be told just now.
+                changed, lives = await asyncio.to_thread(_read_subscriptions, change, subscriptions)
+                # A removed one stays for one more round: the notice of its expiry may be on the next page.
                 lives.update((id, False) for id, lived in known.items() if lived and id not in lives)
                 if not lives.keys() <= ids:
-                    # A new one may have been told something before what is on this page: the client's cursor, which it
-                    # may send back to us in a moment, must not pass that.
+                    # A new one may have notifications before those of this page: the client's cursor, which it may
+                    # send back in a moment, must not pass them.
                     continue
             if text:
                 yield text
-                seen = told[-1].number
-                lives.update((one.subscription, False) for one in told if one.kind is Kind.EXPIRED)
+                seen = page[-1].number
+                lives.update(
+                    (notification.subscription, False)
+                    for notification in page
+                    if notification.kind is NotificationKind.EXPIRED
+                )
                 continue
             seen = max(seen, mark)
             if not endless and not any(lives.values()):
@@ -97,15 +105,15 @@ async def stream(
         stopping.cancel()
 
 
-def _whose(
+def _read_subscriptions(
     change: Callable[[], int], subscriptions: Callable[[], Mapping[str, bool]]
 ) -> tuple[int, dict[str, bool]]:
-    """In this order: whoever comes in between is found by a change that is another."""
+    """Reads the change before the subscriptions: one that is added between the two is found by a later change."""
     return change(), dict(subscriptions())
 
 
-def beginning(mailbox: Pages, last_event_id: str | None) -> int | str:
-    """The number after which to begin, or why that is the present end after all."""
+def first_number(mailbox: MailboxPages, last_event_id: str | None) -> int | str:
+    """The number after which the stream starts, or the reason why it starts at the present end instead."""
     last = mailbox.last()
     if not last_event_id:
         return last
@@ -118,20 +126,24 @@ def beginning(mailbox: Pages, last_event_id: str | None) -> int | str:
 
 
 def _page(
-    mailbox: Pages,
+    mailbox: MailboxPages,
     ids: frozenset[str],
     after: int,
-    form: Callable[[Told], Mapping[str, object]],
+    to_json: Callable[[StoredNotification], Mapping[str, object]],
     change: Callable[[], int],
-) -> tuple[list[Told], bytes, int]:
-    """The next notifications and their text; and the change, after they were read."""
-    told = mailbox.page(sorted(ids), after=after, limit=PAGE) if ids else []
-    return told, b"".join(_event(one, form) for one in told), change()
+) -> tuple[list[StoredNotification], bytes, int]:
+    """The next notifications and their bytes; and the change, read after them."""
+    page = mailbox.page(sorted(ids), after=after, limit=PAGE) if ids else []
+    return page, b"".join(_event(notification, to_json) for notification in page), change()
 
 
-def _event(told: Told, form: Callable[[Told], Mapping[str, object]]) -> bytes:
-    data = json.dumps(form(told), separators=(",", ":"))  # ASCII: no reader takes a line of it for two
-    return f"id: {told.number}\nevent: {_NAMES.get(told.kind, 'notification')}\ndata: {data}\n\n".encode()
+def _event(
+    notification: StoredNotification, to_json: Callable[[StoredNotification], Mapping[str, object]]
+) -> bytes:
+    data = json.dumps(
+        to_json(notification), separators=(",", ":")
+    )  # ASCII: no reader takes a line of it for two
+    return f"id: {notification.number}\nevent: {_NAMES.get(notification.kind, 'notification')}\ndata: {data}\n\n".encode()
 
 
 def _missed(first: int, last: int) -> bytes:
@@ -142,7 +154,7 @@ def _missed(first: int, last: int) -> bytes:
 async def _news(
     hub: Hub, ids: frozenset[str], after: int, timeout: float, stopping: asyncio.Future[Any]
 ) -> None:
-    """Until there is a reason to look again, which the end of the service is too."""
+    """Waits until there is a reason to read again, such as the end of the service."""
     waiting = asyncio.ensure_future(hub.wait(ids, after, timeout))
     try:
         await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)

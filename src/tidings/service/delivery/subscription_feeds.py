@@ -1,7 +1,7 @@
-"""A subscription's own feed: what it was told, as a page of RSS 1.0, RSS 2.0, Atom or JSON Feed.
+"""Renders the notifications of a subscription as a feed: RSS 1.0, RSS 2.0, Atom or JSON Feed.
 
-An entry's id is made of the subscription's and the notification's, so it is the same in every format and on every
-page. The same notifications give the same bytes, and with them the same ETag: a reader's second poll costs nothing.
+The id of an entry is made of the ids of subscription and notification, so it is the same in every format and on
+every page. The same notifications give the same bytes and the same ETag, so repeated polls are answered with 304.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tidings.errors import TidingsError
 from tidings.feeds.write import Channel, Entry, atom, jsonfeed, rss1, rss2
 from tidings.feeds.write.channel import rfc822
 from tidings.service.delivery.markup import one_line
-from tidings.service.delivery.notification_json import page_of
+from tidings.service.delivery.notification_json import notification_url
 from tidings.service.delivery.presentation import content_of, plain_text, safe_html
-from tidings.service.model import Subscription, Told
+from tidings.service.model import StoredNotification, Subscription
 from tidings.service.settings import Settings
 
 FORMATS: Mapping[str, tuple[str, Callable[[Channel], bytes]]] = {
@@ -36,7 +36,7 @@ _TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A feed to be sent. `last_modified` is in seconds since 1970."""
+    """A rendered feed. `last_modified` is in seconds since 1970."""
 
     body: bytes
     media_type: str
@@ -46,21 +46,22 @@ class Rendered:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What goes with the body, and with an answer that it is unchanged."""
+        """The headers of the feed, also for an answer of 304."""
         shown = ", ".join(f'<{address}>; rel="{relation}"' for relation, address in self.links.items())
         return {"ETag": self.etag, "Last-Modified": rfc822(self.last_modified), "Link": shown}
 
 
 def render(
     subscription: Subscription,
-    page: Sequence[Told],
+    page: Sequence[StoredNotification],
     format: str,
     settings: Settings,
     self_url: str,
     next_url: str | None = None,
     previous_url: str | None = None,
 ) -> Rendered:
-    """`page`, newest first, as a feed of one of `FORMATS`; the addresses are those of this page and of its neighbours."""
+    """Renders `page`, newest first, as a feed of one of `FORMATS`; the addresses are those of this page and of its
+    neighbours."""
     if format not in FORMATS:
         raise TidingsError(f"there is no feed format {format!r}; ask for one of {', '.join(FORMATS)}")
     media_type, write = FORMATS[format]
@@ -74,8 +75,8 @@ def render(
         link=f"{settings.address}/subscriptions/{quote(subscription.id, safe='')}",
         title=title,
         description=about,
-        updated=max((told.at for told in page), default=subscription.created),
-        entries=tuple(entry_of(told, settings) for told in page),
+        updated=max((notification.at for notification in page), default=subscription.created),
+        entries=tuple(entry_of(notification, settings) for notification in page),
         next_url=next_url,
         previous_url=previous_url,
     )
@@ -84,14 +85,14 @@ def render(
     return Rendered(body, media_type, etag, channel.updated, channel.pages)
 
 
-def entry_of(told: Told, settings: Settings) -> Entry:
-    """A notification as an entry of a feed. What has no address of its own leads to where it is shown."""
-    item = content_of(told)
+def entry_of(notification: StoredNotification, settings: Settings) -> Entry:
+    """A notification as an entry of a feed. Without an address of its own it links to the page that shows it."""
+    item = content_of(notification)
     return Entry(
-        id=f"{_NOTIFICATION}{quote(told.subscription, safe='')}:{quote(told.id, safe='')}",
+        id=f"{_NOTIFICATION}{quote(notification.subscription, safe='')}:{quote(notification.id, safe='')}",
         title=item.title,
-        link=item.link or page_of(told, settings),
-        updated=told.at,
+        link=item.link or notification_url(notification, settings),
+        updated=notification.at,
         published=item.published,
         summary_html=safe_html(item.summary_html),
         summary_text=plain_text(item.summary_html, 300),
@@ -102,15 +103,15 @@ def entry_of(told: Told, settings: Settings) -> Entry:
     )
 
 
-def told_id(entry: str, subscription: str) -> str | None:
-    """The id of the notification whose entry has the id `entry`; None if it is none of this subscription."""
+def notification_id_of_entry(entry: str, subscription: str) -> str | None:
+    """The id of the notification whose entry has the id `entry`; None if it is not of this subscription."""
     prefix = f"{_NOTIFICATION}{quote(subscription, safe='')}:"
     return unquote(entry[len(prefix) :]) if entry.startswith(prefix) else None
 
 
 def is_unchanged(etag: str, modified: float, headers: Mapping[str, str]) -> bool:
-    """Whether whoever asks has this already: 304 instead of the body (RFC 9110, 13.1). A tag is asked for before a
-    date, since two changes may fall into one second."""
+    """Whether the client has this feed already: 304 instead of the body (RFC 9110, 13.1). A tag takes precedence
+    over a date, since two changes may fall into one second."""
     given = {name.lower(): value for name, value in headers.items()}
     if (tags := given.get("if-none-match")) is not None:
         return tags.strip() == "*" or etag.removeprefix("W/") in _TAG.findall(tags)

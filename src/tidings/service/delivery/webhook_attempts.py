@@ -1,7 +1,7 @@
-"""One try to deliver one notification to one webhook, by the Standard Webhooks rules, and what came of it.
+"""Makes one attempt to deliver one notification to one webhook, by the Standard Webhooks rules.
 
-Whatever a receiver does is an outcome and never an error here: it may be slow, redirect us, talk without end or not
-be there at all. Its answer's body is of no interest, so little of it is read and nothing unpacked.
+Every behaviour of a receiver gives an outcome and never an exception: it may be slow, redirect, answer without
+end or be unreachable. Only a little of the answer's body is read, and it is not decompressed.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from standardwebhooks import Webhook
 
 from tidings.errors import TidingsError
 from tidings.service.delivery.notification_json import moment
-from tidings.service.model import Delivery, Kind, Told
+from tidings.service.model import Delivery, NotificationKind, StoredNotification
 
 TIMEOUT = 15.0  # for all of it: name, connection, answer
 LONGEST_WAIT = 86_400.0
 _ENOUGH = 4 << 10  # bytes of an answer
 
-_NOTICES = frozenset({Kind.EXPIRES_SOON, Kind.EXPIRED, Kind.MISSED})
+_NOTICES = frozenset({NotificationKind.EXPIRES_SOON, NotificationKind.EXPIRED, NotificationKind.MISSED})
 
 DELIVERED, FAILED, GONE = "delivered", "failed", "gone"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`result` is "delivered", "failed" or "gone" (for good: 410)."""
+    """The result of an attempt: "delivered", "failed" or "gone" (for good: 410)."""
 
     result: str
     error: str | None = None
@@ -44,17 +44,21 @@ class Outcome:
 async def attempt(
     client: httpx.AsyncClient,
     delivery: Delivery,
-    told: Told,
-    form: Callable[[Told], Mapping[str, object]],
+    notification: StoredNotification,
+    to_json: Callable[[StoredNotification], Mapping[str, object]],
     now: float,
     timeout: float = TIMEOUT,
 ) -> Outcome:
-    """Posts `told` to the webhook, signed now."""
+    """Posts a notification to the webhook, signed now."""
     body = json.dumps(
-        {"type": f"tidings.{told.kind.value}", "timestamp": moment(told.at), "data": form(told)},
+        {
+            "type": f"tidings.{notification.kind.value}",
+            "timestamp": moment(notification.at),
+            "data": to_json(notification),
+        },
         separators=(",", ":"),
     )
-    id = message_id(told)
+    id = message_id(notification)
     try:
         signature = Webhook(delivery.secret).sign(id, datetime.fromtimestamp(now, UTC), body)
     except (ValueError, RuntimeError) as error:
@@ -78,18 +82,20 @@ async def attempt(
             return _outcome(response, now)
     except (TimeoutError, httpx.TimeoutException):
         return Outcome(FAILED, f"the receiver did not answer within {timeout:g} seconds")
-    except TidingsError as error:  # the address is not one that may be asked
+    except TidingsError as error:  # the address is not allowed
         return Outcome(FAILED, str(error))
     except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError, ValueError) as error:
-        return Outcome(FAILED, f"the receiver cannot be reached: {_said(str(error) or type(error).__name__)}")
+        return Outcome(
+            FAILED, f"the receiver cannot be reached: {_sentence_part(str(error) or type(error).__name__)}"
+        )
 
 
-def message_id(told: Told) -> str:
-    """The same for the same notification however often it is tried, and another for every other. What the stream told
-    has an id that is a hash; that of a notice is one of its subscription, of which a receiver may have many."""
-    if told.kind not in _NOTICES and _plain(told.id):
-        return told.id
-    together = f"{told.subscription}_{told.id}".replace(" ", "-").replace(".", "-")
+def message_id(notification: StoredNotification) -> str:
+    """The webhook-id of a notification: the same at every attempt, and different for every other notification. A
+    notification of the stream has a hash as its id; the id of a notice is unique only within its subscription."""
+    if notification.kind not in _NOTICES and _plain(notification.id):
+        return notification.id
+    together = f"{notification.subscription}_{notification.id}".replace(" ", "-").replace(".", "-")
     if _plain(together):
         return together
     return "msg_" + blake2b(together.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
@@ -100,7 +106,7 @@ def _plain(id: str) -> bool:
 
 
 async def _skim(response: httpx.Response) -> None:
-    """A short answer is read to its end, so that the connection serves again; of a long one the rest is let go."""
+    """Reads a short answer to its end, so that the connection can be reused, and drops the rest of a long one."""
     came = 0
     async for piece in response.aiter_raw():
         came += len(piece)
@@ -115,12 +121,12 @@ def _outcome(response: httpx.Response, now: float) -> Outcome:
     if code == 410:
         return Outcome(GONE, "the receiver said that it is gone for good (410)")
     if 300 <= code < 400:
-        target = _said(response.headers.get("Location", "nowhere"))
+        target = _sentence_part(response.headers.get("Location", "nowhere"))
         return Outcome(
             FAILED,
             f"the receiver redirects to {target} ({code}), and webhooks follow no redirects; set the address it is at",
         )
-    reason = _said(response.reason_phrase)
+    reason = _sentence_part(response.reason_phrase)
     return Outcome(
         FAILED, f"the receiver answered {code} {reason}".rstrip(), _retry_after(response.headers, now)
     )
@@ -138,6 +144,6 @@ def _retry_after(headers: httpx.Headers, now: float) -> float | None:
     return min(max(seconds, 0.0), LONGEST_WAIT)
 
 
-def _said(text: str) -> str:
+def _sentence_part(text: str) -> str:
     """What came from outside, for a sentence: one line, not long."""
     return "".join(letter if letter.isprintable() else " " for letter in text[:200])

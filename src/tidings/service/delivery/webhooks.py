@@ -1,9 +1,10 @@
-"""Webhooks: what a subscription is told goes to an address, in order, until the receiver has taken it.
+"""Delivers notifications to webhooks, in order, until the receiver has accepted them.
 
-Each subscription has a lane of its own. In a lane one notification is tried at a time, and the next only when it was
-taken; lanes go side by side, and slow receivers have workers of their own, so that no quick one waits for them. The
-cursor is noted after the receiver has answered: after a crash some come again, with the same webhook-id, and none is
-left out. A receiver that fails is tried again, ever less often, for as long as there is something to deliver.
+Each subscription has a lane. A lane attempts one notification at a time, and the next only after it was accepted;
+lanes run in parallel, and slow receivers have workers of their own, so that quick ones do not wait for them. The
+cursor is stored after the receiver has answered: after a crash some notifications are repeated, with the same
+webhook-id, and none is lost. A failing receiver is retried with growing pauses, as long as there is something to
+deliver.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import httpx
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import moment
 from tidings.service.delivery.webhook_attempts import DELIVERED, GONE, TIMEOUT, Outcome, attempt
-from tidings.service.model import Delivery, Kind, Notice, State, Subscription, Told
+from tidings.service.model import Delivery, Notice, NotificationKind, State, StoredNotification, Subscription
 
 log = logging.getLogger(__name__)
 
@@ -34,13 +35,13 @@ TURN = 2.0  # seconds of it
 SLOW = 1.0  # seconds of an answer
 FIRST_RETRY = 2.0
 LAST_RETRY = 600.0
-LATE = 3_600.0  # who failed for longer is told that things come late
+LATE = 3_600.0  # after failing for longer, the subscriber gets a notice of the delay
 TICK = 0.25  # seconds between two looks at what is due and what is to be noted
 GRACE = 5.0  # for tries under way when the service stops
 
 
-class Deliveries(Protocol):
-    """What webhooks ask of a registry."""
+class WebhookRegistry(Protocol):
+    """The part of a registry that webhooks use."""
 
     def deliveries(self, *, due: float | None = None) -> list[Delivery]: ...
     def delivery(self, subscription: str) -> Delivery | None: ...
@@ -48,12 +49,12 @@ class Deliveries(Protocol):
     def find(self, id: str) -> Subscription | None: ...
 
 
-class Box(Protocol):
-    """What webhooks ask of a mailbox."""
+class WebhookMailbox(Protocol):
+    """The part of a mailbox that webhooks use."""
 
     def page(
         self, subscriptions: Sequence[str], *, after: int | None = None, limit: int = 50
-    ) -> list[Told]: ...
+    ) -> list[StoredNotification]: ...
     def last(self) -> int: ...
     def news(self, after: int) -> tuple[int, dict[str, int]]: ...
     def notify(self, notices: Sequence[Notice]) -> None: ...
@@ -70,15 +71,15 @@ class _Lane:
 
 
 class Webhooks:
-    """Runs in an event loop; `poke` may be called from any thread."""
+    """Delivers to all webhooks, in an event loop; `poke` may be called from any thread."""
 
     def __init__(
         self,
-        registry: Deliveries,
-        mailbox: Box,
+        registry: WebhookRegistry,
+        mailbox: WebhookMailbox,
         hub: Hub,
         client: httpx.AsyncClient,
-        form: Callable[[Told], Mapping[str, object]],
+        to_json: Callable[[StoredNotification], Mapping[str, object]],
         *,
         count: Callable[[str], None] = lambda outcome: None,
         clock: Callable[[], float] = time.time,
@@ -90,7 +91,7 @@ class Webhooks:
         self._mailbox = mailbox
         self._hub = hub
         self._client = client
-        self._form = form
+        self._to_json = to_json
         self._count = count
         self._clock = clock
         self._tick = tick
@@ -103,18 +104,20 @@ class Webhooks:
         self._moved: dict[str, Delivery] = {}  # not yet in the registry
         self._complained = False
         self._at_host: Counter[str] = Counter()
-        self._parked: dict[str, deque[str]] = {}  # host -> who waits until it has fewer
+        self._parked: dict[
+            str, deque[str]
+        ] = {}  # host -> subscriptions that wait until it has fewer attempts
         self._quick: asyncio.Queue[str] = asyncio.Queue()
         self._slow: asyncio.Queue[str] = asyncio.Queue()
 
     def poke(self, subscription: str) -> None:
-        """Its webhook is new, was changed or removed, or shall be tried now."""
+        """Looks at a webhook again: it is new, was changed or removed, or shall be tried now."""
         self._call(self._changed, subscription)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Delivers until `stop` is set, and lets tries under way end."""
+        """Delivers until `stop` is set, and lets attempts under way end."""
         self._loop = asyncio.get_running_loop()
-        self._hub.on_news(lambda told: self._call(self._news, told))
+        self._hub.on_news(lambda news: self._call(self._news, news))
         ticking = asyncio.create_task(self._ticks())
         workers = [
             asyncio.create_task(self._work(queue))
@@ -138,7 +141,7 @@ class Webhooks:
             await self._client.aclose()
 
     async def _begin(self, stop: asyncio.Event) -> None:
-        """Visits those who have something to get. Which they are is one question, also where thousands have webhooks."""
+        """Queues the subscriptions that have undelivered notifications, found by one query for all webhooks."""
         while not stop.is_set():
             try:
                 deliveries = await asyncio.to_thread(self._registry.deliveries)
@@ -146,17 +149,17 @@ class Webhooks:
                     lane = self._lanes.setdefault(delivery.subscription, _Lane())
                     lane.slow = delivery.failures > 0
                 oldest = min((delivery.cursor for delivery in deliveries), default=0)
-                _, told = await asyncio.to_thread(self._mailbox.news, oldest) if deliveries else (0, {})
+                _, news = await asyncio.to_thread(self._mailbox.news, oldest) if deliveries else (0, {})
             except Exception as error:
                 self._complain(error)
                 await asyncio.sleep(self._tick)
                 continue
             for delivery in deliveries:
-                if told.get(delivery.subscription, 0) > delivery.cursor:
+                if news.get(delivery.subscription, 0) > delivery.cursor:
                     self._changed(delivery.subscription)
             return
 
-    # --- who is to be visited, all in the loop's thread
+    # --- the queue of subscriptions, all in the loop's thread
 
     def _call(self, what: Callable[[Any], None], argument: Any) -> None:
         loop = self._loop
@@ -166,10 +169,10 @@ class Webhooks:
             except RuntimeError:  # it ended just now; a start looks at everything
                 pass
 
-    def _news(self, told: Mapping[str, int]) -> None:
-        # Whichever is smaller: thousands are told something, or thousands have webhooks.
-        few, many = (told, self._lanes) if len(told) < len(self._lanes) else (self._lanes, told)
-        for subscription in [one for one in few if one in many]:
+    def _news(self, news: Mapping[str, int]) -> None:
+        # Iterates the smaller one: there may be thousands of notified subscriptions, or of webhooks.
+        few, many = (news, self._lanes) if len(news) < len(self._lanes) else (self._lanes, news)
+        for subscription in [subscription for subscription in few if subscription in many]:
             lane = self._lanes[subscription]
             lane.woken = True
             self._queue(subscription, lane)
@@ -206,7 +209,7 @@ class Webhooks:
             await self._note()
 
     async def _note(self) -> None:
-        """Where deliveries stand comes to the registry, many in one transaction."""
+        """Stores the cursors and states of deliveries, many in one transaction."""
         moved = dict(self._moved)
         if not moved:
             return
@@ -248,8 +251,8 @@ class Webhooks:
                 self._queue(subscription, lane)
 
     async def _visit(self, subscription: str, lane: _Lane) -> bool | None:
-        """Delivers the next few. Returns whether there may be more; None if its host has enough to do, and hands it
-        over to a worker again when it has not."""
+        """Delivers the next few notifications. Returns whether there may be more; None if its host is busy, and then
+        queues the lane again when the host is free."""
         # Taken before the registry is read: whatever is noted meanwhile, this is not older than what is found there.
         moved = self._moved.get(subscription)
         delivery = await asyncio.to_thread(self._wanted, subscription, moved)
@@ -284,19 +287,23 @@ class Webhooks:
         subscription = delivery.subscription
         page = await asyncio.to_thread(self._mailbox.page, [subscription], after=delivery.cursor, limit=PAGE)
         began = time.monotonic()
-        for told in page:
+        for notification in page:
             if self._stopping or lane.stale or time.monotonic() - began > TURN:
                 return True
             before = time.monotonic()
-            outcome = await attempt(self._client, delivery, told, self._form, self._clock(), self._timeout)
+            outcome = await attempt(
+                self._client, delivery, notification, self._to_json, self._clock(), self._timeout
+            )
             self._count(outcome.result)
             lane.slow = outcome.result != DELIVERED or time.monotonic() - before > SLOW
             late = _late(delivery, outcome, self._clock())
             if late:
-                # Before the failure is forgotten: a crash in between tells it again, and it is one notice.
+                # Before the failure is cleared: after a crash in between it is sent again, as the same notice.
                 last = await asyncio.to_thread(self._mailbox.last)
-                await asyncio.to_thread(self._mailbox.notify, [_delayed(delivery, told, last, self._clock())])
-            delivery = self._moved[subscription] = self._next(delivery, told, outcome)
+                await asyncio.to_thread(
+                    self._mailbox.notify, [_delayed(delivery, notification, last, self._clock())]
+                )
+            delivery = self._moved[subscription] = self._next(delivery, notification, outcome)
             if outcome.result == GONE:
                 log.info("a webhook is gone for good", extra={"fields": {"subscription": subscription}})
                 if not lane.stale:
@@ -308,7 +315,7 @@ class Webhooks:
         return len(page) == PAGE
 
     def _wanted(self, subscription: str, moved: Delivery | None) -> Delivery | None:
-        """The webhook as it is now; None if there is none, or nothing more is to be delivered."""
+        """The webhook as it is now; None if it was removed, or nothing more is to be delivered."""
         delivery = self._registry.delivery(subscription)
         if delivery is None:
             return None
@@ -319,11 +326,11 @@ class Webhooks:
         found = self._registry.find(subscription)
         return None if found is None or found.state is State.CANCELLED else delivery
 
-    def _next(self, delivery: Delivery, told: Told, outcome: Outcome) -> Delivery:
-        """Where the webhook stands after a try."""
+    def _next(self, delivery: Delivery, notification: StoredNotification, outcome: Outcome) -> Delivery:
+        """The delivery after an attempt."""
         if outcome.result == DELIVERED:
             return replace(
-                delivery, cursor=told.number, failures=0, next_try=0.0, failing_since=None, error=None
+                delivery, cursor=notification.number, failures=0, next_try=0.0, failing_since=None, error=None
             )
         now = self._clock()
         failures = delivery.failures + 1
@@ -334,8 +341,8 @@ class Webhooks:
         return replace(failed, next_try=now + self._pause(failures, outcome.retry_after))
 
     def _pause(self, failures: int, retry_after: float | None) -> float:
-        """Up to twice as long after each failure, anything from a second on: many who failed at once do not come back
-        at once. Never sooner than the receiver asked for."""
+        """The pause after a failure: random, up to twice as long after each, so that many that failed together do
+        not retry together. Never shorter than the receiver asked for."""
         longest = min(LAST_RETRY, FIRST_RETRY * 2.0 ** min(failures - 1, 30))
         return max(self._random.uniform(1.0, longest), retry_after or 0.0)
 
@@ -345,14 +352,14 @@ def _late(delivery: Delivery, outcome: Outcome, now: float) -> bool:
     return outcome.result == DELIVERED and since is not None and now - since > LATE
 
 
-def _delayed(delivery: Delivery, told: Told, last: int, now: float) -> Notice:
+def _delayed(delivery: Delivery, notification: StoredNotification, last: int, now: float) -> Notice:
     assert delivery.failing_since is not None
     since = delivery.failing_since
     return Notice(
         delivery.subscription,
-        Kind.MISSED,
+        NotificationKind.MISSED,
         f"delayed {since:.3f}",
         now,
         f"the webhook could not be reached from {moment(since)} to {moment(now)}:"
-        f" what is numbered {told.number} to {last} comes late",
+        f" what is numbered {notification.number} to {last} comes late",
     )

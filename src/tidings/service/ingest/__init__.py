@@ -1,1 +1,1 @@
-"""The way in: request bodies and followed feeds -> events in the log, each once."""
+"""Turns request bodies and followed feeds into events of the log, each stored once."""

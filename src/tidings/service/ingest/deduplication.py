@@ -1,9 +1,9 @@
-"""Which events are in the log, by (source, id): a file of hashes beside it, so that an event is accepted once.
+"""Deduplicates events by (source, id), with a file of hashes beside the log.
 
-The file is derived. Its mark, an offset of the log, is written in the same transaction as the hashes; what the log
-has beyond the mark is read when the file is opened, so a crash between the two loses nothing and doubles nothing. It
-is not synced with each group: a power cut takes hashes and mark back together. A mark beyond the log's end, or a
-damaged file, and all is built anew from the log.
+The file is derived from the log. Its mark, an offset of the log, is written in the same transaction as the
+hashes; opening the file reads what the log has beyond the mark, so a crash between the two writes needs no
+special recovery. The file is not synced with each group: after a power cut hashes and mark are older, but
+consistent. If the mark is beyond the end of the log, or the file is damaged, it is rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidings.errors import TidingsError
 from tidings.storage.event_log import START, EventLog, LogError, Offset
 
 _FORMAT = 1
-_ASKED = 500  # keys in one question; SQLite bounds its parameters
+_ASKED = 500  # keys in one query; SQLite bounds its parameters
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS arrivals (key BLOB PRIMARY KEY, segment INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS mark (one INTEGER PRIMARY KEY, segment INTEGER NOT NULL, byte INTEGER NOT NULL);
@@ -33,20 +33,20 @@ _SETTINGS = (
 )
 
 
-def key(source: str, id: str) -> bytes:
-    """What an event is known by."""
+def deduplication_key(source: str, id: str) -> bytes:
+    """A hash of the source and the id of an event."""
     return blake2b(f"{source}\0{id}".encode(), digest_size=16).digest()
 
 
-class Arrivals:
-    """Any thread may ask; the log's writer adds."""
+class Deduplication:
+    """The set of known keys. Any thread may read; only the writer of the log adds."""
 
     def __init__(self, path: str | Path, log: EventLog) -> None:
         self._path, self._log = Path(path), log
         self._lock = threading.RLock()
         self._dropped = 0  # segments below have been forgotten
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # The writer's recovery may bring to light what was written just before a crash: before anything is read.
+        # Runs the writer's recovery before anything is read: it may find events that were written just before a crash.
         log.append([])
         try:
             self._db = self._open()
@@ -70,18 +70,18 @@ class Arrivals:
                 return self._known(keys)
 
     def add(self, keys: Iterable[bytes], upto: Offset) -> None:
-        """The log has these too, and ends at `upto`."""
+        """Adds keys of events that are in the log, which now ends at `upto`."""
         with self._lock:
             self._add(keys, upto.segment, upto)
 
     def mark(self) -> Offset | None:
-        """Up to where the log was read; None for nowhere yet."""
+        """The offset up to which the log was read; None before the first read."""
         with self._lock:
             row = self._db.execute("SELECT segment, byte FROM mark").fetchone()
         return None if row is None else Offset(*row)
 
     def catch_up(self) -> int:
-        """Reads what the log has beyond the mark; returns how many events that was."""
+        """Reads the part of the log beyond the mark; returns the number of its events."""
         with self._lock:
             first, end, mark = self._log.start(), self._log.end(), self.mark()
             if mark is not None and mark > end:
@@ -95,16 +95,16 @@ class Arrivals:
                 keys: list[bytes] = []
                 for batch in self._log.read(start, stop):
                     names = batch.column("source").to_pylist(), batch.column("id").to_pylist()
-                    keys += [key(source or "", id) for source, id in zip(*names, strict=True)]
+                    keys += [deduplication_key(source or "", id) for source, id in zip(*names, strict=True)]
                 self._add(keys, segment, stop)
                 count += len(keys)
             return count
 
     def drop_before(self, segment: int) -> None:
-        """Forgets what is in segments that the log has dropped."""
+        """Deletes the keys of segments that the log has dropped."""
         if segment <= self._dropped:
             return
-        # One part of the keys after the other: whoever publishes waits for no more than one.
+        # In 256 parts, so that a publisher waits for no more than one of them.
         for first in range(256):
             with self._lock, self._db:
                 self._db.execute(
@@ -147,15 +147,15 @@ class Arrivals:
         wanted = sorted(keys)  # neighbours share pages
         found: set[bytes] = set()
         for first in range(0, len(wanted), _ASKED):
-            some = wanted[first : first + _ASKED]
-            marks = ",".join("?" * len(some))
-            rows = self._db.execute(f"SELECT key FROM arrivals WHERE key IN ({marks})", some)
+            chunk = wanted[first : first + _ASKED]
+            marks = ",".join("?" * len(chunk))
+            rows = self._db.execute(f"SELECT key FROM arrivals WHERE key IN ({marks})", chunk)
             found.update(row[0] for row in rows)
         return found
 
     def _add(self, keys: Iterable[bytes], segment: int, upto: Offset) -> None:
         with self._db:
-            rows = [(one, segment) for one in sorted(keys)]
+            rows = [(key, segment) for key in sorted(keys)]
             # The later segment counts: an event that an older log holds twice is known until both are dropped.
             self._db.executemany("INSERT OR REPLACE INTO arrivals VALUES (?, ?)", rows)
             self._db.execute("INSERT OR REPLACE INTO mark VALUES (1, ?, ?)", upto)

@@ -1,8 +1,8 @@
-"""Feeds that are followed, in a thread of their own: asked when they are due, their new items accepted as events.
+"""Polls the followed feeds in a thread: fetches those that are due and accepts their new items as events.
 
-Which feeds, the registry says; how they fare is in the fetcher's own file, which any thread may look into. A feed's
-trouble, an address that is refused among others, is that feed's error. Trouble of the way in (a full disk, too much
-waiting) is no feed's: it is tried again later, and the items come then.
+The registry lists the feeds; their fetch states are in the fetcher's own file, which any thread may read. An
+error of a feed, such as a refused address, is recorded for that feed. An error of the log writer (a full disk,
+too many waiting events) is not the feed's: the fetch is repeated later, and no item is lost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidings.feeds.addresses import guarded_client
 from tidings.feeds.fetch import HOST_INTERVAL, FeedResult, Fetcher, is_address
 from tidings.feeds.states import FeedStates
 from tidings.model.event import Event
-from tidings.service.ingest.log_writer import Intake
+from tidings.service.ingest.log_writer import LogWriter
 from tidings.service.model import Source
 from tidings.service.settings import Settings
 
@@ -31,13 +31,13 @@ logger = logging.getLogger(__name__)
 
 
 class Sources(Protocol):
-    """The part of the registry that is needed here."""
+    """The part of the registry that the poller uses."""
 
     def sources(self) -> list[Source]: ...
 
 
 class SourceHealth(NamedTuple):
-    """How a followed feed fares. `due` is None for one that is gone for good, and for one not looked at yet."""
+    """The fetch state of a followed feed. `due` is None if it is gone for good, or was not fetched yet."""
 
     source: Source
     fetched: float | None
@@ -47,20 +47,20 @@ class SourceHealth(NamedTuple):
     gone: bool
 
 
-class Following:
-    """Starts with `start`; `wake` after a source was added or removed."""
+class FeedPoller:
+    """The polling thread; call `wake` after a source was added or removed."""
 
     def __init__(
         self,
         registry: Sources,
-        intake: Intake,
+        log_writer: LogWriter,
         settings: Settings,
         *,
         on_look: Callable[[list[FeedResult]], None] | None = None,
         clock: Callable[[], float] = time.time,
         host_interval: float = HOST_INTERVAL,
     ) -> None:
-        self._registry, self._intake, self._settings = registry, intake, settings
+        self._registry, self._log_writer, self._settings = registry, log_writer, settings
         self._on_look, self._clock, self._host_interval = on_look, clock, host_interval
         self._path = settings.data / "feeds.db"
         self._wake = threading.Event()
@@ -72,18 +72,18 @@ class Following:
         self._thread.start()
 
     def wake(self) -> None:
-        """The sources have changed."""
+        """Makes the thread read the list of sources again."""
         self._wake.set()
 
     def stop(self) -> None:
-        """No more requests; one that is under way may take its time, and its items come with the next start."""
+        """Stops polling; the items of a request under way come with the next start."""
         self._stopping = True
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(timeout=5)
 
     def health(self) -> list[SourceHealth]:
-        """Every source and how it fares, for any thread."""
+        """Every source with its fetch state; callable from any thread."""
         states = FeedStates(self._path, read_only=True)
         try:
             known = {feed.url: feed for feed in states.followed()}
@@ -112,7 +112,7 @@ class Following:
                 self._wake.wait(_AFTER_TROUBLE)
 
     def _follow(self) -> None:
-        """Looks at what is due until it is stopped, or something is wrong that is no feed's own trouble."""
+        """Fetches due feeds until it is stopped, or an error occurs that is not of a feed."""
         client = guarded_client(self._settings.allowed)
         with Fetcher(
             self._append,
@@ -136,4 +136,4 @@ class Following:
                 self._wake.wait(LONGEST_WAIT if due is None else min(due, LONGEST_WAIT))
 
     def _append(self, events: list[Event]) -> None:
-        self._intake.accept(events)
+        self._log_writer.accept(events)

@@ -1,9 +1,8 @@
-"""The way in: events of all publishers into the log, each once, and an answer only when they are on disk.
+"""Appends published events to the log, each once, and answers only when they are on disk.
 
-One thread writes. It takes everything that waits, leaves out what the log has already, appends the rest with one
-fsync, and answers all who waited: the more publishers there are, the larger the groups. What waits is bounded;
-beyond that a publisher is told to come back. A disk that fails costs those who wait their answer, and nobody
-after them.
+One thread writes. It takes all waiting calls, drops the duplicates, appends the rest with one fsync, and answers
+all calls: the more publishers there are, the larger the groups. The waiting events are bounded; beyond the bound
+a publisher is told to retry. When the disk fails, the waiting calls fail, and later calls are not affected.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ import pyarrow as pa
 
 from tidings.errors import EventError, TidingsError
 from tidings.model.event import EVENT_SCHEMA, Event
-from tidings.service.ingest.deduplication import Arrivals, key
-from tidings.service.ingest.recent_events import Recent, size_of
+from tidings.service.ingest.deduplication import Deduplication, deduplication_key
+from tidings.service.ingest.recent_events import RecentEvents, size_of
 from tidings.storage.event_log import EventLog, LogError, Offset
 
 MAX_EVENTS = 100_000  # that wait
@@ -45,7 +44,8 @@ class Unavailable(TidingsError):
 
 
 class Receipt(NamedTuple):
-    """What became of one call. `ids` are those of all its events in their order; `end` is after all of them."""
+    """The result of one call. `ids` are those of all its events in their order; `end` is the offset after all of
+    them."""
 
     accepted: int
     duplicates: int
@@ -53,8 +53,8 @@ class Receipt(NamedTuple):
     end: Offset
 
 
-class Waiting(NamedTuple):
-    """Events that the stream has yet to answer: how many, and for how long the oldest has been waiting."""
+class Backlog(NamedTuple):
+    """Events that the stream has not matched yet: their number, and the age of the oldest in seconds."""
 
     events: int
     seconds: float
@@ -69,22 +69,23 @@ class _Call:
     future: Future[Receipt]
 
 
-class Intake:
-    """Any thread may publish. Closing it answers those who wait; the log and the arrivals stay open."""
+class LogWriter:
+    """The writer of the log. Any thread may publish. Closing it answers the waiting calls; the log and the
+    deduplication stay open."""
 
     def __init__(
         self,
         log: EventLog,
-        arrivals: Arrivals,
+        deduplication: Deduplication,
         *,
         on_accept: Callable[[int, int], None] = lambda accepted, duplicates: None,
         clock: Callable[[], float] = time.time,
         max_events: int = MAX_EVENTS,
         max_bytes: int = MAX_BYTES,
     ) -> None:
-        self._log, self._arrivals, self._on_accept, self._clock = log, arrivals, on_accept, clock
+        self._log, self._deduplication, self._on_accept, self._clock = log, deduplication, on_accept, clock
         self._max_events, self._max_bytes = max_events, max_bytes
-        self.recent = Recent()
+        self.recent = RecentEvents()
         self.recent.fill(log)
         self._began = self._end = log.end()
         self._calls: list[_Call] = []
@@ -97,16 +98,16 @@ class Intake:
         self._thread.start()
 
     def accept(self, events: Sequence[Event]) -> Receipt:
-        """Puts events into the log; when it returns they are on disk."""
+        """Appends events to the log; they are on disk when it returns."""
         return self.accept_later(events).result()
 
     def accept_later(self, events: Sequence[Event]) -> Future[Receipt]:
-        """The same without waiting. Raises at once what the events themselves have wrong, or that too many wait."""
+        """Like `accept`, without waiting. Raises at once if an event is invalid, or if too many wait."""
         for event in events:
             if not isinstance(event, Event):
                 raise EventError(f"an event is an Event, not {type(event).__name__}")
         rows = [event.row() for event in events]
-        keys = [key(event.source, event.id) for event in events]
+        keys = [deduplication_key(event.source, event.id) for event in events]
         size = sum(size_of(row) + _ENVELOPE for row in rows)
         call = _Call(events, keys, rows, size, Future())
         with self._work:
@@ -124,16 +125,17 @@ class Intake:
             self._work.notify()
         return call.future
 
-    def answered(self, reached: Offset, at: float) -> list[float]:
-        """The stream has answered up to `reached`: how long each group that is now done was on its way."""
+    def take_latencies(self, reached: Offset, at: float) -> list[float]:
+        """The latencies of the groups of events that the stream has matched, now that it has matched up to
+        `reached`."""
         done = []
         with self._unanswered_lock:
             while self._unanswered and self._unanswered[0][0] <= reached:
                 done.append(at - self._unanswered.popleft()[1])
         return done
 
-    def lag(self, reached: Offset | None) -> Waiting:
-        """What the stream has yet to answer. Of events that were accepted before this start, the time is not known."""
+    def lag(self, reached: Offset | None) -> Backlog:
+        """The events that the stream has not matched yet. The age of events from before this start is not known."""
         with self._unanswered_lock:
             later = [entry for entry in self._unanswered if reached is None or entry[0] > reached]
         events = sum(count for _, _, count in later)
@@ -141,15 +143,15 @@ class Intake:
             start = self._log.start()
             low = start if reached is None else max(reached, start)
             events += sum(frame.rows for frame in self._log.frames(low, self._began))
-        return Waiting(events, self._clock() - later[0][1] if later else 0.0)
+        return Backlog(events, self._clock() - later[0][1] if later else 0.0)
 
     def waiting(self) -> int:
-        """Events that wait to be written."""
+        """The number of events that wait to be written."""
         with self._work:
             return self._events
 
     def close(self) -> None:
-        """Takes no more, and returns when those who waited have their answer."""
+        """Refuses further calls, and returns when all waiting calls have their answer."""
         with self._work:
             self._closed = True
             self._work.notify()
@@ -177,21 +179,21 @@ class Intake:
 
     def _write(self, group: list[_Call]) -> None:
         if self._behind:
-            # Something failed before: what the log really has is read from it.
+            # Something failed before: the log is read for what it really has.
             self._log.append([])
-            self._arrivals.catch_up()
+            self._deduplication.catch_up()
             self._end, self._behind = self._log.end(), False
-        known = self._arrivals.known([one for call in group for one in call.keys])
+        known = self._deduplication.known([key for call in group for key in call.keys])
         rows: list[dict[str, Any]] = []
         keys: list[bytes] = []
         events: list[Event] = []
         new: list[int] = []  # of each call, how many
         for call in group:
             before = len(keys)
-            for event, one, row in zip(call.events, call.keys, call.rows, strict=True):
-                if one not in known:
-                    known.add(one)
-                    keys.append(one)
+            for event, key, row in zip(call.events, call.keys, call.rows, strict=True):
+                if key not in known:
+                    known.add(key)
+                    keys.append(key)
                     rows.append(row)
                     events.append(event)
             new.append(len(keys) - before)
@@ -200,7 +202,7 @@ class Intake:
             self._end = self._log.append(pa.table(table, schema=EVENT_SCHEMA))
             self._note(len(rows))
             try:
-                self._arrivals.add(keys, self._end)
+                self._deduplication.add(keys, self._end)
             except sqlite3.Error as error:
                 # They are in the log, so they are accepted; the next group reads them from there first.
                 logger.warning("the arrivals could not be written: %s", error)

@@ -1,6 +1,6 @@
-"""The last events that were accepted, newest first: what a new subscription is tried on.
+"""Holds the most recently accepted events, newest first, on which new subscriptions are tried.
 
-Bounded in number and in bytes, and filled from the end of the log when the service starts.
+The number and the size of the events are bounded; the service fills them from the end of the log when it starts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ KEPT = 1_000
 MAX_BYTES = 32 << 20
 
 
-class Recent:
+class RecentEvents:
+    """The last accepted events; thread-safe."""
+
     def __init__(self, kept: int = KEPT, max_bytes: int = MAX_BYTES) -> None:
         self._kept, self._max_bytes = kept, max_bytes
         self._events: deque[tuple[Event, int]] = deque()
@@ -27,7 +29,7 @@ class Recent:
         self._lock = threading.Lock()
 
     def add(self, events: Iterable[Event], sizes: Iterable[int]) -> None:
-        """Later ones, in the order in which they were accepted, and how large they are."""
+        """Adds events in the order of their acceptance, with their sizes."""
         with self._lock:
             for event, size in zip(events, sizes, strict=True):
                 self._events.append((event, size))
@@ -36,25 +38,25 @@ class Recent:
                 self._bytes -= self._events.popleft()[1]
 
     def events(self, limit: int | None = None) -> list[Event]:
-        """Newest first."""
+        """Newest first, at most `limit` of them."""
         with self._lock:
             found = [event for event, _ in self._events]
         return found[::-1][:limit]
 
     def fill(self, log: EventLog) -> None:
-        """Takes the end of the log; of all that is before, at most the heads of some frames are looked at."""
+        """Reads the end of the log; of earlier parts it reads at most the heads of some frames."""
         for batch in log.read(self._start(log)):
             found, sizes = [], []
             for row in batch.slice(max(0, batch.num_rows - self._kept)).to_pylist():
                 try:
                     found.append(event_of(row))
                 except EventError:
-                    continue  # which the stream tells of
+                    continue  # the stream reports it
                 sizes.append(size_of(row))
             self.add(found, sizes)
 
     def _start(self, log: EventLog) -> Offset | None:
-        """From where on the log has as many as are kept."""
+        """The offset after which the log has about as many events as are kept."""
         first, end, rows, size = log.start(), log.end(), 0, 0
         start = end
         for segment in range(end.segment, first.segment - 1, -1):
@@ -70,7 +72,7 @@ class Recent:
 
 
 def size_of(row: dict[str, Any]) -> int:
-    """Bytes of an event's content."""
+    """The bytes of an event's content."""
     return len(row["data"] or b"") + len(row["attributes"] or "")
 
 

@@ -1,12 +1,12 @@
-"""What is posted, of whatever kind, into events: CloudEvents in all forms, plain JSON, RDF, feeds.
+"""Reads events from request bodies: CloudEvents in all forms, plain JSON, RDF and feeds.
 
-The Content-Type says what a body is. Of many events in one body, those that can be read are; the others are told of,
-each with its place ("line 3", "item 2"). A body that cannot be read as a whole is an `EventError`, and nothing else
-is ever raised.
+The Content-Type selects the reader. Of many events in one body, the readable ones are returned, and the others
+are reported with their place ("line 3", "item 2"). A body that cannot be read at all is an `EventError`; no other
+exception is raised.
 
-CloudEvents are read more leniently than their rules ask: an event without an id gets the hash of its content, one
-without a type has none, one without a source has the publisher's name. `specversion` may be missing, but not be
-of another major version.
+CloudEvents are read more leniently than the specification: an event without an id gets the hash of its content,
+one without a type has none, one without a source has the publisher's name. `specversion` may be missing, but must
+not be of another major version.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _RSS = (b"http://purl.org/rss/1.0/", b"netscape.com/rdf/simple/0.9/")
 _ITEM = re.compile(rb"<(?:[\w.-]+:)?(?:item|entry)[\s>/]")
 
 
-class Read(NamedTuple):
-    """What a body held: events, and the places of those that could not be read, with a sentence each."""
+class ParsedBody(NamedTuple):
+    """The events of a body, and the places of unreadable events with a sentence each."""
 
     events: list[Event]
     rejected: list[tuple[str, str]]
@@ -75,11 +75,11 @@ class _MediaType(NamedTuple):
         )
 
 
-def read_events(body: bytes, content_type: str, headers: Mapping[str, str], source: str) -> Read:
-    """The events of a request. `source` is that of events that name none."""
+def read_events(body: bytes, content_type: str, headers: Mapping[str, str], source: str) -> ParsedBody:
+    """The events of a request. `source` is used for events that name none."""
     kind = _media_type(content_type)
     if kind.name == STRUCTURED:
-        return Read([_one(body, kind, Event.from_cloudevent, source)], [])
+        return ParsedBody([_structured(body, kind, Event.from_cloudevent, source)], [])
     if kind.name == BATCH:
         return _batch(body, kind, source)
     if kind.name in LINES:
@@ -87,11 +87,11 @@ def read_events(body: bytes, content_type: str, headers: Mapping[str, str], sour
     if kind.name.startswith("application/cloudevents"):
         raise _unknown(content_type, f"of CloudEvents, {STRUCTURED} and {BATCH} are read, and NDJSON")
     if attributes := _attributes(headers):
-        return Read([_binary(body, kind, attributes, source)], [])
+        return ParsedBody([_binary(body, kind, attributes, source)], [])
     if kind.name in FEEDS:
         return _feed(body, kind, source)
     if is_rdf(kind.name) and "/" in kind.name:
-        return Read([_graph(body, kind, source)], [])
+        return ParsedBody([_graph(body, kind, source)], [])
     if kind.name in XML:
         return _xml(body, kind, source)
     if kind.is_json:
@@ -100,7 +100,7 @@ def read_events(body: bytes, content_type: str, headers: Mapping[str, str], sour
 
 
 class MediaTypeError(EventError):
-    """A body of a kind that nobody reads."""
+    """The body has a media type that is not supported."""
 
     status = 415
 
@@ -127,12 +127,12 @@ def _media_type(content_type: str) -> _MediaType:
 Reader = Callable[[Any], Event]
 
 
-def _one(body: bytes, kind: _MediaType, reader: Reader, source: str) -> Event:
+def _structured(body: bytes, kind: _MediaType, reader: Reader, source: str) -> Event:
     strict = StrictJson()
     return _event(strict, strict.read(body, kind.charset), reader, source)
 
 
-def _batch(body: bytes, kind: _MediaType, source: str) -> Read:
+def _batch(body: bytes, kind: _MediaType, source: str) -> ParsedBody:
     strict = StrictJson()
     items = strict.read(body, kind.charset)
     if not isinstance(items, list):
@@ -140,19 +140,19 @@ def _batch(body: bytes, kind: _MediaType, source: str) -> Read:
     return _items(strict, items, Event.from_cloudevent, source)
 
 
-def _json(body: bytes, kind: _MediaType, source: str) -> Read:
+def _json(body: bytes, kind: _MediaType, source: str) -> ParsedBody:
     strict = StrictJson()
     value = strict.read(body, kind.charset)
     if isinstance(value, list):
         return _items(strict, value, Event.from_object, source)
     if isinstance(value, dict) and str(value.get("version")).startswith("https://jsonfeed.org/version/"):
         return _feed(body, kind, source)
-    return Read([_event(strict, value, Event.from_object, source)], [])
+    return ParsedBody([_event(strict, value, Event.from_object, source)], [])
 
 
-def _items(strict: StrictJson, items: list[Any], reader: Reader, source: str) -> Read:
+def _items(strict: StrictJson, items: list[Any], reader: Reader, source: str) -> ParsedBody:
     _check_count(len(items))
-    read = Read([], [])
+    read = ParsedBody([], [])
     for number, item in enumerate(items, 1):
         try:
             read.events.append(_event(strict, item, reader, source))
@@ -161,12 +161,12 @@ def _items(strict: StrictJson, items: list[Any], reader: Reader, source: str) ->
     return read
 
 
-def _lines(body: bytes, kind: _MediaType, source: str) -> Read:
+def _lines(body: bytes, kind: _MediaType, source: str) -> ParsedBody:
     body = body.removeprefix(b"\xef\xbb\xbf")
     if kind.charset is not None or b"\0" in body[:4]:
         body = in_utf8(body, kind.charset)  # else a wrong byte costs its line alone
     reader = Event.from_cloudevent if kind.name.startswith("application/cloudevents") else Event.from_object
-    strict, read, number, position = StrictJson(), Read([], []), 1, 0
+    strict, read, number, position = StrictJson(), ParsedBody([], []), 1, 0
     for count, line in enumerate(_LINE.finditer(body), 1):
         _check_count(count)
         number += body.count(b"\n", position, line.start())
@@ -203,7 +203,8 @@ def _check_version(version: object) -> None:
 
 
 def _checked(event: Event, source: str) -> Event:
-    """The event with its source. What names it goes into headers and lines of other formats, so it is one line."""
+    """The event with its source. Its names are checked to be one line, because they go into headers and other
+    formats."""
     if not event.source and source:
         event = replace(event, source=source)
     for name in (*_TEXTS, "datacontenttype"):
@@ -221,7 +222,7 @@ def _checked(event: Event, source: str) -> Event:
 
 
 def _attributes(headers: Mapping[str, str]) -> dict[str, str]:
-    """The attributes of an event in binary form; none if it is not one."""
+    """The attributes of an event in binary form; none if the request is not in that form."""
     found: dict[str, str] = {}
     for header, value in headers.items():
         name = header.lower()
@@ -238,12 +239,12 @@ def _attributes(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _decoded(header: str, value: str) -> str:
-    """A header's value: quotes and percents undone, once."""
+    """The value of a header with quotes and percent-encoding removed, once."""
     value = value.strip()
     if len(value) >= 2 and value[0] == value[-1] == '"':
         value = _ESCAPED.sub(r"\1", value[1:-1])
     try:
-        # Servers hand out Latin-1; whoever did not write percents has sent UTF-8.
+        # Servers decode headers as Latin-1; a client that does not percent-encode has sent UTF-8.
         value = value.encode("latin-1").decode()
     except UnicodeError:
         pass
@@ -287,18 +288,19 @@ def _graph(body: bytes, kind: _MediaType, source: str) -> Event:
     return _checked(Event.from_rdf(_text(body, kind), name), source)
 
 
-def _xml(body: bytes, kind: _MediaType, source: str) -> Read:
+def _xml(body: bytes, kind: _MediaType, source: str) -> ParsedBody:
     # Characters of two or four bytes: the names looked for are ASCII.
     thin = body[:65536].replace(b"\0", b"")
     root = _ROOT.search(thin)
     is_graph = root is not None and root[1] == b"RDF"
     if is_graph and not (any(space in thin for space in _RSS) and _CHANNEL.search(thin)):
-        return Read([_graph(body, kind, source)], [])
+        return ParsedBody([_graph(body, kind, source)], [])
     return _feed(body, kind, source)
 
 
-def _feed(body: bytes, kind: _MediaType, source: str) -> Read:
-    """One event an item. Their source is the feed's own address, as if it was followed, where it says one."""
+def _feed(body: bytes, kind: _MediaType, source: str) -> ParsedBody:
+    """The items of a feed as events. Their source is the feed's own address where it names one, as if it was
+    followed."""
     if kind.is_json:
         feed = StrictJson().read(body, kind.charset)
         items = feed.get("items") if isinstance(feed, dict) else None
@@ -306,7 +308,7 @@ def _feed(body: bytes, kind: _MediaType, source: str) -> Read:
         body = safe_text(body, charset=kind.charset)
     else:
         _check_count(sum(1 for _ in _ITEM.finditer(body.replace(b"\0", b""))))
-    read = Read([], [])
+    read = ParsedBody([], [])
     for number, event in enumerate(read_feed(body, "", kind.given), 1):
         try:
             read.events.append(_checked(event, source))

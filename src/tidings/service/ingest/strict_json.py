@@ -1,8 +1,8 @@
-"""JSON from outside, value by value: what is wrong with one of many values costs that one alone.
+"""Parses JSON strictly, value by value, so that an invalid value of many affects only itself.
 
-Python's reader takes what JSON does not have (NaN), makes infinity of large numbers, keeps the last of two members
-with one name, and lets half a character pass, on which some writer fails later. Here all of these are found; a
-value that has one is told of by `fault`, so that the others of a list can be taken.
+Python's parser accepts NaN, turns large numbers into infinity, keeps the last of two members with one name, and
+accepts lone surrogates, on which a writer fails later. This parser detects all of these; `fault` describes what
+is wrong with a value, so that the other values of a list can be used.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from typing import Any
 from tidings.errors import EventError
 from tidings.formats.documents import safe_text
 
-_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # pairs too: the walk sees the difference
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")  # pairs too: the walk sees the difference
 _DIGITS = 300  # fewer are always within a float
 _SHOWN = 40
 
 
-class _NoValue:
-    """Stands in the place of a number that is none."""
+class _InvalidNumber:
+    """Stands for a number that JSON does not have."""
 
     def __init__(self, why: str) -> None:
         self.why = why
 
 
-class _Doubled(dict[str, Any]):
+class _DuplicateMember(dict[str, Any]):
     """An object with two members of one name."""
 
     name = ""
 
 
 class StrictJson:
-    """Reads one body, or one line after the other. Not for several threads at once."""
+    """Parses one body, or one line after the other. Not thread-safe."""
 
     def __init__(self) -> None:
         self._doubtful = False
@@ -46,29 +46,29 @@ class StrictJson:
         )
 
     def read(self, data: bytes, charset: str | None = None) -> Any:
-        """The value; `EventError` if there is none, or one that nests too deep."""
+        """The parsed value; `EventError` if it is not JSON, or nests too deep."""
         text = safe_text(data, charset=charset)
-        self._doubtful = _HALF.search(text) is not None
+        self._doubtful = _SURROGATE.search(text) is not None
         try:
             return self._decoder.decode(text.decode())
         except (ValueError, RecursionError) as error:
             raise EventError(f"not readable as JSON: {error}") from None
 
     def fault(self, value: Any) -> str | None:
-        """What is wrong with a value that was read, or with a part of it."""
+        """Describes what is wrong with a parsed value, or with a part of it; None if nothing is."""
         waiting = [value] if self._doubtful else []
         while waiting:
             part = waiting.pop()
-            if isinstance(part, _NoValue):
+            if isinstance(part, _InvalidNumber):
                 return part.why
-            if isinstance(part, _Doubled):
+            if isinstance(part, _DuplicateMember):
                 return f"an object has two members {_shown(part.name)}; leave one out"
             if isinstance(part, dict):
                 waiting += part
                 waiting += part.values()
             elif isinstance(part, list):
                 waiting += part
-            elif isinstance(part, str) and not part.isascii() and _is_half(part):
+            elif isinstance(part, str) and not part.isascii() and _is_surrogate(part):
                 return f"{_shown(part)} has half a character in it; mend its Unicode"
         return None
 
@@ -77,7 +77,7 @@ class StrictJson:
         if len(found) == len(pairs):
             return found
         self._doubtful = True
-        doubled, seen = _Doubled(found), set[str]()
+        doubled, seen = _DuplicateMember(found), set[str]()
         for name, _ in pairs:
             if name in seen:
                 doubled.name = name
@@ -85,30 +85,30 @@ class StrictJson:
             seen.add(name)
         return doubled
 
-    def _integer(self, text: str) -> int | _NoValue:
+    def _integer(self, text: str) -> int | _InvalidNumber:
         if len(text) <= _DIGITS:
             return int(text)
-        return self._no_value(f"the number {_shown(text)} is too large; numbers below 1.8e308 are kept")
+        return self._invalid_number(f"the number {_shown(text)} is too large; numbers below 1.8e308 are kept")
 
-    def _float(self, text: str) -> float | _NoValue:
+    def _float(self, text: str) -> float | _InvalidNumber:
         number = float(text)
         if math.isfinite(number):
             return number
-        return self._no_value(f"the number {_shown(text)} is too large; numbers below 1.8e308 are kept")
+        return self._invalid_number(f"the number {_shown(text)} is too large; numbers below 1.8e308 are kept")
 
-    def _constant(self, text: str) -> _NoValue:
-        return self._no_value(f"JSON has no {text}; leave the member out, or write null")
+    def _constant(self, text: str) -> _InvalidNumber:
+        return self._invalid_number(f"JSON has no {text}; leave the member out, or write null")
 
-    def _no_value(self, why: str) -> _NoValue:
+    def _invalid_number(self, why: str) -> _InvalidNumber:
         self._doubtful = True
-        return _NoValue(why)
+        return _InvalidNumber(why)
 
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
-def _is_half(text: str) -> bool:
+def _is_surrogate(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:

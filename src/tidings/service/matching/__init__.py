@@ -1,1 +1,1 @@
-"""The index kept in step with the registry, and the process in which Spark matches the log."""
+"""Keeps the index in step with the registry, and runs the process in which Spark matches the log."""

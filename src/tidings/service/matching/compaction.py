@@ -1,9 +1,9 @@
-"""Folding the index's tail into a new base, in a process of its own: it takes seconds that no thread of the service has.
+"""Folds the tail of the index into a new base, in a process of its own because it takes seconds of CPU.
 
     python -m tidings.service.matching.compaction    with the settings on its standard input
 
-The service goes on appending meanwhile. A compaction that is killed has changed nothing. Bases that nobody needs are
-dropped before it, not after: the one that it replaces may be in the hands of a micro-batch that is about to pin it.
+The service goes on appending meanwhile. A compaction that is killed has changed nothing. Unused bases are dropped
+before a compaction, not after it: a micro-batch may be about to pin the base that is being replaced.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 def drop_bases(data: Path, clock: Callable[[], float] = time.time) -> list[int]:
-    """Removes the bases that are neither current nor asked for by a replay; returns their numbers."""
+    """Removes the bases that are neither current nor needed by a replay; returns their numbers."""
     root = data / "index"
     try:
         if clock() - (root / "CURRENT").stat().st_mtime < _PINNED_BY_THEN:
@@ -52,7 +52,7 @@ def _read(pin: Path) -> str:
 
 
 class Compaction:
-    """A thread that folds the tail when it is told that there is enough in it. `size` is the number of subscriptions."""
+    """A thread that compacts when the tail has grown enough. `size` returns the number of subscriptions."""
 
     def __init__(self, settings: Settings, size: Callable[[], int]) -> None:
         self._settings, self._size = settings, size
@@ -68,7 +68,7 @@ class Compaction:
         self._thread.start()
 
     def stop(self) -> None:
-        """One that is under way is given up."""
+        """Stops the thread; a compaction under way is killed."""
         self._stopping.set()
         self._due.set()
         if (process := self._process) is not None:
@@ -77,7 +77,7 @@ class Compaction:
             self._thread.join(_PATIENCE)
 
     def appended(self, changes: int) -> None:
-        """So many more are in the tail."""
+        """Counts changes that were appended to the tail."""
         self._tail += changes
         if self._tail > self._most:
             self._due.set()

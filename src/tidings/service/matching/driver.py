@@ -1,16 +1,17 @@
-"""The driver: a process of its own in which Spark matches the event log, and puts each micro-batch into the mailbox.
+"""The driver process: Spark matches the event log and each micro-batch is written to the mailbox.
 
     python -m tidings.service.matching.driver    with the settings on the first line of its standard input, and "go" on the second
 
 Spark starts while the service still makes the index; matching begins at "go".
 
-Before Spark notes a micro-batch as done, its notifications and the events that they tell of are in the mailbox, in one
-transaction under the key (query, batch). Killed at any moment, the batch is done again and found there, or not. If
-the mailbox cannot be written, the batch fails, and with it the driver: who started it (supervisor.py) tries again.
+Before Spark records a micro-batch as done, its notifications and their events are in the mailbox, in one
+transaction under the key (query, batch). If the driver is killed at any moment, the batch is repeated, and the
+mailbox ignores it if it is already there. If the mailbox cannot be written, the batch and the driver fail, and
+supervisor.py starts another driver.
 
-It ends after the micro-batch under way on SIGTERM, or when its standard input ends: then whoever started it is gone.
-It says what it does in lines of JSON on what was its standard output; what Spark or anybody else prints goes to
-standard error.
+On SIGTERM, or when its standard input ends because the service is gone, the driver ends after the micro-batch
+under way. It reports its states as lines of JSON on its original standard output; everything else that is printed
+goes to standard error.
 """
 
 from __future__ import annotations
@@ -47,27 +48,27 @@ if TYPE_CHECKING:
 FINISH_SECONDS = 10.0  # for the micro-batch under way
 END_SECONDS = 20.0  # until what does not end by itself is killed
 _WAIT_FOR_OTHER = 30.0  # for a driver whose service was killed, and that finishes
-_GLANCE = 0.25
+_POLL_SECONDS = 0.25
 
 
 class Recorder:
-    """Puts micro-batches into the mailbox; what `tidings.spark.run` calls for each."""
+    """Writes micro-batches to the mailbox; `tidings.spark.run` calls it for each batch."""
 
     def __init__(self, data: Path, mailbox: Mailbox, clock: Callable[[], float] = time.time) -> None:
         self._log, self._mailbox, self._clock = EventLog(data / "log"), mailbox, clock
         self._checkpoints = (data / "checkpoint", data / "checkpoint" / "joins")
 
     def __call__(self, batch: Batch) -> None:
-        from tidings.spark.offsets import reach
+        from tidings.spark.offsets import batch_range
 
-        reached = reach(self._checkpoint(batch.query), batch.id)
-        told = batch.table()
+        reached = batch_range(self._checkpoint(batch.query), batch.id)
+        notifications = batch.table()
         events = EVENT_SCHEMA.empty_table()
-        if len(told):
-            wanted = _keys(told["source"], told["event"])
-            stretch = self._log.read(reached.start, reached.end)
+        if len(notifications):
+            wanted = _keys(notifications["source"], notifications["event"])
+            parts = self._log.read(reached.start, reached.end)
             found = [
-                one.filter(pc.is_in(_keys(one["source"], one["id"]), value_set=wanted)) for one in stretch
+                part.filter(pc.is_in(_keys(part["source"], part["id"]), value_set=wanted)) for part in parts
             ]
             events = pa.Table.from_batches(found, EVENT_SCHEMA)
         record = BatchRecord(
@@ -82,7 +83,7 @@ class Recorder:
             reached.began,
             self._clock(),
         )
-        self._mailbox.record(record, told, events)
+        self._mailbox.record(record, notifications, events)
         # It is in the mailbox; a replay would write it once more.
         shutil.rmtree(batch.folder, ignore_errors=True)
 
@@ -97,24 +98,24 @@ class Recorder:
 
 
 def _keys(sources: Any, ids: Any) -> pa.Array:
-    """Source and id as one text. Of two that read alike both are taken; the mailbox looks again."""
+    """Source and id joined as one text. Two pairs may give the same text; the mailbox tells them apart."""
     joined = pc.binary_join_element_wise(sources, ids, "\0")
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 
 class Driver:
-    """One life of the stream. `say` gets what it does, as a dictionary."""
+    """One run of the stream. `say` receives its states as dictionaries."""
 
     def __init__(self, settings: Settings, say: Callable[..., None]) -> None:
         self._settings, self._say = settings, say
         self._stopping, self._going = threading.Event(), threading.Event()
 
     def go(self) -> None:
-        """There is an index."""
+        """Allows matching to begin: the index exists."""
         self._going.set()
 
     def stop(self) -> None:
-        """Ends after the micro-batch under way."""
+        """Ends the stream after the micro-batch under way."""
         self._stopping.set()
         self._going.set()
 
@@ -134,7 +135,7 @@ class Driver:
             stream = self._start(spark, Recorder(data, mailbox))
             stack.callback(_quietly, stream.stop)
             self._say(status="running", queries=[query.id for query in stream.queries])
-            while stream.is_active and not self._stopping.wait(_GLANCE):
+            while stream.is_active and not self._stopping.wait(_POLL_SECONDS):
                 pass
             if self._stopping.is_set():
                 stream.finish(FINISH_SECONDS)
@@ -143,7 +144,7 @@ class Driver:
                 raise TidingsError("the stream ended by itself")
 
     def _start(self, spark: Any, recorder: Recorder) -> Stream:
-        """Once a driver whose service was killed is gone."""
+        """Starts the stream, once the driver of a killed service is gone."""
         from tidings.spark import run
         from tidings.spark.join_stream import leave_other_tables
         from tidings.spark.lock import StreamBusy
@@ -163,25 +164,25 @@ class Driver:
                     on_batch=recorder,
                 )
             except StreamBusy:
-                if time.monotonic() > deadline or self._stopping.wait(_GLANCE):
+                if time.monotonic() > deadline or self._stopping.wait(_POLL_SECONDS):
                     raise
 
 
 def _quietly(step: Callable[[], object]) -> None:
-    """Something is ended that may be dead already."""
+    """Suppresses errors while something is ended that may be dead already."""
     with suppress(Exception):
         step()
 
 
 def main() -> None:
-    # What is printed from here on, by Java too, is no state.
+    # What is printed from here on, also by Java, must not go to the pipe of states.
     states = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    # What is wrong is raised to us; the bridge to Java would print it as well, with its traceback.
+    # Errors are raised here; the bridge to Java would print them as well, with a traceback.
     logging.basicConfig(level=logging.CRITICAL)
 
     def say(**state: object) -> None:
-        with suppress(OSError, ValueError):  # whoever listened may be gone
+        with suppress(OSError, ValueError):  # the service may be gone
             states.write(json.dumps(state) + "\n")
 
     driver = Driver(driver_settings.from_line(sys.stdin.buffer.readline()), say)
@@ -201,7 +202,7 @@ def main() -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """In one line."""
+    """The error in one line."""
     from tidings.spark.startup import java_has_ended
 
     if not isinstance(error, TidingsError) and java_has_ended():
@@ -211,7 +212,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _end_with_input(driver: Driver) -> None:
-    """Standard input ends when the service says so, or is gone."""
+    """Stops the driver when standard input ends: the service asked for it, or is gone."""
     for line in sys.stdin.buffer:
         if line == driver_settings.GO:
             driver.go()
@@ -221,8 +222,8 @@ def _end_with_input(driver: Driver) -> None:
 
 
 def _end_now() -> None:
-    """With the JVM and the workers, if the session is this driver's own."""
-    with suppress(OSError):  # nobody may be there to read it
+    """Ends this process, with the JVM and the workers if the session is the driver's own."""
+    with suppress(OSError):  # the reader may be gone
         sys.stderr.flush()
     if os.getsid(0) == os.getpid():
         process_session.kill(os.getpid(), but=os.getpid())

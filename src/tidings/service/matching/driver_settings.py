@@ -1,7 +1,7 @@
-"""Settings on their way to a process that the service starts: one line of JSON on its standard input.
+"""Passes settings to a child process as one line of JSON on its standard input.
 
-Not in its arguments, which everybody on the machine can read: the store's address may hold a password. A second line
-says that there is an index.
+Arguments would be readable by every user of the machine, and the store's address may hold a password. A second
+line, "go", says that the index exists.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PATHS = ("data", "taxonomy", "tables")
 
 
 def to_line(settings: Settings) -> bytes:
-    values = {one.name: getattr(settings, one.name) for one in fields(settings)}
+    values = {setting.name: getattr(settings, setting.name) for setting in fields(settings)}
     values |= {name: dict(values[name]) for name in ("spark_settings", "prefixes", "networks")}
     return json.dumps(values, default=str).encode() + b"\n"
 

@@ -1,7 +1,8 @@
-"""What a service asks with: taxonomy, prefixes, networks, operators and tables, read from where its settings say.
+"""Loads what an engine needs beside subscriptions (taxonomy, prefixes, networks, operators, tables), and
+fingerprints it.
 
-Their fingerprint says whether an index was built with the same ones. It is of contents, not of names or times: a file
-that was moved or touched is the same.
+The fingerprint tells whether an index was built with the same definitions. It covers contents, not file names or
+times: a file that was moved or touched gives the same fingerprint.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def load_operators(settings: Settings) -> list[Operator]:
 
 
 def fingerprint(settings: Settings) -> str:
-    """Of all that an index is built with, beside subscriptions; and of this release, which may build another."""
+    """A hash of everything that an index is built with beside subscriptions, and of the Tidings release."""
     digest = blake2b(digest_size=16)
     try:
         for part in _parts(settings):
@@ -72,7 +73,7 @@ def _contents(path: Path | None) -> Iterator[bytes]:
 
 
 def _origin(where: str) -> Path | None:
-    """The file of a module of operators. Of what it imports nothing is known: the whole package would not do either."""
+    """The file of a module of operators. What the module imports is not part of the fingerprint."""
     if where.endswith(".py"):
         return Path(where)
     found = find_spec(where)

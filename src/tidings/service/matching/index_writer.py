@@ -1,8 +1,8 @@
-"""The index follows the registry: what is asked from now on, and what no longer, goes into the tail at once.
+"""Applies changes of the registry to the index: new and removed subscriptions are appended to the tail at once.
 
-The registry's outbox holds each change until the index has it. Whatever is killed when: a change that is not in the tail
-is appended at the next start, and one that is there already does no harm. One thread appends all that waits at once,
-so a hundred who subscribe at the same time share one write. A tail that has grown is folded by compaction.py.
+The outbox of the registry keeps each change until the index has it. After a kill at any moment, a change that is
+not in the tail is appended at the next start, and appending it again does no harm. One thread appends all waiting
+changes at once, so a hundred concurrent subscribers share one write. compaction.py folds a tail that has grown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidings.storage import versions
 from tidings.storage.event_log import sync
 from tidings.storage.versions import Change
 
-_GLANCE = 1.0  # how often the outbox is looked at though nobody waits
+_POLL_SECONDS = 1.0  # how often the outbox is read while no caller waits
 _APPLIED_EVERY = 0.25  # how often what the index has is taken out of the outbox
 _LONGEST_PAUSE = 5.0
 _PATIENCE = 30.0
@@ -34,17 +34,15 @@ _REFUSALS = 10_000
 logger = logging.getLogger(__name__)
 
 
-class NotYet(TidingsError):
-    """The index could not be changed in time; the change is kept, and made as soon as it can be."""
+class IndexTimeout(TidingsError):
+    """The index could not be changed in time; the change stays in the outbox and is applied as soon as possible."""
 
     status = 503
 
 
-class Indexing:
-    """`prepare`, then `start`; after each change of the registry `wait_for` its number.
-
-    `on_refused` hears of a subscription that the index cannot take, by its id, and why.
-    """
+class IndexWriter:
+    """Call `prepare`, then `start`; after each change of the registry `wait_for` its number. `on_refused` is called
+    with the id and the reason of a subscription that the index refuses."""
 
     def __init__(
         self,
@@ -55,10 +53,10 @@ class Indexing:
         self.root = settings.data / "index"
         self.on_refused = on_refused
         self._settings, self._registry = settings, registry
-        self._means = Engine()
+        self._definitions = Engine()
         self._compaction = Compaction(settings, lambda: registry.counts(None)[State.ACTIVE])
         self._news = threading.Condition()
-        # Numbers of changes: the last one that somebody waits for, that is in the tail, that is out of the outbox.
+        # Numbers of changes: the last one that a caller waits for, that is in the tail, that is out of the outbox.
         self._wanted = self._reached = self._applied = 0
         self._applied_at = 0.0
         self._refusals: dict[int, str] = {}
@@ -68,16 +66,14 @@ class Indexing:
 
     # --- at the start
 
-    def prepare(self, means: Engine | None = None) -> list[tuple[str, str]]:
-        """Makes the index what the registry says; returns the subscriptions that it cannot take, and why.
-
-        It is built anew if there is none that is whole, or if it was built with another taxonomy, other prefixes, networks,
-        operators or tables. `means` is an engine that has the present ones; without it they are read.
-        """
-        for remark in (BroadSubscription, EmptySubscription):  # who subscribes is told of them elsewhere
+    def prepare(self, definitions: Engine | None = None) -> list[tuple[str, str]]:
+        """Brings the index to the state of the registry; returns the refused subscriptions with the reasons. The
+        index is built anew if none is complete, or if it was built with another taxonomy, other prefixes,
+        networks, operators or tables. `definitions` is an engine that has the present ones; by default they are loaded."""
+        for remark in (BroadSubscription, EmptySubscription):  # `preview` reports them to the subscriber
             warnings.filterwarnings("ignore", category=remark)
         self.root.mkdir(parents=True, exist_ok=True)
-        self._means = load_engine(self._settings) if means is None else means
+        self._definitions = load_engine(self._settings) if definitions is None else definitions
         mark, wanted = self.root / "FINGERPRINT", fingerprint(self._settings)
         if mark.exists() and mark.read_text() == wanted and self._is_whole():
             return self._catch_up()
@@ -88,20 +84,20 @@ class Indexing:
     def _is_whole(self) -> bool:
         try:
             base = versions.current(self.root).base
-            Engine.load(self.root / f"v{base}", operators=self._means.operators)
+            Engine.load(self.root / f"v{base}", operators=self._definitions.operators)
             return True
         except IndexFileError as error:
             logger.warning("the index is built anew: %s", error)
             return False
 
     def _build(self) -> list[tuple[str, str]]:
-        means = self._means
+        definitions = self._definitions
         engine = Engine(
-            taxonomy=means.taxonomy,
-            prefixes=means.prefixes,
-            networks=means.networks,
-            operators=means.operators,
-            tables=means.joins.tables.values(),
+            taxonomy=definitions.taxonomy,
+            prefixes=definitions.prefixes,
+            networks=definitions.networks,
+            operators=definitions.operators,
+            tables=definitions.joins.tables.values(),
         )
         last = self._registry.last_change()
         refused = engine.subscribe_many(self._registry.active())
@@ -112,17 +108,18 @@ class Indexing:
         return [(id, str(error)) for id, error in refused]
 
     def _catch_up(self) -> list[tuple[str, str]]:
-        """With what was committed and not noted as applied when the service ended."""
+        """Applies the changes that were committed but not recorded as applied when the service ended."""
         refused: list[tuple[str, str]] = []
         while changes := self._registry.changes():
-            refused += [(one.id, message) for one, message in self._append(self._unknown(changes))]
+            refused += [(change.id, message) for change, message in self._append(self._unknown(changes))]
             self._registry.applied(changes[-1].number)
         self._reached = self._applied = self._registry.last_change()
         return refused
 
     def _unknown(self, changes: Sequence[IndexChange]) -> Sequence[IndexChange]:
-        """Without those over tables that the index has already: subscribed again, they would count from 1."""
-        if not self._means.joins.tables:
+        """The changes without those of joins that the index already has: subscribing again would restart their
+        sequence at 1."""
+        if not self._definitions.joins.tables:
             return changes
         standing = versions.joins(self.root, versions.current(self.root))
         texts = {change.id: change.text for change in changes}  # what each comes to in the end
@@ -137,7 +134,7 @@ class Indexing:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends when what waits is in the index."""
+        """Ends the thread after all waiting changes are in the index."""
         with self._news:
             self._stopping = True
             self._news.notify_all()
@@ -146,10 +143,8 @@ class Indexing:
         self._compaction.stop()
 
     def wait_for(self, number: int, timeout: float = 10.0) -> None:
-        """Until the index has a change of the registry: an event that is published afterwards meets it.
-
-        SubscriptionError if the index refuses it; NotYet if it takes too long.
-        """
+        """Waits until the index has a change of the registry: an event that is published afterwards is matched with
+        it. SubscriptionError if the index refuses it; IndexTimeout if it takes too long."""
         deadline = time.monotonic() + timeout
         with self._news:
             self._wanted = max(self._wanted, number)
@@ -158,28 +153,28 @@ class Indexing:
                 left = deadline - time.monotonic()
                 if left <= 0 or self._ended:
                     why = self._fault or ("the service ends" if self._ended else "it takes too long")
-                    raise NotYet(f"the index could not be changed yet ({why}); try again")
+                    raise IndexTimeout(f"the index could not be changed yet ({why}); try again")
                 self._news.wait(left)
             if (message := self._refusals.pop(number, None)) is not None:
                 raise SubscriptionError(message)
 
     def drop(self) -> list[int]:
-        """Removes the bases that nobody needs any more; returns their numbers."""
+        """Removes the bases that nothing uses any more; returns their numbers."""
         return drop_bases(self._settings.data)
 
     def _follow(self) -> None:
-        """Appends what waits until the service ends, and once more then."""
+        """Appends waiting changes until the service ends, and once more then."""
         pause = 0.0
         while not self._ended:
             with self._news:
                 if self._wanted <= self._reached and not self._stopping:
-                    self._news.wait(_APPLIED_EVERY if self._applied < self._reached else _GLANCE)
+                    self._news.wait(_APPLIED_EVERY if self._applied < self._reached else _POLL_SECONDS)
                 last, wanted = self._stopping, self._wanted
             try:
                 self._take_changes(wanted, last)
                 pause, self._fault = 0.0, ""
             except Exception as error:
-                # A full disk, a store that is away: the outbox keeps what is to be done.
+                # A full disk or an unreachable store: the outbox keeps the changes.
                 pause, self._fault = min(_LONGEST_PAUSE, 2 * pause or 0.1), str(error)
                 logger.error("the index could not be changed: %s", error)
             with self._news:
@@ -194,9 +189,9 @@ class Indexing:
             self.on_refused(change.id, message)
         if not changes:
             with self._news:
-                if self._wanted == wanted:  # nobody knows of what is waited for
+                if self._wanted == wanted:  # the awaited change is not in the outbox
                     self._wanted = self._reached
-        # Not each time: that would be one more write that somebody waits for.
+        # Not each time: that would be one more write that callers wait for.
         now = time.monotonic()
         idle = last or not changes or now - self._applied_at > _APPLIED_EVERY
         if self._applied < self._reached and idle:
@@ -204,14 +199,14 @@ class Indexing:
             self._applied, self._applied_at = self._reached, now
 
     def _append(self, changes: Sequence[IndexChange]) -> list[tuple[IndexChange, str]]:
-        """Appends changes; returns those that are refused. One that is wrong keeps out all that come with it, so then
-        they go by halves."""
+        """Appends changes; returns the refused ones. A refused change fails the whole append, so the changes are
+        then tried by halves."""
         if not changes:
             return []
         refused = []
         try:
             appended = [Change(change.id, change.text) for change in changes]
-            versions.append(self.root, appended, operators=self._means.operators)
+            versions.append(self.root, appended, operators=self._definitions.operators)
             self._compaction.appended(len(changes))
         except (OSError, IndexFileError):
             raise

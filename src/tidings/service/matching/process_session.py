@@ -1,7 +1,7 @@
-"""What is left of a session: the processes that one which was started in a session of its own has started in its turn.
+"""Finds, awaits and kills the processes of a Unix session, such as the JVM and Python workers of a driver.
 
-A driver has a JVM and Python workers; these put themselves into groups of their own, but stay in the session. All have
-gone when the session is empty.
+The children put themselves into process groups of their own, but stay in the driver's session. All have ended
+when the session is empty.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-_GLANCE = 0.02
+_POLL_SECONDS = 0.02
 
 
 def living(session: int) -> list[int]:
-    """The processes of a session, without those that have ended and are not yet awaited."""
+    """The ids of a session's processes, without zombies."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -29,17 +29,17 @@ def living(session: int) -> list[int]:
 
 
 def await_end(session: int, seconds: float) -> bool:
-    """Whether nothing of a session is left, within some seconds."""
+    """Waits until the session is empty; False if it is not after so many seconds."""
     deadline = time.monotonic() + seconds
     while living(session):
         if time.monotonic() > deadline:
             return False
-        time.sleep(_GLANCE)
+        time.sleep(_POLL_SECONDS)
     return True
 
 
 def kill(session: int, *, but: int | None = None) -> None:
-    """Kills whatever is left of a session, save one of them; again, for what was being started meanwhile."""
+    """Kills all processes of a session except one, repeatedly, to catch those that were just being started."""
     if not Path("/proc/self/stat").exists():  # elsewhere at least the group of the first
         if but is None:
             with suppress(ProcessLookupError, PermissionError):
@@ -52,4 +52,4 @@ def kill(session: int, *, but: int | None = None) -> None:
         for pid in left:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        time.sleep(_GLANCE)
+        time.sleep(_POLL_SECONDS)

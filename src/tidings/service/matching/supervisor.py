@@ -1,8 +1,9 @@
-"""One driver at a time: started, listened to, started again when it fails, ended with the service.
+"""Runs one driver process at a time: starts it, reads its states, restarts it when it fails, ends it with the
+service.
 
-The driver has a session of its own, so that Ctrl-C reaches the service alone, and so that its JVM and Python workers can be
-found: before another driver is started, and when the service ends, nothing of the last one is left. Its standard
-input stays open as long as the service lives; by its end a driver knows that it is alone.
+The driver has a session of its own, so that Ctrl-C reaches the service alone, and so that its JVM and Python
+workers can be found: before another driver starts, and when the service ends, no process of the last one is left.
+Its standard input stays open as long as the service lives; its end tells the driver that the service is gone.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ DRIVER = (sys.executable, "-m", "tidings.service.matching.driver")
 
 @dataclass(frozen=True, slots=True)
 class DriverState:
-    """`since` is when it became so, in seconds since 1970; `restarts` counts starts after the first."""
+    """The driver's status. `since` is when it was reached, in seconds since 1970; `restarts` counts starts after the
+    first."""
 
     status: Status = "stopped"
     message: str = ""
@@ -46,7 +48,7 @@ class DriverState:
 
 
 class Supervisor:
-    """`on_change` hears of every state, from a thread of the supervisor."""
+    """Supervises the driver. `on_change` is called with every new state, from a thread of the supervisor."""
 
     def __init__(
         self,
@@ -65,26 +67,26 @@ class Supervisor:
         self._thread: threading.Thread | None = None
         self._handing_over, self._going = threading.Lock(), False
         self._words: deque[str] = deque(maxlen=20)  # its last ones
-        self._message = ""  # what a driver said of its failure
+        self._message = ""  # the driver's own error message
 
     @property
     def state(self) -> DriverState:
         return self._state
 
     def start(self) -> None:
-        """Starts a driver, which starts Spark; it matches from `go` on."""
+        """Starts a driver, which starts Spark; it matches only after `go`."""
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
         self._thread.start()
 
     def go(self) -> None:
-        """There is an index: this driver, and any that follows it, may begin to match."""
+        """Allows this driver and its successors to match: the index exists."""
         with self._handing_over:
             self._going = True
             if self._process is not None:
                 _write(self._process, GO)
 
     def stop(self, seconds: float = _STOP_SECONDS) -> None:
-        """Lets the micro-batch under way come to its end, for so long at most; nothing of the driver is left then."""
+        """Waits for the micro-batch under way, at most so many seconds; then no process of the driver is left."""
         self._stopping.set()
         process, deadline = self._process, time.monotonic() + seconds
         if process is not None:
@@ -101,21 +103,21 @@ class Supervisor:
         failures = 0
         while not self._stopping.is_set():
             began = time.monotonic()
-            message = self._live()
+            message = self._run_driver()
             if self._stopping.is_set():
                 break
             failures = 1 if time.monotonic() - began > _WELL_AFTER else failures + 1
             pause = self._pauses[min(failures, len(self._pauses)) - 1]
             logger.error("the driver has failed and is started again in %.0f s: %s", pause, message)
-            self._become("failed", message)
+            self._set_state("failed", message)
             self._stopping.wait(pause)
             self._state = replace(self._state, restarts=self._state.restarts + 1)
-        self._become("stopped")
+        self._set_state("stopped")
 
-    def _live(self) -> str:
-        """One life of the driver; returns why it ended."""
+    def _run_driver(self) -> str:
+        """Runs one driver process to its end; returns why it ended."""
         self._words.clear()
-        self._become("starting")
+        self._set_state("starting")
         pipe = subprocess.PIPE
         with self._handing_over:  # the settings before anything else
             try:
@@ -130,7 +132,7 @@ class Supervisor:
         assert process.stderr is not None
         self._state = replace(self._state, pid=process.pid)
         self._message = ""
-        # In threads of their own: what a dead driver has left may hold the other ends.
+        # In threads of their own: processes that a dead driver left may hold the other ends.
         listeners = [
             threading.Thread(target=listen, args=(lines,), daemon=True)
             for listen, lines in ((self._take_states, process.stdout), (self._pass_on, process.stderr))
@@ -141,7 +143,7 @@ class Supervisor:
             if self._stopping.is_set():
                 _end_input(process)
             code = process.wait()
-            # A JVM lives a moment longer than its driver.
+            # A JVM ends a moment later than its driver.
             if not process_session.await_end(process.pid, _JVM_SECONDS):
                 process_session.kill(process.pid)
             for listener in listeners:
@@ -149,7 +151,7 @@ class Supervisor:
         finally:
             self._process = None
             _end_input(process)
-        if code < 0:  # its last words are of something else
+        if code < 0:  # killed by a signal: its last lines do not explain it
             return self._message or f"it was killed by {signal.Signals(-code).name}"
         return self._message or (self._words[-1] if self._words else f"it ended with {code}")
 
@@ -164,17 +166,17 @@ class Supervisor:
                 if status == "failed":
                     self._message = str(said.get("message", ""))
                 elif status == "running":
-                    self._become("running")
+                    self._set_state("running")
 
     def _pass_on(self, words: IO[bytes]) -> None:
-        """What Java and others print goes into the service's own log."""
+        """Copies the driver's standard error to the log of the service."""
         with words:
             for line in words:
                 if text := line.decode(errors="replace").rstrip():
                     self._words.append(text)
                     logger.warning("driver: %s", text)
 
-    def _become(self, status: Status, message: str = "") -> None:
+    def _set_state(self, status: Status, message: str = "") -> None:
         pid = self._state.pid if status == "running" else None
         self._state = replace(self._state, status=status, message=message, since=self._clock(), pid=pid)
         try:

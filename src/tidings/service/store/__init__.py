@@ -1,1 +1,1 @@
-"""What the service keeps in a database: the registry and the mailbox, on SQLite or on PostgreSQL."""
+"""Stores the registry and the mailbox in a database, SQLite or PostgreSQL."""

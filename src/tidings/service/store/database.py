@@ -14,7 +14,7 @@ __all__ = ["StoreError", "open_mailbox", "open_registry", "open_stores"]
 
 
 def open_stores(settings: Settings) -> tuple[Registry, Mailbox]:
-    """Both stores, created or brought to this version; a StoreError if the database is newer, or not ours."""
+    """Both stores, created or upgraded to this version; StoreError if the database is newer, or of another program."""
     opened = open_registry(settings)
     try:
         return opened, open_mailbox(settings)

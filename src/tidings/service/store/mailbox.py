@@ -1,7 +1,7 @@
-"""The mailbox: what subscribers were told, numbered over all subscriptions in the order in which it was committed.
+"""Stores notifications, numbered over all subscriptions in the order of their commits.
 
-A micro-batch comes in one transaction, by its query and batch: one that comes again is known and changes nothing.
-Whoever delivers reads from a number on; a number that was seen is never followed by a lower one.
+A micro-batch is recorded in one transaction, under its query and batch: recording it again changes nothing.
+Deliveries read from a number on; once a number was read, no lower number appears.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import pyarrow as pa
 from sqlalchemy import ARRAY, Connection, Select, Text, asc, cast, delete, desc, func, select, true, update
 
 from tidings.model.event import Event
-from tidings.service.model import BatchRecord, Fault, Kind, Notice, Told
+from tidings.service.model import BatchRecord, Fault, Notice, NotificationKind, StoredNotification
 from tidings.service.store import tables
-from tidings.service.store.mailbox_rows import letters_of
+from tidings.service.store.mailbox_rows import mailbox_rows
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
 from tidings.storage.event_log import Offset
@@ -29,20 +29,20 @@ _ONCE = "ON CONFLICT (subscription, id) DO NOTHING"
 _SEEN_AGAIN = "ON CONFLICT (key) DO UPDATE SET last = excluded.last"
 _FURTHER = "ON CONFLICT (query) DO UPDATE SET batch = excluded.batch, segment = excluded.segment, byte = excluded.byte"
 
-_BATCH = [one.name for one in fields(BatchRecord)]
-_told = tables.notifications.c
+_BATCH = [field.name for field in fields(BatchRecord)]
+_columns = tables.notifications.c
 _event = tables.events.c
-_TOLD: Final = select(
-    _told.number,
-    _told.id,
-    _told.subscription,
-    _told.kind,
-    _told.at,
-    _told.bindings,
-    _told.part,
-    _told.sequence,
-    _told.changes,
-    _told.message,
+_NOTIFICATIONS: Final = select(
+    _columns.number,
+    _columns.id,
+    _columns.subscription,
+    _columns.kind,
+    _columns.at,
+    _columns.bindings,
+    _columns.part,
+    _columns.sequence,
+    _columns.changes,
+    _columns.message,
     _event.key,
     _event.id.label("event_id"),
     _event.source,
@@ -51,10 +51,12 @@ _TOLD: Final = select(
     _event.datacontenttype,
     _event.data,
     _event.attributes,
-).select_from(tables.notifications.outerjoin(tables.events, _told.event == _event.key))
+).select_from(tables.notifications.outerjoin(tables.events, _columns.event == _event.key))
 
 
 class Mailbox:
+    """The mailbox; thread-safe."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
         self._of_several = _of_several_postgresql if database.on_postgresql else _of_several_sqlite
@@ -65,59 +67,60 @@ class Mailbox:
     # --- writing
 
     def record(self, batch: BatchRecord, notifications: pa.Table, events: pa.Table) -> bool:
-        """Keep what a micro-batch has told, and the events that it told of. False, and nothing is done, if it is here
-        already: a query's batches come in order. What was told before under the same id is not told again."""
-        letters = letters_of(batch, notifications, events)
+        """Stores the notifications of a micro-batch and their events. Returns False, and changes nothing, if the
+        batch is already recorded: the batches of a query come in order. A notification with a known id is not
+        stored again."""
+        rows = mailbox_rows(batch, notifications, events)
         with self._database.writing() as connection:
-            last = _take(connection, "number", letters.count)
+            last = _take(connection, "number", rows.count)
             kept = tables.reached.c
             done = connection.execute(select(kept.batch).where(kept.query == batch.query)).scalar()
             if done is not None and batch.batch <= done:
                 connection.rollback()
                 return False
-            numbers = range(last - letters.count + 1, last + 1)
-            insert_columns(
-                connection, tables.notifications, {"number": numbers, **letters.notifications}, _ONCE
-            )
-            lasts = [last] * len(letters.events["key"])
-            insert_columns(connection, tables.events, {**letters.events, "last": lasts}, _SEEN_AGAIN)
-            faults = len(letters.faults["message"])
+            numbers = range(last - rows.count + 1, last + 1)
+            insert_columns(connection, tables.notifications, {"number": numbers, **rows.notifications}, _ONCE)
+            lasts = [last] * len(rows.events["key"])
+            insert_columns(connection, tables.events, {**rows.events, "last": lasts}, _SEEN_AGAIN)
+            faults = len(rows.faults["message"])
             end = _take(connection, "fault", faults)
             insert_columns(
-                connection, tables.faults, {"number": range(end - faults + 1, end + 1), **letters.faults}
+                connection, tables.faults, {"number": range(end - faults + 1, end + 1), **rows.faults}
             )
             self._settle(connection, batch)
         return True
 
     def notify(self, notices: Iterable[Notice]) -> None:
-        """Tell of a subscription's life, once for each subscription and id."""
+        """Stores notices, once for each subscription and id."""
         given = list(notices)
         with self._database.writing() as connection:
             last = _take(connection, "number", len(given))
             columns: dict[str, Sequence[Any]] = {
                 "number": range(last - len(given) + 1, last + 1),
-                "subscription": [clean(one.subscription) for one in given],
-                "id": [clean(one.id) for one in given],
-                "kind": [one.kind.value for one in given],
-                "at": [one.at for one in given],
-                "message": [clean(one.message) for one in given],
+                "subscription": [clean(notice.subscription) for notice in given],
+                "id": [clean(notice.id) for notice in given],
+                "kind": [notice.kind.value for notice in given],
+                "at": [notice.at for notice in given],
+                "message": [clean(notice.message) for notice in given],
             }
             insert_columns(connection, tables.notifications, columns, _ONCE)
 
     def forget(self, before: float) -> dict[str, int]:
-        """Drop what was told before a time, oldest numbers first, up to the first that is younger; then the events
-        that nobody was told of since. Returns the largest number dropped of each subscription. It is done in portions:
-        others write in between."""
+        """Deletes notifications from before a time, lowest numbers first, up to the first that is younger; then the
+        events that no notification needs. Returns the largest deleted number of each subscription. It works in
+        portions, so that others can write in between."""
         dropped: dict[str, int] = {}
         while True:
             with self._database.writing() as connection:
                 rows = connection.execute(
-                    select(_told.number, _told.subscription, _told.at).order_by(_told.number).limit(_PORTION)
+                    select(_columns.number, _columns.subscription, _columns.at)
+                    .order_by(_columns.number)
+                    .limit(_PORTION)
                 ).all()
                 old = next((i for i, row in enumerate(rows) if row.at >= before), len(rows))
                 if old:
                     end = rows[old - 1].number
-                    connection.execute(delete(tables.notifications).where(_told.number <= end))
+                    connection.execute(delete(tables.notifications).where(_columns.number <= end))
                     connection.execute(delete(tables.events).where(_event.last <= end))
                 dropped.update((row.subscription, row.number) for row in rows[:old])
                 if old < _PORTION:
@@ -133,56 +136,58 @@ class Mailbox:
         after: int | None = None,
         before: int | None = None,
         limit: int = 50,
-    ) -> list[Told]:
-        """With `after` what came after that number, oldest first; otherwise newest first, from `before` on."""
+    ) -> list[StoredNotification]:
+        """With `after` the notifications after that number, oldest first; otherwise newest first, from `before` on."""
         order = desc if after is None else asc
-        numbers = select(_told.number).order_by(order(_told.number)).limit(max(limit, 0))
+        numbers = select(_columns.number).order_by(order(_columns.number)).limit(max(limit, 0))
         if after is not None:
-            numbers = numbers.where(_told.number > _bounded(after))
+            numbers = numbers.where(_columns.number > _bounded(after))
         if before is not None:
-            numbers = numbers.where(_told.number < _bounded(before))
+            numbers = numbers.where(_columns.number < _bounded(before))
         if len(subscriptions) == 1:
-            numbers = numbers.where(_told.subscription == subscriptions[0])
+            numbers = numbers.where(_columns.subscription == subscriptions[0])
         else:
-            numbers = self._of_several(numbers, sorted({clean(one) for one in subscriptions}))
+            numbers = self._of_several(numbers, sorted({clean(id) for id in subscriptions}))
             numbers = numbers.order_by(None).order_by(order(numbers.selected_columns[0])).limit(max(limit, 0))
         # The index has all that is needed to choose; whole rows and events are read of the chosen ones alone.
-        query = _TOLD.where(_told.number.in_(numbers.subquery().select())).order_by(order(_told.number))
+        query = _NOTIFICATIONS.where(_columns.number.in_(numbers.subquery().select())).order_by(
+            order(_columns.number)
+        )
         with self._database.reading() as connection:
-            return [_as_told(row) for row in connection.execute(query)]
+            return [_notification(row) for row in connection.execute(query)]
 
-    def find(self, subscription: str, id: str) -> Told | None:
-        query = _TOLD.where(_told.subscription == subscription, _told.id == id)
+    def find(self, subscription: str, id: str) -> StoredNotification | None:
+        query = _NOTIFICATIONS.where(_columns.subscription == subscription, _columns.id == id)
         with self._database.reading() as connection:
             row = connection.execute(query).first()
-        return None if row is None else _as_told(row)
+        return None if row is None else _notification(row)
 
     def counts(self, subscriptions: Sequence[str]) -> dict[str, int]:
-        """How much is kept of what each of a page of them was told; those that were told nothing are not in it."""
-        some = [clean(one) for one in subscriptions]
-        query = select(_told.subscription, func.count()).where(_told.subscription.in_(some))
+        """How many notifications are kept of each subscription; those without any are left out."""
+        ids = [clean(id) for id in subscriptions]
+        query = select(_columns.subscription, func.count()).where(_columns.subscription.in_(ids))
         with self._database.reading() as connection:
-            rows = connection.execute(query.group_by(_told.subscription))
+            rows = connection.execute(query.group_by(_columns.subscription))
             return {subscription: int(count) for subscription, count in rows}
 
     def news(self, after: int) -> tuple[int, dict[str, int]]:
-        """The last number now, and of each subscription that was told something after `after`, its last."""
+        """The last number now, and the last number of each subscription that has notifications after `after`."""
         after = _bounded(after)
         with self._database.reading() as connection:
             last = _counter(connection, "number")
             if last <= after:
                 return last, {}
             query = (
-                select(_told.subscription, func.max(_told.number))
-                .where(_told.number > after, _told.number <= last)
-                .group_by(_told.subscription)
+                select(_columns.subscription, func.max(_columns.number))
+                .where(_columns.number > after, _columns.number <= last)
+                .group_by(_columns.subscription)
             )
             return last, {row[0]: int(row[1]) for row in connection.execute(query)}
 
     def first(self) -> int:
         """The smallest number that is still kept; one above the last if there is none."""
         with self._database.reading() as connection:
-            first = connection.execute(select(func.min(_told.number))).scalar()
+            first = connection.execute(select(func.min(_columns.number))).scalar()
             return _counter(connection, "number") + 1 if first is None else int(first)
 
     def last(self) -> int:
@@ -191,7 +196,7 @@ class Mailbox:
             return _counter(connection, "number")
 
     def reached(self) -> dict[str, Offset]:
-        """Of each query, the end of what its last batch had read of the log."""
+        """The end of what the last batch of each query had read of the log."""
         kept = tables.reached.c
         with self._database.reading() as connection:
             rows = connection.execute(select(kept.query, kept.segment, kept.byte))
@@ -212,7 +217,7 @@ class Mailbox:
             return [Fault(*row) for row in connection.execute(query.limit(max(limit, 0)))]
 
     def totals(self) -> dict[str, int]:
-        """How many events were read and notifications told by batches, ever."""
+        """How many events the batches have read and how many notifications they gave, ever."""
         with self._database.reading() as connection:
             return {name: _counter(connection, name) for name in ("events", "notifications", "errors")}
 
@@ -222,33 +227,33 @@ class Mailbox:
         values = {name: [getattr(batch, name)] for name in _BATCH}
         values |= {name: [clean(value) for value in values[name]] for name in ("query", "version")}
         insert_columns(connection, tables.batches, values)
-        place = {name: values[name] for name in ("query", "batch", "segment", "byte")}
-        insert_columns(connection, tables.reached, place, _FURTHER)
+        reached = {name: values[name] for name in ("query", "batch", "segment", "byte")}
+        insert_columns(connection, tables.reached, reached, _FURTHER)
         for name in ("events", "notifications", "errors"):
             _take(connection, name, getattr(batch, name))
 
     def _forget_batches(self, connection: Connection, before: float) -> None:
-        """Old batches go too; which was the last of each query stays known."""
+        """Deletes old batches; the last one of each query stays known."""
         connection.execute(delete(tables.batches).where(tables.batches.c.ended < before))
         connection.execute(delete(tables.faults).where(tables.faults.c.at < before))
 
 
-def _of_several_sqlite(numbers: Select[int], some: list[str]) -> Select[int]:
-    """Many texts go as one parameter: databases limit how many there may be."""
-    asked = func.json_each(json.dumps(some)).table_valued("value")
-    return numbers.where(_told.subscription.in_(select(asked.c.value)))
+def _of_several_sqlite(numbers: Select[int], ids: list[str]) -> Select[int]:
+    """Restricts the query to several subscriptions, given as one parameter, because databases limit their number."""
+    asked = func.json_each(json.dumps(ids)).table_valued("value")
+    return numbers.where(_columns.subscription.in_(select(asked.c.value)))
 
 
-def _of_several_postgresql(numbers: Select[int], some: list[str]) -> Select[int]:
-    """As many of each as are wanted of all, by the index. Left to choose, PostgreSQL goes through all that was ever
-    told to anybody when these were told little."""
-    asked = func.unnest(cast(some, ARRAY(Text))).table_valued("id").render_derived(name="asked")
-    each = numbers.where(_told.subscription == asked.c.id).lateral()
+def _of_several_postgresql(numbers: Select[int], ids: list[str]) -> Select[int]:
+    """Restricts the query to several subscriptions, by an index scan for each. Left to choose, PostgreSQL scans all
+    notifications when these subscriptions have few."""
+    asked = func.unnest(cast(ids, ARRAY(Text))).table_valued("id").render_derived(name="asked")
+    each = numbers.where(_columns.subscription == asked.c.id).lateral()
     return select(each.c.number).select_from(asked).join(each, true())
 
 
 def _take(connection: Connection, name: str, count: int) -> int:
-    """Raise a counter. Returns its new value; nobody else changes it before this transaction ends."""
+    """Raises a counter and returns its new value; nobody else changes it before this transaction ends."""
     kept = tables.counters.c
     raised = update(tables.counters).where(kept.name == name).values(value=kept.value + count)
     return int(connection.execute(raised.returning(kept.value)).scalar_one())
@@ -261,11 +266,11 @@ def _counter(connection: Connection, name: str) -> int:
 
 
 def _bounded(number: int) -> int:
-    """A cursor may be any integer that somebody wrote; a database's have 64 bits."""
+    """The cursor within 64 bits, which is what databases hold; a client may send any integer."""
     return max(-1, min(number, _NUMBERS))
 
 
-def _as_told(row: Any) -> Told:
+def _notification(row: Any) -> StoredNotification:
     event = None
     if row.key is not None:
         event = Event(
@@ -277,11 +282,11 @@ def _as_told(row: Any) -> Told:
             datacontenttype=row.datacontenttype or "",
             data=row.data or b"",
         )
-    return Told(
+    return StoredNotification(
         number=row.number,
         id=row.id,
         subscription=row.subscription,
-        kind=Kind(row.kind),
+        kind=NotificationKind(row.kind),
         at=row.at,
         event=event,
         bindings=_object(row.bindings),
@@ -296,7 +301,7 @@ def _as_told(row: Any) -> Told:
 
 
 def _object(written: str | None) -> dict[str, Any]:
-    """A JSON object; of what cannot be read nothing is shown."""
+    """A JSON object; empty if it cannot be read."""
     try:
         value = json.loads(written) if written else {}
     except (ValueError, RecursionError):

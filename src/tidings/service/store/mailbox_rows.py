@@ -1,7 +1,7 @@
-"""What a micro-batch told, as columns of rows for the mailbox's tables. All of it is made before a writer's turn.
+"""Converts a micro-batch to rows of the mailbox's tables, before the writer takes its lock.
 
-An event's key and a notification's id are hashes of what they are about: the same thing has the same id however
-often it comes, from whatever batch.
+The key of an event and the id of a notification are hashes of their contents: they are the same however often it
+is recorded, from whatever batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FAULTS_KEPT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Letters:
+class MailboxRows:
     """Columns by name, of plain values with clean texts. Notifications have yet to be numbered, from 1 to `count`."""
 
     count: int
@@ -35,55 +35,57 @@ class Letters:
 
 
 def event_key(source: str, id: str) -> bytes:
-    """16 bytes that stand for an event."""
-    told = source.encode(errors="surrogatepass")
-    return blake2b(b"%d:%b%b" % (len(told), told, id.encode(errors="surrogatepass")), digest_size=16).digest()
+    """A hash of 16 bytes of an event's source and id."""
+    encoded = source.encode(errors="surrogatepass")
+    return blake2b(
+        b"%d:%b%b" % (len(encoded), encoded, id.encode(errors="surrogatepass")), digest_size=16
+    ).digest()
 
 
 def notification_id(
     subscription: str, event: bytes, part: str | None, sequence: int | None, kind: str
 ) -> str:
-    told = f"{subscription}\0{kind}\0{'' if part is None else part}\0{'' if sequence is None else sequence}"
-    return blake2b(event + told.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    text = f"{subscription}\0{kind}\0{'' if part is None else part}\0{'' if sequence is None else sequence}"
+    return blake2b(event + text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-def letters_of(batch: BatchRecord, notifications: pa.Table, events: pa.Table) -> Letters:
-    """The rows of a batch: notifications and their events, and faults for what no subscription is told of."""
+def mailbox_rows(batch: BatchRecord, notifications: pa.Table, events: pa.Table) -> MailboxRows:
+    """The rows of a batch: notifications with their events, and faults for errors that belong to no subscription."""
     given = notifications.select(NOTIFICATION_SCHEMA.names).cast(NOTIFICATION_SCHEMA)
-    told = given.filter(pc.is_valid(given["subscription"]))
+    notifications = given.filter(pc.is_valid(given["subscription"]))
     lost = given.filter(pc.is_null(given["subscription"])).slice(0, FAULTS_KEPT)
     keys: dict[tuple[str, str], bytes] = {}
     told_of = []
-    for about in zip(_texts(told["source"]), _texts(told["event"]), strict=True):
+    for about in zip(_texts(notifications["source"]), _texts(notifications["event"]), strict=True):
         key = keys.get(about)
         if key is None:
             key = keys[about] = event_key(*about)
         told_of.append(key)
-    subscriptions, kinds = _texts(told["subscription"]), _texts(told["verdict"])
-    parts, sequences = _values(told["part"]), _values(told["sequence"])
+    subscriptions, kinds = _texts(notifications["subscription"]), _texts(notifications["verdict"])
+    parts, sequences = _values(notifications["part"]), _values(notifications["sequence"])
     columns: dict[str, Sequence[Any]] = {
-        "subscription": _clean(told["subscription"], subscriptions),
+        "subscription": _clean(notifications["subscription"], subscriptions),
         "id": list(map(notification_id, subscriptions, told_of, parts, sequences, kinds)),
         "kind": kinds,
-        "at": [batch.ended] * len(told),
+        "at": [batch.ended] * len(notifications),
         "event": told_of,
-        "bindings": _bindings(told["bindings"]),
-        "part": _clean(told["part"], parts),
+        "bindings": _bindings(notifications["bindings"]),
+        "part": _clean(notifications["part"], parts),
         "sequence": sequences,
-        "changes": _changes(told["changes"]),
-        "message": _clean(told["message"]),
-        "query": [clean(batch.query)] * len(told),
-        "batch": [batch.batch] * len(told),
+        "changes": _changes(notifications["changes"]),
+        "message": _clean(notifications["message"]),
+        "query": [clean(batch.query)] * len(notifications),
+        "batch": [batch.batch] * len(notifications),
     }
     faults: dict[str, Sequence[Any]] = {
         **{name: _clean(pc.fill_null(lost[name], "")) for name in ("source", "event", "message")},
         "at": [batch.ended] * len(lost),
     }
-    return Letters(len(told), columns, _events(events, keys), faults)
+    return MailboxRows(len(notifications), columns, _events(events, keys), faults)
 
 
 def _events(events: pa.Table, keys: dict[tuple[str, str], bytes]) -> dict[str, Sequence[Any]]:
-    """Those of the events that somebody is told of, each once. One that is told of and not given is kept by name."""
+    """The events that notifications refer to, each once. One that is not given is stored with its name only."""
     given = events.select(EVENT_SCHEMA.names).cast(EVENT_SCHEMA)
     missing = dict(keys)
     rows, found = [], []
@@ -107,7 +109,9 @@ def _bindings(column: pa.ChunkedArray) -> list[str | None]:
 
 def _changes(column: pa.ChunkedArray) -> list[str | None]:
     return [
-        json.dumps([(one["table"], one["change"], one["row"]) for one in value]) if value else None
+        json.dumps([(change["table"], change["change"], change["row"]) for change in value])
+        if value
+        else None
         for value in _values(column)
     ]
 
@@ -121,7 +125,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _clean(column: pa.ChunkedArray, values: list[Any] | None = None) -> list[Any]:
-    """The texts of a column. Arrow has no halves of characters, so that NUL is all there is to look for."""
+    """The texts of a column without NUL. Arrow has no lone surrogates."""
     values = _values(column) if values is None else values
     if not pc.any(pc.match_substring(column, "\0")).as_py():
         return values

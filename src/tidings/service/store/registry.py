@@ -1,7 +1,7 @@
-"""The registry: subscriptions, tokens, sources and deliveries, and the outbox of what the index has yet to hear of.
+"""Stores subscriptions, tokens, sources and deliveries, and the outbox of changes for the index.
 
-A subscription and its change of the index are written in one transaction: whatever happens afterwards, the index
-comes to agree with the registry. Changes are optimistic: who has read an older revision changes nothing.
+A subscription and its change of the index are written in one transaction, so the index always comes to agree with
+the registry. Changes are optimistic: a change of an older revision is refused.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _T = TypeVar("_T")
 
 
 class Conflict(TidingsError):
-    """Somebody else was there first: another revision, or the same id."""
+    """Another change came first: the revision is another, or the id exists."""
 
 
 def _columns(table: Table, kind: type) -> list[Any]:
-    return [table.c[one.name] for one in fields(kind)]
+    return [table.c[field.name] for field in fields(kind)]
 
 
 _SUBSCRIPTION = _columns(tables.subscriptions, Subscription)
@@ -43,6 +43,8 @@ _DELIVERY = _columns(tables.deliveries, Delivery)
 
 
 class Registry:
+    """The registry; thread-safe."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
         postgres = database.on_postgresql
@@ -55,15 +57,19 @@ class Registry:
     # --- subscriptions
 
     def add(self, subscription: Subscription) -> int:
-        """Keep a new subscription. Returns the number of its change of the index."""
+        """Stores a new subscription. Returns the number of its change of the index."""
         return self.add_many([subscription])
 
     def add_many(self, subscriptions: Sequence[Subscription]) -> int:
-        """Keep new subscriptions, all or none. Returns the number of the last change of the index."""
-        rows = [_stored(one) for one in subscriptions]
+        """Stores new subscriptions, all or none. Returns the number of the last change of the index."""
+        rows = [_stored(subscription) for subscription in subscriptions]
         names = [column.name for column in _SUBSCRIPTION]
         columns = dict(zip([*names, "folded"], zip(*rows, strict=True), strict=True)) if rows else {}
-        active = [(clean(one.id), clean(one.text)) for one in subscriptions if one.state is State.ACTIVE]
+        active = [
+            (clean(subscription.id), clean(subscription.text))
+            for subscription in subscriptions
+            if subscription.state is State.ACTIVE
+        ]
         try:
             with self._database.writing() as connection:
                 if rows:
@@ -73,10 +79,10 @@ class Registry:
             raise Conflict("there is a subscription with this id or feed already; give another") from error
 
     def find(self, id: str) -> Subscription | None:
-        return self._one(select(*_SUBSCRIPTION).where(tables.subscriptions.c.id == id), _subscription)
+        return self._first(select(*_SUBSCRIPTION).where(tables.subscriptions.c.id == id), _subscription)
 
     def by_feed(self, secret: str) -> Subscription | None:
-        return self._one(select(*_SUBSCRIPTION).where(tables.subscriptions.c.feed == secret), _subscription)
+        return self._first(select(*_SUBSCRIPTION).where(tables.subscriptions.c.feed == secret), _subscription)
 
     def page(
         self,
@@ -87,7 +93,8 @@ class Registry:
         after: str | None = None,
         limit: int = 50,
     ) -> list[Subscription]:
-        """Newest first. Without an owner those of everybody; `after` is the id of the last one of the page before."""
+        """Newest first. Without an owner the subscriptions of all owners; `after` is the id of the last one of the
+        previous page."""
         kept = tables.subscriptions.c
         query = select(*_SUBSCRIPTION).order_by(kept.created.desc(), kept.id.desc()).limit(max(limit, 0))
         if owner is not None:
@@ -115,7 +122,7 @@ class Registry:
         return {state: found.get(state, 0) for state in State}
 
     def update(self, subscription: Subscription) -> int | None:
-        """Put this in place of the revision that it was made from; its revision becomes one higher. Returns the
+        """Replaces the revision that this subscription was made from; its revision becomes one higher. Returns the
         number of its change of the index, None where the index need not change."""
         kept = tables.subscriptions
         mine = (kept.c.id == subscription.id) & (kept.c.revision == subscription.revision)
@@ -142,20 +149,24 @@ class Registry:
             raise Conflict("there is a subscription with this feed already; give another") from error
 
     def expire(self, given: Sequence[Subscription]) -> tuple[set[str], int | None]:
-        """End those of `given` that nobody has changed since they were read. Returns their ids, and the number of the
+        """Ends those of `given` that were not changed since they were read. Returns their ids, and the number of the
         last change of the index if there is one."""
         with self._database.writing() as connection:
             ended = _mark(connection, given, state=State.EXPIRED)
-            gone = [(one.id, None) for one in given if one.id in ended and one.state is State.ACTIVE]
+            gone = [
+                (subscription.id, None)
+                for subscription in given
+                if subscription.id in ended and subscription.state is State.ACTIVE
+            ]
             return ended, _note(connection, gone) if gone else None
 
     def warn(self, given: Sequence[Subscription]) -> set[str]:
-        """Note of those that nobody has changed since that their end was announced. Returns their ids."""
+        """Records the notice before expiry for those that were not changed since they were read. Returns their ids."""
         with self._database.writing() as connection:
             return _mark(connection, given, warned=True)
 
     def expiring(self, before: float, *, warned: bool | None = None, limit: int = 1000) -> list[Subscription]:
-        """Active and paused ones whose time is over by then, soonest first."""
+        """Active and paused subscriptions whose validity ends before a time, soonest first."""
         kept = tables.subscriptions.c
         query = (
             select(*_SUBSCRIPTION)
@@ -168,7 +179,8 @@ class Registry:
         return self._all(query, _subscription)
 
     def remove_ended(self, before: float) -> int:
-        """Forget expired and cancelled ones that ended before a time, with their deliveries. Returns how many."""
+        """Deletes expired and cancelled subscriptions that ended before a time, with their deliveries. Returns how
+        many."""
         kept = tables.subscriptions
         over = kept.c.state.in_([State.EXPIRED, State.CANCELLED]) & (kept.c.valid_until < before)
         with self._database.writing() as connection:
@@ -177,7 +189,7 @@ class Registry:
             return int(connection.execute(delete(kept).where(over)).rowcount)
 
     def active(self) -> Iterator[tuple[str, str]]:
-        """(id, text) of all active ones. They are read in portions: of one that changes meanwhile, the outbox tells."""
+        """(id, text) of all active subscriptions, read in portions; a change meanwhile is in the outbox."""
         kept, after = tables.subscriptions.c, ""
         portion = (
             select(kept.id, kept.text).where(kept.state == State.ACTIVE).order_by(kept.id).limit(_PORTION)
@@ -193,19 +205,19 @@ class Registry:
     # --- the outbox of the index
 
     def changes(self, limit: int = 10_000) -> list[IndexChange]:
-        """What the index has yet to hear of, oldest first."""
+        """The changes that the index has yet to apply, oldest first."""
         kept = tables.index_changes
         return self._all(
             select(kept).order_by(kept.c.number).limit(max(limit, 0)), lambda row: IndexChange(*row)
         )
 
     def applied(self, number: int) -> None:
-        """The index has heard of all changes up to this one."""
+        """Removes the changes up to this number from the outbox."""
         with self._database.writing() as connection:
             connection.execute(delete(tables.index_changes).where(tables.index_changes.c.number <= number))
 
     def last_change(self) -> int:
-        """The number of the newest change ever given out; 0 before the first."""
+        """The number of the newest change; 0 before the first."""
         with self._database.reading() as connection:
             return _last_change(connection)
 
@@ -219,15 +231,15 @@ class Registry:
             raise Conflict("there is a token with this id or secret already; give another") from error
 
     def token(self, secret_hash: str) -> Token | None:
-        return self._one(select(*_TOKEN).where(tables.tokens.c.secret == secret_hash), _token)
+        return self._first(select(*_TOKEN).where(tables.tokens.c.secret == secret_hash), _token)
 
     def tokens(self) -> list[Token]:
-        """All that ever were, oldest first."""
+        """All tokens, also ended ones, oldest first."""
         kept = tables.tokens.c
         return self._all(select(*_TOKEN).order_by(kept.created, kept.id), _token)
 
     def end_token(self, id: str, at: float) -> bool:
-        """Whether there was one that had not ended."""
+        """Ends a token; whether there was one that had not ended."""
         kept = tables.tokens
         with self._database.writing() as connection:
             ended = connection.execute(
@@ -238,7 +250,7 @@ class Registry:
     # --- sources
 
     def add_source(self, source: Source) -> bool:
-        """Whether it is new."""
+        """Adds a source; whether it is new."""
         if (size := len(clean(source.url).encode())) > LONGEST_URL:
             raise TidingsError(f"the feed's address has {size:,} bytes; give one of at most {LONGEST_URL:,}")
         statement = self._insert(tables.sources).values(_values(source)).on_conflict_do_nothing()
@@ -246,7 +258,7 @@ class Registry:
             return connection.execute(statement.returning(tables.sources.c.url)).first() is not None
 
     def remove_source(self, url: str) -> bool:
-        """Whether there was one."""
+        """Removes a source; whether there was one."""
         with self._database.writing() as connection:
             gone = connection.execute(delete(tables.sources).where(tables.sources.c.url == url))
             return bool(gone.rowcount)
@@ -259,7 +271,7 @@ class Registry:
     # --- deliveries
 
     def set_delivery(self, delivery: Delivery) -> None:
-        """The webhook of its subscription, in place of the one before."""
+        """Sets the webhook of a subscription, in place of the one before."""
         values = _values(delivery)
         statement = self._insert(tables.deliveries).values(values)
         statement = statement.on_conflict_do_update(index_elements=["subscription"], set_=values)
@@ -267,8 +279,8 @@ class Registry:
             connection.execute(statement)
 
     def move_deliveries(self, deliveries: Sequence[Delivery]) -> int:
-        """How webhooks go, noted by whoever tries them. One that has another address or secret by now, or is gone, is not
-        changed: what its owner set is not undone. Returns how many were changed."""
+        """Stores the cursors and states of webhooks. A webhook whose address or secret was changed meanwhile, or
+        that was removed, is left alone. Returns how many were changed."""
         kept, moved = tables.deliveries, 0
         with self._database.writing() as connection:
             for delivery in deliveries:
@@ -279,7 +291,7 @@ class Registry:
 
     def delivery(self, subscription: str) -> Delivery | None:
         query = select(*_DELIVERY).where(tables.deliveries.c.subscription == subscription)
-        return self._one(query, lambda row: Delivery(*row))
+        return self._first(query, lambda row: Delivery(*row))
 
     def remove_delivery(self, subscription: str) -> None:
         with self._database.writing() as connection:
@@ -288,7 +300,7 @@ class Registry:
             )
 
     def deliveries(self, *, due: float | None = None) -> list[Delivery]:
-        """Those that are not disabled, the longest due first."""
+        """The deliveries that are not disabled, the longest due first."""
         kept = tables.deliveries.c
         query = select(*_DELIVERY).where(kept.disabled.is_(None)).order_by(kept.next_try, kept.subscription)
         if due is not None:
@@ -297,7 +309,7 @@ class Registry:
 
     # ---
 
-    def _one(self, query: Executable, make: Callable[[Any], _T]) -> _T | None:
+    def _first(self, query: Executable, make: Callable[[Any], _T]) -> _T | None:
         with self._database.reading() as connection:
             row = connection.execute(query).first()
         return None if row is None else make(row)
@@ -311,7 +323,7 @@ _FIELDS = attrgetter(*(column.name for column in _SUBSCRIPTION))
 
 
 def _stored(subscription: Subscription) -> list[Any]:
-    """The row that is kept of a subscription, clean."""
+    """The row of a subscription, with clean texts."""
     row = [clean(str(value)) if isinstance(value, str) else value for value in _FIELDS(subscription)]
     return [*row, _folded(subscription)]
 
@@ -321,7 +333,7 @@ def _folded(subscription: Subscription) -> str:
 
 
 def _values(thing: Any) -> dict[str, Any]:
-    return {one.name: getattr(thing, one.name) for one in fields(thing)}
+    return {field.name: getattr(thing, field.name) for field in fields(thing)}
 
 
 def _subscription(row: Any) -> Subscription:
@@ -333,14 +345,16 @@ def _token(row: Any) -> Token:
 
 
 def _mark(connection: Connection, given: Sequence[Subscription], **values: object) -> set[str]:
-    """Changes those whose revision is still the one given, many at once."""
+    """Changes the subscriptions whose revision is still the given one, many at once."""
     kept = tables.subscriptions.c
     marked: set[str] = set()
     for first in range(0, len(given), _MARKED):
-        some = [(one.id, one.revision) for one in given[first : first + _MARKED]]
+        revisions = [
+            (subscription.id, subscription.revision) for subscription in given[first : first + _MARKED]
+        ]
         statement = (
             update(tables.subscriptions)
-            .where(tuple_(kept.id, kept.revision).in_(some))
+            .where(tuple_(kept.id, kept.revision).in_(revisions))
             .values(revision=kept.revision + 1, **values)
             .returning(kept.id)
         )
@@ -349,7 +363,7 @@ def _mark(connection: Connection, given: Sequence[Subscription], **values: objec
 
 
 def _note(connection: Connection, changed: Sequence[tuple[str, str | None]]) -> int:
-    """Put changes into the outbox. Returns the number of the last."""
+    """Adds changes to the outbox. Returns the number of the last."""
     if not changed:
         return _last_change(connection)
     kept = tables.index_change_numbers.c.value

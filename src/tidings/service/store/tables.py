@@ -1,7 +1,7 @@
-"""The tables of both stores. What is here is what the migrations come to, which a test compares.
+"""Defines the tables of both stores. A test compares them with the result of the migrations.
 
-Every text passes `clean` on its way in, also one that is only compared: PostgreSQL refuses a NUL character, and no
-database takes half a character, so both become U+FFFD, in either store.
+Every text is passed through `clean` before it is stored or compared: PostgreSQL refuses NUL, and no database
+takes a lone surrogate, so both become U+FFFD, in either store.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """The text as both databases can hold it."""
+    """The text with NUL and lone surrogates replaced."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 
-class Words(TypeDecorator[str]):
-    """A text, or a word of an enumeration by its value."""
+class CleanText(TypeDecorator[str]):
+    """A column of clean text, or of an enumeration by its value."""
 
     impl = Text
     cache_ok = True
@@ -54,20 +54,20 @@ MAILBOX = MetaData()
 subscriptions = Table(
     "subscriptions",
     REGISTRY,
-    Column("id", Words, primary_key=True),
-    Column("text", Words, nullable=False),
-    Column("title", Words, nullable=False),
-    Column("owner", Words, nullable=False),
-    Column("ticket", Words, nullable=False),
-    Column("feed", Words, nullable=False),
+    Column("id", CleanText, primary_key=True),
+    Column("text", CleanText, nullable=False),
+    Column("title", CleanText, nullable=False),
+    Column("owner", CleanText, nullable=False),
+    Column("ticket", CleanText, nullable=False),
+    Column("feed", CleanText, nullable=False),
     Column("created", Double, nullable=False),
     Column("valid_until", Double),
-    Column("state", Words, nullable=False),
+    Column("state", CleanText, nullable=False),
     Column("public", Boolean, nullable=False),
     Column("warned", Boolean, nullable=False),
     Column("revision", BigInteger, nullable=False),
     Column("renewed", Double),
-    Column("folded", Words, nullable=False),  # title and text without case, which is what is searched
+    Column("folded", CleanText, nullable=False),  # title and text without case, which is what is searched
     UniqueConstraint("feed", name="subscriptions_feed"),
     Index("subscriptions_created", "created", "id"),
     Index("subscriptions_owner_created", "owner", "created", "id"),
@@ -79,8 +79,8 @@ index_changes = Table(
     "index_changes",
     REGISTRY,
     Column("number", Number, primary_key=True, autoincrement=False),
-    Column("id", Words, nullable=False),
-    Column("text", Words),
+    Column("id", CleanText, nullable=False),
+    Column("text", CleanText),
 )
 
 # One row: the number of the last change. Whoever changes it holds it until the commit, so numbers rise in the order
@@ -88,17 +88,17 @@ index_changes = Table(
 index_change_numbers = Table(
     "index_change_numbers",
     REGISTRY,
-    Column("name", Words, primary_key=True),
+    Column("name", CleanText, primary_key=True),
     Column("value", BigInteger, nullable=False),
 )
 
 tokens = Table(
     "tokens",
     REGISTRY,
-    Column("id", Words, primary_key=True),
-    Column("name", Words, nullable=False),
-    Column("role", Words, nullable=False),
-    Column("secret", Words, nullable=False),
+    Column("id", CleanText, primary_key=True),
+    Column("name", CleanText, nullable=False),
+    Column("role", CleanText, nullable=False),
+    Column("secret", CleanText, nullable=False),
     Column("created", Double, nullable=False),
     Column("ended", Double),
     Column("subscriptions", BigInteger, nullable=False),
@@ -110,24 +110,24 @@ tokens = Table(
 sources = Table(
     "sources",
     REGISTRY,
-    Column("url", Words, primary_key=True),
-    Column("title", Words, nullable=False),
-    Column("owner", Words, nullable=False),
+    Column("url", CleanText, primary_key=True),
+    Column("title", CleanText, nullable=False),
+    Column("owner", CleanText, nullable=False),
     Column("added", Double, nullable=False),
 )
 
 deliveries = Table(
     "deliveries",
     REGISTRY,
-    Column("subscription", Words, primary_key=True),
-    Column("url", Words, nullable=False),
-    Column("secret", Words, nullable=False),
+    Column("subscription", CleanText, primary_key=True),
+    Column("url", CleanText, nullable=False),
+    Column("secret", CleanText, nullable=False),
     Column("cursor", BigInteger, nullable=False),
     Column("failures", BigInteger, nullable=False),
     Column("next_try", Double, nullable=False),
     Column("failing_since", Double),
-    Column("error", Words),
-    Column("disabled", Words),
+    Column("error", CleanText),
+    Column("disabled", CleanText),
     Index("deliveries_next_try", "next_try"),
 )
 
@@ -137,35 +137,35 @@ notifications = Table(
     "notifications",
     MAILBOX,
     Column("number", Number, primary_key=True, autoincrement=False),
-    Column("subscription", Words, nullable=False),
-    Column("id", Words, nullable=False),
-    Column("kind", Words, nullable=False),
+    Column("subscription", CleanText, nullable=False),
+    Column("id", CleanText, nullable=False),
+    Column("kind", CleanText, nullable=False),
     Column("at", Double, nullable=False),
     Column("event", LargeBinary),  # key of `events`; null for notices
-    Column("bindings", Words),  # JSON
-    Column("part", Words),
+    Column("bindings", CleanText),  # JSON
+    Column("part", CleanText),
     Column("sequence", BigInteger),
-    Column("changes", Words),  # JSON
-    Column("message", Words),
-    Column("query", Words),
+    Column("changes", CleanText),  # JSON
+    Column("message", CleanText),
+    Column("query", CleanText),
     Column("batch", BigInteger),
     UniqueConstraint("subscription", "id", name="notifications_id"),
     Index("notifications_subscription", "subscription", "number"),
 )
 
-# An event is here once, however many were told of it. `last` is a number up to which somebody may have been: when
-# notifications up to it are forgotten, nobody refers to the event any more, and no search for references is needed.
+# An event is here once, however many notifications refer to it. `last` is at least the number of the last one: when
+# notifications up to it are deleted, nothing refers to the event any more, and no search for references is needed.
 events = Table(
     "events",
     MAILBOX,
     Column("key", LargeBinary, primary_key=True),
-    Column("id", Words),
-    Column("source", Words),
-    Column("type", Words),
-    Column("time", Words),
-    Column("datacontenttype", Words),
+    Column("id", CleanText),
+    Column("source", CleanText),
+    Column("type", CleanText),
+    Column("time", CleanText),
+    Column("datacontenttype", CleanText),
     Column("data", LargeBinary),
-    Column("attributes", Words),
+    Column("attributes", CleanText),
     Column("last", BigInteger, nullable=False),
     Index("events_last", "last"),
 )
@@ -173,9 +173,9 @@ events = Table(
 batches = Table(
     "batches",
     MAILBOX,
-    Column("query", Words, primary_key=True),
+    Column("query", CleanText, primary_key=True),
     Column("batch", BigInteger, primary_key=True, autoincrement=False),
-    Column("version", Words, nullable=False),
+    Column("version", CleanText, nullable=False),
     Column("segment", BigInteger, nullable=False),
     Column("byte", BigInteger, nullable=False),
     Column("events", BigInteger, nullable=False),
@@ -190,7 +190,7 @@ batches = Table(
 reached = Table(
     "reached",
     MAILBOX,
-    Column("query", Words, primary_key=True),
+    Column("query", CleanText, primary_key=True),
     Column("batch", BigInteger, nullable=False),
     Column("segment", BigInteger, nullable=False),
     Column("byte", BigInteger, nullable=False),
@@ -200,9 +200,9 @@ faults = Table(
     "faults",
     MAILBOX,
     Column("number", Number, primary_key=True, autoincrement=False),
-    Column("source", Words, nullable=False),
-    Column("event", Words, nullable=False),
-    Column("message", Words, nullable=False),
+    Column("source", CleanText, nullable=False),
+    Column("event", CleanText, nullable=False),
+    Column("message", CleanText, nullable=False),
     Column("at", Double, nullable=False),
 )
 
@@ -211,6 +211,6 @@ faults = Table(
 counters = Table(
     "counters",
     MAILBOX,
-    Column("name", Words, primary_key=True),
+    Column("name", CleanText, primary_key=True),
     Column("value", BigInteger, nullable=False),
 )

@@ -1,7 +1,8 @@
-"""A database under one of the stores: opened, brought to this version's tables, read and written in transactions.
+"""Opens a database, migrates it to this version's tables, and provides its transactions.
 
-On SQLite writers take turns (BEGIN IMMEDIATE; threads of one process by a lock, which is fair where SQLite's waiting
-is not) and readers have connections of their own, which never wait. A commit is on disk before it returns.
+On SQLite writers take turns (BEGIN IMMEDIATE; threads of one process by a lock, which is fair where SQLite's
+waiting is not) and readers have connections of their own, which never wait. A commit is on disk before it
+returns.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ _MIGRATING = 7_464_494_263_115_337_043
 
 
 class StoreError(TidingsError):
-    """The database cannot be used: out of reach, busy for too long, not ours, or of a newer version."""
+    """The database cannot be used: unreachable, busy for too long, of another program, or of a newer version."""
 
 
 class Database:
-    """One store's tables. Thread-safe; `name` is that of its chain of migrations, `head` the last of them."""
+    """The database of one store. Thread-safe; `name` is that of its chain of migrations, `head` the last of them."""
 
     def __init__(self, url: URL, tables: MetaData, name: str, head: str) -> None:
         self.url, self.name = url, name
         self.on_postgresql = url.get_backend_name() == "postgresql"
-        self._turn = nullcontext() if self.on_postgresql else threading.Lock()
+        self._write_lock = nullcontext() if self.on_postgresql else threading.Lock()
         if self.on_postgresql:
             self._readers = self._writers = _postgresql(url)
         else:
@@ -61,18 +62,18 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that sees what was committed, and changes nothing."""
-        with self._told(), self._readers.connect() as connection:
+        """A transaction that reads what was committed, and changes nothing."""
+        with self._store_errors(), self._readers.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that is on disk when the block ends, or undone if it raises."""
-        with self._told(), self._turn, self._writers.begin() as connection:
+        """A transaction that is on disk when the block ends, or is rolled back if it raises."""
+        with self._store_errors(), self._write_lock, self._writers.begin() as connection:
             yield connection
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _store_errors(self) -> Iterator[None]:
         try:
             yield
         except (OperationalError, InterfaceError, TimeoutError) as error:
@@ -132,7 +133,7 @@ class Database:
 
 
 def postgresql_url(given: str) -> URL:
-    """The address of a PostgreSQL database, as the driver that we use wants it."""
+    """The address of a PostgreSQL database, for the psycopg driver."""
     try:
         url = make_url(given)
     except (ArgumentError, ValueError):
@@ -152,8 +153,8 @@ def sqlite_url(path: Path) -> URL:
 def insert_columns(
     connection: Connection, table: Table, columns: Mapping[str, Sequence[Any]], conflict: str = ""
 ) -> None:
-    """Put many rows into a table, given as columns of plain values whose texts are clean. `conflict` is an ON
-    CONFLICT clause for what is the exception. An IntegrityError if a row is there already."""
+    """Inserts many rows into a table, given as columns of plain values with clean texts. `conflict` is an ON
+    CONFLICT clause for rare conflicts. IntegrityError if a row exists already."""
     if not len(next(iter(columns.values()))):
         return
     if connection.dialect.name == "sqlite":
@@ -225,7 +226,7 @@ def _postgresql(url: URL) -> Engine:
 
 
 def _prepare_file(path: Path) -> None:
-    """A file that only its owner may read: it holds the secrets of feeds and webhooks."""
+    """Creates the file, readable only by its owner: it holds the secrets of feeds and webhooks."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -238,6 +239,6 @@ def _escaped(path: Path) -> str:
 
 
 def _cause(error: SQLAlchemyError) -> str:
-    """The database's own words, on one line."""
+    """The database's own message, on one line."""
     cause = getattr(error, "orig", None) or error
     return " ".join(str(cause).split())[:300] or type(cause).__name__

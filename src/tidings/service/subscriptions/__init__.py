@@ -1,1 +1,1 @@
-"""Subscriptions and who may do what with them: lifecycle, expiry, access, and preview before one is made."""
+"""Manages subscriptions and access to them: lifecycle, expiry, access control, and previews."""

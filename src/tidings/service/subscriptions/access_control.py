@@ -1,8 +1,8 @@
-"""Who may do what: tokens, sessions of the page, rate limits and quotas.
+"""Controls access: tokens, sessions of the page, rate limits and quotas.
 
-A principal comes from `Authorization: Bearer`, from a signed session, or, where the service is open, from nowhere. What
-it may not see does not exist for it: the answer about another's subscription is the answer about none. A ticket is
-good for the one subscription that it was given out for, and for nothing else.
+A principal comes from `Authorization: Bearer`, from a signed session, or, on an open service, without
+credentials. A subscription that a principal may not see gives the same answer as one that does not exist. A
+ticket is valid for the one subscription that it was made for.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ STREAMS, STREAMS_OF_ONE = 5_000, 200  # open at once, and of one token
 
 
 class AccessError(TidingsError):
-    """A request that is refused for who makes it. `status` is how HTTP says so."""
+    """A request was refused because of its principal. `status` is the HTTP status."""
 
     status: ClassVar[int] = 403
 
 
 class Unauthorized(AccessError):
-    """Nobody is known by what came with the request."""
+    """The credentials of the request are not known."""
 
     status = 401
 
 
 class Forbidden(AccessError):
-    """It is known who asks, and that one may not."""
+    """The principal is known, and may not do this."""
 
 
 class OverQuota(AccessError):
-    """A token has all the subscriptions that it may have."""
+    """The token already has all the subscriptions that it may have."""
 
 
 class NotFound(AccessError):
-    """There is none, or none for whoever asks: nobody can tell which."""
+    """The thing does not exist, or the principal may not see it; the answer does not tell which."""
 
     status = 404
 
 
 class TooMany(AccessError):
-    """Too much in too short a time. `retry_after` is in seconds."""
+    """Too many requests in too short a time. `retry_after` is in seconds."""
 
     status = 429
 
@@ -74,8 +74,8 @@ class TooMany(AccessError):
 
 
 class Bucket:
-    """Fills at `rate` up to `burst`. Something large may overdraw it, and the debt is waited for afterwards: so a
-    batch of any size gets in, and the rate holds in the long run all the same."""
+    """A token bucket that fills at `rate` up to `burst`. A large request may overdraw it, and the debt delays later
+    requests: a batch of any size is accepted, and the rate still holds in the long run."""
 
     __slots__ = ("_at", "_level", "burst", "rate")
 
@@ -86,18 +86,18 @@ class Bucket:
         self._at = now
 
     def take(self, amount: float, now: float) -> float:
-        """0, and it is taken; or the seconds to wait, and nothing is taken."""
+        """Takes an amount and returns 0; or takes nothing and returns the seconds to wait."""
         self._level = min(self.burst, self._level + max(0.0, now - self._at) * self.rate)
         self._at = now
         needed = min(amount, 1.0)
-        if self._level >= needed - 0.01:  # who waited as long as told is not sent away for a rounding
+        if self._level >= needed - 0.01:  # tolerance, so that waiting exactly as long as asked is enough
             self._level -= amount
             return 0.0
         return (needed - self._level) / self.rate
 
 
-class Access:
-    """The one that is asked before anything is done. Thread-safe."""
+class AccessControl:
+    """Checks requests before anything is done. Thread-safe."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Access:
     # Who it is
 
     def principal(self, authorization: str | None = None, session: str | None = None) -> Principal:
-        """Who makes a request with this Authorization header or, without one, this session."""
+        """The principal of a request with this Authorization header or, without one, this session."""
         if authorization:
             scheme, _, secret = authorization.partition(" ")
             if scheme.lower() != "bearer" or not secret.strip():
@@ -138,7 +138,7 @@ class Access:
         raise Unauthorized("a token is needed; send it as 'Authorization: Bearer tid_…', or log in")
 
     def log_in(self, secret: str) -> str:
-        """A session for whoever has this token's secret; what goes into a cookie."""
+        """A session for the token with this secret, as the value of a cookie."""
         token = self._by_secret(secret.strip())
         if token is None:
             raise Unauthorized("this token is not known, or was ended; ask an admin for another")
@@ -146,7 +146,7 @@ class Access:
         return f"{said}.{self.sign('session', said)}"
 
     def sign(self, purpose: str, text: str) -> str:
-        """A signature that only this service can make, and that is good for this purpose only."""
+        """A signature by the key of this service, valid for this purpose only."""
         said = f"{purpose}\n{text}".encode("utf-8", "surrogatepass")
         return hmac.new(self._key, said, hashlib.sha256).hexdigest()
 
@@ -161,7 +161,7 @@ class Access:
         events_per_second: float = 1_000.0,
         requests_per_second: float = 50.0,
     ) -> tuple[Token, str]:
-        """A new token and its secret, which nobody can tell again."""
+        """Makes a token; returns it with its secret, which is not stored."""
         return grant(
             self._registry,
             name,
@@ -173,7 +173,7 @@ class Access:
         )
 
     def end(self, id: str) -> bool:
-        """From now on nobody gets in with it. False if there is none that has not ended."""
+        """Ends a token. False if there is none that has not ended."""
         ended = self._registry.end_token(id, self._clock())
         with self._lock:
             self._tokens.clear()
@@ -182,7 +182,7 @@ class Access:
     # What it may
 
     def need(self, principal: Principal, role: Role) -> None:
-        """Refuses whoever has not this role. An admin has them all."""
+        """Refuses a principal without this role. An admin has every role."""
         if principal.role not in (role, Role.ADMIN):
             raise Forbidden(
                 f"this takes the role {role.value}, and the token {principal.name!r} has the role"
@@ -195,32 +195,33 @@ class Access:
         return bool(principal.token) and principal.token == subscription.owner
 
     def may_change(self, principal: Principal, subscription: Subscription, ticket: str | None) -> bool:
-        """The token of the owner or of an admin may, and whoever has the ticket. Without any token the ticket is
-        needed, open or not: on a machine of one's own there may be several people too."""
+        """Whether a principal may change a subscription: with the token of the owner or of an admin, or with the
+        ticket. Without a token the ticket is needed, also on an open service: several people may use one machine."""
         if principal.token and self.may_see(principal, subscription):
             return True
         if not ticket:
             return False
         # The right ticket is never refused for the wrong ones before it: otherwise anybody who knows an id could keep
         # its owner out. Guessing 256 bits needs no help from us to be hopeless; this is for the noise it makes.
-        if tickets.fits(ticket, subscription.ticket):
+        if tickets.is_secret_of(ticket, subscription.ticket):
             return True
         self.wrong_ticket(subscription.id)
         return False
 
     def wrong_ticket(self, id: str) -> None:
-        """Somebody guesses. It is asked also where there is no such subscription: otherwise guessing would tell."""
+        """Counts a wrong ticket against the limit of guesses. It is called also for ids that do not exist, so that
+        the answers do not differ."""
         self._take(("ticket", id[:64]), 1, *_WRONG_TICKETS, "too many wrong tickets for this subscription")
 
     def is_good(self, principal: Principal) -> bool:
-        """Whether whoever began something long ago would still get in."""
+        """Whether the principal of a long request would still be let in."""
         return not principal.token or self._by_id(principal.token) is not None
 
     # How much
 
     @contextmanager
     def streaming(self, principal: Principal) -> Iterator[None]:
-        """While a stream is open."""
+        """Counts a stream while it is open."""
         with self._lock:
             self._streams[principal.token] += 1
         try:
@@ -231,7 +232,7 @@ class Access:
                 self._streams += Counter()  # without those that have none
 
     def check_streams(self, principal: Principal) -> None:
-        """Refuses one stream too many: each holds a connection, and there are only so many for all."""
+        """Refuses a stream beyond the limits: each stream holds a connection."""
         with self._lock:
             mine, all_of_them = self._streams[principal.token], self._streams.total()
         if all_of_them >= STREAMS or (principal.token and mine >= STREAMS_OF_ONE):
@@ -247,15 +248,14 @@ class Access:
             self._take(("requests", token.id), 1, rate, max(1.0, rate * _BURST), "too many requests")
 
     def count_events(self, principal: Principal, events: int) -> None:
-        """Takes as many of the token's events; TooMany while earlier ones are not yet made up for. With none it only
-        asks whether they are."""
+        """Takes events of the token's rate; TooMany while it is overdrawn. With 0 it only checks."""
         token = self._by_id(principal.token)
         if token is not None:
             rate = token.events_per_second
             self._take(("events", token.id), events, rate, max(1.0, rate * _BURST), "too many events")
 
     def check_quota(self, principal: Principal, more: int = 1) -> None:
-        """Refuses what would be more subscriptions than the token may have."""
+        """Refuses a subscription beyond the quota of the token."""
         token = self._by_id(principal.token)
         if token is None:
             return
@@ -321,7 +321,7 @@ def grant(
     events_per_second: float = 1_000.0,
     requests_per_second: float = 50.0,
 ) -> tuple[Token, str]:
-    """Puts a new token into the registry; with it its secret, which is kept nowhere."""
+    """Adds a new token to the registry; returns it with its secret, which is not stored."""
     secret = tickets.new_secret(tickets.TOKEN)
     token = Token(
         tickets.new_id("t"),
@@ -338,14 +338,14 @@ def grant(
 
 
 def read_key(path: Path) -> bytes:
-    """What sessions are signed with. It is made at the first start, and whoever removes it logs everybody out."""
+    """The key that signs sessions. It is made at the first start; removing its file ends all sessions."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         whole = path.with_name(f"{path.name}.{os.getpid()}")
         with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(os.urandom(32))
         try:
-            os.link(whole, path)  # never half a key, and never over one that somebody else has just made
+            os.link(whole, path)  # never half a key, and never over one that another process has just made
         except FileExistsError:
             pass
         whole.unlink()

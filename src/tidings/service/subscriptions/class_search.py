@@ -1,4 +1,4 @@
-"""A taxonomy for looking around in: roots, what stands above and below a class, and a search by its words."""
+"""Browses a taxonomy: its roots, the classes above and below a class, and a search by words."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ MOST = 200  # instances, or classes that are found
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A class or an individual: its IRI, how a question writes it, and what people call it."""
+class NamedClass:
+    """A class or an individual: its IRI, how a subscription writes it, and its label."""
 
     iri: str
     written: str
@@ -22,18 +22,20 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """A class with its relatives. Of its instances the first are there; `instances_in_all` counts them."""
+class ClassDetails:
+    """A class with its relatives. It has the first of its instances; `instances_in_all` counts them."""
 
-    named: Named
+    named: NamedClass
     labels: tuple[str, ...]
-    parents: tuple[Named, ...]
-    children: tuple[Named, ...]
-    instances: tuple[Named, ...]
+    parents: tuple[NamedClass, ...]
+    children: tuple[NamedClass, ...]
+    instances: tuple[NamedClass, ...]
     instances_in_all: int
 
 
-class Classes:
+class ClassSearch:
+    """The classes and individuals of a taxonomy, with the prefixes that shorten their IRIs."""
+
     def __init__(self, taxonomy: Taxonomy, prefixes: dict[str, str]) -> None:
         self._taxonomy = taxonomy
         self._short = {iri: prefix for prefix, iri in {**WELL_KNOWN, **prefixes}.items()}
@@ -53,15 +55,15 @@ class Classes:
     def __contains__(self, iri: object) -> bool:
         return iri in self._parents
 
-    def roots(self) -> tuple[Named, ...]:
+    def roots(self) -> tuple[NamedClass, ...]:
         return self._named(iri for iri, parents in self._parents.items() if not parents)
 
-    def about(self, iri: str) -> About | None:
+    def about(self, iri: str) -> ClassDetails | None:
         """A class, or None if there is no such class."""
         if iri not in self._parents:
             return None
         instances = self._instances.get(iri, [])
-        return About(
+        return ClassDetails(
             self.name(iri),
             self._taxonomy.labels(iri),
             self._named(self._parents[iri]),
@@ -70,8 +72,8 @@ class Classes:
             len(instances),
         )
 
-    def search(self, words: str) -> tuple[Named, ...]:
-        """Classes whose name or label holds the words, those that begin with them first."""
+    def search(self, words: str) -> tuple[NamedClass, ...]:
+        """Classes whose name or label contains the words, those that begin with them first."""
         wanted = " ".join(words.split()).casefold()
         found = [
             named
@@ -80,20 +82,21 @@ class Classes:
         ]
         return tuple(sorted(found, key=lambda n: not n.label.casefold().startswith(wanted))[:MOST])
 
-    def all(self) -> tuple[Named, ...]:
+    def all(self) -> tuple[NamedClass, ...]:
         return self._named(self._parents)
 
-    def name(self, iri: str) -> Named:
+    def name(self, iri: str) -> NamedClass:
         label = next(iter(self._taxonomy.labels(iri)), local_name(iri))
-        return Named(iri, self.written(iri), label, len(self._children.get(iri, ())))
+        return NamedClass(iri, self.written(iri), label, len(self._children.get(iri, ())))
 
     def written(self, iri: str) -> str:
-        """As a question writes it: with a prefix if one fits and reads back as the same, otherwise in full."""
+        """The class as a subscription writes it: with a prefix if one fits and reads back as the same, otherwise in
+        full."""
         for space, prefix in self._short.items():
             rest = iri.removeprefix(space)
             if prefix and rest != iri and rest.replace("-", "").replace("_", "").isalnum():
                 return f"{prefix}:{rest}"
         return f"<{iri}>"
 
-    def _named(self, iris: Iterable[str]) -> tuple[Named, ...]:
+    def _named(self, iris: Iterable[str]) -> tuple[NamedClass, ...]:
         return tuple(sorted(map(self.name, iris), key=lambda named: named.label.casefold()))

@@ -1,6 +1,7 @@
-"""What could come next in a question: names and values that events have, classes, prefixes, operators, tables, networks.
+"""Completes the text of a subscription: attribute names and values, classes, prefixes, operators, tables, networks.
 
-What events look like is learnt from those that come by, up to a bound; nothing here is exact, it only helps to type.
+Names and values are learnt from a bounded sample of the published events; completions are suggestions and not
+exact.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tidings.errors import TidingsError
 from tidings.language.prefixes import WELL_KNOWN
 from tidings.model.event import Event
 from tidings.model.terms import plain, read_graph
-from tidings.service.subscriptions.class_search import Classes
+from tidings.service.subscriptions.class_search import ClassSearch
 
 MOST = 20  # completions at a time
 _NAMES, _VALUES, _DEPTH, _GRAPH = 2_000, 50, 4, 200
@@ -62,7 +63,7 @@ KEYWORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """`text` takes the place of the characters from `start` to the caret."""
+    """One suggestion. `text` replaces the characters from `start` to the caret."""
 
     text: str
     kind: str  # attribute, value, variable, property, class, prefix, operator, table, network, node, keyword
@@ -70,8 +71,8 @@ class Completion:
     start: int
 
 
-class Words:
-    """What events have been seen to say: names of attributes and properties, with some of their values."""
+class EventVocabulary:
+    """Names of attributes and properties that events had, with some of their values."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -79,7 +80,7 @@ class Words:
         self.properties: dict[str, dict[str, None]] = {}
 
     def observe(self, events: Iterable[Event]) -> None:
-        """Learns from events; one that cannot be read teaches nothing."""
+        """Learns from events; unreadable events are ignored."""
         with self._lock:
             for event in events:
                 for envelope in ("source", "type"):
@@ -103,13 +104,15 @@ class Words:
 
 
 class Completer:
-    def __init__(self, engine: Engine, classes: Classes, words: Words) -> None:
-        self._engine, self._classes, self._words = engine, classes, words
+    """Completes texts from an engine, its classes and the vocabulary of events."""
+
+    def __init__(self, engine: Engine, class_search: ClassSearch, vocabulary: EventVocabulary) -> None:
+        self._engine, self._class_search, self._vocabulary = engine, class_search, vocabulary
 
     def complete(self, text: str, at: int) -> list[Completion]:
-        """What could stand at the caret, best first."""
+        """The completions at the caret, best first."""
         before = text[: max(0, min(at, len(text)))]
-        attributes, properties = self._words.seen()
+        attributes, properties = self._vocabulary.seen()
         if found := _AT.search(before):
             network = self._engine.networks.get(found[1])
             nodes = (name for name, _ in (network.nodes() if network is not None else ()))
@@ -137,7 +140,7 @@ class Completer:
             yield from ((name, name, "network", "a network") for name in self._engine.networks)
             return
         if _ISA.search(before):
-            for named in self._classes.all():
+            for named in self._class_search.all():
                 yield named.written, f"{named.written} {named.label}", "class", named.label
             return
         tables = self._engine.joins.tables
@@ -149,7 +152,12 @@ class Completer:
             yield variable, variable, "variable", "a variable of this question"
         if _PREDICATE.search(before):
             for iri, values in properties.items():
-                yield self._classes.written(iri), self._classes.written(iri), "property", _some(values)
+                yield (
+                    self._class_search.written(iri),
+                    self._class_search.written(iri),
+                    "property",
+                    _sample_of(values),
+                )
         if _IN_TRIPLE.search(before):
             for prefix, iri in {**WELL_KNOWN, **self._engine.prefixes}.items():
                 if prefix:
@@ -157,7 +165,7 @@ class Completer:
             return
         for path, values in attributes.items():
             if _SIMPLE.fullmatch(path):
-                yield path, path, "attribute", _some(values)
+                yield path, path, "attribute", _sample_of(values)
         for name, table in tables.items():
             for column, kind in table.columns.items():
                 yield f"{name}.{column}", f"{name}.{column}", "attribute", kind
@@ -175,7 +183,7 @@ class Completer:
 
 
 def _ranked(word: str, candidates: Iterable[tuple[str, str, str, str]], start: int) -> list[Completion]:
-    """Those that begin with the word, then those that hold it; all of them if there is no word yet."""
+    """Candidates that begin with the word, then those that contain it; all of them if there is no word yet."""
     wanted = word.casefold()
     first, then = [], []
     for text, compared, kind, detail in candidates:
@@ -210,5 +218,5 @@ def _note(known: dict[str, dict[str, None]], name: str, value: Any) -> None:
         values[value] = None
 
 
-def _some(values: list[str]) -> str:
+def _sample_of(values: list[str]) -> str:
     return ", ".join(values[:3]) + (", …" if len(values) > 3 else "")

@@ -1,8 +1,9 @@
-"""What time does to subscriptions and to what is kept: expiry, the notice before it, and retention.
+"""Expires subscriptions, sends the notices around expiry, and deletes data after its retention time.
 
-A subscription whose time is over leaves the index in two steps. First the end of the event log is noted; when the
-stream has answered up to there, it is taken out. So nothing that was accepted in time is lost, however far behind the
-stream was, and no clock is asked during a match: a replay decides alike. Every step can be taken again after a crash.
+A subscription whose validity is over leaves the index in two steps. First the end of the event log is recorded;
+when the stream has matched up to there, the subscription is removed. So no event that was accepted in time is
+lost, however far behind the stream is, and matching reads no clock: a replay gives the same answer. Every step
+can be repeated after a crash.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidings.service.model import Kind, Notice, State, Subscription
+from tidings.service.model import Notice, NotificationKind, State, Subscription
 from tidings.service.settings import DAY, Settings
 from tidings.storage.event_log import START, EventLog, Offset
 
 if TYPE_CHECKING:
-    from tidings.service.ingest.deduplication import Arrivals
-    from tidings.service.matching.index_writer import Indexing
+    from tidings.service.ingest.deduplication import Deduplication
+    from tidings.service.matching.index_writer import IndexWriter
     from tidings.service.store.mailbox import Mailbox
     from tidings.service.store.registry import Registry
 
@@ -38,33 +39,33 @@ _BATCHES = 200  # that are looked through for the last two of each query
 logger = logging.getLogger(__name__)
 
 
-class Sweeper:
-    """A thread that goes round every second. `sweep` is one round, for who has no thread."""
+class Expiry:
+    """A thread that runs `sweep` every second; without the thread, a caller may run it."""
 
     def __init__(
         self,
         registry: Registry,
         mailbox: Mailbox,
         log: EventLog,
-        arrivals: Arrivals,
-        indexing: Indexing,
+        deduplication: Deduplication,
+        index_writer: IndexWriter,
         settings: Settings,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._registry = registry
         self._mailbox = mailbox
         self._log = log
-        self._arrivals = arrivals
-        self._indexing = indexing
+        self._deduplication = deduplication
+        self._index_writer = index_writer
         self._retention = settings.retention
         self._checkpoint = settings.data / "checkpoint"
         self._clock = clock
-        self._over: dict[str, Offset] = {}  # whose time is over -> the log's end when that was seen
+        self._ends: dict[str, Offset] = {}  # whose time is over -> the log's end when that was seen
         self._expired_told = False
         self._far_due = self._retention_due = float("-inf")
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self._steps = (self.tell_forgotten, self.expire, self.announce, self.retain)
+        self._steps = (self.notify_missed_expiries, self.expire, self.notify_expiring, self.retain)
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="sweeper", daemon=True)
@@ -76,7 +77,7 @@ class Sweeper:
             self._thread.join(timeout=30)
 
     def sweep(self) -> None:
-        """One round. A step that fails is told in the log and taken again in the next round; the others go on."""
+        """Runs every step once. A failing step is logged and repeated in the next round; the others go on."""
         for step in self._steps:
             try:
                 step()
@@ -89,97 +90,108 @@ class Sweeper:
         while not self._stopping.wait(EVERY):
             self.sweep()
 
-    def _tell(self, notices: list[Notice]) -> None:
+    def _notify(self, notices: list[Notice]) -> None:
         if notices:
             self._mailbox.notify(notices)
 
     # Expiry
 
-    def tell_forgotten(self) -> None:
-        """Once after a start: those that expired just before a crash, and were not told. To all others it is no news,
-        because a notice has an id."""
+    def notify_missed_expiries(self) -> None:
+        """Sends the expiry notices that a crash prevented, once after a start. A notice has an id, so those already
+        sent are not repeated."""
         if self._expired_told:
             return
         oldest, after = self._clock() - self._retention, None
         while page := self._registry.page(owner=None, state=State.EXPIRED, after=after, limit=_AT_ONCE):
-            untold = [one for one in page if one.valid_until is not None and one.valid_until > oldest]
-            self._tell([_expired(one, one.valid_until or 0.0) for one in untold])
+            unnotified = [
+                subscription
+                for subscription in page
+                if subscription.valid_until is not None and subscription.valid_until > oldest
+            ]
+            self._notify(
+                [_expired(subscription, subscription.valid_until or 0.0) for subscription in unnotified]
+            )
             after = page[-1].id
         self._expired_told = True
 
     def expire(self) -> None:
-        """Notes whose time is over, and ends those whose events are all answered."""
-        due = self._registry.expiring(self._clock(), limit=_AT_ONCE + len(self._over))
+        """Records subscriptions whose validity is over, and ends those whose events are all matched."""
+        due = self._registry.expiring(self._clock(), limit=_AT_ONCE + len(self._ends))
         if not due:
-            self._over.clear()
+            self._ends.clear()
             return
         end = self._log.end()
         # Who was renewed meanwhile is not due any more, and forgotten here.
-        self._over = {one.id: self._over.get(one.id, end) for one in due}
+        self._ends = {subscription.id: self._ends.get(subscription.id, end) for subscription in due}
         answered = self._answered()
         clear: dict[Offset, bool] = {}  # most were seen at the same end
         ready = []
-        for one in due:
-            upto = self._over[one.id]
+        for subscription in due:
+            upto = self._ends[subscription.id]
             if upto not in clear:
                 clear[upto] = self._nothing_between(answered, upto)
-            if clear[upto] or one.state is State.PAUSED:
-                ready.append(one)
+            if clear[upto] or subscription.state is State.PAUSED:
+                ready.append(subscription)
         if not ready:
             return
         # Who is renewed or cancelled at this moment is left out.
         ended, change = self._registry.expire(ready)
         now = self._clock()
-        self._tell([_expired(one, now) for one in ready if one.id in ended])
+        self._notify([_expired(subscription, now) for subscription in ready if subscription.id in ended])
         for id in ended:
-            del self._over[id]
+            del self._ends[id]
         if change is not None:
-            self._indexing.wait_for(change)
+            self._index_writer.wait_for(change)
 
     def _answered(self) -> Offset:
-        """Up to where every query of the stream that runs has answered. Those of earlier checkpoints do not count."""
+        """The offset up to which every query of the running stream has matched. Queries of earlier checkpoints do
+        not count."""
         reached = self._mailbox.reached()
         start = self._log.start()
         return min((reached.get(query, start) for query in _queries(self._checkpoint)), default=start)
 
     def _nothing_between(self, low: Offset, high: Offset) -> bool:
-        """Whether no event lies between two places. The end of a segment and the start of the next are one place with
-        two names, so comparing is not enough."""
+        """Whether no event lies between two offsets. The end of a segment and the start of the next are the same
+        position with two offsets, so comparing is not enough."""
         low = max(low, self._log.start())
         return low >= high or next(self._log.frames(low, high), None) is None
 
     # The notice before it
 
-    def announce(self) -> None:
-        """Tells those whose validity is nearly over, once for each end."""
+    def notify_expiring(self) -> None:
+        """Sends the notice before expiry, once for each end of validity."""
         now = self._clock()
         # Whatever is within a minute is looked for every second; what is farther has time for a longer look.
-        horizon, limit = now + _SHORTEST, _AT_ONCE + len(self._over)
+        horizon, limit = now + _SHORTEST, _AT_ONCE + len(self._ends)
         if now >= self._far_due:
             horizon, limit = now + _LONGEST, _MANY
             self._far_due = now + _FAR_EVERY
         soon = self._registry.expiring(horizon, warned=False, limit=limit)
         due = [
-            one for one in soon if one.valid_until is not None and now < one.valid_until <= now + _lead(one)
+            subscription
+            for subscription in soon
+            if subscription.valid_until is not None
+            and now < subscription.valid_until <= now + _notice_period(subscription)
         ]
         for first in range(0, len(due), _AT_ONCE):
-            some = due[first : first + _AT_ONCE]
-            # Told first, then noted: in the other order a crash between the two would swallow it. One that is changed at
-            # this moment is looked at again in the next round.
-            self._tell([_expires_soon(one, now) for one in some])
-            self._registry.warn(some)
+            chunk = due[first : first + _AT_ONCE]
+            # Notified first, then recorded: in the other order a crash between the two would lose the notice. A
+            # subscription that is changed at this moment is checked again in the next round.
+            self._notify([_expires_soon(subscription, now) for subscription in chunk])
+            self._registry.warn(chunk)
 
     # Retention
 
     def retain(self) -> None:
-        """Every few minutes: lets go of what is older than the retention time, and tells who missed it."""
+        """Deletes what is older than the retention time, every few minutes, and notifies subscribers who missed
+        notifications by it."""
         now = self._clock()
         if now < self._retention_due:
             return
         before = now - self._retention
         self._drop_log(before)
         self._forget(before, now)
-        self._indexing.drop()
+        self._index_writer.drop()
         self._registry.remove_ended(before)
         self._retention_due = now + RETENTION_EVERY
 
@@ -195,8 +207,10 @@ class Sweeper:
                     f"notifications after number {delivery.cursor} up to number {last} could not be delivered within"
                     f" {_days(self._retention)}, and are not kept any longer"
                 )
-                missed.append(Notice(delivery.subscription, Kind.MISSED, f"missed {last}", now, message))
-        self._tell(missed)
+                missed.append(
+                    Notice(delivery.subscription, NotificationKind.MISSED, f"missed {last}", now, message)
+                )
+        self._notify(missed)
 
     def _drop_log(self, before: float) -> None:
         """Drops segments that were last written to before then, but none that the stream may still read."""
@@ -207,11 +221,11 @@ class Sweeper:
             keep += 1
         if keep > start.segment:
             self._log.drop_before(Offset(keep, START))
-        self._arrivals.drop_before(keep)
+        self._deduplication.drop_before(keep)
 
     def _safe(self) -> Offset:
-        """From where on the stream may read again. A micro-batch that is recorded may be one that Spark has not noted as
-        done: after a crash it is read once more, from its start. That is the end of the one before."""
+        """The offset from which the stream may read again. A recorded micro-batch may be one that Spark has not
+        committed: after a crash it is read again from its start, which is the end of the one before."""
         queries = set(_queries(self._checkpoint))
         ends: dict[str, list[Offset]] = {query: [] for query in queries}
         for batch in self._mailbox.batches(_BATCHES):
@@ -221,24 +235,30 @@ class Sweeper:
         return min((found[1] if len(found) > 1 else start for found in ends.values()), default=start)
 
 
-def _lead(one: Subscription) -> float:
-    """How long before its end a subscription is told: a tenth of its validity, between a minute and an hour; of one
-    that is valid for a minute or two, the half."""
-    began = one.created if one.renewed is None else one.renewed
-    validity = (one.valid_until or began) - began
+def _notice_period(subscription: Subscription) -> float:
+    """How long before its end a subscription gets the notice: a tenth of its validity, between a minute and an hour;
+    half of a validity of a minute or two."""
+    began = subscription.created if subscription.renewed is None else subscription.renewed
+    validity = (subscription.valid_until or began) - began
     return min(max(_SHARE * validity, _SHORTEST), _LONGEST, validity / 2)
 
 
-def _expires_soon(one: Subscription, now: float) -> Notice:
-    message = f"this subscription ends at {_time(one.valid_until)}; renew it to go on"
-    return Notice(one.id, Kind.EXPIRES_SOON, f"expires-soon {one.valid_until:.3f}", now, message)
-
-
-def _expired(one: Subscription, at: float) -> Notice:
-    message = (
-        f"this subscription ended at {_time(one.valid_until)}; while it is kept, renewing it wakes it again"
+def _expires_soon(subscription: Subscription, now: float) -> Notice:
+    message = f"this subscription ends at {_time(subscription.valid_until)}; renew it to go on"
+    return Notice(
+        subscription.id,
+        NotificationKind.EXPIRES_SOON,
+        f"expires-soon {subscription.valid_until:.3f}",
+        now,
+        message,
     )
-    return Notice(one.id, Kind.EXPIRED, f"expired {one.valid_until:.3f}", at, message)
+
+
+def _expired(subscription: Subscription, at: float) -> Notice:
+    message = f"this subscription ended at {_time(subscription.valid_until)}; while it is kept, renewing it wakes it again"
+    return Notice(
+        subscription.id, NotificationKind.EXPIRED, f"expired {subscription.valid_until:.3f}", at, message
+    )
 
 
 def _time(at: float | None) -> str:
@@ -252,15 +272,15 @@ def _days(seconds: float) -> str:
 
 def _queries(checkpoint: Path) -> Iterable[str]:
     """The ids of the stream's queries: the one that matches, and the one that keeps joins if there are tables."""
-    for place in (checkpoint, checkpoint / "joins"):
+    for folder in (checkpoint, checkpoint / "joins"):
         try:
-            yield str(json.loads((place / "spark" / "metadata").read_text())["id"])
+            yield str(json.loads((folder / "spark" / "metadata").read_text())["id"])
         except (OSError, ValueError, KeyError):
             continue  # not started yet
 
 
 def _written(log: EventLog, segment: int) -> float:
-    """When a segment got its last event."""
+    """When the last event was written to a segment."""
     try:
         return (log.folder / f"{segment:012d}.log").stat().st_mtime
     except FileNotFoundError:

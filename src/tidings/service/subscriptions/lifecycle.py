@@ -1,9 +1,9 @@
-"""The life of a subscription: begun, renewed, paused, resumed, cancelled; Sub-Order, 5.1.
+"""Creates, renews, pauses, resumes and cancels subscriptions; Sub-Order, 5.1.
 
-Who begins one gets its ticket, and the ticket or the owner's token is needed for all that follows. Validity counts from
-now, never from the old end. An expired subscription lives again when it is renewed, for as long as it is kept; a
-cancelled one is gone for good, so a ticket that is played again opens nothing. A text is in the index when `subscribe`,
-`resume` or `renew` returns: whatever is published afterwards is matched.
+Subscribing returns a ticket; the ticket or the owner's token is needed for all further changes. Validity counts
+from now, never from the old end. Renewing an expired subscription makes it active again, as long as it is kept; a
+cancelled one stays cancelled, so a replayed ticket opens nothing. A text is in the index when `subscribe`,
+`resume` or `renew` returns: events published afterwards are matched.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tidings.errors import SubscriptionError, TidingsError
 from tidings.feeds.addresses import check_url
-from tidings.service.matching.index_writer import Indexing, NotYet
+from tidings.service.matching.index_writer import IndexTimeout, IndexWriter
 from tidings.service.model import Delivery, Principal, Role, State, Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.registry import Conflict, Registry
 from tidings.service.subscriptions import tickets
-from tidings.service.subscriptions.access_control import Access, AccessError, Forbidden, NotFound
-from tidings.service.subscriptions.preview import Questions
+from tidings.service.subscriptions.access_control import AccessControl, AccessError, Forbidden, NotFound
+from tidings.service.subscriptions.preview import Preview
 
 if TYPE_CHECKING:
     from tidings.service.store.mailbox import Mailbox
@@ -33,26 +33,26 @@ MAX_TEXT = 64 << 10  # bytes
 MAX_TITLE = 200  # characters
 _MADE_TITLE = 80
 _TRIES = 5
-_FOR_LONG = 100 * 366 * 86_400.0  # seconds that nobody means: "never" is the word for it
+_FOR_LONG = 100 * 366 * 86_400.0  # seconds; a longer validity is a mistake for "never"
 
 Validity = float | None | Literal["default"]
 """Seconds from now on, None for good, or what the service gives to those that name none."""
 
 
 class Ended(AccessError):
-    """What was cancelled stays so, and what expired is renewed before anything else."""
+    """The subscription was cancelled, or has to be renewed before anything else."""
 
     status = 410
 
 
 class Refused(TidingsError):
-    """A title, a validity or an address that cannot be accepted."""
+    """A title, a validity or an address cannot be accepted."""
 
     status = 422
 
 
 class Subscribed(NamedTuple):
-    """What whoever subscribes is told; the ticket and the webhook's secret never again."""
+    """The result of subscribing, with the ticket and the webhook's secret, which are not shown again."""
 
     subscription: Subscription
     ticket: str
@@ -60,23 +60,23 @@ class Subscribed(NamedTuple):
     webhook: Delivery | None = None
 
 
-class Life:
-    """What becomes of subscriptions. Thread-safe; every method is a few short transactions."""
+class Lifecycle:
+    """All changes of subscriptions. Thread-safe; every method is a few short transactions."""
 
     def __init__(
         self,
         registry: Registry,
         mailbox: Mailbox,
-        indexing: Indexing,
-        questions: Questions,
-        access: Access,
+        index_writer: IndexWriter,
+        preview: Preview,
+        access: AccessControl,
         settings: Settings,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._registry = registry
         self._mailbox = mailbox
-        self._indexing = indexing
-        self._questions = questions
+        self._index_writer = index_writer
+        self._preview = preview
         self._access = access
         self._settings = settings
         self._clock = clock
@@ -92,12 +92,12 @@ class Life:
         public: bool = False,
         webhook: str | None = None,
     ) -> Subscribed:
-        """A new subscription. Whatever is wrong with it is told before anything is kept."""
+        """Makes a subscription. All checks come before anything is stored."""
         self._access.need(principal, Role.SUBSCRIBER)
         warnings = self._check(text)
-        title = check_title(title) or made_title(text)
+        title = check_title(title) or title_of_text(text)
         now = self._clock()
-        until = self._until(validity, now)
+        until = self._end_of_validity(validity, now)
         if webhook is not None:
             check_url(webhook, self._settings.allowed)
         ticket = tickets.new_secret(tickets.TICKET)
@@ -124,18 +124,18 @@ class Life:
             delivery = Delivery(new.id, webhook, tickets.new_webhook_secret(), cursor)
             self._registry.set_delivery(delivery)
         try:
-            self._indexing.wait_for(number)
+            self._index_writer.wait_for(number)
         except TidingsError:
-            # Nobody has its ticket yet, and nobody will: whoever asked tries again.
+            # Its ticket was not handed out; the subscriber tries again.
             self._registry.update(replace(new, state=State.CANCELLED, valid_until=now))
             raise
         return Subscribed(new, ticket, warnings, delivery)
 
     def find(self, principal: Principal, id: str) -> Subscription:
-        """The subscription, for those who may see it; NotFound for everybody else."""
+        """The subscription, if the principal may see it; otherwise NotFound."""
         found = self._registry.find(id)
         if found is None or not self._access.may_see(principal, found):
-            raise _none(id)
+            raise _not_found(id)
         return found
 
     def page(
@@ -147,7 +147,7 @@ class Life:
         after: str | None = None,
         limit: int = 50,
     ) -> list[Subscription]:
-        """Those that the principal may see, newest first, from behind the one with the id `after`."""
+        """The subscriptions that the principal may see, newest first, after the one with the id `after`."""
         return self._registry.page(
             owner=self._owner(principal), state=state, search=search, after=after, limit=limit
         )
@@ -158,19 +158,19 @@ class Life:
     def renew(
         self, principal: Principal, id: str, ticket: str | None = None, validity: Validity = "default"
     ) -> Subscription:
-        """Valid from now on anew. An expired one is asked again; a paused one stays paused."""
+        """Starts a new validity from now. An expired subscription is active again; a paused one stays paused."""
 
         def renewed(old: Subscription) -> Subscription:
             now = self._clock()
             state = State.ACTIVE if old.state is State.EXPIRED else old.state
             return replace(
-                old, state=state, valid_until=self._until(validity, now), renewed=now, warned=False
+                old, state=state, valid_until=self._end_of_validity(validity, now), renewed=now, warned=False
             )
 
         return self._change(principal, id, ticket, renewed, lives=False)
 
     def cancel(self, principal: Principal, id: str, ticket: str | None = None) -> Subscription:
-        """Over for good. What was told so far stays until its time is over; nothing more is delivered."""
+        """Cancels for good. Notifications stay until their retention time is over; nothing more is delivered."""
         now = self._clock()
         gone = self._change(
             principal,
@@ -183,16 +183,16 @@ class Life:
         return gone
 
     def pause(self, principal: Principal, id: str, ticket: str | None = None) -> Subscription:
-        """Not asked until it is resumed; its time goes on."""
+        """Stops matching until it is resumed; the validity goes on."""
         return self._change(principal, id, ticket, lambda old: replace(old, state=State.PAUSED))
 
     def resume(self, principal: Principal, id: str, ticket: str | None = None) -> Subscription:
         return self._change(principal, id, ticket, lambda old: replace(old, state=State.ACTIVE))
 
     def set_webhook(self, principal: Principal, id: str, ticket: str | None, url: str) -> Delivery:
-        """Delivers to `url`, with a new secret. One that had a webhook goes on where that one stood."""
+        """Delivers to `url`, with a new secret. If there was a webhook before, the new one continues at its cursor."""
         found = self._changeable(principal, id, ticket)
-        self._living(found)
+        self._check_not_expired(found)
         check_url(url, self._settings.allowed)
         old = self._registry.delivery(id)
         cursor = old.cursor if old is not None else self._mailbox.last()
@@ -217,11 +217,12 @@ class Life:
         *,
         lives: bool = True,
     ) -> Subscription:
-        """Takes one step, again if somebody else was faster; returns when the index has heard of it."""
+        """Changes a subscription, and repeats on a conflict with another change; returns when the index has the
+        change."""
         for attempt in range(_TRIES):
             old = self._changeable(principal, id, ticket)
             if lives:
-                self._living(old)
+                self._check_not_expired(old)
             new = step(old)
             if new == old:
                 return old
@@ -233,20 +234,20 @@ class Life:
                 continue
             new = replace(new, revision=old.revision + 1)
             if number is not None:
-                self._settle(old, new, number)
+                self._wait_for_index(old, new, number)
             return new
         raise AssertionError("the last try returns or raises")
 
-    def _settle(self, old: Subscription, new: Subscription, number: int) -> None:
-        """Waits until the index has heard of it."""
+    def _wait_for_index(self, old: Subscription, new: Subscription, number: int) -> None:
+        """Waits until the index has the change."""
         try:
-            self._indexing.wait_for(number)
-        except NotYet:
+            self._index_writer.wait_for(number)
+        except IndexTimeout:
             if new.state is State.ACTIVE:
                 raise
-            # What is not asked any more may be so a moment later: it is kept, and comes to the index by itself.
+            # A removal may come to the index later: it is in the outbox.
         except SubscriptionError:
-            # It was asked before, and cannot be now: an operator or a network is not there any more.
+            # It was valid before, and is not now: an operator or a network is missing.
             self._registry.update(replace(new, state=old.state, valid_until=old.valid_until))
             raise
 
@@ -259,16 +260,16 @@ class Life:
             return self._registry.update(new)
 
     def _changeable(self, principal: Principal, id: str, ticket: str | None) -> Subscription:
-        """The subscription, for those who may change it. Who may see it is told that the ticket is wrong; to others
-        there is none. A cancelled one is gone, whatever ticket comes."""
+        """The subscription, if the principal may change it. A principal who may see it is told that the ticket is
+        wrong; for others it does not exist. A cancelled one has ended, whatever the ticket."""
         found = self._registry.find(id)
         if found is None:
             if ticket:
                 self._access.wrong_ticket(id)
-            raise _none(id)
+            raise _not_found(id)
         if not self._access.may_change(principal, found, ticket):
             if not self._access.may_see(principal, found):
-                raise _none(id)
+                raise _not_found(id)
             if ticket:
                 raise Forbidden(
                     f"this is not the ticket of subscription {id}; use the one shown when it began"
@@ -278,12 +279,12 @@ class Life:
             raise Ended(f"subscription {id} was cancelled and stays so; subscribe anew")
         return found
 
-    def _living(self, found: Subscription) -> None:
+    def _check_not_expired(self, found: Subscription) -> None:
         if found.state is State.EXPIRED:
             raise Ended(f"subscription {found.id} has expired; renew it first")
 
     def _check(self, text: str) -> tuple[str, ...]:
-        """What is to be said of a text that can be asked; SubscriptionError if it cannot."""
+        """The warnings for a valid text; SubscriptionError for an invalid one."""
         size = len(text.encode("utf-8", "surrogatepass"))
         if size > MAX_TEXT:
             raise SubscriptionError(
@@ -291,15 +292,16 @@ class Life:
             )
         if bad := _unprintable(text):
             raise SubscriptionError(f"the text has the character {bad} in it; take it out")
-        checked = self._questions.check(text)
+        checked = self._preview.check(text)
         if not checked.ok:
             error = SubscriptionError(checked.message)  # which names the place already
             error.line, error.column = checked.line, checked.column
             raise error
         return tuple(checked.warnings)
 
-    def _until(self, validity: Validity, now: float) -> float | None:
-        """When it ends. What is longer than the service allows is refused, not cut: nobody would notice."""
+    def _end_of_validity(self, validity: Validity, now: float) -> float | None:
+        """The end of a validity from now. A validity longer than the limit is refused, not cut, so that the
+        subscriber notices."""
         longest = self._settings.longest_validity
         if isinstance(validity, str):
             return now + (
@@ -324,7 +326,7 @@ class Life:
 
 
 def read_validity(given: object) -> Validity:
-    """A validity as people and programs write it: nothing, "never", or seconds as a number or a text."""
+    """Reads a validity: nothing, "never", or seconds as a number or a text."""
     if given is None or given == "":
         return "default"
     if isinstance(given, str):
@@ -344,7 +346,7 @@ def read_validity(given: object) -> Validity:
 
 
 def check_title(title: str) -> str:
-    """The title on one line; Refused if it cannot be shown as one."""
+    """The title on one line; Refused if it is too long or has control characters."""
     if len(title) > 100 * MAX_TITLE:  # however many blanks are among them
         raise Refused(f"the title has {len(title):,} characters, and may have {MAX_TITLE}; make it shorter")
     if bad := _unprintable(title):
@@ -355,14 +357,14 @@ def check_title(title: str) -> str:
     return title
 
 
-def made_title(text: str) -> str:
-    """The beginning of a text, for those that gave it no title."""
+def title_of_text(text: str) -> str:
+    """The beginning of a text, as the title of a subscription that has none."""
     line = " ".join(text.split())
     return line if len(line) <= _MADE_TITLE else line[: _MADE_TITLE - 1].rstrip() + "…"
 
 
 def _unprintable(text: str) -> str | None:
-    """The first character that no page, feed or database takes: control characters, halves of pairs, U+FFFE."""
+    """The first character that pages, feeds or databases refuse: control characters, lone surrogates, U+FFFE."""
     for character in text:
         if character in "\t\n\r" or character.isprintable():
             continue
@@ -371,5 +373,5 @@ def _unprintable(text: str) -> str | None:
     return None
 
 
-def _none(id: str) -> NotFound:
+def _not_found(id: str) -> NotFound:
     return NotFound(f"there is no subscription {id[:40]!r}; look at the list for those there are")

@@ -1,7 +1,7 @@
-"""What a question means before anybody has subscribed to it: is it right, what would it have matched, and why.
+"""Checks and tries the text of a subscription before anybody subscribes: is it valid, what would it match, and why.
 
-Everything here is by the definition, one event after the other, and bounded in time: a question is tried on a thousand
-events, not on a stream. Nothing that is asked here is learnt or kept.
+Matching follows the definition, one event after the other, and is bounded in time: a text is tried on a thousand
+events, not on a stream. Nothing is stored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHOWN = 20  # matches and near misses of a trial that are shown with their reaso
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Whether a text can be subscribed to. `kinds` are those of pattern, filter, operator, network and join."""
+    """Whether a text is a valid subscription. `kinds` are some of pattern, filter, operator, network and join."""
 
     ok: bool
     kinds: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Checked:
 
 
 class Reason(NamedTuple):
-    """An event, and why it matches or does not."""
+    """An event, and the explanation why it matches or does not."""
 
     event: Event
     explanation: Explanation
@@ -46,7 +46,7 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A text tried on events, the newest first. `matches` and `near` have the first of each only."""
+    """A text tried on events, newest first. `matches` and `near` have only the first of each."""
 
     looked: int
     matched: int
@@ -55,16 +55,17 @@ class Trial:
     late: bool = False  # the time was over before all events were looked at
 
 
-class Questions:
-    """Asks on behalf of one engine's taxonomy, prefixes, networks, operators and tables; it has no subscriptions."""
+class Preview:
+    """Previews with one engine's taxonomy, prefixes, networks, operators and tables; the engine has no
+    subscriptions."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.tables = tuple(engine.joins.tables.values())
-        self._remarking = threading.Lock()  # Python keeps one list of warnings for all threads
+        self._warnings_lock = threading.Lock()  # Python keeps one list of warnings for all threads
 
-    def fresh(self) -> Engine:
-        """An engine of the same means, for whoever has to fill one."""
+    def empty_engine(self) -> Engine:
+        """An engine with the same definitions and no subscriptions."""
         engine = self.engine
         return Engine(
             taxonomy=engine.taxonomy,
@@ -75,11 +76,11 @@ class Questions:
         )
 
     def check(self, text: str) -> Checked:
-        """What is wrong with a text, or what kind it is of."""
+        """Whether a text is valid, with its kinds, or the error."""
         try:
-            with self._remarking, warnings.catch_warnings(record=True) as remarks:
+            with self._warnings_lock, warnings.catch_warnings(record=True) as remarks:
                 warnings.simplefilter("always")
-                self.fresh().subscribe(_THIS, text)
+                self.empty_engine().subscribe(_THIS, text)
             query = parse(text, self.engine.prefixes)
         except SubscriptionError as error:
             return Checked(False, message=str(error), line=error.line, column=error.column)
@@ -102,7 +103,7 @@ class Questions:
         seconds: float = 2.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> Trial:
-        """Tries a text on events that come newest first. A near miss is one of which most held."""
+        """Tries a text on events that come newest first. A near miss is an event for which most clauses hold."""
         query = parse(text, self.engine.prefixes)
         if self.engine.joins.takes(query):
             return self._follow(text, list(events), seconds, clock)
@@ -119,24 +120,25 @@ class Questions:
                 matched += 1
                 if len(matches) < SHOWN:
                     matches.append(reason)
-            elif share := _held(reason.explanation):
+            elif share := _share_of_clauses(reason.explanation):
                 misses.append((-share, looked, reason))
         return Trial(looked, matched, matches, _nearest(misses))
 
     def _follow(
         self, text: str, events: Sequence[Event], seconds: float, clock: Callable[[], float]
     ) -> Trial:
-        """A join has to have seen the rows before: the events are played from the oldest on, with tables that are empty."""
-        engine, matches = self.fresh(), []
+        """Tries a join, which depends on earlier rows: the events are replayed from the oldest on, with empty
+        tables."""
+        engine, matches = self.empty_engine(), []
         engine.subscribe(_THIS, text)
         deadline, looked = clock() + seconds, 0
         for event in reversed(events):
             if clock() > deadline:
                 break
             looked += 1
-            for told in engine.publish(event):
-                if told.verdict == "match":
-                    matches.append(Reason(event, Explanation("", "match", message=_changes(told))))
+            for notification in engine.publish(event):
+                if notification.verdict == "match":
+                    matches.append(Reason(event, Explanation("", "match", message=_changes(notification))))
         matches.reverse()
         return Trial(looked, len(matches), matches[:SHOWN], late=looked < len(events))
 
@@ -155,20 +157,20 @@ class Questions:
             yield "network"
 
 
-def _held(explanation: Explanation) -> float:
-    """The share of the clauses that held; 0 if none did."""
-    told = [clause for clause in explanation.clauses if clause.depth or len(explanation.clauses) > 1]
-    held = sum(clause.held is True for clause in told)
-    return held / len(told) if told else 0.0
+def _share_of_clauses(explanation: Explanation) -> float:
+    """The share of the clauses that hold; 0 if none does."""
+    clauses = [clause for clause in explanation.clauses if clause.depth or len(explanation.clauses) > 1]
+    held = sum(clause.held is True for clause in clauses)
+    return held / len(clauses) if clauses else 0.0
 
 
 def _nearest(misses: list[tuple[float, int, Reason]]) -> list[Reason]:
     return [reason for _, _, reason in sorted(misses, key=lambda miss: miss[:2])[:SHOWN]]
 
 
-def _changes(told: Notification) -> str:
+def _changes(notification: Notification) -> str:
     counts: dict[tuple[str, str], int] = {}
-    for change in told.changes:
+    for change in notification.changes:
         key = change.table, "gained" if change.change == "+" else "lost"
         counts[key] = counts.get(key, 0) + 1
     rows = (f"{table} {word} {n} row{'s' * (n > 1)}" for (table, word), n in counts.items())

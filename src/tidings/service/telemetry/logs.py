@@ -1,8 +1,8 @@
-"""What the service says while it works: one line for each thing, readable or as JSON, and never a secret.
+"""Writes the log: one line per record, as text or JSON, with secrets removed.
 
-A line has a time, a level, a message and fields: those given with it (`extra={"fields": {...}}`) and those of the request
-that is being answered (`bound`). Whatever looks like a ticket, a token, a key or the address of a secret feed is taken
-out of the finished line, wherever in it: in a message, a field, an error's traceback.
+A line has a time, a level, a message and fields: those given with it (`extra={"fields": {...}}`) and those of the
+current request (`bound`). Tickets, tokens, keys and addresses of secret feeds are removed from the finished line,
+wherever they are: in a message, a field, or a traceback.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidings.errors import TidingsError
 from tidings.service.web.middleware import App, Message, Receive, Scope, Send
 
 FORMATS = ("text", "json")
-# Who says a line for each request that it makes, with the whole address, or takes a start for news.
+# Loggers that write a line for each request with the whole address, or for each start.
 _TALKATIVE = ("httpx", "httpcore", "alembic", "py4j", "asyncio")
 
 _SECRETS = (
@@ -45,7 +45,7 @@ access = logging.getLogger("tidings.access")
 
 
 def without_secrets(text: str) -> str:
-    """The text as it may be kept."""
+    """The text with its secrets replaced."""
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
     return text
@@ -53,7 +53,7 @@ def without_secrets(text: str) -> str:
 
 @contextmanager
 def bound(**fields: object) -> Iterator[None]:
-    """These fields go with every line that is said inside, also in threads and tasks begun there."""
+    """Adds these fields to every line that is logged inside, also in threads and tasks begun there."""
     token = _bound.set({**_bound.get(), **fields})
     try:
         yield
@@ -62,8 +62,8 @@ def bound(**fields: object) -> Iterator[None]:
 
 
 def configure(format: str = "text", *, stream: TextIO | None = None, level: int = logging.INFO) -> None:
-    """All lines of this process go to `stream`, standard error without one; uvicorn's too, if it is started with
-    `log_config=None`. Calling it again replaces what was before."""
+    """Sends all log lines of this process to `stream`, or to standard error; uvicorn's too, if it is started with
+    `log_config=None`. Calling it again replaces the previous configuration."""
     if format not in FORMATS:
         raise TidingsError(f"there is no log format {format!r}; use one of {', '.join(FORMATS)}")
     handler = logging.StreamHandler(stream or sys.stderr)
@@ -84,7 +84,7 @@ def configure(format: str = "text", *, stream: TextIO | None = None, level: int 
 
 
 def _remember(record: logging.LogRecord) -> bool:
-    """The fields as they are now: a handler may write the line elsewhere and later."""
+    """Stores the current fields in the record: a handler may write the line elsewhere and later."""
     given = getattr(record, "fields", None)
     record.fields = {**_bound.get(), **(given if isinstance(given, Mapping) else {})}
     return True
@@ -107,7 +107,7 @@ class TextLines(_Lines):
         when = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
         named = "".join(f" {name}={_shown(value)}" for name, value in fields.items())
         line = _one_line(f"{when} {record.levelname:<7} {message}{' ' if named else ''}{named}")
-        # Indented: nothing that an error says looks like a line of its own.
+        # Indented, so that no line of an error looks like a log line.
         below = "".join(f"\n    {part}" for part in trace.splitlines())
         return without_secrets(line + below)
 
@@ -150,15 +150,15 @@ def _shown(value: object) -> str:
 
 
 def _one_line(text: str) -> str:
-    """What came from outside begins no line of its own, and moves no cursor."""
+    """The text without line breaks and control characters, so that outside text cannot forge log lines."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
-class RequestLines:
-    """An ASGI layer that says a line for each request: method, path, status, milliseconds. Stands inside the one that
-    gives requests their ids. `quiet` paths are asked by machines, every few seconds; they are said when they fail."""
+class RequestLog:
+    """An ASGI middleware that logs a line for each request: method, path, status, milliseconds. It stands inside the
+    one that assigns request ids. Paths in `quiet` are polled by machines; they are logged only when they fail."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class RequestLines:
         began = self._clock()
         status = 500
 
-        async def tell(message: Message) -> None:
+        async def forward(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -186,9 +186,9 @@ class RequestLines:
 
         with bound(request=scope.get("state", {}).get("request_id", "")):
             try:
-                await self._app(scope, receive, tell)
+                await self._app(scope, receive, forward)
             finally:
-                # The path alone: what is asked for may hold what nobody else should read.
+                # The path alone: the query may hold secrets.
                 path = scope["path"]
                 if status >= 500 or path not in self._quiet:
                     level = logging.ERROR if status >= 500 else logging.INFO

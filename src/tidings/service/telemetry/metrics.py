@@ -1,7 +1,8 @@
-"""What the service counts, for Prometheus; and the last five minutes, for the page.
+"""Counts what the service does, for Prometheus, and holds the rates of the last five minutes, for the page.
 
-Counters are of this process since it started. States (subscriptions, the driver, the log) are asked for when somebody
-looks, never kept. Requests are counted by the template of their route: nobody's id or secret becomes a label.
+Counters start at 0 with the process. States (subscriptions, the driver, the log) are read when the metrics are
+collected, never stored. Requests are counted by the template of their route, so that no id or secret becomes a
+label.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _REQUEST = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 
 class Metrics:
-    """One of these a service, with a registry of its own."""
+    """The metrics of one service, with a Prometheus registry of its own."""
 
     media_type = CONTENT_TYPE_LATEST
 
@@ -79,19 +80,19 @@ class Metrics:
         self._rejected.inc(events)
 
     def batch(self, record: BatchRecord) -> None:
-        """Of a micro-batch that came to the mailbox."""
+        """Counts a micro-batch that is in the mailbox."""
         self._batches.inc()
         self._batch.observe(max(0.0, record.ended - record.began))
         self._notifications.inc(record.notifications)
         self.rates.add(notifications=record.notifications)
 
     def latency(self, seconds: float) -> None:
-        """Of one event, or one accepted request, from its acceptance to the mailbox."""
+        """Records the seconds from the acceptance of an event, or of a request, to the mailbox."""
         self._latency.observe(seconds)
         self.rates.add(latency=seconds)
 
     def attempt(self, outcome: str) -> None:
-        """Of a webhook: "delivered", "failed", "gone"."""
+        """Counts an attempt to call a webhook: "delivered", "failed", "gone"."""
         self._attempts.labels(outcome).inc()
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -106,15 +107,15 @@ class Metrics:
         driver: Callable[[], str] | None = None,
         log_bytes: Callable[[], int] | None = None,
     ) -> None:
-        """What is asked whenever somebody looks: counts by state, the driver's state, the size of the log."""
-        self.registry.register(_Watch(subscriptions, driver, log_bytes))
+        """Registers what is read at each collection: counts by state, the driver's state, the size of the log."""
+        self.registry.register(_StateCollector(subscriptions, driver, log_bytes))
 
     def text(self) -> bytes:
-        """All of it, in Prometheus' text form."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
 
 
-class _Watch(Collector):
+class _StateCollector(Collector):
     def __init__(
         self,
         subscriptions: Callable[[], Mapping[Any, int]] | None,
@@ -126,37 +127,37 @@ class _Watch(Collector):
         self._log_bytes = log_bytes
 
     def describe(self) -> Iterable[Metric]:
-        return ()  # registering asks nobody anything
+        return ()  # registering must not read the stores
 
     def collect(self) -> Iterable[Metric]:
-        # A store that is away takes away its own numbers, not all others.
+        # An unreachable store loses its own numbers, not the others.
         if self._subscriptions is not None:
             family = GaugeMetricFamily("tidings_subscriptions", "Subscriptions by state", labels=["state"])
-            for state, count in (_asked(self._subscriptions) or {}).items():
+            for state, count in (_value_or_none(self._subscriptions) or {}).items():
                 family.add_metric([str(state)], count)
             yield family
         if self._driver is not None:
             family = GaugeMetricFamily("tidings_driver_state", "1 for the driver's state", labels=["state"])
-            now = _asked(self._driver)
+            now = _value_or_none(self._driver)
             for state in DRIVER_STATES:
                 family.add_metric([state], float(state == now))
             yield family
         if self._log_bytes is not None:
-            size = _asked(self._log_bytes)
+            size = _value_or_none(self._log_bytes)
             yield GaugeMetricFamily(
                 "tidings_log_bytes", "Size of the event log", value=float("nan") if size is None else size
             )
 
 
-def _asked(what: Callable[[], Any]) -> Any:
+def _value_or_none(what: Callable[[], Any]) -> Any:
     try:
         return what()
     except Exception:
         return None
 
 
-class Measured:
-    """An ASGI layer that counts requests and how long they take."""
+class RequestMetrics:
+    """An ASGI middleware that counts requests and measures their time."""
 
     def __init__(self, app: App, metrics: Metrics, *, clock: Callable[[], float] = time.perf_counter) -> None:
         self._app = app
@@ -170,7 +171,7 @@ class Measured:
         began = self._clock()
         status, seconds = 500, None
 
-        async def tell(message: Message) -> None:
+        async def forward(message: Message) -> None:
             nonlocal status, seconds
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -180,15 +181,15 @@ class Measured:
             await send(message)
 
         try:
-            await self._app(scope, receive, tell)
+            await self._app(scope, receive, forward)
         finally:
             took = self._clock() - began if seconds is None else seconds
             self._metrics.request(scope["method"], route_of(scope), status, took)
 
 
 def route_of(scope: Scope) -> str:
-    """The template of the route that a request took: "/api/subscriptions/{id}"; "static" for a mounted folder, and
-    "none" where no route was found: a scanner's paths are not ours to count one by one."""
+    """The template of the route of a request: "/api/subscriptions/{id}"; "static" for a mounted folder, and "none"
+    where no route was found, so that a scanner's paths are counted as one."""
     path = getattr(scope.get("route"), "path", None)
     if isinstance(path, str):
         return path

@@ -1,7 +1,8 @@
-"""The last five minutes: events and notifications per second, latency by median and 95th percentile.
+"""Computes rates over the last five minutes: events and notifications per second, median and 95th percentile
+latency.
 
-A ring of 60 buckets of 5 seconds in memory; nothing of it is kept. A bucket holds at most 256 latencies, an even
-sample of those that came, so that a busy minute costs no more than a quiet one.
+The data is a ring of 60 buckets of 5 seconds in memory, and is not persisted. A bucket holds at most 256
+latencies, a uniform sample, so that memory and time are bounded.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class _Bucket:
 
 
 class Rates:
-    """Any thread may add; `snapshot` is for JSON and sparklines."""
+    """Thread-safe counters; `snapshot` is for JSON and sparklines."""
 
     def __init__(self, *, clock: Callable[[], float] = time.time, seed: int | None = None) -> None:
         self._clock = clock
@@ -54,8 +55,8 @@ class Rates:
                 bucket.latencies[place] = latency
 
     def snapshot(self) -> dict[str, Any]:
-        """Lists of 60, oldest first; the bucket that fills at present is not in them. A latency of None: nothing was
-        told in that time. "now" has the last minute in one number each."""
+        """Lists of 60 values, oldest first, without the bucket that is being filled. A latency of None means that
+        there was no notification in that time. "now" has the last minute in one number each."""
         with self._lock:
             current = int(self._clock() // SECONDS)
             by_number = {bucket.number: bucket for bucket in self._buckets}
@@ -71,18 +72,18 @@ class Rates:
             "from": (current - BUCKETS) * SECONDS,
             "events_per_second": [bucket.events / SECONDS for bucket in buckets],
             "notifications_per_second": [bucket.notifications / SECONDS for bucket in buckets],
-            "latency_median": [_part(part, 0.5) for part in latencies],
-            "latency_p95": [_part(part, 0.95) for part in latencies],
+            "latency_median": [_percentile(part, 0.5) for part in latencies],
+            "latency_p95": [_percentile(part, 0.95) for part in latencies],
             "now": {
                 "events_per_second": sum(bucket.events for bucket in last) / seconds,
                 "notifications_per_second": sum(bucket.notifications for bucket in last) / seconds,
-                "latency_median": _part(minute, 0.5),
-                "latency_p95": _part(minute, 0.95),
+                "latency_median": _percentile(minute, 0.5),
+                "latency_p95": _percentile(minute, 0.95),
             },
         }
 
 
-def _part(ordered: list[float], share: float) -> float | None:
+def _percentile(ordered: list[float], share: float) -> float | None:
     """The smallest value that this share of all does not exceed."""
     if not ordered:
         return None

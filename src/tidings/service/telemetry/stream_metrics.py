@@ -1,7 +1,7 @@
-"""How the service feels: looks at what the stream has done and what has come in, and tells the metrics.
+"""Updates the metrics from the mailbox and the log.
 
-A micro-batch counts once, when it is seen in the mailbox; latency is from the acceptance of an event until its answers are
-there. What events look like is learnt here too, from a few at a time: completion needs no more.
+A micro-batch is counted once, when it appears in the mailbox; latency is measured from the acceptance of an event
+to that moment. The same thread passes samples of recent events to the vocabulary that completion uses.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 
 from tidings.errors import TidingsError
-from tidings.service.ingest.log_writer import Intake
+from tidings.service.ingest.log_writer import LogWriter
 from tidings.service.store.mailbox import Mailbox
-from tidings.service.subscriptions.completion import Words
+from tidings.service.subscriptions.completion import EventVocabulary
 from tidings.service.telemetry.metrics import Metrics
 from tidings.storage.event_log import Offset
 
@@ -25,24 +25,31 @@ _BATCHES = 100
 _LEARNT_FROM = 20  # events at a time
 
 
-class Pulse:
+class StreamMetrics:
+    """A thread that updates the metrics twice a second."""
+
     def __init__(
         self,
         mailbox: Mailbox,
-        intake: Intake,
-        words: Words,
+        log_writer: LogWriter,
+        vocabulary: EventVocabulary,
         metrics: Metrics,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._mailbox, self._intake, self._words, self._metrics = mailbox, intake, words, metrics
+        self._mailbox, self._log_writer, self._vocabulary, self._metrics = (
+            mailbox,
+            log_writer,
+            vocabulary,
+            metrics,
+        )
         self._clock = clock
         self._seen: dict[str, int] = {}  # query -> its last batch that was counted
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
 
     def start(self) -> None:
-        """From here on; what was done before is history."""
-        self._words.observe(self._intake.recent.events())
+        """Starts the thread; batches that are already in the mailbox are not counted."""
+        self._vocabulary.observe(self._log_writer.recent.events())
         for batch in self._mailbox.batches(_BATCHES):
             self._seen[batch.query] = max(batch.batch, self._seen.get(batch.query, -1))
         self._thread.start()
@@ -56,21 +63,23 @@ class Pulse:
         newest = ""
         while not self._stopping.wait(EVERY):
             try:
-                self.beat()
-                events = self._intake.recent.events()[:_LEARNT_FROM]
+                self.update()
+                events = self._log_writer.recent.events()[:_LEARNT_FROM]
                 if events and events[0].id != newest:
                     newest = events[0].id
-                    self._words.observe(events)
-            except (TidingsError, OSError):  # a store that is away: whoever needs it says so
+                    self._vocabulary.observe(events)
+            except (TidingsError, OSError):  # an unreachable store is logged by the parts that need it
                 log.debug("the pulse could not be taken", exc_info=True)
             except Exception:
                 log.exception("the pulse could not be taken")
 
-    def beat(self) -> None:
-        """One look."""
+    def update(self) -> None:
+        """Counts the batches that are new in the mailbox, and the latencies of their events."""
         for batch in reversed(self._mailbox.batches(_BATCHES)):
             if batch.batch > self._seen.get(batch.query, -1):
                 self._seen[batch.query] = batch.batch
                 self._metrics.batch(batch)
-                for seconds in self._intake.answered(Offset(batch.segment, batch.byte), batch.ended):
+                for seconds in self._log_writer.take_latencies(
+                    Offset(batch.segment, batch.byte), batch.ended
+                ):
                     self._metrics.latency(seconds)

@@ -1,1 +1,1 @@
-"""HTTP: the API, the pages, XML-RPC, and the middleware before all of them."""
+"""Serves HTTP: the API, the pages, XML-RPC, and the middleware in front of them."""

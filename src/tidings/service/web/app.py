@@ -1,6 +1,6 @@
-"""The HTTP application: guards, routers, the page, and the description of it all.
+"""Builds the HTTP application: middleware, routers, the page, and the OpenAPI description.
 
-The application belongs to a service that somebody else starts and stops; it keeps nothing itself.
+The caller starts and stops the service; the application has no state of its own.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 import tidings
-from tidings.service.telemetry.logs import RequestLines
-from tidings.service.telemetry.metrics import Measured
+from tidings.service.telemetry.logs import RequestLog
+from tidings.service.telemetry.metrics import RequestMetrics
 from tidings.service.web import pages, problems
 from tidings.service.web.api import (
     events,
@@ -29,7 +29,7 @@ from tidings.service.web.api import (
 )
 from tidings.service.web.api.callers import PROBLEM
 from tidings.service.web.api.models import ProblemDetails
-from tidings.service.web.middleware import guard
+from tidings.service.web.middleware import with_middleware
 
 if TYPE_CHECKING:
     from tidings.service.service import Service
@@ -60,14 +60,14 @@ TAGS = {
 
 
 class Application(FastAPI):
-    """A FastAPI whose guards stand before everything, its own answers to errors included."""
+    """A FastAPI whose middleware stands before everything, its own error answers included."""
 
     def build_middleware_stack(self) -> ASGIApp:
         service: Service = self.state.service
         stack: ASGIApp = super().build_middleware_stack()
         if service.settings.log_format == "json":  # a line for each request is for machines to read
-            stack = RequestLines(stack)
-        return Measured(guard(stack, service.settings), service.metrics)
+            stack = RequestLog(stack)
+        return RequestMetrics(with_middleware(stack, service.settings), service.metrics)
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -89,7 +89,7 @@ def create_app(service: Service) -> FastAPI:
         separate_input_output_schemas=False,
     )
     app.state.service = service
-    # The busiest, found first and without dependencies to solve; OpenAPI tells of it by its router.
+    # The busiest route, found first and without dependencies to resolve; its router documents it in OpenAPI.
     app.router.routes.append(Route("/api/events", events.publish, methods=["POST"]))
     for router in ROUTERS:
         app.include_router(router)
@@ -99,7 +99,7 @@ def create_app(service: Service) -> FastAPI:
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
-    """OpenAPI, with the errors that every operation may answer with."""
+    """The OpenAPI description, with the errors that every operation may answer with."""
     document = get_openapi(
         title=app.title,
         version=app.version,

@@ -1,7 +1,7 @@
-"""Forms of our own pages, and of nobody else's: a cookie that only this origin can set, and a field that fits it.
+"""Protects forms against cross-site request forgery with a cookie and a signed hidden field.
 
-The field is a signature over the cookie, so it can neither be made elsewhere nor carried from one visitor to another.
-Where somebody is logged in the cookie is the session; where nobody has to, a random one that says nothing.
+The field is a signature over the cookie, so it can neither be made by another site nor be used by another
+visitor. With a login the cookie is the session; without one it is a random value.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tidings.service.settings import Settings
-from tidings.service.subscriptions.access_control import SESSION, Access
+from tidings.service.subscriptions.access_control import SESSION, AccessControl
 from tidings.service.web.problems import Problem
 
 SESSION_COOKIE = "tidings_session"
@@ -22,7 +22,7 @@ FIELD = "csrf"
 
 
 def visit_of(request: Request) -> str | None:
-    """What the forms of this visitor are tied to; None before the first page."""
+    """The cookie that the forms of this visitor are tied to; None before the first page."""
     return request.cookies.get(SESSION_COOKIE) or request.cookies.get(VISIT_COOKIE)
 
 
@@ -30,13 +30,13 @@ def new_visit() -> str:
     return secrets.token_urlsafe(24)
 
 
-def csrf_token(access: Access, visit: str) -> str:
-    """What goes into the hidden field of a form."""
+def csrf_token(access: AccessControl, visit: str) -> str:
+    """The value of the hidden field of a form."""
     return access.sign("csrf", visit)
 
 
-def check_csrf(access: Access, request: Request, given: object) -> None:
-    """Refuses a form that was not on a page of this visitor's."""
+def check_csrf(access: AccessControl, request: Request, given: object) -> None:
+    """Refuses a form whose hidden field does not fit the visitor's cookie."""
     visit = visit_of(request)
     good = visit is not None and hmac.compare_digest(
         str(given or "").encode("utf-8", "surrogatepass"), csrf_token(access, visit).encode()
@@ -48,7 +48,8 @@ def check_csrf(access: Access, request: Request, given: object) -> None:
 
 
 def set_cookie(response: Response, settings: Settings, name: str, value: str) -> None:
-    """No script reads it, no other site's forms send it, and over HTTPS nothing else carries it."""
+    """Sets a cookie that scripts cannot read, that other sites' forms do not send, and that is only sent over HTTPS
+    where the service uses it."""
     response.set_cookie(
         name,
         value,

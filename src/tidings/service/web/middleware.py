@@ -1,12 +1,11 @@
-"""What stands before every request, one plain ASGI layer each, in the order of `GUARDS`: a browser on this machine
-must not become the hand of a page elsewhere.
+"""The middleware in front of every request, one plain ASGI layer each, in the order of `MIDDLEWARE`. Blocks DNS
+rebinding and cross-site writes.
 
-RequestIds       every answer and every line of the log has the id of its request
-SecurityHeaders  pages run no script but ours, are framed by nobody, and private answers are stored by nobody
-HostCheck        a name that was bound anew to this address (DNS rebinding) gets nothing
-OriginCheck      a page of another origin changes nothing; clients that are no browsers send neither header
-BodyLimit        a body over the limit ends when the limit is reached, not when it has been read; one that comes too
-                 slowly ends too
+    RequestIds       adds the id of the request to every answer and every line of the log
+    SecurityHeaders  forbids foreign scripts and framing, and the caching of private answers
+    HostCheck        refuses unknown host names (DNS rebinding)
+    OriginCheck      refuses writes from pages of another origin; clients that are no browsers send neither header
+    BodyLimit        refuses a body as soon as it exceeds the limit, and one that comes too slowly
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ CONTENT_SECURITY_POLICY = "; ".join(
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
-SMALL = 1 << 20  # bytes: the longest question, however it is escaped
+SMALL = 1 << 20  # bytes: the longest text of a subscription, however it is escaped
 LARGE = frozenset({"/api/events", "/api/sources/opml", "/xmlrpc", "/publish", "/sources/opml"})
 SLOWEST = 120.0  # seconds for a whole body
 
 
 class RequestIds:
-    """`scope["state"]["request_id"]`, and the header X-Request-ID. One that a proxy gave is kept if it is plain."""
+    """Sets `scope["state"]["request_id"]` and the header X-Request-ID. An id from a proxy is kept if it is plain."""
 
     def __init__(self, app: App, settings: Settings) -> None:
         self._app = app
@@ -66,16 +65,16 @@ class RequestIds:
         scope.setdefault("state", {})["request_id"] = id
         header = (b"x-request-id", id.encode())
 
-        async def tell(message: Message) -> None:
+        async def forward(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), header]
             await send(message)
 
-        await self._app(scope, receive, tell)
+        await self._app(scope, receive, forward)
 
 
 class SecurityHeaders:
-    """Only what an answer does not say itself: static files and feeds have their own Cache-Control."""
+    """Adds security headers that an answer does not set itself: static files and feeds have their own Cache-Control."""
 
     def __init__(self, app: App, settings: Settings) -> None:
         self._app = app
@@ -98,19 +97,19 @@ class SecurityHeaders:
             await self._app(scope, receive, send)
             return
 
-        async def tell(message: Message) -> None:
+        async def forward(message: Message) -> None:
             if message["type"] == "http.response.start":
                 given = list(message.get("headers", ()))
                 names = {name.lower() for name, _ in given}
                 message["headers"] = given + [header for header in self._headers if header[0] not in names]
             await send(message)
 
-        await self._app(scope, receive, tell)
+        await self._app(scope, receive, forward)
 
 
 class HostCheck:
-    """The service answers to its own names alone. Where it listens on every address of the machine, also to those
-    addresses: a number in the Host header cannot have been rebound."""
+    """Refuses requests for other host names than the service's own. Where it listens on every address of the
+    machine, IP addresses are accepted too: a number in the Host header cannot have been rebound."""
 
     def __init__(self, app: App, settings: Settings) -> None:
         self._app = app
@@ -138,7 +137,7 @@ class HostCheck:
 
 
 class OriginCheck:
-    """Whoever changes something is no page of another origin. Browsers say where a request comes from."""
+    """Refuses writes from pages of another origin, by the headers that browsers send."""
 
     def __init__(self, app: App, settings: Settings) -> None:
         self._app = app
@@ -166,7 +165,7 @@ class OriginCheck:
         origin = headers.get("origin")
         if origin is None:
             return True
-        if origin == "null":  # of a page that hides its address; the browser vouches for it, or nobody does
+        if origin == "null":  # a page that hides its address; Sec-Fetch-Site decides
             return site == "same-origin"
         try:
             own = urlsplit(origin).netloc.lower()
@@ -176,8 +175,8 @@ class OriginCheck:
 
 
 class BodyLimit:
-    """413 by the Content-Length where there is one, otherwise as soon as too much has come. Only events and files may be
-    large: what is read before anybody knows who sends it is small."""
+    """Answers 413 by the Content-Length where there is one, otherwise as soon as too much has come. Only events and
+    files may be large: other bodies are read before the principal is known."""
 
     def __init__(self, app: App, settings: Settings, *, seconds: float = SLOWEST) -> None:
         self._app = app
@@ -219,14 +218,14 @@ class BodyLimit:
                     await refuse(self._too_large(limit))
             return message
 
-        async def tell(message: Message) -> None:
+        async def forward(message: Message) -> None:
             nonlocal begun
             if not refused:  # what the rest of the service makes of a body cut short is of no interest
                 begun = True
                 await send(message)
 
         try:
-            await self._app(scope, count, tell)
+            await self._app(scope, count, forward)
         except Exception:
             if not refused:
                 raise
@@ -248,15 +247,15 @@ def _too_slow(seconds: float) -> Problem:
 
 
 class _Refused(Exception):
-    """The answer has been given already."""
+    """Ends the request: the answer has been sent already."""
 
 
-GUARDS: tuple[type, ...] = (RequestIds, SecurityHeaders, HostCheck, OriginCheck, BodyLimit)
+MIDDLEWARE: tuple[type, ...] = (RequestIds, SecurityHeaders, HostCheck, OriginCheck, BodyLimit)
 
 
-def guard(app: App, settings: Settings) -> App:
-    """The app behind all guards; the first of them is asked first."""
-    for layer in reversed(GUARDS):
+def with_middleware(app: App, settings: Settings) -> App:
+    """The app behind all middleware; the first of `MIDDLEWARE` sees a request first."""
+    for layer in reversed(MIDDLEWARE):
         app = layer(app, settings)
     return app
 

@@ -1,7 +1,7 @@
-"""Errors as answers: problem details, RFC 9457. What was wrong is a sentence that says what to change.
+"""Answers errors as problem details (RFC 9457), with a sentence that says what to change.
 
-Whatever a request may hold, its answer is one of these and never a traceback; an error that nobody foresaw is a 500
-that names the request, so that the log can be searched for it. Types are addresses relative to the service:
+Every failing request gets one of these and never a traceback; an unexpected error is a 500 that names the
+request, so that the log can be searched for it. Types are addresses relative to the service:
 "/problems/not-found".
 """
 
@@ -25,7 +25,7 @@ from tidings.service.store.registry import Conflict
 from tidings.storage.event_log import LogError
 
 MEDIA_TYPE = "application/problem+json"
-_MOST, _SHOWN, _NESTED = 100, 200, 10  # wrong values that are told, characters of a name, names of a place
+_MOST, _SHOWN, _NESTED = 100, 200, 10  # wrong values reported, characters of a name, names of a place
 
 KINDS: Mapping[int, tuple[str, str]] = {
     400: ("bad-request", "The request cannot be read"),
@@ -50,7 +50,7 @@ KINDS: Mapping[int, tuple[str, str]] = {
 
 
 class Problem(HTTPException):
-    """An answer that is an error. `extra` are members beside those of the RFC; `kind` overrides that of the status."""
+    """An error answer. `extra` are members beside those of the RFC; `kind` overrides that of the status."""
 
     def __init__(
         self,
@@ -67,15 +67,15 @@ class Problem(HTTPException):
 
     def body(self, instance: str | None = None) -> dict[str, Any]:
         name, title = KINDS.get(self.status_code, ("error", "The request failed"))
-        told = {
+        body = {
             "type": f"/problems/{self.kind or name}",
             "title": title,
             "status": self.status_code,
             "detail": self.detail,
         }
         if instance is not None:
-            told["instance"] = instance
-        return {**told, **{key: value for key, value in self.extra.items() if value is not None}}
+            body["instance"] = instance
+        return {**body, **{key: value for key, value in self.extra.items() if value is not None}}
 
     def response(self, instance: str | None = None) -> Response:
         return Response(
@@ -87,7 +87,7 @@ Page = Callable[[Request, Problem], Response]
 
 
 def install(app: FastAPI, page: Page | None = None) -> None:
-    """Answers errors of every kind. `page` draws them for people whose browser asks for HTML outside the API."""
+    """Adds handlers for errors of every kind. `page` renders them for browsers that ask for HTML outside the API."""
 
     async def handle(request: Request, error: Exception) -> Response:
         problem = problem_of(error)
@@ -104,7 +104,7 @@ def install(app: FastAPI, page: Page | None = None) -> None:
 
 
 def for_people(request: Request) -> bool:
-    """Whether whoever asks wants to read a page: HTML named before JSON, outside the machines' addresses."""
+    """Whether the client wants HTML: it names HTML before JSON, and the address is outside the API."""
     if request.url.path.startswith(("/api/", "/feeds/", "/xmlrpc")):
         return False
     accepts = request.headers.get("accept", "")
@@ -113,11 +113,11 @@ def for_people(request: Request) -> bool:
 
 
 def problem_of(error: Exception) -> Problem:
-    """The answer that an error deserves. An error may know its `status`, and `retry_after` in seconds."""
+    """The problem for an error. An error may have a `status`, and `retry_after` in seconds."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, HTTPException):
-        return Problem(error.status_code, _said(error), headers=error.headers)
+        return Problem(error.status_code, _detail(error), headers=error.headers)
     if isinstance(error, RequestValidationError):
         return _invalid(error.errors())
     if isinstance(error, SubscriptionError):
@@ -148,7 +148,7 @@ def problem_of(error: Exception) -> Problem:
 
 
 def _other_methods(request: Request) -> Problem:
-    """Starlette names the methods of the first route that it finds; an address may have several."""
+    """The methods of an address: Starlette names those of the first route only."""
     taken = []
     for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"):
         scope = {**request.scope, "method": method}
@@ -163,8 +163,8 @@ def _status(error: TidingsError, otherwise: int) -> int:
     return status if isinstance(status, int) else otherwise
 
 
-def _said(error: HTTPException) -> str:
-    """Starlette says "Not Found"; a sentence with a next step is better."""
+def _detail(error: HTTPException) -> str:
+    """The detail of an HTTP error: a sentence with a next step in place of Starlette's "Not Found"."""
     if error.status_code == 404:
         return "nothing is at this address; /openapi.json lists what is"
     if error.status_code == 400 and "parsing the body" in str(error.detail):
@@ -173,19 +173,19 @@ def _said(error: HTTPException) -> str:
 
 
 def _invalid(errors: Sequence[Any]) -> Problem:
-    """What FastAPI found wrong with parameters and bodies, each with its place."""
-    if errors and all(one["loc"][:1] == ("path",) for one in errors):
+    """The problem for parameters and bodies that FastAPI found invalid, each with its place."""
+    if errors and all(error["loc"][:1] == ("path",) for error in errors):
         return Problem(404, "nothing has this id; look at the list for those there are")
-    broken = next((one for one in errors if one["type"] == "json_invalid"), None)
+    broken = next((error for error in errors if error["type"] == "json_invalid"), None)
     if broken is not None:
         why = broken.get("ctx", {}).get("error", "it is broken")
         return Problem(400, f"the body is not JSON: {why} at character {broken['loc'][-1]}; mend it there")
     places = [
         {
-            "place": ".".join(str(part)[:_SHOWN] for part in one["loc"][:_NESTED]) or "body",
-            "message": _sentence(one["msg"]),
+            "place": ".".join(str(part)[:_SHOWN] for part in error["loc"][:_NESTED]) or "body",
+            "message": _sentence(error["msg"]),
         }
-        for one in errors[:_MOST]
+        for error in errors[:_MOST]
     ]
     first = places[0] if places else {"place": "body", "message": "it cannot be accepted"}
     more = f" ({len(errors) - 1:,} more)" if len(errors) > 1 else ""
@@ -198,5 +198,5 @@ def _sentence(message: str) -> str:
 
 
 def dumps(value: object) -> bytes:
-    """JSON that any reader takes, whatever half characters a request had in it."""
+    """JSON that any reader accepts, also where a request had lone surrogates in it."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", errors="replace")

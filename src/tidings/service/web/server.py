@@ -1,7 +1,7 @@
-"""One service in one process: locked to its folder, behind uvicorn, until a signal ends it.
+"""Runs one service in one process: locks its folder and serves with uvicorn until a signal ends it.
 
-A first signal lets requests and the micro-batch under way come to their end, streams of events are closed; a second one
-ends at once.
+A first signal lets requests and the micro-batch under way end and closes event streams; a second one ends at
+once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ PATIENCE = 10  # seconds for requests under way
 
 
 def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda service: None) -> None:
-    """Serves until SIGINT or SIGTERM. `on_listening` is called when the address answers; matching begins a moment later."""
+    """Serves until SIGINT or SIGTERM. `on_listening` is called when the address answers; matching begins a moment
+    later."""
     configure(settings.log_format)
     settings.data.mkdir(parents=True, exist_ok=True)
     with _locked(settings.data), _listening(settings) as listener:
@@ -39,7 +40,7 @@ def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda s
                 log_config=None,
                 log_level=None
                 if settings.log_format == "json"
-                else "warning",  # people are told in our words
+                else "warning",  # the command line prints its own messages
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
@@ -55,7 +56,7 @@ def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda s
 
 
 class _Server(uvicorn.Server):
-    """Tells the service of the first signal, so that nothing that has no end of its own waits for one."""
+    """Tells the service of the first signal, so that endless requests do not delay the end."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
@@ -68,7 +69,7 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def _locked(data: Path) -> Iterator[None]:
-    """One service a folder: it is the only writer of the log, the index and the registry."""
+    """Locks the folder: one service is the only writer of the log, the index and the registry."""
     file = os.open(data / "LOCK", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
@@ -88,7 +89,7 @@ def _locked(data: Path) -> Iterator[None]:
 
 @contextmanager
 def _listening(settings: Settings) -> Iterator[socket.socket]:
-    """The socket, taken before anything else is begun: that the port is free is known at once."""
+    """Opens the socket before anything is started, so that a used port is an error at once."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

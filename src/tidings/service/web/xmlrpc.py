@@ -1,8 +1,8 @@
-"""XML-RPC for the clients of the paper: subscribe, renew, unsubscribe, publish, notifications; G-ToPSS, Section 6.
+"""XML-RPC as in the paper: subscribe, renew, unsubscribe, publish, notifications; G-ToPSS, Section 6.
 
-Publications and subscriptions are both feeds there: an item whose title has the keyword GQL is a subscription, and its
-description is the question. What a call may do, and who may call it, is decided where HTTP's requests are decided; a
-fault's code is the status that HTTP would answer with, or below -32000 if the call itself is no good.
+Publications and subscriptions are both feeds: an item whose title has the keyword GQL is a subscription, and its
+description is the text. Calls use the same lifecycle and access control as HTTP requests; the code of a fault is
+the HTTP status, or below -32000 if the call itself is malformed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tidings.feeds.write.channel import moment, printable
 from tidings.formats.documents import safe_xml
 from tidings.model.event import Event
 from tidings.service.delivery.presentation import facts_of, plain_text
-from tidings.service.delivery.subscription_feeds import FORMATS, render, told_id
-from tidings.service.ingest.request_bodies import Read, read_events
+from tidings.service.delivery.subscription_feeds import FORMATS, notification_id_of_entry, render
+from tidings.service.ingest.request_bodies import ParsedBody, read_events
 from tidings.service.model import Principal, Role, State, Subscription
 from tidings.service.subscriptions.access_control import Forbidden, NotFound
 from tidings.service.subscriptions.lifecycle import Ended, Subscribed, Validity, read_validity
@@ -41,8 +41,8 @@ _MARKED_UP = re.compile(r"\s*<(?:p|div|pre|span)\b", re.IGNORECASE)
 log = logging.getLogger(__name__)
 
 
-class Fault(TidingsError):
-    """A call that is no good, with its code."""
+class CallFault(TidingsError):
+    """A malformed call, with its code."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ class Fault(TidingsError):
 
 
 def dispatch(body: bytes, service: Service, principal: Principal) -> bytes:
-    """The answer to a methodCall: a methodResponse, with a result or a fault. Never raises."""
+    """Answers a methodCall with a methodResponse: a result or a fault. Never raises."""
     try:
         name, parameters = _read(body, service.settings.max_body)
         answer: Any = (_printable(_called(name, parameters, service, principal)),)
@@ -66,26 +66,26 @@ def _read(body: bytes, limit: int) -> tuple[str, tuple[Any, ...]]:
     try:
         parameters, name = xmlrpc.client.loads(safe_xml(body, limit), use_builtin_types=True)
     except EventError as error:
-        raise Fault(NOT_XML, f"the call cannot be read: {error}") from None
+        raise CallFault(NOT_XML, f"the call cannot be read: {error}") from None
     except (xmlrpc.client.Fault, xmlrpc.client.ResponseError):
-        raise Fault(NOT_A_CALL, "this is no methodCall, and one is needed") from None
+        raise CallFault(NOT_A_CALL, "this is no methodCall, and one is needed") from None
     except Exception as error:  # of expat, and whatever the reader of the standard library stumbles over
         what = str(error)[:200] or type(error).__name__
-        raise Fault(NOT_XML, f"the call cannot be read as XML-RPC: {what}; send a methodCall") from None
+        raise CallFault(NOT_XML, f"the call cannot be read as XML-RPC: {what}; send a methodCall") from None
     if not name:
-        raise Fault(NOT_A_CALL, "this names no method; send a methodCall with a methodName")
+        raise CallFault(NOT_A_CALL, "this names no method; send a methodCall with a methodName")
     return name, parameters
 
 
 def _called(name: str, parameters: tuple[Any, ...], service: Service, principal: Principal) -> Any:
     method = METHODS.get(name)
     if method is None:
-        raise Fault(
+        raise CallFault(
             NO_METHOD,
             f"there is no method {printable(name)[:60]!r}; system.listMethods lists those there are",
         )
     if not method.least <= len(parameters) <= method.most:
-        raise Fault(BAD_PARAMETERS, f"{len(parameters)} parameters were given to {name}; {method.help}")
+        raise CallFault(BAD_PARAMETERS, f"{len(parameters)} parameters were given to {name}; {method.help}")
     return method.call(_Call(service, principal, name), *parameters)
 
 
@@ -99,17 +99,17 @@ class _Call(NamedTuple):
             try:
                 return value.decode()
             except UnicodeDecodeError:
-                raise Fault(BAD_PARAMETERS, f"{self.name}: {what} is not UTF-8; encode it so") from None
+                raise CallFault(BAD_PARAMETERS, f"{self.name}: {what} is not UTF-8; encode it so") from None
         if not isinstance(value, str):
             kind = type(value).__name__
-            raise Fault(
+            raise CallFault(
                 BAD_PARAMETERS, f"{self.name}: {what} is a string, not {kind}; {METHODS[self.name].help}"
             )
         return value
 
 
 def _fault(error: Exception) -> xmlrpc.client.Fault:
-    if isinstance(error, Fault):
+    if isinstance(error, CallFault):
         return xmlrpc.client.Fault(error.code, printable(str(error)))
     problem = problem_of(error)
     if problem.status_code == 500:
@@ -130,22 +130,22 @@ def _printable(value: Any) -> Any:
 # -- subscriptions
 
 
-class Asked(NamedTuple):
-    """A subscription as a feed has it."""
+class FeedSubscription(NamedTuple):
+    """A subscription that is an item of a feed."""
 
     title: str
     text: str
 
 
-def asked_by(event: Event) -> Asked | None:
-    """The subscription that an item of a feed is; None if it is a publication."""
+def subscription_of_item(event: Event) -> FeedSubscription | None:
+    """The subscription in an item of a feed; None if the item is a publication."""
     said = facts_of(event)
     title = next(iter(said.get(RSS + "title", ())), "")
     if _GQL.search(title) is None:
         return None
     text = next(iter(said.get(RSS + "description", ())), "")
     # Editors of content management systems put paragraphs around whatever is typed into them.
-    return Asked(_GQL.sub("", title).strip(), plain_text(text) if _MARKED_UP.match(text) else text)
+    return FeedSubscription(_GQL.sub("", title).strip(), plain_text(text) if _MARKED_UP.match(text) else text)
 
 
 def _subscribe(call: _Call, given: Any, seconds: Any = None) -> dict[str, Any]:
@@ -154,10 +154,10 @@ def _subscribe(call: _Call, given: Any, seconds: Any = None) -> dict[str, Any]:
         them = [
             asked
             for event in _read_document(call, text, "application/rss+xml").events
-            if (asked := asked_by(event)) is not None
+            if (asked := subscription_of_item(event)) is not None
         ]
         if len(them) != 1:
-            raise Fault(
+            raise CallFault(
                 BAD_PARAMETERS,
                 f"the document has {len(them)} items with GQL in their titles, and one is needed; put the question"
                 " into its description, or send several with tidings.publish",
@@ -167,7 +167,9 @@ def _subscribe(call: _Call, given: Any, seconds: Any = None) -> dict[str, Any]:
 
 
 def _begin(call: _Call, text: str, title: str, validity: Validity) -> dict[str, Any]:
-    made: Subscribed = call.service.life.subscribe(call.principal, text, title=title[:200], validity=validity)
+    made: Subscribed = call.service.lifecycle.subscribe(
+        call.principal, text, title=title[:200], validity=validity
+    )
     return {
         **_shown(call, made.subscription),
         "ticket": made.ticket,
@@ -176,17 +178,19 @@ def _begin(call: _Call, text: str, title: str, validity: Validity) -> dict[str, 
 
 
 def _unsubscribe(call: _Call, id: Any, ticket: Any = "") -> bool:
-    call.service.life.cancel(call.principal, call.text(id, "the id"), call.text(ticket, "the ticket") or None)
+    call.service.lifecycle.cancel(
+        call.principal, call.text(id, "the id"), call.text(ticket, "the ticket") or None
+    )
     return True
 
 
 def _renew(call: _Call, id: Any, ticket: Any = "", seconds: Any = None) -> dict[str, Any]:
     given = call.text(id, "the id"), call.text(ticket, "the ticket") or None
-    return _shown(call, call.service.life.renew(call.principal, *given, read_validity(seconds)))
+    return _shown(call, call.service.lifecycle.renew(call.principal, *given, read_validity(seconds)))
 
 
 def _shown(call: _Call, subscription: Subscription) -> dict[str, Any]:
-    """XML-RPC has no null: what is for good is valid until "never"."""
+    """The end of validity as XML-RPC has it, without null: an unlimited one is "never"."""
     address = f"{call.service.settings.address}/feeds/{subscription.feed}"
     until = subscription.valid_until
     return {
@@ -206,13 +210,13 @@ def _publish(call: _Call, document: Any, media_type: Any = "") -> dict[str, Any]
     read = _read_document(call, document, call.text(media_type, "the media type"))
     events, asked = [], []
     for event in read.events:
-        question = asked_by(event) if event.type == "feed.item" else None
+        question = subscription_of_item(event) if event.type == "feed.item" else None
         if question is None:
             events.append(event)
         else:
             asked.append(question)
     if len(asked) > _MOST:
-        raise Fault(
+        raise CallFault(
             BAD_PARAMETERS, f"the document has {len(asked):,} subscriptions; send at most {_MOST} at once"
         )
     if events:
@@ -227,8 +231,8 @@ def _publish(call: _Call, document: Any, media_type: Any = "") -> dict[str, Any]
             if len(read.events) == 1:
                 raise
             rejected.append({"place": f"the subscription {title!r}", "message": str(error)})
-    # Last, so that these subscriptions hear of these events: they were in one document.
-    receipt = call.service.intake.accept(events) if events else None
+    # Last, so that these subscriptions match these events: they were in one document.
+    receipt = call.service.log_writer.accept(events) if events else None
     return {
         "accepted": receipt.accepted if receipt else 0,
         "duplicates": receipt.duplicates if receipt else 0,
@@ -238,7 +242,7 @@ def _publish(call: _Call, document: Any, media_type: Any = "") -> dict[str, Any]
     }
 
 
-def _read_document(call: _Call, document: Any, media_type: str) -> Read:
+def _read_document(call: _Call, document: Any, media_type: str) -> ParsedBody:
     if isinstance(document, bytes):
         body = document
     else:  # a string is in no encoding any more, whatever its first line says
@@ -254,7 +258,7 @@ def _kind(body: bytes) -> str:
         return "application/xml"
     if start.startswith((b"{", b"[")):
         return "application/json"
-    raise Fault(
+    raise CallFault(
         BAD_PARAMETERS, "it cannot be told what the document is; name its media type, such as text/turtle"
     )
 
@@ -275,28 +279,30 @@ def _notifications(call: _Call, id: Any, secret: Any = "", after: Any = "") -> s
 
 
 def _seen(call: _Call, id: str, secret: str) -> Subscription:
-    """The subscription, for those who may read what it was told: by its ticket, its feed's secret, or a token."""
+    """The subscription, if the caller may read its notifications: by its ticket, its feed's secret, or a token."""
     access, principal = call.service.access, call.principal
     found = call.service.registry.find(id)
     if found is None:
         if secret:
             access.wrong_ticket(id)
-        raise _none(id)
+        raise _not_found(id)
     sees = access.may_see(principal, found)
     if secret and not (principal.token and sees):
         is_feed = hmac.compare_digest(secret.encode(errors="replace"), found.feed.encode())
         if not is_feed and not access.may_change(principal, found, secret):
             raise (
-                Forbidden(f"this is neither the ticket nor the feed's secret of {id}") if sees else _none(id)
+                Forbidden(f"this is neither the ticket nor the feed's secret of {id}")
+                if sees
+                else _not_found(id)
             )
     elif not (sees or found.public):
-        raise _none(id)
+        raise _not_found(id)
     if found.state is State.CANCELLED:
         raise Ended(f"subscription {id} was cancelled and stays so; subscribe anew")
     return found
 
 
-def _none(id: str) -> NotFound:
+def _not_found(id: str) -> NotFound:
     return NotFound(f"there is no subscription {id[:60]!r}, or not for you; look at the id and the ticket")
 
 
@@ -309,14 +315,14 @@ def _number(call: _Call, subscription: Subscription, after: Any) -> int | None:
         return None
     if text.isdecimal() and len(text) < 19:
         return int(text)
-    known = told_id(text, subscription.id)
-    told = call.service.mailbox.find(subscription.id, known) if known else None
-    if told is None:
-        raise Fault(
+    known = notification_id_of_entry(text, subscription.id)
+    notification = call.service.mailbox.find(subscription.id, known) if known else None
+    if notification is None:
+        raise CallFault(
             BAD_PARAMETERS,
             "no such item was told, or it is no longer kept; leave it out to get the newest ones",
         )
-    return told.number
+    return notification.number
 
 
 # -- about itself
@@ -332,7 +338,7 @@ class Method(NamedTuple):
 def _help(call: _Call, name: Any) -> str:
     method = METHODS.get(call.text(name, "the method's name"))
     if method is None:
-        raise Fault(NO_METHOD, "there is no such method; system.listMethods lists those there are")
+        raise CallFault(NO_METHOD, "there is no such method; system.listMethods lists those there are")
     return method.help
 
 

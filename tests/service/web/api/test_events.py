@@ -48,13 +48,13 @@ def test_the_binary_form(served: Served) -> None:
     one = served.subscribe("WHERE topic = 'binary' AND source = '/binary'")
     headers = {"ce-specversion": "1.0", "ce-id": "b1", "ce-source": "/binary", "ce-type": "t"}
     assert served.http.post("/api/events", json={"topic": "binary"}, headers=headers).json()["ids"] == ["b1"]
-    assert served.told(one["id"])[0]["event"]["id"] == "b1"
+    assert served.notifications(one["id"])[0]["event"]["id"] == "b1"
 
 
 def test_a_source_for_those_that_name_none(served: Served) -> None:
     one = served.subscribe("WHERE topic = 'source' AND source = '/mine'")
     served.http.post("/api/events", params={"source": "/mine"}, json={"topic": "source"})
-    assert served.told(one["id"])[0]["event"]["source"] == "/mine"
+    assert served.notifications(one["id"])[0]["event"]["source"] == "/mine"
 
 
 def test_the_readable_ones_of_a_batch_are_accepted(served: Served) -> None:
@@ -119,7 +119,9 @@ def test_many_publishers_at_once_and_each_event_once(served: Served) -> None:
     with ThreadPoolExecutor(8) as pool:
         receipts = list(pool.map(lambda body: served.publish(*body), bodies))
     assert sum(receipt["accepted"] for receipt in receipts) == 10
-    assert {told["event"]["id"] for told in served.told(one["id"], 10)} == {str(n) for n in range(10)}
+    assert {notification["event"]["id"] for notification in served.notifications(one["id"], 10)} == {
+        str(n) for n in range(10)
+    }
 
 
 def test_a_publisher_over_its_rate_is_told_when(guarded: Served) -> None:

@@ -11,14 +11,14 @@ import pytest
 
 from tidings.service.settings import Settings
 from tidings.service.web.middleware import (
-    GUARDS,
+    MIDDLEWARE,
     BodyLimit,
     HostCheck,
     OriginCheck,
     RequestIds,
     SecurityHeaders,
-    guard,
     host_name,
+    with_middleware,
 )
 
 
@@ -223,14 +223,14 @@ def test_errors_of_the_app_itself_go_on() -> None:
 
 
 def test_all_in_their_order() -> None:
-    assert [layer.__name__ for layer in GUARDS] == [
+    assert [layer.__name__ for layer in MIDDLEWARE] == [
         "RequestIds",
         "SecurityHeaders",
         "HostCheck",
         "OriginCheck",
         "BodyLimit",
     ]
-    app = guard(Reader(), settings(max_body=10))
+    app = with_middleware(Reader(), settings(max_body=10))
     status, headers, _ = ask(app, "POST", {"host": "evil.example"})
     assert status == 421
     assert {"x-request-id", "content-security-policy"} <= headers.keys()
@@ -243,7 +243,7 @@ def test_other_scopes_pass() -> None:
     async def app(scope, receive, send) -> None:
         seen.append(scope["type"])
 
-    asyncio.run(guard(app, settings())({"type": "lifespan"}, None, None))  # type: ignore[arg-type]
+    asyncio.run(with_middleware(app, settings())({"type": "lifespan"}, None, None))  # type: ignore[arg-type]
     assert seen == ["lifespan"]
 
 

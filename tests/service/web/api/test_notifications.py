@@ -30,11 +30,11 @@ def test_told_as_the_models_say(served: Served) -> None:
     served.publish(
         {"id": "1", "source": "a", "topic": "models", "title": "A <b>title</b>", "deep": {"er": [1, None]}}
     )
-    (told,) = served.told(one["id"])
-    Notification.model_validate(told, strict=False)
-    assert set(told) == set(Notification.model_fields)
-    assert told["kind"] == "match"
-    assert told["event"]["attributes"]["topic"] == "models"
+    (notification,) = served.notifications(one["id"])
+    Notification.model_validate(notification, strict=False)
+    assert set(notification) == set(Notification.model_fields)
+    assert notification["kind"] == "match"
+    assert notification["event"]["attributes"]["topic"] == "models"
     page = served.http.get(f"/api/subscriptions/{one['id']}/notifications").json()
     assert set(page) == set(NotificationPage.model_fields)
 
@@ -42,7 +42,7 @@ def test_told_as_the_models_say(served: Served) -> None:
 def test_pages_newest_first_and_catching_up(served: Served) -> None:
     one = served.subscribe("WHERE topic = 'pages'")
     served.publish(*({"id": str(n), "source": "pages", "topic": "pages"} for n in range(5)))
-    newest_first = [told["event"]["id"] for told in served.told(one["id"], 5)]
+    newest_first = [notification["event"]["id"] for notification in served.notifications(one["id"], 5)]
     path = f"/api/subscriptions/{one['id']}/notifications"
 
     def walk(url: str | None) -> list[str]:
@@ -50,13 +50,13 @@ def test_pages_newest_first_and_catching_up(served: Served) -> None:
         while url is not None:
             answer = served.http.get(url)
             assert answer.status_code == 200, answer.text
-            found += [told["event"]["id"] for told in answer.json()["items"]]
+            found += [notification["event"]["id"] for notification in answer.json()["items"]]
             url = answer.links["next"]["url"] if "next" in answer.links else None
         return found
 
     assert walk(f"{path}?limit=2") == newest_first
     assert walk(f"{path}?after=0&limit=2") == newest_first[::-1]
-    numbers = [told["number"] for told in served.http.get(path).json()["items"]]
+    numbers = [notification["number"] for notification in served.http.get(path).json()["items"]]
     assert walk(f"{path}?before={numbers[1]}&limit=1") == newest_first[2:]
     assert walk(f"{path}?after={numbers[1]}") == newest_first[:1]
 
@@ -82,9 +82,9 @@ def test_wrong_places(served: Served, query: str) -> None:
 def test_why(served: Served) -> None:
     one = served.subscribe("WHERE topic = 'why' AND price < 20")
     served.publish({"id": "why/1 ü", "source": "a", "topic": "why", "price": 12})
-    (told,) = served.told(one["id"])
+    (notification,) = served.notifications(one["id"])
     path = f"/api/subscriptions/{one['id']}/notifications"
-    answer = served.http.get(f"{path}/{told['id']}/why")
+    answer = served.http.get(f"{path}/{notification['id']}/why")
     assert answer.status_code == 200, answer.text
     found = Explanation.model_validate(answer.json())
     assert found.verdict == "match"
@@ -107,7 +107,7 @@ def test_a_stream_tells_as_it_is_told_and_goes_on_where_it_broke(served: Served)
         assert first["data"]["event"]["id"] == "1"
         assert first["id"] == str(first["data"]["number"])
     served.publish({"id": "2", "source": "stream", "topic": "stream"})
-    served.told(one["id"], 2)
+    served.notifications(one["id"], 2)
     with served.http.stream("GET", path, headers={"Last-Event-ID": first["id"]}) as answer:
         assert next(events(answer.iter_lines()))["data"]["event"]["id"] == "2"
 

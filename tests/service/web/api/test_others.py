@@ -20,7 +20,7 @@ PROBLEM = "application/problem+json"
 def test_a_feed_and_its_second_poll(served: Served) -> None:
     one = served.subscribe("WHERE topic = 'feed'", title="Of <feeds> & more")
     served.publish({"id": "f1", "source": "a", "topic": "feed", "title": "<script>alert(1)</script>"})
-    served.told(one["id"])
+    served.notifications(one["id"])
     ids = set()
     for form, url in one["feeds"].items():
         answer = served.http.get(url)

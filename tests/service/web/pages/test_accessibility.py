@@ -107,14 +107,14 @@ def paths(service: Served) -> list[str]:
         },
         {"source": "test", "id": "a2", "topic": "seen", "price": 50, "title": "Not seen"},
     )
-    told = service.told(made["id"])[0]
+    notification = service.notifications(made["id"])[0]
     return [
         "/",
         "/?search=nothing-like-this",
         "/subscriptions/new",
         f"/subscriptions/{made['id']}",
         f"/subscriptions/{paused['id']}",
-        f"/subscriptions/{made['id']}/notifications/{told['id']}",
+        f"/subscriptions/{made['id']}/notifications/{notification['id']}",
         "/sources",
         "/taxonomy",
         "/taxonomy?class=http://example.org/Sport",

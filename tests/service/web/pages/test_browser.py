@@ -50,7 +50,7 @@ def test_subscribe_publish_and_see_it_arrive(service: Served, window: Window) ->
     expect(page.get_by_role("heading", level=1)).to_have_text("Why you were told")
     expect(page.locator(".why .held").first).to_contain_text("topic = 'finance'")
     expect(page.get_by_text('"price": 20')).to_be_visible()
-    assert service.told(id)[0]["event"]["title"] == "Markets rise"
+    assert service.notifications(id)[0]["event"]["title"] == "Markets rise"
 
 
 def test_the_first_page_tells_of_all_subscriptions_as_they_are_told(service: Served, window: Window) -> None:
@@ -216,7 +216,7 @@ def test_hostile_content_is_shown_and_does_nothing(service: Served, window: Wind
         f"/subscriptions/{id}",
         "/",
         "/sources",
-        f"/subscriptions/{id}/notifications/{service.told(id)[0]['id']}",
+        f"/subscriptions/{id}/notifications/{service.notifications(id)[0]['id']}",
     ):
         if path is not None:
             window.go(path)
@@ -294,7 +294,7 @@ def test_everything_works_without_a_script(service: Served, open_window: Any) ->
     ticket = page.locator("#ticket").text_content()
     id = page.url.rpartition("/")[2]
     service.publish({"source": "test", "id": "n2", "topic": "plain", "title": "After"})
-    service.told(id)
+    service.notifications(id)
     window.go(f"/subscriptions/{id}")
     expect(page.get_by_role("heading", name="After")).to_be_visible()
     page.get_by_label("Ticket").first.fill(ticket)

@@ -15,7 +15,7 @@ import pytest
 from tests.service.conftest import Running, Served
 from tidings.model.event import Event, to_table
 from tidings.model.notification import NOTIFICATION_SCHEMA
-from tidings.service.model import BatchRecord, Kind, Notice, Role
+from tidings.service.model import BatchRecord, Notice, NotificationKind, Role
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 JSON = {"Accept": "application/json"}
@@ -47,15 +47,17 @@ def test_each_page_answers_both_as_a_page_and_as_json(service: Served, path: str
 def test_the_json_of_a_page_has_its_data(service: Served) -> None:
     made = service.subscribe("WHERE topic = 'data'", title="Data")
     service.publish({"source": "s", "id": "d1", "topic": "data", "title": "As data"})
-    told = service.told(made["id"])[0]
+    notification = service.notifications(made["id"])[0]
     page = service.http.get(f"/subscriptions/{made['id']}", headers=JSON).json()
     assert page["subscription"]["title"] == "Data"
     assert [one["title"] for one in page["notifications"]] == ["As data"]
     assert "ticket" not in page
     home = service.http.get("/?search=data", headers=JSON).json()
     mine = {one["id"]: one for one in home["subscriptions"]}[made["id"]]
-    assert (mine["told"], mine["last_told"]) == (1, told["time"])
-    reason = service.http.get(f"/subscriptions/{made['id']}/notifications/{told['id']}", headers=JSON).json()
+    assert (mine["told"], mine["last_told"]) == (1, notification["time"])
+    reason = service.http.get(
+        f"/subscriptions/{made['id']}/notifications/{notification['id']}", headers=JSON
+    ).json()
     assert reason["reason"]["verdict"] == "match"
     about = service.http.get("/taxonomy?class=http://example.org/Rowing", headers=JSON).json()
     assert {one["label"] for one in about["about"]["parents"]} == {"Sport", "On the water"}
@@ -102,9 +104,9 @@ def test_errors_are_pages_for_people_and_problems_for_programs(service: Served) 
     assert page.status_code == 404
     assert page.headers["content-type"].startswith("text/html")
     assert "<h1" in page.text
-    told = service.http.get("/subscriptions/snobody", headers=JSON)
-    assert told.status_code == 404
-    assert told.headers["content-type"] == "application/problem+json"
+    answer = service.http.get("/subscriptions/snobody", headers=JSON)
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "application/problem+json"
     for path in (
         "/?after=%00", "/?part=news&after=abc", "/subscriptions/%00", "/taxonomy?class=nothing", "/subscriptions/s?before=-1",
         "/?search=" + "x" * 5_000, "/?state=%F0%9F%A6%86", "/static/../rendering.py", "/static/%2e%2e/rendering.py",
@@ -154,7 +156,7 @@ def test_changes_of_rows_are_tables_and_notices_stand_out(running: Callable[...,
             {"table": "stocks", "change": sign, "row": json.dumps({"symbol": "ACME", "per": per})}
             for sign, per in (("-", 50), ("+", 60))
         ]
-        told = {
+        row = {
             "subscription": made["id"],
             "source": "s",
             "event": "r1",
@@ -164,14 +166,14 @@ def test_changes_of_rows_are_tables_and_notices_stand_out(running: Callable[...,
             "sequence": 7,
         }
         table = pa.Table.from_pylist(
-            [{field.name: told.get(field.name) for field in NOTIFICATION_SCHEMA}], NOTIFICATION_SCHEMA
+            [{field.name: row.get(field.name) for field in NOTIFICATION_SCHEMA}], NOTIFICATION_SCHEMA
         )
         now = time.time()
         served.service.mailbox.record(
             BatchRecord("other", 1, "v1", 0, 0, 1, 1, 0, now, now), table, to_table([event])
         )
         served.service.mailbox.notify(
-            [Notice(made["id"], Kind.EXPIRES_SOON, "soon", now, "It expires soon; renew it")]
+            [Notice(made["id"], NotificationKind.EXPIRES_SOON, "soon", now, "It expires soon; renew it")]
         )
         page = served.http.get(f"/subscriptions/{made['id']}", headers=HTML).text
         assert '<table class="changes">' in page
@@ -190,7 +192,7 @@ def test_older_notifications_are_on_pages_of_their_own(running: Callable[..., Ru
                 for i in range(30)
             )
         )
-        served.told(made["id"], 30)
+        served.notifications(made["id"], 30)
         seen: list[str] = []
         path: Any = f"/subscriptions/{made['id']}"
         while path:

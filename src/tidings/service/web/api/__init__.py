@@ -1,5 +1,5 @@
-"""The HTTP API: one router for each thing that can be named, and the models that OpenAPI tells of.
+"""The HTTP API: one router for each resource, and the models from which OpenAPI is generated.
 
-What comes in is checked by its model, but for events: those have readers of their own. What goes out is built once,
-by the function beside its model. Names of operations are those of a generated client's methods.
+Requests are validated by their models, except events, which have readers of their own. Responses are built by one
+function for each model. The names of the operations are the names of a generated client's methods.
 """

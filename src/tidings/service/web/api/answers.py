@@ -1,4 +1,4 @@
-"""What the service keeps, as the API tells it: one function for each model that is built from another value."""
+"""Builds the response models of the API from the values of the service, one function for each."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from collections.abc import Iterable
 from tidings.feeds.write.channel import moment
 from tidings.model.explanation import Explanation
 from tidings.service import model
-from tidings.service.delivery.notification_json import told_to_json
+from tidings.service.delivery.notification_json import notification_to_json
 from tidings.service.settings import Settings
 from tidings.service.subscriptions.preview import Reason
 from tidings.service.web.api import models
 
 
 def subscription(
-    one: model.Subscription, settings: Settings, delivery: model.Delivery | None = None
+    given: model.Subscription, settings: Settings, delivery: model.Delivery | None = None
 ) -> models.Subscription:
     return models.Subscription(
-        id=one.id,
-        text=one.text,
-        title=one.title,
-        state=one.state,
-        public=one.public,
-        created=moment(one.created),
-        valid_until=None if one.valid_until is None else moment(one.valid_until),
-        feeds=feeds(one, settings),
+        id=given.id,
+        text=given.text,
+        title=given.title,
+        state=given.state,
+        public=given.public,
+        created=moment(given.created),
+        valid_until=None if given.valid_until is None else moment(given.valid_until),
+        feeds=feeds(given, settings),
         webhook=None if delivery is None else webhook(delivery),
     )
 
 
-def feeds(one: model.Subscription, settings: Settings) -> models.FeedAddresses:
-    begin = f"{settings.address}/feeds/{one.id if one.public else one.feed}"
+def feeds(given: model.Subscription, settings: Settings) -> models.FeedAddresses:
+    begin = f"{settings.address}/feeds/{given.id if given.public else given.feed}"
     return models.FeedAddresses(
         rss1=f"{begin}.rdf", rss2=f"{begin}.rss", atom=f"{begin}.atom", json_feed=f"{begin}.json"
     )
@@ -48,10 +48,10 @@ def webhook(delivery: model.Delivery) -> models.Webhook:
     )
 
 
-def explanation(one: Explanation) -> models.Explanation:
-    lines = str(one).partition(": ")[2]  # without the id of a subscription that may have none yet
+def explanation(given: Explanation) -> models.Explanation:
+    lines = str(given).partition(": ")[2]  # without the id of a subscription that may have none yet
     return models.Explanation(
-        verdict=one.verdict,  # type: ignore[arg-type]
+        verdict=given.verdict,  # type: ignore[arg-type]
         clauses=[
             models.Clause(
                 text=clause.text,
@@ -60,32 +60,34 @@ def explanation(one: Explanation) -> models.Explanation:
                 evidence=clause.evidence or "",
                 decides=clause.decides,
             )
-            for clause in one.clauses
+            for clause in given.clauses
         ],
-        bindings=dict(one.bindings),
-        message=one.message,
+        bindings=dict(given.bindings),
+        message=given.message,
         text=lines,
     )
 
 
-def reason(one: Reason, settings: Settings) -> models.Reason:
-    told = model.Told(0, "", "", model.Kind.MATCH, 0.0, one.event)  # so that an event has one form everywhere
-    event = told_to_json(told, settings)["event"]
+def reason(given: Reason, settings: Settings) -> models.Reason:
+    notification = model.StoredNotification(
+        0, "", "", model.NotificationKind.MATCH, 0.0, given.event
+    )  # so that an event has one form everywhere
+    event = notification_to_json(notification, settings)["event"]
     return models.Reason(
-        event=models.NotifiedEvent.model_validate(event), explanation=explanation(one.explanation)
+        event=models.NotifiedEvent.model_validate(event), explanation=explanation(given.explanation)
     )
 
 
-def token(one: model.Token) -> models.Token:
+def token(given: model.Token) -> models.Token:
     return models.Token(
-        id=one.id,
-        name=one.name,
-        role=one.role,
-        created=moment(one.created),
-        ended=None if one.ended is None else moment(one.ended),
-        subscriptions=one.subscriptions,
-        events_per_second=one.events_per_second,
-        requests_per_second=one.requests_per_second,
+        id=given.id,
+        name=given.name,
+        role=given.role,
+        created=moment(given.created),
+        ended=None if given.ended is None else moment(given.ended),
+        subscriptions=given.subscriptions,
+        events_per_second=given.events_per_second,
+        requests_per_second=given.requests_per_second,
     )
 
 

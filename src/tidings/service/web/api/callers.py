@@ -1,7 +1,8 @@
-"""Who asks, and what of: a request's principal, counted against its limits, and the service it was put to.
+"""Resolves the caller of a request: its principal, counted against the limits, and the service.
 
-A token comes in the Authorization header, or a session of the page in its cookie; see `Access`. JSON is taken as JSON
-only: a form of another site can send everything but that without the browser asking first.
+A token comes in the Authorization header, or a session of the page in its cookie; see `AccessControl`. JSON is
+accepted with the JSON media type only: a form of another site can send everything but that without a preflight
+request.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Caller:
 
 
 async def principal_of(request: Request) -> Principal:
-    """Who it is. Only a token has to be looked up; that is kept off the loop."""
+    """The principal of a request. Looking up a token is kept off the event loop."""
     access = request.app.state.service.access
     authorization, session = request.headers.get("authorization"), request.cookies.get(SESSION_COOKIE)
     if authorization is None and session is None:
@@ -55,7 +56,7 @@ async def caller(request: Request) -> Caller:
     return Caller(service, principal)
 
 
-Asking = Annotated[Caller, Depends(caller)]
+CurrentCaller = Annotated[Caller, Depends(caller)]
 Ticket = Annotated[
     str | None,
     Header(
@@ -67,7 +68,7 @@ Ticket = Annotated[
 
 
 class JsonRoute(APIRoute):
-    """A body is JSON and says so: 415 otherwise."""
+    """A route whose body must have the JSON media type: 415 otherwise."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -99,7 +100,7 @@ def router(tag: str) -> APIRouter:
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The errors that an operation is known for; those of every operation are told of as "default"."""
+    """The documented errors of an operation; those of every operation are documented as "default"."""
     return dict.fromkeys(statuses, PROBLEM)
 
 

@@ -1,7 +1,7 @@
-"""Paging by cursor: a page says where the next one begins, in the body and as a Link header.
+"""Pages by cursor: a page names the cursor of the next one, in the body and as a Link header.
 
-A cursor is given out by us and not to be read: what it says may change. It holds a place, not a number of pages, so
-nothing is shown twice or left out when things come or go in between.
+A cursor is opaque to clients: its form may change. It holds a position, not a page number, so that nothing is
+repeated or left out when items come or go in between.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def number_cursor(direction: str, number: int) -> str:
-    """After ("a") or before ("b") the notification with this number."""
+    """The cursor after ("a") or before ("b") the notification with this number."""
     return f"{direction}{number}"
 
 
@@ -48,7 +48,7 @@ def read_id_cursor(cursor: str | None) -> str | None:
 
 
 def link(settings: Settings, path: str, next: str | None, parameters: Mapping[str, object]) -> dict[str, str]:
-    """The header that leads to the next page, if there is one."""
+    """The Link header of the next page, if there is one."""
     if next is None:
         return {}
     kept = {name: value for name, value in parameters.items() if value not in (None, "")}

@@ -1,7 +1,8 @@
-"""Publishing. An answer of 202 says that the events are on disk; what was there already counts as a duplicate.
+"""Publishes events. An answer of 202 says that the events are on disk; known events count as duplicates.
 
-This is the busiest address of the service, so nothing stands between a body and its reader: no model, no thread that
-waits. A small body is read on the loop, since handing it to a thread would take longer than reading it.
+This is the busiest address of the service, so a body goes directly to its reader, without a model and without a
+waiting thread. A small body is read on the event loop, since passing it to a thread would take longer than
+reading it.
 """
 
 from __future__ import annotations
@@ -111,14 +112,14 @@ async def publish(request: Request) -> Response:
         service.metrics.rejected(len(read.rejected))
         if not read.events:
             raise _none_accepted(read.rejected)
-    receipt = await asyncio.wrap_future(service.intake.accept_later(read.events))
-    told = {
+    receipt = await asyncio.wrap_future(service.log_writer.accept_later(read.events))
+    answer = {
         "accepted": receipt.accepted,
         "duplicates": receipt.duplicates,
         "ids": receipt.ids,
         "rejected": [{"place": str(place), "message": message} for place, message in read.rejected],
     }
-    return Response(dumps(told), 202, media_type="application/json")
+    return Response(dumps(answer), 202, media_type="application/json")
 
 
 def _none_accepted(rejected: list[tuple[Any, str]]) -> Problem:

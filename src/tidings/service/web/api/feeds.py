@@ -1,6 +1,6 @@
-"""A subscription's own feed, at an address that is its secret; of a public one also at its id.
+"""Serves the feed of a subscription, at an address that is its secret; for a public subscription also at its id.
 
-A reader that has the page already is told so (304). What is cancelled is gone for good, and readers stop asking.
+A reader that has the page already gets 304. The feed of a cancelled subscription is gone for good (410).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How the service fares: for whoever restarts it, for whoever measures it, and for people.
+"""Reports the state of the service, for process managers, monitoring and people.
 
-`/health` says that the process answers; `/ready` that what is published now will be matched.
+`/health` says that the process answers; `/ready` that events published now will be matched.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import tidings
 from tidings.errors import TidingsError
 from tidings.feeds.write.channel import moment
 from tidings.service.model import Role
-from tidings.service.web.api.callers import Asking, Caller, problems, router
+from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
 from tidings.service.web.api.models import Driver, Health, Rates, Status
 from tidings.service.web.problems import Problem
 from tidings.storage import versions
@@ -61,18 +61,18 @@ def get_metrics(request: Request) -> Response:
 
 
 @api.get("/status", operation_id="get_status", summary="Rates, lag, and the state of the stream")
-def get_status(asking: Asking) -> Status:
-    return status_of(asking)
+def get_status(caller: CurrentCaller) -> Status:
+    return status_of(caller)
 
 
-def status_of(asking: Caller) -> Status:
-    """Counts of subscriptions are of those that whoever asks may see."""
-    service = asking.service
+def status_of(caller: Caller) -> Status:
+    """The status. Subscriptions are counted as far as the caller may see them."""
+    service = caller.service
     driver, totals = service.supervisor.state, service.mailbox.totals()
-    waiting = service.intake.lag(max(service.mailbox.reached().values(), default=None))
+    waiting = service.log_writer.lag(max(service.mailbox.reached().values(), default=None))
     rates = service.metrics.rates.snapshot()
     now = rates["now"]
-    counts = {} if asking.principal.role is Role.PUBLISHER else service.life.counts(asking.principal)
+    counts = {} if caller.principal.role is Role.PUBLISHER else service.lifecycle.counts(caller.principal)
     try:
         version = str(versions.current(service.settings.data / "index"))
     except TidingsError:

@@ -1,7 +1,6 @@
-"""What requests and answers look like. OpenAPI is written from these, so every field says what it is.
+"""Models of requests and responses. OpenAPI is generated from them, so every field has a description.
 
-Texts come without NUL and without halves of characters, which no database takes; an unknown member is refused rather
-than overlooked.
+Texts are without NUL and lone surrogates, which no database takes; unknown members of a request are refused.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from tidings.service.model import Kind, Role, State
+from tidings.service.model import NotificationKind, Role, State
 from tidings.service.subscriptions.lifecycle import MAX_TEXT, MAX_TITLE
 
 MAX_URL = 2_000
@@ -26,7 +25,7 @@ def _whole(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_whole)]
-Question = Annotated[
+SubscriptionText = Annotated[
     Text,
     Field(
         min_length=1,
@@ -56,21 +55,21 @@ Moment = Annotated[
 ]
 
 
-class Asked(BaseModel):
-    """What comes in."""
+class RequestModel(BaseModel):
+    """Base of the models of requests; unknown members are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Told(BaseModel):
-    """What goes out. Members are added over time, never renamed."""
+class ResponseModel(BaseModel):
+    """Base of the models of responses. Members are added over time, never renamed."""
 
 
 # Subscriptions
 
 
-class NewSubscription(Asked):
-    text: Question
+class NewSubscription(RequestModel):
+    text: SubscriptionText
     title: Title = ""
     valid_for: Validity = None
     public: bool = Field(default=False, strict=True, description="Its feeds are found by its id, by anybody.")
@@ -79,14 +78,14 @@ class NewSubscription(Asked):
     )
 
 
-class Renewal(Asked):
+class Renewal(RequestModel):
     valid_for: Validity = None
     ticket: Text | None = Field(
         default=None, max_length=200, description="Instead of the header Tidings-Ticket."
     )
 
 
-class Ticketed(Asked):
+class Ticketed(RequestModel):
     """A body is needed only to bring the ticket along, where no header can be sent."""
 
     ticket: Text | None = Field(
@@ -94,14 +93,14 @@ class Ticketed(Asked):
     )
 
 
-class WebhookSettings(Asked):
+class WebhookSettings(RequestModel):
     url: Address = Field(examples=["https://example.org/hook"])
     ticket: Text | None = Field(
         default=None, max_length=200, description="Instead of the header Tidings-Ticket."
     )
 
 
-class FeedAddresses(Told):
+class FeedAddresses(ResponseModel):
     """The same notifications in four forms. Keep the addresses secret unless the subscription is public."""
 
     rss1: str
@@ -110,7 +109,7 @@ class FeedAddresses(Told):
     json_feed: str
 
 
-class Webhook(Told):
+class Webhook(ResponseModel):
     url: str
     state: Literal["waiting", "failing", "disabled"]
     failures: int = Field(description="Tries in a row that failed.")
@@ -123,7 +122,7 @@ class WebhookWithSecret(Webhook):
     secret: str = Field(description='"whsec_…": what signatures are verified with. It is shown once.')
 
 
-class Subscription(Told):
+class Subscription(ResponseModel):
     id: str
     text: str
     title: str
@@ -145,7 +144,7 @@ class SubscriptionCreated(Subscription):
     warnings: list[str] = Field(description="What may not be meant, such as a text that every event answers.")
 
 
-class SubscriptionPage(Told):
+class SubscriptionPage(ResponseModel):
     items: list[Subscription]
     next: str | None = Field(description="The cursor of the next page; null on the last one.")
 
@@ -153,7 +152,7 @@ class SubscriptionPage(Told):
 # Notifications
 
 
-class NotifiedEvent(Told):
+class NotifiedEvent(ResponseModel):
     id: str
     source: str
     type: str
@@ -164,17 +163,17 @@ class NotifiedEvent(Told):
     attributes: dict[str, Any]
 
 
-class RowChange(Told):
+class RowChange(ResponseModel):
     table: str
     change: Literal["+", "-"]
     row: dict[str, Any]
 
 
-class Notification(Told):
+class Notification(ResponseModel):
     id: str = Field(description="The same however often, and however, it is delivered.")
     number: int = Field(description="Rises over all subscriptions; what `after` and `before` take.")
     subscription: str
-    kind: Kind
+    kind: NotificationKind
     time: Moment
     url: str
     event: NotifiedEvent | None
@@ -185,12 +184,12 @@ class Notification(Told):
     message: str | None
 
 
-class NotificationPage(Told):
+class NotificationPage(ResponseModel):
     items: list[Notification]
     next: str | None = Field(description="The cursor of the next page; null on the last one.")
 
 
-class Clause(Told):
+class Clause(ResponseModel):
     text: str
     depth: int
     held: bool | None = Field(description="null: it was not looked at.")
@@ -198,7 +197,7 @@ class Clause(Told):
     decides: bool
 
 
-class Explanation(Told):
+class Explanation(ResponseModel):
     verdict: Literal["match", "no match", "undecided", "error"]
     clauses: list[Clause]
     bindings: dict[str, str]
@@ -209,26 +208,26 @@ class Explanation(Told):
 # Events
 
 
-class Rejected(Told):
+class Rejected(ResponseModel):
     place: str
     message: str
 
 
-class Receipt(Told):
+class Receipt(ResponseModel):
     accepted: int
     duplicates: int = Field(description="Those whose source and id were there already.")
     ids: list[str]
     rejected: list[Rejected]
 
 
-# Questions
+# Texts of subscriptions
 
 
-class QuestionText(Asked):
+class QuestionText(RequestModel):
     text: Annotated[Text, Field(max_length=MAX_TEXT, examples=["WHERE topic = 'sport'"])]
 
 
-class Checked(Told):
+class Checked(ResponseModel):
     ok: bool
     kinds: list[str]
     message: str
@@ -237,12 +236,12 @@ class Checked(Told):
     warnings: list[str]
 
 
-class Reason(Told):
+class Reason(ResponseModel):
     event: NotifiedEvent
     explanation: Explanation
 
 
-class Trial(Told):
+class Trial(ResponseModel):
     looked: int
     matched: int
     matches: list[Reason]
@@ -250,18 +249,18 @@ class Trial(Told):
     late: bool = Field(description="The time was over before all events were looked at.")
 
 
-class Completion(Told):
+class Completion(ResponseModel):
     text: str
     kind: str
     detail: str
     start: int = Field(description="`text` takes the place of the characters from here to the caret.")
 
 
-class Completions(Told):
+class Completions(ResponseModel):
     items: list[Completion]
 
 
-class NamedClass(Told):
+class NamedClass(ResponseModel):
     iri: str
     written: str = Field(description="As a subscription writes it.")
     label: str
@@ -276,7 +275,7 @@ class AboutClass(NamedClass):
     instances_in_all: int
 
 
-class TaxonomyAnswer(Told):
+class TaxonomyAnswer(ResponseModel):
     classes: int = Field(description="How many there are in all.")
     items: list[NamedClass] = Field(description="The roots, or what a search found.")
     about: AboutClass | None = None
@@ -285,12 +284,12 @@ class TaxonomyAnswer(Told):
 # Sources
 
 
-class NewSource(Asked):
+class NewSource(RequestModel):
     url: Address = Field(examples=["https://example.org/feed.xml"])
     title: Title = ""
 
 
-class Source(Told):
+class Source(ResponseModel):
     url: str
     title: str
     added: Moment
@@ -301,11 +300,11 @@ class Source(Told):
     gone: bool = False
 
 
-class Sources(Told):
+class Sources(ResponseModel):
     items: list[Source]
 
 
-class Imported(Told):
+class Imported(ResponseModel):
     added: int
     known: int = Field(description="Those that were followed already.")
     refused: list[Rejected]
@@ -314,14 +313,14 @@ class Imported(Told):
 # The service
 
 
-class Driver(Told):
+class Driver(ResponseModel):
     status: str
     message: str
     since: Moment | None
     restarts: int
 
 
-class Rates(Told):
+class Rates(ResponseModel):
     """The last five minutes, a number for every five seconds, oldest first."""
 
     bucket_seconds: float
@@ -331,7 +330,7 @@ class Rates(Told):
     latency_p95: list[float | None]
 
 
-class Status(Told):
+class Status(ResponseModel):
     version: str
     ready: bool
     driver: Driver
@@ -349,7 +348,7 @@ class Status(Told):
     index_version: str | None
 
 
-class NewToken(Asked):
+class NewToken(RequestModel):
     name: Annotated[Text, Field(min_length=1, max_length=100, examples=["the newsroom"])]
     role: Role
     subscriptions: int = Field(default=1_000, ge=0, le=10_000_000)
@@ -357,7 +356,7 @@ class NewToken(Asked):
     requests_per_second: float = Field(default=50.0, gt=0, le=1e6, allow_inf_nan=False)
 
 
-class Token(Told):
+class Token(ResponseModel):
     id: str
     name: str
     role: Role
@@ -372,11 +371,11 @@ class TokenCreated(Token):
     secret: str = Field(description='"tid_…", for the Authorization header. It is shown once: keep it.')
 
 
-class Tokens(Told):
+class Tokens(ResponseModel):
     items: list[Token]
 
 
-class Health(Told):
+class Health(ResponseModel):
     status: Literal["ok", "starting", "failing"]
     message: str = ""
 

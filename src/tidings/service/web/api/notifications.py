@@ -1,4 +1,6 @@
-"""What a subscription was told: page by page, one by one with the reason, or as a stream of server-sent events."""
+"""Operations on the notifications of subscriptions: pages, one with its explanation, or a stream of server-sent
+events.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from tidings.service.delivery import sse
 from tidings.service.model import Role, State, Subscription
 from tidings.service.web.api import answers
-from tidings.service.web.api.callers import Asking, Caller, problems, router
+from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
 from tidings.service.web.api.cursors import Cursor, Limit, Number, link, number_cursor, read_number_cursor
 from tidings.service.web.api.models import Explanation, NotificationPage
 from tidings.service.web.api.subscriptions import Id
@@ -43,7 +45,7 @@ LastEventId = Annotated[
     responses=problems(404),
 )
 def list_notifications(
-    asking: Asking,
+    caller: CurrentCaller,
     id: Id,
     after: Number = None,
     before: Number = None,
@@ -51,18 +53,18 @@ def list_notifications(
     limit: Limit = 50,
 ) -> Response:
     """Newest first, or with `after` (a number) what came since, oldest first."""
-    if sum(one is not None for one in (after, before, cursor)) > 1:
+    if sum(cursor_given is not None for cursor_given in (after, before, cursor)) > 1:
         raise Problem(422, "a page begins at one place; give one of `after`, `before` and `cursor`")
     if cursor is not None:
         direction, number = read_number_cursor(cursor)
         after, before = (number, None) if direction == "a" else (None, number)
-    service = asking.service
-    service.life.find(asking.principal, id)
+    service = caller.service
+    service.lifecycle.find(caller.principal, id)
     found = service.mailbox.page([id], after=after, before=before, limit=limit + 1)
     page, next = found[:limit], None
     if len(found) > limit:
         next = number_cursor("b" if after is None else "a", page[-1].number)
-    body = {"items": [service.form(told) for told in page], "next": next}
+    body = {"items": [service.to_json(notification) for notification in page], "next": next}
     headers = link(service.settings, f"/api/subscriptions/{id}/notifications", next, {"limit": limit})
     return Response(dumps(body), media_type="application/json", headers=headers)
 
@@ -73,16 +75,16 @@ def list_notifications(
     summary="Why it was told",
     responses=problems(404),
 )
-def explain_notification(asking: Asking, id: Id, notification: str) -> Explanation:
+def explain_notification(caller: CurrentCaller, id: Id, notification: str) -> Explanation:
     """By the text as it is now and the event as it was."""
-    service = asking.service
-    subscription = service.life.find(asking.principal, id)
-    told = None if "\0" in notification else service.mailbox.find(id, notification)
-    if told is None:
+    service = caller.service
+    subscription = service.lifecycle.find(caller.principal, id)
+    found = None if "\0" in notification else service.mailbox.find(id, notification)
+    if found is None:
         raise Problem(404, f"subscription {id} was told nothing of the id {notification[:60]!r}")
-    if told.event is None:
+    if found.event is None:
         raise Problem(404, "this is a notice of the subscription's life; there is no event to explain")
-    return answers.explanation(service.questions.explain(subscription.text, told.event))
+    return answers.explanation(service.preview.explain(subscription.text, found.event))
 
 
 @api.get(
@@ -97,20 +99,20 @@ def explain_notification(asking: Asking, id: Id, notification: str) -> Explanati
     },
 )
 async def stream_subscription(
-    request: Request, asking: Asking, id: Id, last_event_id: LastEventId = None
+    request: Request, caller: CurrentCaller, id: Id, last_event_id: LastEventId = None
 ) -> Response:
     """Ends when the subscription is over and all is told."""
-    if await run_in_threadpool(_is_over, asking, id, last_event_id):
-        return Response(status_code=204)  # whoever is told this does not come again
-    return _stream(asking, [id], last_event_id)
+    if await run_in_threadpool(_is_over, caller, id, last_event_id):
+        return Response(status_code=204)  # EventSource does not reconnect after 204
+    return _stream(caller, [id], last_event_id)
 
 
-def _is_over(asking: Caller, id: str, last_event_id: str | None) -> bool:
-    """Whether nothing will come of a stream."""
-    mailbox, one = asking.service.mailbox, asking.service.life.find(asking.principal, id)
-    if one.state in _LIVING:
+def _is_over(caller: Caller, id: str, last_event_id: str | None) -> bool:
+    """Whether a stream of this subscription will have no notification."""
+    mailbox, subscription = caller.service.mailbox, caller.service.lifecycle.find(caller.principal, id)
+    if subscription.state in _LIVING:
         return False
-    seen = sse.beginning(mailbox, last_event_id)
+    seen = sse.first_number(mailbox, last_event_id)
     return isinstance(seen, str) or not mailbox.page([id], after=seen, limit=1)
 
 
@@ -127,7 +129,7 @@ def _is_over(asking: Caller, id: str, last_event_id: str | None) -> bool:
 )
 async def stream_subscriptions(
     request: Request,
-    asking: Asking,
+    caller: CurrentCaller,
     subscription: Annotated[
         list[str] | None,
         Query(max_length=MOST_STREAMED, description="Those with these ids; all of mine without."),
@@ -136,48 +138,55 @@ async def stream_subscriptions(
 ) -> Response:
     ids = subscription or None
     if ids is None:
-        asking.need(Role.SUBSCRIBER)
+        caller.need(Role.SUBSCRIBER)
     else:
-        over = await run_in_threadpool(_are_over, asking, ids, last_event_id)
+        over = await run_in_threadpool(_are_over, caller, ids, last_event_id)
         if over:
             return Response(status_code=204)
-    return _stream(asking, ids, last_event_id)
+    return _stream(caller, ids, last_event_id)
 
 
-def _are_over(asking: Caller, ids: list[str], last_event_id: str | None) -> bool:
-    """Of all of them; each is looked at, so that one that may not be seen is told of."""
-    over = [_is_over(asking, id.replace("\0", " ")[:64], last_event_id) for id in ids]
+def _are_over(caller: Caller, ids: list[str], last_event_id: str | None) -> bool:
+    """Whether this holds for all of them; each is looked up, so that one that the caller may not see is an error."""
+    over = [_is_over(caller, id.replace("\0", " ")[:64], last_event_id) for id in ids]
     return all(over)
 
 
-def _stream(asking: Caller, ids: list[str] | None, last_event_id: str | None) -> StreamingResponse:
-    service = asking.service
-    service.access.check_streams(asking.principal)
+def _stream(caller: Caller, ids: list[str] | None, last_event_id: str | None) -> StreamingResponse:
+    service = caller.service
+    service.access.check_streams(caller.principal)
 
     def subscriptions() -> Mapping[str, bool]:
-        return {one.id: one.state in _LIVING for one in _those(asking, ids)}
+        return {
+            subscription.id: subscription.state in _LIVING
+            for subscription in _visible_subscriptions(caller, ids)
+        }
 
     async def pieces() -> AsyncIterator[bytes]:
-        with service.metrics.listeners.track_inprogress(), service.access.streaming(asking.principal):
+        with service.metrics.listeners.track_inprogress(), service.access.streaming(caller.principal):
             async for piece in sse.stream(
                 service.mailbox,
                 service.hub,
                 subscriptions,
-                service.form,
+                service.to_json,
                 last_event_id=last_event_id,
                 stop=service.stopping,
                 endless=ids is None,
                 change=service.registry.last_change if ids is None else lambda: 0,
             ):
-                if not await asyncio.to_thread(service.access.is_good, asking.principal):
-                    return  # the token was ended: it hears nothing more
+                if not await asyncio.to_thread(service.access.is_good, caller.principal):
+                    return  # the token was ended: the stream ends
                 yield piece
 
     return StreamingResponse(pieces(), media_type=sse.MEDIA_TYPE, headers=sse.HEADERS)
 
 
-def _those(asking: Caller, ids: list[str] | None) -> list[Subscription]:
-    registry, life = asking.service.registry, asking.service.life
+def _visible_subscriptions(caller: Caller, ids: list[str] | None) -> list[Subscription]:
+    registry, lifecycle = caller.service.registry, caller.service.lifecycle
     if ids is not None:
-        return [one for one in map(registry.find, ids) if one is not None]
-    return [one for state in _LIVING for one in life.page(asking.principal, state=state, limit=MOST_STREAMED)]
+        return [subscription for subscription in map(registry.find, ids) if subscription is not None]
+    return [
+        subscription
+        for state in _LIVING
+        for subscription in lifecycle.page(caller.principal, state=state, limit=MOST_STREAMED)
+    ]

@@ -1,4 +1,4 @@
-"""Questions before anybody asks them: checked, tried on the last events, completed; and the taxonomy they speak of."""
+"""Operations on texts before they are subscribed to: check, try on recent events, complete; and the taxonomy."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from fastapi import Query
 
 from tidings.errors import SubscriptionError
 from tidings.service.model import Role
-from tidings.service.subscriptions.class_search import Named
+from tidings.service.subscriptions.class_search import NamedClass
 from tidings.service.web.api import answers, models
-from tidings.service.web.api.callers import Asking, problems, router
+from tidings.service.web.api.callers import CurrentCaller, problems, router
 from tidings.service.web.problems import Problem
 
 api = router("questions")
 
 
 @api.post("/check", operation_id="check", summary="Is this text right?")
-def check(asking: Asking, question: models.QuestionText) -> models.Checked:
+def check(caller: CurrentCaller, question: models.QuestionText) -> models.Checked:
     """A text that cannot be subscribed to is no error here: the answer says what is wrong with it, and where."""
-    found = asking.service.questions.check(question.text)
+    found = caller.service.preview.check(question.text)
     return models.Checked(
         ok=found.ok,
         kinds=list(found.kinds),
@@ -32,49 +32,49 @@ def check(asking: Asking, question: models.QuestionText) -> models.Checked:
 
 
 @api.post("/try", operation_id="try", summary="What would it have matched?", responses=problems(403, 422))
-def try_(asking: Asking, question: models.QuestionText) -> models.Trial:
+def try_(caller: CurrentCaller, question: models.QuestionText) -> models.Trial:
     """Tried on the last 1,000 events, with the reason for each match and near miss."""
-    asking.need(Role.SUBSCRIBER)
-    service = asking.service
-    found = service.questions.check(question.text)
+    caller.need(Role.SUBSCRIBER)
+    service = caller.service
+    found = service.preview.check(question.text)
     if not found.ok:
         error = SubscriptionError(found.message)
         error.line, error.column = found.line, found.column
         raise error
-    trial = service.questions.try_on(question.text, service.intake.recent.events())
+    trial = service.preview.try_on(question.text, service.log_writer.recent.events())
     return models.Trial(
         looked=trial.looked,
         matched=trial.matched,
-        matches=[answers.reason(one, service.settings) for one in trial.matches],
-        near=[answers.reason(one, service.settings) for one in trial.near],
+        matches=[answers.reason(reason, service.settings) for reason in trial.matches],
+        near=[answers.reason(reason, service.settings) for reason in trial.near],
         late=trial.late,
     )
 
 
 @api.get("/complete", operation_id="complete", summary="What could come next", responses=problems(403))
 def complete(
-    asking: Asking,
+    caller: CurrentCaller,
     text: Annotated[str, Query(max_length=4_000, description="The text so far, or its end.")] = "",
     at: Annotated[
         int | None, Query(ge=0, le=4_000, description="Where the caret is; the end without.")
     ] = None,
 ) -> models.Completions:
     """By the names and values that events have."""
-    asking.need(Role.SUBSCRIBER)
-    found = asking.service.completer.complete(text, len(text) if at is None else at)
-    return models.Completions(items=[models.Completion(**asdict(one)) for one in found])
+    caller.need(Role.SUBSCRIBER)
+    found = caller.service.completer.complete(text, len(text) if at is None else at)
+    return models.Completions(items=[models.Completion(**asdict(found_class)) for found_class in found])
 
 
 @api.get("/taxonomy", operation_id="get_taxonomy", summary="The classes there are", responses=problems(404))
 def get_taxonomy(
-    asking: Asking,
+    caller: CurrentCaller,
     iri: Annotated[
         str | None, Query(alias="class", max_length=2_000, description="The IRI of a class to be told about.")
     ] = None,
     search: Annotated[str, Query(max_length=200, description="Words of a name or label.")] = "",
 ) -> models.TaxonomyAnswer:
     """The roots, those with certain words, or one class with its relatives."""
-    classes = asking.service.classes
+    classes = caller.service.class_search
     if iri is None:
         items = classes.search(search) if search.strip() else classes.roots()
         return models.TaxonomyAnswer(classes=len(classes), items=_named(items))
@@ -95,5 +95,5 @@ def get_taxonomy(
     )
 
 
-def _named(them: tuple[Named, ...]) -> list[models.NamedClass]:
-    return [models.NamedClass(**asdict(one)) for one in them]
+def _named(them: tuple[NamedClass, ...]) -> list[models.NamedClass]:
+    return [models.NamedClass(**asdict(found_class)) for found_class in them]

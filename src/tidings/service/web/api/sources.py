@@ -1,4 +1,4 @@
-"""Feeds that are followed: one by one, or as an OPML file; and how they fare."""
+"""Operations on followed feeds, one by one or as an OPML file, with their fetch states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidings.service.ingest.feed_poller import SourceHealth
 from tidings.service.model import Role
 from tidings.service.subscriptions.lifecycle import check_title
 from tidings.service.web.api import answers
-from tidings.service.web.api.callers import Asking, Caller, problems, router
+from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
 from tidings.service.web.api.models import MAX_URL, Imported, NewSource, Rejected, Source, Sources
 from tidings.service.web.problems import Problem, problem_of
 
@@ -27,8 +27,8 @@ MOST = 10_000  # feeds in one file
 
 
 @api.get("/sources", operation_id="list_sources", summary="The feeds that are followed, and how they fare")
-def list_sources(asking: Asking) -> Sources:
-    return Sources(items=[_told(health) for health in asking.service.following.health()])
+def list_sources(caller: CurrentCaller) -> Sources:
+    return Sources(items=[_source_model(health) for health in caller.service.feed_poller.health()])
 
 
 @api.post(
@@ -38,17 +38,17 @@ def list_sources(asking: Asking) -> Sources:
     status_code=201,
     responses={200: {"description": "It is followed already.", "model": Source}, **problems(403, 422)},
 )
-def follow(asking: Asking, new: NewSource, response: Response) -> Source:
+def follow(caller: CurrentCaller, new: NewSource, response: Response) -> Source:
     """Its items are events from now on. Addresses inside a network are refused unless they are allowed."""
-    asking.need(Role.PUBLISHER)
-    source = _source(asking, new.url, new.title)
-    if asking.service.registry.add_source(source):
-        asking.service.following.wake()
+    caller.need(Role.PUBLISHER)
+    source = _source(caller, new.url, new.title)
+    if caller.service.registry.add_source(source):
+        caller.service.feed_poller.wake()
     else:
         response.status_code = 200
-    for health in asking.service.following.health():
+    for health in caller.service.feed_poller.health():
         if health.source.url == new.url:
-            return _told(health)
+            return _source_model(health)
     return Source(url=source.url, title=source.title, added=moment(source.added))
 
 
@@ -59,15 +59,15 @@ def follow(asking: Asking, new: NewSource, response: Response) -> Source:
     status_code=204,
     responses=problems(403, 404),
 )
-def unfollow(asking: Asking, url: Annotated[str, Query(min_length=1, max_length=MAX_URL)]) -> None:
-    asking.need(Role.PUBLISHER)
-    found = next((one for one in asking.service.registry.sources() if one.url == url), None)
+def unfollow(caller: CurrentCaller, url: Annotated[str, Query(min_length=1, max_length=MAX_URL)]) -> None:
+    caller.need(Role.PUBLISHER)
+    found = next((followed for followed in caller.service.registry.sources() if followed.url == url), None)
     if found is None:
         raise Problem(404, "no feed is followed at this address; look at the list for those that are")
-    if asking.principal.role is not Role.ADMIN and found.owner != asking.principal.token:
+    if caller.principal.role is not Role.ADMIN and found.owner != caller.principal.token:
         raise Problem(403, "this feed is followed for somebody else; ask them, or an admin")
-    asking.service.registry.remove_source(url)
-    asking.service.following.wake()
+    caller.service.registry.remove_source(url)
+    caller.service.feed_poller.wake()
 
 
 @api.post(
@@ -82,10 +82,10 @@ def unfollow(asking: Asking, url: Annotated[str, Query(min_length=1, max_length=
         }
     },
 )
-async def follow_opml(request: Request, asking: Asking) -> Imported:
-    asking.need(Role.PUBLISHER)
+async def follow_opml(request: Request, caller: CurrentCaller) -> Imported:
+    caller.need(Role.PUBLISHER)
     body = await request.body()
-    return await run_in_threadpool(import_opml, asking, body)
+    return await run_in_threadpool(import_opml, caller, body)
 
 
 @api.get(
@@ -95,8 +95,8 @@ async def follow_opml(request: Request, asking: Asking) -> Imported:
     response_class=Response,
     responses={200: {"description": "OPML 2.0", "content": {"text/x-opml": {"schema": {"type": "string"}}}}},
 )
-def export_opml(asking: Asking) -> Response:
-    outlines = [Outline(one.url, one.title) for one in asking.service.registry.sources()]
+def export_opml(caller: CurrentCaller) -> Response:
+    outlines = [Outline(followed.url, followed.title) for followed in caller.service.registry.sources()]
     return Response(
         write_opml(outlines),
         media_type="text/x-opml",
@@ -104,7 +104,7 @@ def export_opml(asking: Asking) -> Response:
     )
 
 
-def import_opml(asking: Caller, body: bytes) -> Imported:
+def import_opml(caller: Caller, body: bytes) -> Imported:
     """Every feed of the file that may be followed; the others with the reason why not."""
     outlines = read_opml(body)
     if len(outlines) > MOST:
@@ -113,25 +113,25 @@ def import_opml(asking: Caller, body: bytes) -> Imported:
     refused = answers.rejected(outlines.rejected)
     for outline in outlines:
         try:
-            if asking.service.registry.add_source(_source(asking, outline.url, outline.title[:200])):
+            if caller.service.registry.add_source(_source(caller, outline.url, outline.title[:200])):
                 added += 1
             else:
                 known += 1
         except (TidingsError, Problem) as error:
             refused.append(Rejected(place=outline.url[:MAX_URL], message=problem_of(error).detail))
     if added:
-        asking.service.following.wake()
+        caller.service.feed_poller.wake()
     return Imported(added=added, known=known, refused=refused)
 
 
-def _source(asking: Caller, url: str, title: str) -> model.Source:
-    check_url(url, asking.service.settings.allowed)
+def _source(caller: Caller, url: str, title: str) -> model.Source:
+    check_url(url, caller.service.settings.allowed)
     if "@" in urlsplit(url).netloc:
         raise Problem(422, "the address has a password in it, which everybody here would see; leave it out")
-    return model.Source(url, check_title(title), asking.principal.token, time.time())
+    return model.Source(url, check_title(title), caller.principal.token, time.time())
 
 
-def _told(health: SourceHealth) -> Source:
+def _source_model(health: SourceHealth) -> Source:
     source = health.source
     return Source(
         url=source.url,

@@ -1,4 +1,4 @@
-"""Subscriptions and their life over HTTP: begun, listed, renewed, paused, resumed, cancelled; and their webhooks."""
+"""Operations on subscriptions: subscribe, list, renew, pause, resume, cancel; and their webhooks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidings.service import model
 from tidings.service.model import State
 from tidings.service.subscriptions.lifecycle import read_validity
 from tidings.service.web.api import answers
-from tidings.service.web.api.callers import Asking, Caller, Ticket, problems, router
+from tidings.service.web.api.callers import Caller, CurrentCaller, Ticket, problems, router
 from tidings.service.web.api.cursors import Cursor, Limit, link, read_id_cursor
 from tidings.service.web.api.models import (
     NewSubscription,
@@ -34,22 +34,22 @@ Id = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The id o
     status_code=201,
     responses=problems(422, 429),
 )
-def subscribe(asking: Asking, new: NewSubscription, response: Response) -> SubscriptionCreated:
+def subscribe(caller: CurrentCaller, new: NewSubscription, response: Response) -> SubscriptionCreated:
     """What is published after the answer is matched. The ticket in it is shown this once."""
-    begun = asking.service.life.subscribe(
-        asking.principal,
+    begun = caller.service.lifecycle.subscribe(
+        caller.principal,
         new.text,
         title=new.title,
         validity=read_validity(new.valid_for),
         public=new.public,
         webhook=new.webhook,
     )
-    settings, one = asking.service.settings, begun.subscription
+    settings, subscription = caller.service.settings, begun.subscription
     if begun.webhook is not None:
-        asking.service.webhooks.poke(one.id)
-    response.headers["Location"] = f"{settings.address}/api/subscriptions/{one.id}"
+        caller.service.webhooks.poke(subscription.id)
+    response.headers["Location"] = f"{settings.address}/api/subscriptions/{subscription.id}"
     return SubscriptionCreated(
-        **answers.subscription(one, settings, begun.webhook).model_dump(),
+        **answers.subscription(subscription, settings, begun.webhook).model_dump(),
         ticket=begun.ticket,
         webhook_secret=None if begun.webhook is None else begun.webhook.secret,
         warnings=list(begun.warnings),
@@ -58,7 +58,7 @@ def subscribe(asking: Asking, new: NewSubscription, response: Response) -> Subsc
 
 @api.get("/subscriptions", operation_id="list_subscriptions", summary="My subscriptions, newest first")
 def list_subscriptions(
-    asking: Asking,
+    caller: CurrentCaller,
     response: Response,
     state: Annotated[State | None, Query(description="Only those in this state.")] = None,
     search: Annotated[
@@ -68,16 +68,18 @@ def list_subscriptions(
     limit: Limit = 50,
 ) -> SubscriptionPage:
     after = read_id_cursor(cursor)
-    life, settings = asking.service.life, asking.service.settings
-    found = life.page(
-        asking.principal, state=state, search=search.replace("\0", " "), after=after, limit=limit + 1
+    lifecycle, settings = caller.service.lifecycle, caller.service.settings
+    found = lifecycle.page(
+        caller.principal, state=state, search=search.replace("\0", " "), after=after, limit=limit + 1
     )
     page, more = found[:limit], len(found) > limit
     next = page[-1].id if more else None
     response.headers.update(
         link(settings, "/api/subscriptions", next, {"state": state, "search": search, "limit": limit})
     )
-    return SubscriptionPage(items=[answers.subscription(one, settings) for one in page], next=next)
+    return SubscriptionPage(
+        items=[answers.subscription(subscription, settings) for subscription in page], next=next
+    )
 
 
 @api.get(
@@ -86,9 +88,9 @@ def list_subscriptions(
     summary="One subscription",
     responses=problems(404),
 )
-def get_subscription(asking: Asking, id: Id) -> Subscription:
-    one = asking.service.life.find(asking.principal, id)
-    return answers.subscription(one, asking.service.settings, asking.service.registry.delivery(id))
+def get_subscription(caller: CurrentCaller, id: Id) -> Subscription:
+    subscription = caller.service.lifecycle.find(caller.principal, id)
+    return answers.subscription(subscription, caller.service.settings, caller.service.registry.delivery(id))
 
 
 @api.post(
@@ -98,13 +100,13 @@ def get_subscription(asking: Asking, id: Id) -> Subscription:
     responses=problems(403, 404, 410),
 )
 def renew_subscription(
-    asking: Asking, id: Id, renewal: Renewal | None = None, ticket: Ticket = None
+    caller: CurrentCaller, id: Id, renewal: Renewal | None = None, ticket: Ticket = None
 ) -> Subscription:
     """An expired subscription lives again."""
     wanted = renewal or Renewal()
     validity = read_validity(wanted.valid_for)
-    one = asking.service.life.renew(asking.principal, id, ticket or wanted.ticket, validity)
-    return _changed(asking, id, one)
+    subscription = caller.service.lifecycle.renew(caller.principal, id, ticket or wanted.ticket, validity)
+    return _changed(caller, id, subscription)
 
 
 @api.post(
@@ -114,10 +116,10 @@ def renew_subscription(
     responses=problems(403, 404, 410),
 )
 def pause_subscription(
-    asking: Asking, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
+    caller: CurrentCaller, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
 ) -> Subscription:
-    one = asking.service.life.pause(asking.principal, id, ticket or _of(with_ticket))
-    return _changed(asking, id, one)
+    subscription = caller.service.lifecycle.pause(caller.principal, id, ticket or _of(with_ticket))
+    return _changed(caller, id, subscription)
 
 
 @api.post(
@@ -127,10 +129,10 @@ def pause_subscription(
     responses=problems(403, 404, 410),
 )
 def resume_subscription(
-    asking: Asking, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
+    caller: CurrentCaller, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
 ) -> Subscription:
-    one = asking.service.life.resume(asking.principal, id, ticket or _of(with_ticket))
-    return _changed(asking, id, one)
+    subscription = caller.service.lifecycle.resume(caller.principal, id, ticket or _of(with_ticket))
+    return _changed(caller, id, subscription)
 
 
 @api.delete(
@@ -139,9 +141,9 @@ def resume_subscription(
     summary="Cancel a subscription, for good",
     responses=problems(403, 404, 410),
 )
-def cancel_subscription(asking: Asking, id: Id, ticket: Ticket = None) -> Subscription:
-    one = asking.service.life.cancel(asking.principal, id, ticket)
-    return answers.subscription(one, asking.service.settings)
+def cancel_subscription(caller: CurrentCaller, id: Id, ticket: Ticket = None) -> Subscription:
+    subscription = caller.service.lifecycle.cancel(caller.principal, id, ticket)
+    return answers.subscription(subscription, caller.service.settings)
 
 
 @api.put(
@@ -150,11 +152,15 @@ def cancel_subscription(asking: Asking, id: Id, ticket: Ticket = None) -> Subscr
     summary="Post notifications to an address",
     responses=problems(403, 404, 410),
 )
-def set_webhook(asking: Asking, id: Id, webhook: WebhookSettings, ticket: Ticket = None) -> WebhookWithSecret:
+def set_webhook(
+    caller: CurrentCaller, id: Id, webhook: WebhookSettings, ticket: Ticket = None
+) -> WebhookWithSecret:
     """Signed by the Standard Webhooks rules, with a new secret that is shown this once. What was not delivered to the
     address before goes to this one."""
-    delivery = asking.service.life.set_webhook(asking.principal, id, ticket or webhook.ticket, webhook.url)
-    asking.service.webhooks.poke(id)
+    delivery = caller.service.lifecycle.set_webhook(
+        caller.principal, id, ticket or webhook.ticket, webhook.url
+    )
+    caller.service.webhooks.poke(id)
     return WebhookWithSecret(**answers.webhook(delivery).model_dump(), secret=delivery.secret)
 
 
@@ -165,13 +171,13 @@ def set_webhook(asking: Asking, id: Id, webhook: WebhookSettings, ticket: Ticket
     status_code=204,
     responses=problems(403, 404, 410),
 )
-def remove_webhook(asking: Asking, id: Id, ticket: Ticket = None) -> None:
-    asking.service.life.remove_webhook(asking.principal, id, ticket)
+def remove_webhook(caller: CurrentCaller, id: Id, ticket: Ticket = None) -> None:
+    caller.service.lifecycle.remove_webhook(caller.principal, id, ticket)
 
 
 def _of(body: Ticketed | None) -> str | None:
     return None if body is None else body.ticket
 
 
-def _changed(asking: Caller, id: str, one: model.Subscription) -> Subscription:
-    return answers.subscription(one, asking.service.settings, asking.service.registry.delivery(id))
+def _changed(caller: Caller, id: str, subscription: model.Subscription) -> Subscription:
+    return answers.subscription(subscription, caller.service.settings, caller.service.registry.delivery(id))

@@ -1,4 +1,4 @@
-"""Tokens, for admins: who may use the service, and for how much."""
+"""Operations on tokens, for admins."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fastapi import Query
 
 from tidings.service.model import Role
 from tidings.service.web.api import answers
-from tidings.service.web.api.callers import Asking, problems, router
+from tidings.service.web.api.callers import CurrentCaller, problems, router
 from tidings.service.web.api.models import NewToken, TokenCreated, Tokens
 from tidings.service.web.problems import Problem
 
@@ -16,18 +16,18 @@ api = router("tokens")
 
 
 @api.get("/tokens", operation_id="list_tokens", summary="All tokens that ever were", responses=problems(403))
-def list_tokens(asking: Asking) -> Tokens:
-    asking.need(Role.ADMIN)
-    return Tokens(items=[answers.token(one) for one in asking.service.registry.tokens()])
+def list_tokens(caller: CurrentCaller) -> Tokens:
+    caller.need(Role.ADMIN)
+    return Tokens(items=[answers.token(token) for token in caller.service.registry.tokens()])
 
 
 @api.post(
     "/tokens", operation_id="create_token", summary="A new token", status_code=201, responses=problems(403)
 )
-def create_token(asking: Asking, new: NewToken) -> TokenCreated:
+def create_token(caller: CurrentCaller, new: NewToken) -> TokenCreated:
     """Its secret is shown this once."""
-    asking.need(Role.ADMIN)
-    token, secret = asking.service.access.grant(
+    caller.need(Role.ADMIN)
+    token, secret = caller.service.access.grant(
         new.name,
         new.role,
         subscriptions=new.subscriptions,
@@ -45,9 +45,9 @@ def create_token(asking: Asking, new: NewToken) -> TokenCreated:
     responses=problems(403, 404),
 )
 def end_token(
-    asking: Asking, id: Annotated[str, Query(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Its id.")]
+    caller: CurrentCaller, id: Annotated[str, Query(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Its id.")]
 ) -> None:
     """Nobody gets in with it any more; the subscriptions stay."""
-    asking.need(Role.ADMIN)
-    if not asking.service.access.end(id):
+    caller.need(Role.ADMIN)
+    if not caller.service.access.end(id):
         raise Problem(404, "there is no such token, or it has ended; look at the list")

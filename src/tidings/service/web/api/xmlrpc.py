@@ -1,4 +1,4 @@
-"""XML-RPC, for the clients that the paper speaks of: G-ToPSS, Section 6."""
+"""The route of XML-RPC, for the clients of the paper; G-ToPSS, Section 6."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def call_xmlrpc(request: Request) -> Response:
         raise Problem(
             415, "a methodCall is XML; send it as Content-Type: text/xml", headers={"Accept": "text/xml"}
         )
-    asking = await caller(request)
+    known = await caller(request)
     body = await request.body()
-    answer = await run_in_threadpool(dispatch, body, asking.service, asking.principal)
+    answer = await run_in_threadpool(dispatch, body, known.service, known.principal)
     return Response(answer, media_type="text/xml")

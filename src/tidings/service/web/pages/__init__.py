@@ -1,8 +1,8 @@
-"""The page: everything that people do with the service, drawn by the server.
+"""The web pages, rendered by the server: everything that people do with the service.
 
-Reading and every form work without a script; scripts add what arrives while one looks, and help in writing questions.
-Each page also answers as JSON, with the same data, to whoever asks for that. A form is checked against its visitor's
-cookie before anything else; after it the visitor is sent on, so that loading a page again never does a thing twice.
+Reading and every form work without scripts; scripts add new notifications to an open page and help in writing
+subscriptions. Each page also answers as JSON, with the same data. A form is checked against its visitor's cookie
+before anything else, and answered with a redirect, so that reloading a page never repeats an action.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["problem_page", "register"]
 
 
 class _Static(StaticFiles):
-    """Kept by browsers, but asked about each time: a new version is seen at once, and nobody gets half of it."""
+    """Static files, cached by browsers but revalidated each time, so that a new version is used at once."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
@@ -30,7 +30,7 @@ class _Static(StaticFiles):
 
 
 def register(app: FastAPI) -> None:
-    """Adds the pages to an app whose state has the service. Errors are drawn by `problem_page`."""
+    """Adds the pages to an app whose state has the service. Errors are rendered by `problem_page`."""
     app.mount("/static", _Static(directory=Path(__file__).with_name("static")), name="static")
     # The editor's address comes before the one of any subscription.
     for part in (home, editor, subscription, sources, taxonomy, status, login):

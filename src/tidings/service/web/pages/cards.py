@@ -1,4 +1,4 @@
-"""What pages show of the things that the service keeps: as JSON gives them, and some more for the eye."""
+"""Prepares subscriptions, notifications and trials for the pages: their JSON, with members for display."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tidings.model.explanation import Explanation
-from tidings.service.delivery.notification_json import moment, told_to_json
+from tidings.service.delivery.notification_json import moment, notification_to_json
 from tidings.service.delivery.presentation import content_of, describe, plain_text, safe_html
-from tidings.service.model import Delivery, Subscription, Told
+from tidings.service.model import Delivery, StoredNotification, Subscription
 from tidings.service.service import Service
 from tidings.service.settings import DAY, Settings
-from tidings.service.subscriptions.class_search import Classes
-from tidings.service.subscriptions.lifecycle import made_title
+from tidings.service.subscriptions.class_search import ClassSearch
+from tidings.service.subscriptions.lifecycle import title_of_text
 from tidings.service.subscriptions.preview import Reason, Trial
 from tidings.service.web.api import answers
 
@@ -29,86 +29,95 @@ _SPANS = (
 
 
 def subscription_card(
-    one: Subscription, service: Service, delivery: Delivery | None = None
+    subscription: Subscription, service: Service, delivery: Delivery | None = None
 ) -> dict[str, Any]:
-    return subscription_cards([one], service, delivery)[0]
+    return subscription_cards([subscription], service, delivery)[0]
 
 
 def subscription_cards(
-    some: Sequence[Subscription], service: Service, delivery: Delivery | None = None
+    subscriptions: Sequence[Subscription], service: Service, delivery: Delivery | None = None
 ) -> list[dict[str, Any]]:
-    """`told` counts the notifications that are kept; `last_told` is the time of the last."""
-    told = service.mailbox.counts([one.id for one in some]) if some else {}
+    """The cards of subscriptions. `told` counts the notifications that are kept; `last_told` is the time of the
+    last."""
+    counts = (
+        service.mailbox.counts([subscription.id for subscription in subscriptions]) if subscriptions else {}
+    )
     cards = []
-    for one in some:
-        newest = service.mailbox.page([one.id], limit=1) if one.id in told else []
+    for subscription in subscriptions:
+        newest = service.mailbox.page([subscription.id], limit=1) if subscription.id in counts else []
         more = {
-            "titled": one.title != made_title(one.text),
-            "told": told.get(one.id, 0),
+            "titled": subscription.title != title_of_text(subscription.text),
+            "told": counts.get(subscription.id, 0),
             "last_told": moment(newest[0].at) if newest else None,
         }
         cards.append(
-            {**answers.subscription(one, service.settings, delivery).model_dump(mode="json"), **more}
+            {**answers.subscription(subscription, service.settings, delivery).model_dump(mode="json"), **more}
         )
     return cards
 
 
-def notification_card(told: Told, settings: Settings, title: str = "") -> dict[str, Any]:
-    """`title` is that of its subscription, where notifications of several stand together."""
-    item = content_of(told)
+def notification_card(
+    notification: StoredNotification, settings: Settings, title: str = ""
+) -> dict[str, Any]:
+    """The card of a notification. `title` is that of its subscription, where notifications of several stand
+    together."""
+    item = content_of(notification)
     # Events without any text of their own have one line that says all; once is enough.
     told_twice = plain_text(item.summary_html, 500).startswith(item.title.rstrip("…"))
     summary = (
-        "" if told.changes or (told_twice and "<" not in item.summary_html) else safe_html(item.summary_html)
+        ""
+        if notification.changes or (told_twice and "<" not in item.summary_html)
+        else safe_html(item.summary_html)
     )
     return {
-        **told_to_json(told, settings),
-        "notice": told.event is None and not told.changes,
+        **notification_to_json(notification, settings),
+        "notice": notification.event is None and not notification.changes,
         "title": item.title,
         "link": item.link,
         "summary": summary,
         "author": item.author,
-        "source": told.event.source if told.event is not None else "",
+        "source": notification.event.source if notification.event is not None else "",
         "subscription_title": title,
-        "why": f"/subscriptions/{told.subscription}/notifications/{told.id}"
-        if told.event is not None
+        "why": f"/subscriptions/{notification.subscription}/notifications/{notification.id}"
+        if notification.event is not None
         else None,
     }
 
 
-def reason_card(explanation: Explanation, classes: Classes) -> dict[str, Any]:
-    """`shown` is a clause as its author may have written it, with prefixes for the IRIs that have one."""
+def reason_card(explanation: Explanation, class_search: ClassSearch) -> dict[str, Any]:
+    """The card of an explanation. `shown` is a clause as its author may have written it, with prefixes in place of
+    IRIs."""
     card = answers.explanation(explanation).model_dump(mode="json")
     for clause, line in zip(card["clauses"], explanation.clauses, strict=True):
         clause["fate"] = line.fate
-        clause["shown"] = _IRI.sub(lambda found: classes.written(found[1]), line.text)
+        clause["shown"] = _IRI.sub(lambda found: class_search.written(found[1]), line.text)
     return card
 
 
-def trial_card(trial: Trial, classes: Classes) -> dict[str, Any]:
+def trial_card(trial: Trial, class_search: ClassSearch) -> dict[str, Any]:
     return {
         "problem": "",
         "looked": trial.looked,
         "matched": trial.matched,
         "late": trial.late,
-        "matches": [_tried(one, classes) for one in trial.matches],
-        "near": [_tried(one, classes) for one in trial.near],
+        "matches": [_tried(reason, class_search) for reason in trial.matches],
+        "near": [_tried(reason, class_search) for reason in trial.near],
     }
 
 
-def _tried(one: Reason, classes: Classes) -> dict[str, Any]:
-    event = one.event
+def _tried(reason: Reason, class_search: ClassSearch) -> dict[str, Any]:
+    event = reason.event
     return {
         "title": describe(event).title,
         "source": event.source,
         "id": event.id,
-        **reason_card(one.explanation, classes),
+        **reason_card(reason.explanation, class_search),
     }
 
 
-def feed_cards(one: Subscription, settings: Settings) -> list[dict[str, str]]:
-    """The feeds of a subscription, with an address that is short enough to be shown."""
-    addresses = answers.feeds(one, settings).model_dump()
+def feed_cards(subscription: Subscription, settings: Settings) -> list[dict[str, str]]:
+    """The feeds of a subscription, with a short form of each address."""
+    addresses = answers.feeds(subscription, settings).model_dump()
     return [
         {"name": name, "url": addresses[form], "shown": addresses[form].removeprefix(settings.address)}
         for name, form in _FEEDS
@@ -116,7 +125,7 @@ def feed_cards(one: Subscription, settings: Settings) -> list[dict[str, str]]:
 
 
 def validities(settings: Settings) -> list[tuple[str, str]]:
-    """Choices of how long a subscription is valid; the first is what the service gives by itself."""
+    """The choices of validity; the first is the default of the service."""
     longest = settings.longest_validity
     usual = settings.validity if longest is None else min(settings.validity, longest)
     named = dict(_SPANS)

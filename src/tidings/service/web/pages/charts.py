@@ -1,5 +1,6 @@
-"""Series of numbers as SVG, drawn here once for pages with and without a script. Colours are those of the sheet: a
-drawing has classes and no style. A gap in a series is None and stays a gap."""
+"""Draws series of numbers as SVG, for pages with and without scripts. Drawings have classes and no style: the style
+sheet has the colours. None in a series is a gap.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 8, 12, 28
 
 
 def spark(values: Values) -> Markup:
-    """A line without axes. It is a picture beside a figure that says the same: nothing for screen readers."""
+    """A line without axes, hidden from screen readers: the figure beside it says the same."""
     top = max([value for value in values if value is not None], default=0.0) or 1.0
     points = [
         None if value is None else (100.0 * i / max(1, len(values) - 1), 29.0 - 27.0 * value / top)
@@ -29,7 +30,7 @@ def spark(values: Values) -> Markup:
 
 
 def chart(title: str, series: Mapping[str, Values], seconds: float, unit: str = "") -> Markup:
-    """Lines over the last `seconds`, with axes. The title says the latest values, for those who do not see it."""
+    """Lines over the last `seconds`, with axes. The title names the latest values, for screen readers."""
     top = nice(max([v for values in series.values() for v in values if v is not None], default=0.0))
     inner, tall = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
     parts = []
@@ -79,7 +80,7 @@ def chart(title: str, series: Mapping[str, Values], seconds: float, unit: str = 
 
 
 def nice(top: float) -> float:
-    """The next number upwards that is good to put on an axis; what it is parted into by four is good too."""
+    """The next larger number that suits an axis; a quarter of it does too."""
     if not 0 < top < math.inf:
         return 1.0
     scale = 10.0 ** math.floor(math.log10(top))

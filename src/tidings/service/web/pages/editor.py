@@ -1,4 +1,4 @@
-"""/subscriptions/new: writing a question, trying it on the last events, and beginning a subscription."""
+"""/subscriptions/new: writes a subscription, tries it on recent events, and subscribes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def subscribe(request: Request, visiting: Visiting, form: Form) -> Respons
 def _subscribe(request: Request, visiting: Caller, form: Mapping[str, str | UploadFile]) -> Response:
     typed = _typed(form)
     try:
-        begun = visiting.service.life.subscribe(
+        begun = visiting.service.lifecycle.subscribe(
             visiting.principal,
             typed["text"],
             title=typed["title"],
@@ -71,10 +71,10 @@ def _subscribe(request: Request, visiting: Caller, form: Mapping[str, str | Uplo
     if begun.webhook is not None:
         visiting.service.webhooks.poke(begun.subscription.id)
     response = sent_to(f"/subscriptions/{begun.subscription.id}")
-    told = {"ticket": begun.ticket, "warnings": list(begun.warnings)}
+    secrets = {"ticket": begun.ticket, "warnings": list(begun.warnings)}
     if begun.webhook is not None:
-        told["webhook_secret"] = begun.webhook.secret
-    flash_secret.keep(response, visiting.service.settings, begun.subscription.id, told)
+        secrets["webhook_secret"] = begun.webhook.secret
+    flash_secret.set_secrets(response, visiting.service.settings, begun.subscription.id, secrets)
     return response
 
 
@@ -86,11 +86,13 @@ def _trial(visiting: Caller, text: str) -> dict[str, Any]:
     service = visiting.service
     if len(text) > MAX_TEXT:
         return {"problem": f"The text has {len(text):,} characters, and may have {MAX_TEXT:,}."}
-    checked = service.questions.check(text)
+    checked = service.preview.check(text)
     if not checked.ok:
         return {"problem": sentence(checked.message)}
     try:
-        return trial_card(service.questions.try_on(text, service.intake.recent.events()), service.classes)
+        return trial_card(
+            service.preview.try_on(text, service.log_writer.recent.events()), service.class_search
+        )
     except TidingsError as error:
         return {"problem": sentence(str(error))}
 
@@ -106,7 +108,7 @@ def _editor(
     trial: dict[str, Any] | None = None,
 ) -> Response:
     service = visiting.service
-    offered, of_events = examples(service.intake.recent.events(), service.questions)
+    offered, of_events = examples(service.log_writer.recent.events(), service.preview)
     blank = {"text": "", "title": "", "valid_for": "", "public": "", "webhook": ""}
     data = {**blank, **typed, "examples": offered, "wrong": wrong, "trial": trial}
     return render(

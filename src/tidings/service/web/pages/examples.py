@@ -1,4 +1,4 @@
-"""Questions to begin with, made of what events of late look like; of nothing in particular before there are any."""
+"""Makes example subscriptions from recent events; fixed ones while there are none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidings.feeds.facts import DC, RSS
 from tidings.formats.rdf import is_rdf
 from tidings.model.event import Event
 from tidings.model.terms import Iri, Literal, read_graph
-from tidings.service.subscriptions.preview import Questions
+from tidings.service.subscriptions.preview import Preview
 
 MOST = 5
 _LOOKED_AT = 50
@@ -35,8 +35,8 @@ USUAL = (
 )
 
 
-def examples(events: Iterable[Event], questions: Questions) -> tuple[list[dict[str, str]], bool]:
-    """Questions with what they ask in words, and whether they are of these events. Each of them can be asked."""
+def examples(events: Iterable[Event], preview: Preview) -> tuple[list[dict[str, str]], bool]:
+    """Example texts with descriptions, and whether they are made from these events. Each of them is valid."""
     plain: list[Event] = []
     graphs: list[Event] = []
     for event in events:  # some of each, whichever there are more of
@@ -44,8 +44,8 @@ def examples(events: Iterable[Event], questions: Questions) -> tuple[list[dict[s
         if len(kind) < _LOOKED_AT:
             kind.append(event)
     made = zip_longest(_of_attributes(plain), _of_feeds(graphs))
-    turns = dict.fromkeys(one for pair in made for one in pair if one is not None)
-    good = [one for one in turns if questions.check(one[1]).ok][:MOST]
+    turns = dict.fromkeys(example for pair in made for example in pair if example is not None)
+    good = [example for example in turns if preview.check(example[1]).ok][:MOST]
     chosen = good or list(USUAL)
     return [{"words": words, "text": text} for words, text in chosen], bool(good)
 

@@ -1,4 +1,4 @@
-"""How fast it goes, right now and over the last minutes, as the pages show it."""
+"""Formats the current rates and those of the last minutes for the pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def figures_of(service: Service) -> dict[str, Any]:
     rates = service.metrics.rates.snapshot()
     state = service.supervisor.state
     reached = service.mailbox.reached()
-    waiting = service.intake.lag(max(reached.values(), default=None)).events
+    waiting = service.log_writer.lag(max(reached.values(), default=None)).events
     return {
         "events_per_second": rates["now"]["events_per_second"],
         "notifications_per_second": rates["now"]["notifications_per_second"],

@@ -1,5 +1,6 @@
-"""Secrets that are shown once: carried from a form to the page after it in a cookie that this page alone gets and ends.
-Nothing of it is kept here, and loading the page again shows nothing."""
+"""Shows secrets once: a cookie carries them from a form to the next page, which reads and clears it. The service
+stores nothing, and reloading the page shows nothing.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ COOKIE = "tidings_shown_once"
 _SECONDS = 120
 
 
-def keep(response: Response, settings: Settings, id: str, told: Mapping[str, Any]) -> None:
-    """For the page of the subscription `id`."""
+def set_secrets(response: Response, settings: Settings, id: str, secrets: Mapping[str, Any]) -> None:
+    """Sets the cookie for the page of the subscription `id`."""
     response.set_cookie(
         COOKIE,
-        base64.urlsafe_b64encode(json.dumps(told).encode()).decode(),
+        base64.urlsafe_b64encode(json.dumps(secrets).encode()).decode(),
         max_age=_SECONDS,
         path=f"/subscriptions/{id}",
         httponly=True,
@@ -30,8 +31,8 @@ def keep(response: Response, settings: Settings, id: str, told: Mapping[str, Any
     )
 
 
-def told(request: Request) -> dict[str, Any]:
-    """What the cookie says, if it is one that we could have made."""
+def read_secrets(request: Request) -> dict[str, Any]:
+    """The secrets in the cookie, if it is one that the service could have set."""
     try:
         found = json.loads(base64.urlsafe_b64decode(request.cookies.get(COOKIE, "")))
     except (ValueError, RecursionError):
@@ -42,7 +43,7 @@ def told(request: Request) -> dict[str, Any]:
     return {name: found[name] for name, kind in kinds.items() if isinstance(found.get(name), kind)}
 
 
-def forget(response: Response, settings: Settings, id: str) -> None:
+def clear_secrets(response: Response, settings: Settings, id: str) -> None:
     response.delete_cookie(
         COOKIE,
         path=f"/subscriptions/{id}",

@@ -1,4 +1,4 @@
-"""/: my subscriptions, what they were told of late, and how fast it goes."""
+"""/: the visitor's subscriptions, their latest notifications, and the current rates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def home(
 ) -> Response:
     service, visitor = visiting.service, visiting.principal
     if visitor.role is Role.PUBLISHER:
-        return sent_to("/sources")  # who publishes has no subscriptions
+        return sent_to("/sources")  # a publisher has no subscriptions
     if part == "strip":
         return render(request, "strip.html", {"figures": figures_of(service)}, visitor=visitor)
     if part == "news":
@@ -46,18 +46,18 @@ def home(
             request, "news.html", {"notifications": _news(visiting, number)}, visitor=visitor, named=True
         )
     search = " ".join(search.replace("\0", " ").split())
-    chosen = next((one for one in State if one.value == state), None)
-    last = service.mailbox.last()  # before the page: what comes in between is told again, not missed
-    found = service.life.page(
+    chosen = next((known for known in State if known.value == state), None)
+    last = service.mailbox.last()  # before the page: what comes in between is sent again, not missed
+    found = service.lifecycle.page(
         visitor, state=chosen, search=search, after=read_id_cursor(after or None), limit=LISTED + 1
     )
-    counts = service.life.counts(visitor)
+    counts = service.lifecycle.counts(visitor)
     data: dict[str, Any] = {
         "subscriptions": subscription_cards(found[:LISTED], service),
         "next": found[LISTED - 1].id if len(found) > LISTED else None,
         "state": chosen.value if chosen else "",
         "search": search,
-        "counts": {"all": sum(counts.values()), **{one.value: counts.get(one, 0) for one in State}},
+        "counts": {"all": sum(counts.values()), **{known.value: counts.get(known, 0) for known in State}},
         "notifications": _news(visiting, None),
         "figures": figures_of(service),
     }
@@ -65,10 +65,16 @@ def home(
 
 
 def _news(visiting: Caller, after: int | None) -> list[dict[str, Any]]:
-    """What my subscriptions were told: the latest, newest first; or what came after a number, oldest first."""
+    """The latest notifications of the visitor's subscriptions, newest first; or those after a number, oldest first."""
     service = visiting.service
-    mine = {one.id: one.title for one in service.life.page(visiting.principal, limit=WATCHED)}
+    mine = {
+        subscription.id: subscription.title
+        for subscription in service.lifecycle.page(visiting.principal, limit=WATCHED)
+    }
     if not mine:
         return []
-    told = service.mailbox.page(list(mine), after=after, limit=LATEST)
-    return [notification_card(one, service.settings, mine[one.subscription]) for one in told]
+    notifications = service.mailbox.page(list(mine), after=after, limit=LATEST)
+    return [
+        notification_card(notification, service.settings, mine[notification.subscription])
+        for notification in notifications
+    ]

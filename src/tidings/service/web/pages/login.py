@@ -1,4 +1,4 @@
-"""/login and /logout: a token's secret against a session in a cookie."""
+"""/login and /logout: exchanges the secret of a token for a session cookie."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _show(request: Request, next: str, *, status: int = 200, problem: str = "") 
 
 
 def _own(address: str) -> str:
-    """An address of ours, whatever was asked for: nobody is sent elsewhere by way of us."""
+    """The address if it is of this service, otherwise the home page: a login never redirects to another site."""
     if not address.startswith("/") or address.startswith(("//", "/\\", "/login")):
         return "/"
     return address if address.isprintable() and "\\" not in address else "/"

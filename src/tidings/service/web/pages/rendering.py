@@ -1,5 +1,6 @@
-"""From data to an answer: a page for people, JSON for programs, made of the same data. Templates escape whatever they
-show; only what comes from `safe_html` and from our own drawings goes in as markup."""
+"""Renders data as an HTML page for people, or as JSON for programs. Templates escape everything; only the results of
+`safe_html` and our own drawings are inserted as markup.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def _environment() -> Environment:
 
 
 def sentence(text: str) -> str:
-    """As one begins and ends a sentence."""
+    """The text with a capital letter and a full stop."""
     text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
@@ -86,10 +87,11 @@ def render(
     problem: str = "",
     **unsaid: Any,
 ) -> Response:
-    """An answer made of `data`. `unsaid` is for the page alone, such as choices of a form; `problem` is told above it."""
+    """The response for `data`. `unsaid` is for the page alone, such as choices of a form; `problem` is shown above
+    it."""
     if not for_people(request) and "json" in request.headers.get("accept", ""):
-        told = {**data, "problem": problem} if problem else data
-        return Response(dumps(told), status, media_type="application/json", headers={"Vary": "Accept"})
+        shown = {**data, "problem": problem} if problem else data
+        return Response(dumps(shown), status, media_type="application/json", headers={"Vary": "Accept"})
     service = request.app.state.service
     visit = visit_of(request) or new_visit()
     token = csrf_token(service.access, visit)
@@ -112,22 +114,22 @@ def render(
 
 
 def sent_to(address: str, done: str = "") -> RedirectResponse:
-    """After a form: on to a page, which says that it is done."""
+    """Redirects to a page after a form; the page confirms the action."""
     return RedirectResponse(f"{address}?{urlencode({'done': done})}" if done else address, 303)
 
 
 def problem_page(request: Request, problem: Problem) -> Response:
-    """An error in the style of the other pages. Who has to log in first is sent there."""
+    """An error in the style of the other pages. A visitor who has to log in first is redirected to the login."""
     if problem.status_code == 401 and request.method == "GET" and SESSION_COOKIE not in request.cookies:
         wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/login?next={quote(wanted, safe='')}", 303)
-    told = problem.body()
-    if "/openapi.json" in told["detail"]:  # which is for programs
-        told["detail"] = "No page is at this address; begin with your subscriptions."
+    body = problem.body()
+    if "/openapi.json" in body["detail"]:  # which is for programs
+        body["detail"] = "No page is at this address; begin with your subscriptions."
     response = render(
         request,
         "error.html",
-        {"status": told["status"], "title": told["title"], "detail": told["detail"]},
+        {"status": body["status"], "title": body["title"], "detail": body["detail"]},
         status=problem.status_code,
         back=request.url.path if request.method == "GET" and problem.status_code in (429, 503) else "",
     )

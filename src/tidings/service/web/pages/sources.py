@@ -1,4 +1,4 @@
-"""/sources: the feeds that are followed and how they fare, events that could not be read, and publishing by hand."""
+"""/sources: followed feeds with their fetch states, events that could not be read, and publishing by hand."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _publish(request: Request, visiting: Caller, kind: str, body: str) -> Respon
         raise Problem(400, f"{place}: {message}")
     if visitor.token:
         service.access.count_events(visitor, len(read.events))
-    receipt = service.intake.accept(read.events)
+    receipt = service.log_writer.accept(read.events)
     said = f"{receipt.accepted:,} event{'s' * (receipt.accepted != 1)} accepted"
     if receipt.duplicates:
         said += f", {receipt.duplicates:,} known already: an event is known by its source and id"
@@ -102,7 +102,7 @@ def _publish(request: Request, visiting: Caller, kind: str, body: str) -> Respon
 
 
 def _done(request: Request, visiting: Caller, step: Callable[[], Response], **typed: str) -> Response:
-    """The answer of a step; where it was refused the page, with the reason above it and what was typed."""
+    """The response after a change; if it was refused, the page with the reason above it and the typed values."""
     try:
         return step()
     except Unauthorized:
@@ -125,10 +125,10 @@ def _show(
 ) -> Response:
     service = visiting.service
     data: dict[str, Any] = {
-        "sources": [_card(one.model_dump(mode="json")) for one in api.list_sources(visiting).items],
+        "sources": [_card(item.model_dump(mode="json")) for item in api.list_sources(visiting).items],
         "faults": [
-            {"source": one.source, "event": one.event, "message": one.message, "time": moment(one.at)}
-            for one in service.mailbox.faults()
+            {"source": item.source, "event": item.event, "message": item.message, "time": moment(item.at)}
+            for item in service.mailbox.faults()
         ],
     }
     unsaid: Mapping[str, Any] = {} if done is None else {"done": done}
@@ -148,5 +148,5 @@ def _show(
 
 
 def _card(source: dict[str, Any]) -> dict[str, Any]:
-    """An error beside its address need not begin with it."""
+    """The card of a source, with an error that does not repeat the address."""
     return {**source, "error": (source["error"] or "").removeprefix(f"{source['url']}: ") or None}

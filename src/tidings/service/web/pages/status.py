@@ -1,4 +1,4 @@
-"""/status: how the service fares, in pictures first."""
+"""/status: the state of the service, with charts first."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ def show(request: Request, visiting: Visiting, part: Annotated[str, Query(max_le
     if part == "charts":
         return render(request, "charts.html", {"figures": figures_of(service)}, visitor=visitor)
     status = status_of(visiting).model_dump(mode="json")
-    counts = {one.value: status["subscriptions"].get(one.value, 0) for one in State}
+    counts = {state.value: status["subscriptions"].get(state.value, 0) for state in State}
     data: dict[str, Any] = {
         "status": status,
         "figures": figures_of(service),
         "counts": counts,
         "batches": [
             {
-                "ended": stamp(one.ended),
-                "seconds": one.ended - one.began,
-                "events": one.events,
-                "notifications": one.notifications,
-                "errors": one.errors,
-                "version": one.version,
+                "ended": stamp(batch.ended),
+                "seconds": batch.ended - batch.began,
+                "events": batch.events,
+                "notifications": batch.notifications,
+                "errors": batch.errors,
+                "version": batch.version,
             }
-            for one in service.mailbox.batches(BATCHES)
+            for batch in service.mailbox.batches(BATCHES)
         ],
         "webhooks": _webhooks(visiting),
     }
@@ -73,23 +73,26 @@ def _facts(visiting: Caller, status: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _webhooks(visiting: Caller) -> list[dict[str, Any]]:
-    """Those of subscriptions that the visitor may see. Of an address only the host: the rest may be a secret."""
+    """The webhooks of subscriptions that the visitor may see. Only the host of an address is shown: the rest may be
+    a secret."""
     service, visitor = visiting.service, visiting.principal
     if visitor.role is Role.PUBLISHER:
         return []
     if visitor.role is Role.ADMIN:
         deliveries = service.registry.deliveries()
     else:
-        mine = [service.registry.delivery(one.id) for one in service.life.page(visitor, limit=200)]
-        deliveries = [one for one in mine if one is not None]
+        mine = [
+            service.registry.delivery(delivery.id) for delivery in service.lifecycle.page(visitor, limit=200)
+        ]
+        deliveries = [delivery for delivery in mine if delivery is not None]
     return [
         {
-            "subscription": one.subscription,
-            "host": urlsplit(one.url).hostname or "",
-            "failures": one.failures,
-            "error": one.error,
-            "disabled": one.disabled,
-            "next_try": stamp(one.next_try) if one.failures else None,
+            "subscription": delivery.subscription,
+            "host": urlsplit(delivery.url).hostname or "",
+            "failures": delivery.failures,
+            "error": delivery.error,
+            "disabled": delivery.disabled,
+            "next_try": stamp(delivery.next_try) if delivery.failures else None,
         }
-        for one in deliveries[:100]
+        for delivery in deliveries[:100]
     ]

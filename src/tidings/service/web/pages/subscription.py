@@ -1,4 +1,4 @@
-"""/subscriptions/{id}: a question, its life, how it is delivered, and what it was told, with the reason."""
+"""/subscriptions/{id}: a subscription with its text, state, deliveries and notifications."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidings.errors import TidingsError
 from tidings.model.event import Event
 from tidings.service.model import Principal, Subscription
 from tidings.service.subscriptions.access_control import NotFound, Unauthorized
-from tidings.service.subscriptions.lifecycle import Life, read_validity
+from tidings.service.subscriptions.lifecycle import Lifecycle, read_validity
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.cursors import Number
 from tidings.service.web.api.subscriptions import Id
@@ -33,14 +33,14 @@ from tidings.service.web.problems import Problem, problem_of
 
 pages = APIRouter()
 
-TOLD = 25
+PAGE = 25
 _RAW = 20_000  # characters of an event that are shown
 
-Step = Callable[[Life, Principal, str, "str | None"], Subscription]
+Step = Callable[[Lifecycle, Principal, str, "str | None"], Subscription]
 _STEPS: Mapping[str, tuple[Step, str]] = {
-    "pause": (Life.pause, "paused"),
-    "resume": (Life.resume, "resumed"),
-    "cancel": (Life.cancel, "cancelled"),
+    "pause": (Lifecycle.pause, "paused"),
+    "resume": (Lifecycle.resume, "resumed"),
+    "cancel": (Lifecycle.cancel, "cancelled"),
 }
 
 
@@ -55,9 +55,9 @@ def show(
 ) -> Response:
     if part == "news":
         service = visiting.service
-        service.life.find(visiting.principal, id)
-        told = service.mailbox.page([id], after=after or 0, limit=TOLD)
-        cards = [notification_card(one, service.settings) for one in told]
+        service.lifecycle.find(visiting.principal, id)
+        notifications = service.mailbox.page([id], after=after or 0, limit=PAGE)
+        cards = [notification_card(notification, service.settings) for notification in notifications]
         return render(request, "news.html", {"notifications": cards}, named=False)
     return _show(request, visiting, id, before=before)
 
@@ -66,7 +66,7 @@ def show(
 async def renew(request: Request, visiting: Visiting, id: Id, form: Form) -> Response:
     def step() -> Response:
         validity = read_validity(text_of(form, "valid_for"))
-        visiting.service.life.renew(visiting.principal, id, ticket_of(form), validity)
+        visiting.service.lifecycle.renew(visiting.principal, id, ticket_of(form), validity)
         return sent_to(f"/subscriptions/{id}", "renewed")
 
     return await run_in_threadpool(_done, request, visiting, id, step)
@@ -81,7 +81,7 @@ async def change(request: Request, visiting: Visiting, id: Id, word: str, form: 
     take, done = _STEPS[word]
 
     def step() -> Response:
-        take(visiting.service.life, visiting.principal, id, ticket_of(form))
+        take(visiting.service.lifecycle, visiting.principal, id, ticket_of(form))
         return sent_to(f"/subscriptions/{id}", done)
 
     return await run_in_threadpool(_done, request, visiting, id, step)
@@ -90,19 +90,19 @@ async def change(request: Request, visiting: Visiting, id: Id, word: str, form: 
 @pages.get("/subscriptions/{id}/notifications/{notification}")
 def why(request: Request, visiting: Visiting, id: Id, notification: str) -> Response:
     service = visiting.service
-    subscription = service.life.find(visiting.principal, id)
-    told = None if "\0" in notification else service.mailbox.find(id, notification)
-    if told is None:
+    subscription = service.lifecycle.find(visiting.principal, id)
+    found = None if "\0" in notification else service.mailbox.find(id, notification)
+    if found is None:
         raise Problem(
             404, "this notification is not kept any more, or never was; go back to the subscription"
         )
-    if told.event is None:
+    if found.event is None:
         raise Problem(404, "this is a notice of the subscription's life; there is no event to explain")
     data = {
         "subscription": subscription_card(subscription, service),
-        "notification": notification_card(told, service.settings),
-        "reason": reason_card(service.questions.explain(subscription.text, told.event), service.classes),
-        "raw": _raw(told.event),
+        "notification": notification_card(found, service.settings),
+        "reason": reason_card(service.preview.explain(subscription.text, found.event), service.class_search),
+        "raw": _raw(found.event),
     }
     return render(request, "why.html", data, visitor=visiting.principal)
 
@@ -111,17 +111,17 @@ def _set_webhook(visiting: Caller, id: str, form: Mapping[str, str | UploadFile]
     service, visitor, ticket = visiting.service, visiting.principal, ticket_of(form)
     url = text_of(form, "url").strip()
     if text_of(form, "remove") or not url:
-        service.life.remove_webhook(visitor, id, ticket)
+        service.lifecycle.remove_webhook(visitor, id, ticket)
         return sent_to(f"/subscriptions/{id}", "no-webhook")
-    delivery = service.life.set_webhook(visitor, id, ticket, url)
+    delivery = service.lifecycle.set_webhook(visitor, id, ticket, url)
     service.webhooks.poke(id)
     response = sent_to(f"/subscriptions/{id}", "webhook")
-    flash_secret.keep(response, service.settings, id, {"webhook_secret": delivery.secret})
+    flash_secret.set_secrets(response, service.settings, id, {"webhook_secret": delivery.secret})
     return response
 
 
 def _done(request: Request, visiting: Caller, id: str, step: Callable[[], Response]) -> Response:
-    """The answer of a step; where it was refused the page, with the reason above it."""
+    """The response after a change; if it was refused, the page with the reason above it."""
     try:
         return step()
     except (NotFound, Unauthorized):
@@ -140,18 +140,20 @@ def _show(
     problem: str = "",
 ) -> Response:
     service, visitor = visiting.service, visiting.principal
-    subscription = service.life.find(visitor, id)
-    last = service.mailbox.last()  # before the page: what comes in between is told again, not missed
-    told = service.mailbox.page([id], before=before, limit=TOLD + 1)
+    subscription = service.lifecycle.find(visitor, id)
+    last = service.mailbox.last()  # before the page: what comes in between is sent again, not missed
+    notifications = service.mailbox.page([id], before=before, limit=PAGE + 1)
     card = subscription_card(subscription, service, service.registry.delivery(id))
     data: dict[str, Any] = {
         "subscription": card,
         "webhook": card["webhook"],
         "feeds": feed_cards(subscription, service.settings),
-        "notifications": [notification_card(one, service.settings) for one in told[:TOLD]],
-        "next": told[TOLD - 1].number if len(told) > TOLD else None,
+        "notifications": [
+            notification_card(notification, service.settings) for notification in notifications[:PAGE]
+        ],
+        "next": notifications[PAGE - 1].number if len(notifications) > PAGE else None,
     }
-    secrets = flash_secret.told(request) if not problem else {}
+    secrets = flash_secret.read_secrets(request) if not problem else {}
     response = render(
         request,
         "subscription.html",
@@ -168,17 +170,17 @@ def _show(
         warnings=secrets.get("warnings", ()),
     )
     if secrets:
-        flash_secret.forget(response, service.settings, id)
+        flash_secret.clear_secrets(response, service.settings, id)
     return response
 
 
 def _raw(event: Event) -> str:
-    """An event as it was published, or nearly: the envelope, the attributes, then the data if it is a text."""
+    """An event nearly as it was published: the envelope, the attributes, then the data if it is a text."""
     envelope = {name: getattr(event, name) for name in ("id", "source", "type", "time", "datacontenttype")}
-    told = {
+    envelope = {
         name: value for name, value in {**envelope, **event.attributes}.items() if value not in ("", None)
     }
-    text = json.dumps(told, indent=2, ensure_ascii=False, default=str)[:_RAW]
+    text = json.dumps(envelope, indent=2, ensure_ascii=False, default=str)[:_RAW]
     if event.data and not event.attributes:
         text += "\n\n" + event.data[:_RAW].decode(errors="replace")
     return text

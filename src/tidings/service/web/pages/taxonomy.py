@@ -1,4 +1,4 @@
-"""/taxonomy: what is a kind of what, to look around in and to subscribe to."""
+"""/taxonomy: browses the classes, and offers to subscribe to one."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def show(
         "about": about,
         "roots": [] if search or about else found["items"],
         "found": found["items"] if search and not about else [],
-        "question": question(about["written"]) if about else None,
+        "question": items_of_class(about["written"]) if about else None,
     }
     return render(request, "taxonomy.html", data, visitor=visiting.principal)
 
 
-def question(written: str) -> str:
-    """What asks for all feed items of a class."""
+def items_of_class(written: str) -> str:
+    """The text of a subscription to all feed items of a class."""
     return f"SELECT ?title\nWHERE (?item, rss:title, ?title), (?item, dc:subject, ?about)\n  AND ?about ISA {written}"

@@ -1,4 +1,4 @@
-"""Who visits a page, and what a form of theirs says. A form is read only after its token has been found to be right."""
+"""Resolves the visitor of a page and reads forms. A form is read only after its CSRF token was checked."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Form = Annotated[Mapping[str, "str | UploadFile"], Depends(form_of)]
 
 
 def text_of(form: Mapping[str, str | UploadFile], name: str) -> str:
-    """What was typed. Browsers end lines in CR LF; nobody types that."""
+    """The text of a field, with the CR LF that browsers send replaced by LF."""
     value = form.get(name, "")
     return value.replace("\r\n", "\n") if isinstance(value, str) else ""
 

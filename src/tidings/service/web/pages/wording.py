@@ -1,4 +1,4 @@
-"""Times, numbers and questions as people read them. What comes out of here is escaped already where it is markup."""
+"""Formats times, numbers and texts of subscriptions for people. Results that are markup are escaped already."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def relative(at: datetime, now: datetime) -> str:
 
 
 def ago(given: datetime | str | None, otherwise: str = "never") -> Markup:
-    """A relative time that keeps the absolute one; the page's script keeps it true while it is looked at."""
+    """A relative time that carries the absolute one; the page's script keeps it up to date."""
     if given is None:
         return Markup(escape(otherwise))
     at = datetime.fromisoformat(given) if isinstance(given, str) else given
@@ -59,7 +59,7 @@ def stamp(at: datetime) -> str:
 
 
 def figure(value: float | None) -> str:
-    """A number in three digits or so: "0.4", "12", "1,240", "1.2M"; a dash for none."""
+    """A number in about three digits: "0.4", "12", "1,240", "1.2M"; a dash for None."""
     if value is None:
         return "–"
     if value >= 10_000_000:
@@ -87,7 +87,7 @@ def size(count: float) -> str:
 
 
 def coloured(text: str) -> Markup:
-    """A question with its words, texts, numbers and variables set apart, for the eye alone."""
+    """The text of a subscription with markup that highlights keywords, texts, numbers and variables."""
     parts, at = [], 0
     for found in _TOKENS.finditer(text):
         parts += [
