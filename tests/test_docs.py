@@ -3,6 +3,7 @@
 `TIDINGS_WRITE_DOCS=1 pytest tests/test_docs.py` writes docs/commands.md anew.
 """
 
+import ast
 import doctest
 import json
 import os
@@ -22,7 +23,6 @@ from tidings import Engine, Event, Table, Taxonomy, read_network
 from tidings.cli import main
 from tidings.cli.subscriptions import SubscriptionFile
 from tidings.kinds.joins.naive import Naive
-from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
 from tidings.language.prefixes import WELL_KNOWN
 from tidings.model.notification import Notification
@@ -209,15 +209,58 @@ def test_links_lead_somewhere(page):
             assert (ROOT / page).parent.joinpath(target).exists(), f"{page} links to {target}"
 
 
-def test_the_architecture_names_every_module_and_no_other():
+def test_the_architecture_names_every_folder_and_where_to_start():
     text = (ROOT / "ARCHITECTURE.md").read_text()
-    tree = text.partition("    src/tidings/\n")[2].partition("    examples/")[0]
-    named = set(re.findall(r"\b(\w+\.py|\w+/)(?=\s)", tree))
+    table = {
+        cells[1].strip(): cells[3]
+        for line in text.splitlines()
+        if (cells := line.split("|"))[0] == "" and len(cells) > 4
+    }
     package = ROOT / "src" / "tidings"
-    top = {path.name if path.is_file() else f"{path.name}/" for path in package.iterdir()}
-    there = {name for name in top if name.endswith((".py", "/")) and not name.startswith("__")}
-    assert there - named == set()
-    assert {name for name in named if not list(package.rglob(name.rstrip("/")))} == set()
-    for part in ("client", "service", "service/store"):
-        files = {path.name for path in (package / part).glob("*.py")} - {"__init__.py"}
-        assert {name for name in files if name not in tree} == set()
+    named = {name.strip("`").rstrip("/"): starts for name, starts in table.items() if name.startswith("`")}
+    inner = {"kinds", "service"}  # named part by part
+    there = {path.name for path in package.iterdir() if not path.name.startswith(("__", "py."))} - inner
+    for folder in inner:
+        there |= {f"{folder}/{path.name}" for path in (package / folder).iterdir() if path.is_dir()}
+    assert {name for name in there if not name.endswith("__pycache__")} == set(named)
+    for name, starts in named.items():
+        for file in re.findall(r"`([\w/]+\.py)`", starts):
+            assert (package / name / file).is_file(), f"{name} has no {file}"
+    for path in re.findall(r"`((?:src|tests|docs|engine|language|model|storage)/[\w/]+\.(?:py|md))`", text):
+        assert (ROOT / path).is_file() or (package / path).is_file(), path
+
+
+def imports_of(code):
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tidings":
+            yield from ((node.module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, None) for alias in node.names if alias.name.split(".")[0] == "tidings")
+
+
+def published_code():
+    """The Python of pages and examples."""
+    for page in PAGES:
+        for block in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S):
+            if ">>>" in block:
+                lines = [line[4:] for line in block.splitlines() if line.startswith((">>> ", "... "))]
+                yield page, "\n".join(lines)
+            else:
+                yield page, block
+    for path in (ROOT / "examples").rglob("*.py"):
+        yield str(path.relative_to(ROOT)), path.read_text()
+
+
+def test_pages_and_examples_import_the_public_names_alone():
+    import tidings.spark
+
+    public = {"tidings": tidings.__all__, "tidings.spark": tidings.spark.__all__}
+    seen = 0
+    for page, code in published_code():
+        for module, name in imports_of(code):
+            seen += 1
+            assert module in public, f"{page} imports {module}"
+            assert name is None or name in public[module] or f"tidings.{name}" in public, (
+                f"{page} imports {name}"
+            )
+    assert seen > 30

@@ -15,7 +15,7 @@ from tidings.kinds.operators.functions.signature import Out
 from tidings.model.event import to_table
 from tidings.model.notification import Notification
 from tidings.spark import match, notifications, run
-from tidings.spark.operator_pickle import pickle_operators, unpickle_operators
+from tidings.spark.code_pickle import pickle_code, unpickle_code
 from tidings.storage import operator_feedback, versions
 from tidings.storage.event_log import EventLog
 
@@ -221,10 +221,10 @@ def test_an_operator_that_calls_itself_arrives_whole():
         if start:
             yield from countdown(event, start - 1)
 
-    pickled = pickle_operators([countdown])
-    (arrived,) = unpickle_operators(pickled)
+    pickled = pickle_code([countdown])
+    (arrived,) = unpickle_code(pickled).operators
     assert arrived is not countdown
     assert (repr(arrived), arrived.signature) == (repr(countdown), countdown.signature)
     assert list(arrived(None, 3)) == [3, 2, 1, 0]
-    assert unpickle_operators(bytes(pickled))[0] is arrived
-    assert unpickle_operators(pickle_operators([even]))[0] is even  # of a module: by its name
+    assert unpickle_code(bytes(pickled)).operators[0] is arrived
+    assert unpickle_code(pickle_code([even])).operators[0] is even  # of a module: by its name

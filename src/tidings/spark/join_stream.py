@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,13 +20,14 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
+from tidings.engine.contracts import Kind
 from tidings.errors import IndexFileError
 from tidings.spark.change_extract import EXTRACT, TaskSettings, extract_task
+from tidings.spark.code_pickle import Operators, pickle_code
 from tidings.spark.join_buckets import REPORT, BucketProcessor
 from tidings.spark.join_ledger import WORK, LedgerProcessor
 from tidings.spark.lock import StreamLock
 from tidings.spark.micro_batches import Folder, NotificationOutput, Sink
-from tidings.spark.operator_pickle import Operators, pickle_operators
 from tidings.spark.output import Batch, settle, unfinished
 from tidings.spark.stream_handle import Running, Stream
 from tidings.storage import versions
@@ -52,6 +53,7 @@ def correlate(
     buckets: int = BUCKETS,
     joined: bool = False,
     operators: Operators = (),
+    kinds: Iterable[Kind] = (),
     sink: Sink | None = None,
     on_batch: Callable[[Batch], None] | None = None,
     interval: str | None = None,
@@ -69,7 +71,7 @@ def correlate(
     number of `buckets` of a partition class is fixed when it first gets rows."""
     root, output_folder, folder = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
     notification_output = NotificationOutput(
-        root, output_folder, pickle_operators(operators), sink, on_batch, interval, available_now
+        root, output_folder, pickle_code(operators, kinds), sink, on_batch, interval, available_now
     )
     if not has_tables(root):
         raise IndexFileError(f"the index in {root} has no tables; build it of Engine(tables=[...])")

@@ -11,7 +11,7 @@ replay use the same.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -20,12 +20,13 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
+from tidings.engine.contracts import Kind
 from tidings.engine.engine import Engine
 from tidings.errors import IndexFileError
 from tidings.model.envelope import arrange
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark import version_pins
-from tidings.spark.operator_pickle import Operators, pickle_operators, unpickle_operators
+from tidings.spark.code_pickle import Operators, pickle_code, unpickle_code
 from tidings.storage import versions
 
 _PIECE = 8_192  # rows
@@ -33,7 +34,9 @@ _PIECE = 8_192  # rows
 Index = str | os.PathLike[str] | tuple[str | os.PathLike[str], versions.Version | str]
 
 
-def match(events: DataFrame, index: Index, *, operators: Operators = ()) -> DataFrame:
+def match(
+    events: DataFrame, index: Index, *, operators: Operators = (), kinds: Iterable[Kind] = ()
+) -> DataFrame:
     """The notifications that `events` cause, as NOTIFICATION_SCHEMA has them.
 
     `index` is an index folder, then its current version counts (in a stream: current when a micro-batch begins),
@@ -43,7 +46,8 @@ def match(events: DataFrame, index: Index, *, operators: Operators = ()) -> Data
     `operators` are what subscriptions call, beside those of packages that are installed on all hosts: operators, or
     modules ("package.module") and files ("path/to/file.py") of them. Each worker learns which to ask first for
     itself; only a stream (`run`) gathers that for the next version, because a DataFrame may be computed any number of
-    times, or in part, and counts as nothing.
+    times, or in part, and counts as nothing. `kinds` are kinds of subscription of your own, which an index names; those
+    that keep state take no part here.
     """
     if isinstance(index, tuple):
         root, version = Path(index[0]).absolute(), str(index[1])
@@ -53,9 +57,9 @@ def match(events: DataFrame, index: Index, *, operators: Operators = ()) -> Data
         raise IndexFileError(f"there is no index in {root}; build one with 'tidings index build'")
     # A column that cannot be read is an error here, not in a task.
     arrange(to_arrow_schema(events.schema, timezone="UTC").empty_table())
-    pickled = pickle_operators(operators)
+    pickled = pickle_code(operators, kinds)
     now = versions.Version.parse(version) if version else versions.current(root)
-    versions.check_operators(root, now, unpickle_operators(pickled))
+    versions.check_operators(root, now, unpickle_code(pickled).operators)
     if not events.isStreaming:
         version = str(now)
     return events.mapInArrow(
@@ -75,9 +79,9 @@ def _match_task(
 
 def open_index(root: str, version: str, pickled: bytes) -> Engine:
     """The index for one task. `versions.open` keeps it open between tasks of one worker."""
-    return versions.open(
-        root, versions.Version.parse(version or _pinned(root)), operators=unpickle_operators(pickled)
-    )
+    code = unpickle_code(pickled)
+    number = versions.Version.parse(version or _pinned(root))
+    return versions.open(root, number, operators=code.operators, kinds=code.kinds)
 
 
 def match_batches(index: Engine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -21,9 +21,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark import version_pins
+from tidings.spark.code_pickle import unpickle_code
 from tidings.spark.lock import StreamLock
 from tidings.spark.offsets import query_id
-from tidings.spark.operator_pickle import unpickle_operators
 from tidings.spark.output import Batch, clear_unfinished
 from tidings.spark.stream_handle import Running
 from tidings.storage import versions
@@ -96,7 +96,7 @@ class _Check:
     """Refuses a version whose subscriptions call operators that were not given."""
 
     def __init__(self, index: Path, pickled: bytes) -> None:
-        self._index, self._operators = index, unpickle_operators(pickled)
+        self._index, self._operators = index, unpickle_code(pickled).operators
         self._good: versions.Version | None = None
 
     def __call__(self, version: str) -> str:

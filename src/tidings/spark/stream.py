@@ -10,15 +10,16 @@ An index with tables has a second query, which keeps its joins (join_stream.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tidings.engine.contracts import Kind
 from tidings.spark import join_stream
 from tidings.spark import output as outputs
+from tidings.spark.code_pickle import Operators, pickle_code
 from tidings.spark.micro_batches import Folder, NotificationOutput, Sink
-from tidings.spark.operator_pickle import Operators, pickle_operators
 from tidings.spark.output import Batch
 from tidings.spark.stream_handle import Stream
 from tidings.storage import operator_feedback, versions
@@ -32,6 +33,7 @@ def run(
     checkpoint: Folder,
     *,
     operators: Operators = (),
+    kinds: Iterable[Kind] = (),
     sink: Sink | None = None,
     on_batch: Callable[[Batch], None] | None = None,
     interval: str | None = None,
@@ -50,7 +52,7 @@ def run(
     and each query counts its own from 0.
     """
     index, output, checkpoint = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
-    pickled = pickle_operators(operators)
+    pickled = pickle_code(operators, kinds)
     notification_output = NotificationOutput(index, output, pickled, sink, on_batch, interval, available_now)
     lock = notification_output.lock(spark, checkpoint)
     running = []

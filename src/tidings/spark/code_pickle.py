@@ -1,7 +1,8 @@
-"""Pickles operators for the workers, by name where their module can be imported.
+"""Pickles what workers need and an index does not hold: operators and kinds of the user's own, which are code. They are
+pickled by name where a module can be imported.
 
-Every task carries the pickled operators; a worker unpickles equal bytes once. So its operators and engine stay
-the same from task to task, with the state that they keep (a connection, a loaded model, statistics).
+Every task carries the pickled bytes; a worker unpickles equal bytes once. So its operators, and with them the engine that
+has them, stay the same from task to task, and what they keep (a connection, a loaded model, what was learnt) stays too.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ from typing import cast
 
 from pyspark import cloudpickle
 
+from tidings.engine.contracts import Kind
 from tidings.kinds.operators.functions.catalogue import Catalogue, read_operators
 from tidings.kinds.operators.functions.operator import Operator
 from tidings.kinds.operators.functions.signature import OperatorError
+from tidings.storage.versions import Code
 
 Operators = Iterable[Operator | str]
 
 
-def pickle_operators(operators: Operators) -> bytes:
-    """Pickles operators, and all operators of modules ("package.module") or files ("path/to/file.py")."""
+def pickle_code(operators: Operators, kinds: Iterable[Kind] = ()) -> bytes:
+    """Pickles kinds, operators, and all operators of modules ("package.module") or files ("path/to/file.py")."""
     found = [
         operator
         for given in operators
@@ -28,7 +31,7 @@ def pickle_operators(operators: Operators) -> bytes:
     ]
     named = {operator.name: operator for operator in Catalogue(found)}
     try:
-        return cast(bytes, cloudpickle.dumps(tuple(named.values())))
+        return cast(bytes, cloudpickle.dumps((tuple(named.values()), tuple(kinds))))
     except Exception as error:
         raise OperatorError(
             f"the operators cannot be sent to the workers ({type(error).__name__}: {error}); "
@@ -37,12 +40,11 @@ def pickle_operators(operators: Operators) -> bytes:
 
 
 @lru_cache(maxsize=8)
-def unpickle_operators(pickled: bytes) -> tuple[Operator, ...]:
-    """The operators, the same objects for the same bytes."""
+def unpickle_code(pickled: bytes) -> Code:
+    """The operators and kinds, the same objects for the same bytes."""
     try:
-        operators: tuple[Operator, ...] = cloudpickle.loads(pickled)
+        return Code(*cloudpickle.loads(pickled))
     except ImportError as error:
         raise OperatorError(
             f"a worker cannot import the operators ({error}); install their module on all hosts, or give a file"
         ) from error
-    return operators
