@@ -6,11 +6,10 @@ the words of LANGUAGE.md, never in the names of tokens.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterable
 
-from tidings.errors import SubscriptionError
+from tidings.errors import SubscriptionError, did_you_mean
 from tidings.language.tokens import QUOTED_NAME, STRING, TRIPLE
 
 # What a phrase speaks for: the words that might have been meant where it is expected.
@@ -92,12 +91,6 @@ def error_at(text: str, offset: int, what: str, advice: str) -> SubscriptionErro
     error = SubscriptionError(f"{what} at {line}:{column}; {advice}")
     error.line, error.column = line, column
     return error
-
-
-def did_you_mean(word: str, options: Iterable[str], otherwise: str, likeness: float = 0.6) -> str:
-    """`did you mean 'x'?` for the nearest option, or the other advice if none is near."""
-    near = difflib.get_close_matches(word, list(options), n=1, cutoff=likeness)
-    return f"did you mean '{near[0]}'?" if near else otherwise
 
 
 def unbound(

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from tidings.errors import did_you_mean
 from tidings.formats.namespaces import XSD
-from tidings.language.faults import Misread, did_you_mean
+from tidings.language.faults import Misread
 from tidings.language.prefixes import WELL_KNOWN
 from tidings.language.query import Node, Parameter, Variable
 from tidings.language.remembered import Remembered

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from decimal import Context, Decimal
 
+from tidings.errors import did_you_mean
 from tidings.formats.namespaces import XSD
-from tidings.language.faults import Misread, did_you_mean
+from tidings.language.faults import Misread
 from tidings.language.tokens import QUANTITY
 from tidings.model.terms import Literal
 

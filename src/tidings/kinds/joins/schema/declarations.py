@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tidings.errors import did_you_mean
 from tidings.kinds.joins.schema.table import Table, TableError
-from tidings.language.faults import did_you_mean
 
 _MEMBERS = ("columns", "key", "payload")
 _FORM = '[stocks] and columns = { symbol = "text", per = "number" }'

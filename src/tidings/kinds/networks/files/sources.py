@@ -7,13 +7,12 @@ with them is the place looked for, so that the error names file and line.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidings.errors import TidingsError
+from tidings.errors import TidingsError, nearest
 from tidings.kinds.networks.faults import NetworkError
 
 if TYPE_CHECKING:
@@ -165,8 +164,10 @@ def _checked(path: Path, table: pa.Table, columns: tuple[str, ...], needed: tupl
 def _check_columns(path: Path, names: list[str], needed: tuple[str, ...]) -> None:
     for name in needed:
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-            advice = f"is {near[0]!r} it?" if near else f"its columns are {', '.join(names) or 'none'}"
+            near = nearest(name, names, likeness=0.5)
+            advice = (
+                f"is {near!r} it?" if near is not None else f"its columns are {', '.join(names) or 'none'}"
+            )
             raise NetworkError(f"{path} has no column {name!r}; {advice}")
 
 
@@ -193,8 +194,12 @@ def _placed(nodes: Rows, edges: Rows) -> NetworkError | None:
             if end is None:
                 return NetworkError(f"{edges.place(row)}: the edge has no {name}; name a node")
             if end not in known:
-                near = difflib.get_close_matches(end, known, n=1) if len(known) < 100_000 else []
-                advice = f"is {near[0]!r} meant?" if near else "add it to the nodes, or leave the edge out"
+                near = nearest(end, known) if len(known) < 100_000 else None
+                advice = (
+                    f"is {near!r} meant?"
+                    if near is not None
+                    else "add it to the nodes, or leave the edge out"
+                )
                 return NetworkError(f"{edges.place(row)}: the edge's {name} {end!r} is no node; {advice}")
         if ends in seen:
             first = edges.place(seen[ends])

@@ -16,10 +16,9 @@ from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
-from tidings.errors import SubscriptionError
+from tidings.errors import SubscriptionError, did_you_mean
 from tidings.kinds.operators.functions.operator import Operator
 from tidings.kinds.operators.functions.signature import OperatorError
-from tidings.language.faults import did_you_mean
 from tidings.language.query import And, Call, Condition, Not, Or, TriplePattern, Variable, leaves
 
 GROUP = "tidings.operators"

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tidings.errors import SubscriptionError
+from tidings.errors import SubscriptionError, did_you_mean
 from tidings.kinds.operators.functions.operator import Operator
-from tidings.language.faults import did_you_mean
 from tidings.language.query import Call
 from tidings.model.terms import Iri, Literal
 
