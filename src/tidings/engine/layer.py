@@ -21,7 +21,7 @@ from tidings.arrays import bounds, folders
 from tidings.arrays.bounds import are_texts, refuse_unless
 from tidings.arrays.vocabulary import StoredTexts, join_texts
 from tidings.engine.plan import MAX_ALTERNATIVES, Plan
-from tidings.kinds.filters.attribute_reader import Reader
+from tidings.kinds.filters.attribute_reader import AttributeReader
 from tidings.kinds.filters.index import FilterIndex
 from tidings.kinds.filters.integrity import refuse_damaged_table
 from tidings.kinds.filters.shape import FilterShape
@@ -54,7 +54,7 @@ class Layer:
         self._index: PatternIndex | None = None
         self._filters: FilterTable | None = FilterTable()
         self._filter_arrays: Mapping[str, np.ndarray] = {}
-        self._reader: Reader | None = None
+        self._reader: AttributeReader | None = None
         self.places: dict[Via, int] = {}
         self.place: array[int] | np.ndarray = array("i")  # of each subscription, -1: nowhere in a network
         # Of each subscription where the programs of its ways are, which operators settle; -1: there are none.
@@ -87,10 +87,10 @@ class Layer:
         return self._filters
 
     @property
-    def reader(self) -> Reader:
+    def reader(self) -> AttributeReader:
         """Reads events for the index of filters, which covers what is there now."""
         if self._reader is None:
-            self._reader = Reader(FilterIndex.build(self.filters))
+            self._reader = AttributeReader(FilterIndex.build(self.filters))
         return self._reader
 
     @property
@@ -391,7 +391,7 @@ class Layer:
         layer = cls(operators)
         arrays, facts = folders.load(folder / "subscriptions")
         layer._index, layer._table, layer._numbers = PatternIndex.load(folder / "patterns"), None, None
-        layer._reader, layer._filters = Reader(FilterIndex.load(folder / "filters")), None
+        layer._reader, layer._filters = AttributeReader(FilterIndex.load(folder / "filters")), None
         layer._filter_arrays, _ = folders.load(folder / "filter_table")
         refuse_damaged_table(folder / "filter_table", layer._filter_arrays, layer._reader.index.keys)
         layer.places = {Via(*place): number for number, place in enumerate(facts["places"])}

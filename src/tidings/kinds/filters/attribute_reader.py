@@ -29,14 +29,14 @@ from tidings.model.text_sets import TextTests
 from tidings.model.text_tests import network
 from tidings.model.values import number
 
-REMEMBERED = 1 << 16  # texts, for each way to look at them
-MET = 1 << 12  # values, of all attributes; a power of two
+CACHED_TEXTS = 1 << 16  # texts, for each way to look at them
+MEMO_SIZE = 1 << 12  # values, of all attributes; a power of two
 
 Document = Callable[[int], Mapping[str, Any]]
 Look = Callable[[int, bytes], tuple[int, ...]]  # kind and text of a value -> positions
 
 
-class _Told(NamedTuple):
+class _DerivedAttribute(NamedTuple):
     """An attribute that is told from the values at a path: by `look` each value, or by `conditions` the event."""
 
     attribute: int
@@ -45,7 +45,7 @@ class _Told(NamedTuple):
     conditions: _Conditions | None
 
 
-class Reader:
+class AttributeReader:
     """Reads events for one index."""
 
     def __init__(self, index: FilterIndex) -> None:
@@ -55,7 +55,7 @@ class Reader:
         self.wanted = Wanted.of(index.paths, paths)
         self._plain = np.full(len(paths), -1, dtype=np.int32)
         self._there = np.full(len(paths), -1, dtype=np.int32)
-        self._told: list[_Told] = []
+        self._derived: list[_DerivedAttribute] = []
         for attribute, key in enumerate(index.keys):
             path = number_of[key.path]
             if key.look == PLAIN:
@@ -63,9 +63,9 @@ class Reader:
             elif key.look == THERE:
                 self._there[path] = attribute
             else:
-                self._told.append(self._teller(key, attribute, path))
+                self._derived.append(self._derived_attribute(key, attribute, path))
         self._stamps = np.full(len(index.keys), -1, dtype=np.int64)
-        self._memo = Memo.of(MET)
+        self._memo = Memo.of(MEMO_SIZE)
 
     def pairs(self, found: Occurrences, document: Document) -> Pairs:
         """The pairs of a batch; `document` gives an event's attributes where a condition has to see all of them."""
@@ -91,22 +91,24 @@ class Reader:
                 value = _number(text) if found.kind[at] == NUMBER else number(text)
                 positions = self.index.exact.positions(int(pairs.attribute[i]), value)
                 pairs.position[i] = positions[0]
-        return self._with_told(pairs, found, document) if self._told else pairs
+        return self._with_derived(pairs, found, document) if self._derived else pairs
 
-    def _with_told(self, pairs: Pairs, found: Occurrences, document: Document) -> Pairs:
+    def _with_derived(self, pairs: Pairs, found: Occurrences, document: Document) -> Pairs:
         extra: list[tuple[int, int, int]] = []
         events = np.repeat(np.arange(len(found.first) - 1), np.diff(found.first))
-        for told in self._told:
-            at = np.flatnonzero((found.path == told.path) & (found.kind != NULL) & (found.kind != LIST))
-            if told.look is None:
+        for derived in self._derived:
+            at = np.flatnonzero((found.path == derived.path) & (found.kind != NULL) & (found.kind != LIST))
+            if derived.look is None:
                 for event in np.unique(events[at]).tolist():
-                    assert told.conditions is not None
-                    holding = told.conditions.holding(document(event))
-                    extra.extend((event, told.attribute, position) for position in holding)
+                    assert derived.conditions is not None
+                    holding = derived.conditions.holding(document(event))
+                    extra.extend((event, derived.attribute, position) for position in holding)
                 continue
             for i in at.tolist():
                 text = found.blob[found.low[i] : found.high[i]].tobytes()
-                extra.extend((int(events[i]), told.attribute, p) for p in told.look(int(found.kind[i]), text))
+                extra.extend(
+                    (int(events[i]), derived.attribute, p) for p in derived.look(int(found.kind[i]), text)
+                )
         if not extra:
             return pairs
         columns = np.array(extra, dtype=np.int64)
@@ -120,22 +122,22 @@ class Reader:
         merge_pairs(pairs, columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy(), merged)
         return merged
 
-    def _teller(self, key: Key, attribute: int, path: int) -> _Told:
+    def _derived_attribute(self, key: Key, attribute: int, path: int) -> _DerivedAttribute:
         exact = self.index.exact
         if key.look == FOLDED:
 
-            @lru_cache(maxsize=REMEMBERED)
+            @lru_cache(maxsize=CACHED_TEXTS)
             def folded(kind: int, text: bytes) -> tuple[int, ...]:
                 positions = exact.positions(attribute, _value(kind, text), fold=True)
                 return tuple(p | AGAIN if i else p for i, p in enumerate(positions))
 
-            return _Told(attribute, path, folded, None)
+            return _DerivedAttribute(attribute, path, folded, None)
         # The constants on its scale are texts; the position of the one with number i is first + 2 i.
         first = int(self.index.scales.ends[attribute, TRUTHS]) + 1
         constants = exact.texts(attribute)
         if key.look == CONDITIONS:
             conditions = [parse(f"WHERE {text}").where for text in constants]
-            return _Told(attribute, path, None, _Conditions(conditions, first))
+            return _DerivedAttribute(attribute, path, None, _Conditions(conditions, first))
         op, fold = key.look.removesuffix("~"), key.look.endswith("~")
         if op == "MATCHES" and fold:
             constants, fold = [f"(?i:{text})" for text in constants], False
@@ -143,14 +145,14 @@ class Reader:
             _Networks(constants) if op == "CIDR" else TextTests([(op, text) for text in constants])
         )
 
-        @lru_cache(maxsize=REMEMBERED)
+        @lru_cache(maxsize=CACHED_TEXTS)
         def tested(kind: int, text: bytes) -> tuple[int, ...]:
             if kind != TEXT:
                 return ()
             plain = text.decode(errors="surrogatepass")
             return tuple(first + 2 * i for i in tests.satisfied(plain.casefold() if fold else plain))
 
-        return _Told(attribute, path, tested, None)
+        return _DerivedAttribute(attribute, path, tested, None)
 
 
 def _number(text: str) -> Any:
@@ -186,7 +188,7 @@ class _Conditions:
                 of.append((position, condition.condition))
             else:
                 self._others.append((position, condition))
-        self._elements = [_Elements(path, name, some) for (path, name), some in elements.items()]
+        self._elements = [_Elements(path, name, listed) for (path, name), listed in elements.items()]
 
     def holding(self, document: Mapping[str, Any]) -> list[int]:
         """The positions of the conditions that hold."""
@@ -206,7 +208,7 @@ class _Elements:
         for row, (_, condition) in enumerate(conditions):
             shape = compile_filter(condition)
             table.add(table.add_shape(shape), shape, {}, row)
-        self._reader = Reader(FilterIndex.build(table))
+        self._reader = AttributeReader(FilterIndex.build(table))
 
     def holding(self, document: Mapping[str, Any]) -> list[int]:
         elements = values_at(document, self._path)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tidings.errors import EventError
 from tidings.formats.kernels.json import occurrences_of
-from tidings.kinds.filters.attribute_reader import Reader
+from tidings.kinds.filters.attribute_reader import AttributeReader
 from tidings.kinds.filters.index import FilterIndex
 from tidings.kinds.filters.kernels.layout import Pairs
 from tidings.kinds.filters.table import FilterTable
@@ -23,7 +23,7 @@ class Filed:
     def __init__(self, rows: FilterTable, which: np.ndarray) -> None:
         self.which = which
         self.index = FilterIndex.build(rows)
-        self._reader = Reader(self.index)
+        self._reader = AttributeReader(self.index)
         levels = self.index.index.access.levels
         # As many lists as one value can lead to, for each attribute's value.
         self.depth = max((int(bits).bit_count() for bits in np.unique(levels).tolist()), default=0)
