@@ -16,7 +16,7 @@ from pyspark import TaskContext
 
 from tidings.engine.pipeline import event_times
 from tidings.kinds.joins.changes.changes import Changes, read_changes
-from tidings.kinds.joins.changes.row_images import Images, canonical
+from tidings.kinds.joins.changes.row_images import RowImages, canonical
 from tidings.kinds.joins.kind import Joins
 from tidings.kinds.joins.schema.table import Table
 from tidings.model.envelope import arrange
@@ -119,7 +119,7 @@ def piece_of(batch: pa.RecordBatch, tables: Sequence[Table]) -> Piece | None:
         source=changes.source,
         sequence=changes.sequence,
         ties=changes.ties,
-        images=[Images([], images.texts, images.partial) for images in changes.images],
+        images=[RowImages([], images.texts, images.partial) for images in changes.images],
         errors={place[row]: error for row, error in changes.errors.items()},
         snapshots=[(place[row], id) for row, id in changes.snapshots],
     )

@@ -43,7 +43,7 @@ class Replica:
         self._shape, self._ranges = read(parse(query) if isinstance(query, str) else query, self._tables)
         self._parts: dict[str, _Part] = {}
         self._subscription: str | None = None
-        self._heard: dict[tuple[str | None, str], int] = {}
+        self._latest: dict[tuple[str | None, str], int] = {}
         """Of a subscription and a part, the highest sequence number that came along, taken or not."""
 
     @property
@@ -62,11 +62,11 @@ class Replica:
             return False
         if self._subscription not in (None, notification.subscription):
             return False
-        number, heard = notification.sequence, (notification.subscription, notification.part)
-        self._heard[heard] = max(number, self._heard.get(heard, 0))
+        number, stream = notification.sequence, (notification.subscription, notification.part)
+        self._latest[stream] = max(number, self._latest.get(stream, 0))
         if notification.verdict == "snapshot":
             self._subscription = notification.subscription
-            return self._start(self._part(notification.part), notification, self._heard[heard])
+            return self._start(self._part(notification.part), notification, self._latest[stream])
         if self._subscription is None:
             return False
         part = self._part(notification.part)
@@ -99,12 +99,12 @@ class Replica:
             self._parts = {f"{bucket}/{total}": _Part() for bucket in range(total)}
         return self._parts[name]
 
-    def _start(self, part: _Part, snapshot: Notification, heard: int) -> bool:
+    def _start(self, part: _Part, snapshot: Notification, latest: int) -> bool:
         number = snapshot.sequence or 0
         if not part.missing and number <= part.sequence:
             return False
-        if number < heard:
-            part.missing = f"a snapshot of {number} came, but {heard} was heard of"
+        if number < latest:
+            part.missing = f"a snapshot of {number} came, but {latest} was heard of"
             return False
         part.rows, part.sequence, part.missing = Counter(), number, None
         return self._change(part, snapshot)

@@ -47,7 +47,7 @@ def _said(deltas: Deltas, tables) -> list[dict[str, tuple[Counter, Counter]]]:
 @pytest.mark.parametrize("few", [64, 1])
 @pytest.mark.parametrize("seed", range(20))
 def test_as_the_definition_says(seed: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.kinds.joins.index.levels.FRESH", 0 if few == 1 else 1024)
+    monkeypatch.setattr("tidings.kinds.joins.index.levels.RECENT", 0 if few == 1 else 1024)
     monkeypatch.setattr("tidings.kinds.joins.index.index.FEW", few)
     monkeypatch.setattr("tidings.kinds.joins.rows.rows._SHED_FROM", few)
     rng = random.Random(seed)

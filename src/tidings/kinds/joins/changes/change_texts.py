@@ -51,7 +51,7 @@ def _paths() -> PathTable:
 
 
 @dataclass(slots=True)
-class Told:
+class ChangeHeaders:
     """What texts say of changes, for each: `op`, or why it is none; `form`, and in `group` what its schema is;
     its table by name; its sequence, NONE where there is none; the source that it names itself."""
 
@@ -67,7 +67,7 @@ class Told:
     errors: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def nothing(cls, count: int) -> Told:
+    def empty(cls, count: int) -> ChangeHeaders:
         """No change anywhere."""
         none = pa.nulls(count, pa.string())
         return cls(
@@ -102,7 +102,7 @@ class Members:
         self._kinds: dict[str, np.ndarray] = {}
         self._present = set(np.unique(found.path).tolist())
 
-    def places(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+    def occurrences(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """The texts that have the member, and where in `found` its first occurrence is."""
         number = _NAMES.index(name)
         if number not in self._present:
@@ -115,7 +115,7 @@ class Members:
         """What the member is in each text; -1 where it is not."""
         if name not in self._kinds:
             kinds = np.full(self.count, -1, dtype=np.int8)
-            event, place = self.places(name)
+            event, place = self.occurrences(name)
             kinds[event] = self.found.kind[place]
             self._kinds[name] = kinds
         return self._kinds[name]
@@ -125,7 +125,7 @@ class Members:
 
     def text(self, name: str, kinds: tuple[int, ...] = (TEXT,)) -> pa.Array:
         """The member's texts, null where it is none."""
-        event, place = self.places(name)
+        event, place = self.occurrences(name)
         if len(event):
             kind = self.found.kind[place]
             keep = kind == TEXT if kinds == (TEXT,) else np.isin(kind, kinds)
@@ -181,68 +181,72 @@ def codes_of(words: pa.Array, meaning: dict[str, int], default: int) -> np.ndarr
     return meanings[codes]
 
 
-def listen(texts: pa.Array, kind: pa.Array | None, tables: frozenset[str]) -> Told:
+def read_headers(texts: pa.Array, kind: pa.Array | None, tables: frozenset[str]) -> ChangeHeaders:
     """What each text says; `kind` is the events' own type, where they have one."""
     members = Members(texts)
     word = members.text("type")
     if kind is not None:
         word = pc.if_else(pc.equal(pc.fill_null(kind, ""), ""), word, kind)
-    told = Told.nothing(members.count)
-    told.table, told.word, told.subscription = members.text("table"), word, members.text("subscription")
+    headers = ChangeHeaders.empty(members.count)
+    headers.table, headers.word, headers.subscription = (
+        members.text("table"),
+        word,
+        members.text("subscription"),
+    )
     ours = pc.fill_null(pc.starts_with(word, "tidings."), False).to_numpy(zero_copy_only=False)
     if ours.any():
-        told.op[ours] = codes_of(word.filter(pa.array(ours)), OPERATIONS, UNKNOWN)
+        headers.op[ours] = codes_of(word.filter(pa.array(ours)), OPERATIONS, UNKNOWN)
     free = pc.equal(pc.fill_null(word, ""), "").to_numpy(zero_copy_only=False)
     # What cannot be read and has no type may have been a change; but not a document that an event carries.
     may_be = ours if kind is None else ours | free
-    told.errors = {row: said for row, said in members.errors.items() if may_be[row]}
-    _short(members, told, free, tables)
-    _by_operation(members, told, free & (told.op == NO_CHANGE))
-    _sequence(members, told)
+    headers.errors = {row: said for row, said in members.errors.items() if may_be[row]}
+    _short(members, headers, free, tables)
+    _by_operation(members, headers, free & (headers.op == NO_CHANGE))
+    _sequence(members, headers)
     for form, prefix in ((BARE, ""), (WRAPPED, "payload.")):
-        _debezium(members, told, form, prefix)
-    return told
+        _debezium(members, headers, form, prefix)
+    return headers
 
 
-def _short(members: Members, told: Told, free: np.ndarray, tables: frozenset[str]) -> None:
+def _short(members: Members, headers: ChangeHeaders, free: np.ndarray, tables: frozenset[str]) -> None:
     """{"insert": "stocks", "row": {...}}"""
     for name, op in _WORDS.items():
-        event, _ = members.places(name)
+        event, _ = members.occurrences(name)
         if not len(event):
             continue
         named = members.text(name)
         known = codes_of(named, dict.fromkeys(tables, 1), 0) == 1
         mine = free & (members.kind(name) == TEXT) & (known | members.has("row") | members.has("before"))
-        for row in np.flatnonzero(mine & (told.op != NO_CHANGE)).tolist():
-            told.errors[row] = f"the change has another operation beside {name!r}; give one for each line"
-        told.op[mine] = op
-        told.table = pc.if_else(pa.array(mine), named, told.table)
+        for row in np.flatnonzero(mine & (headers.op != NO_CHANGE)).tolist():
+            headers.errors[row] = f"the change has another operation beside {name!r}; give one for each line"
+        headers.op[mine] = op
+        headers.table = pc.if_else(pa.array(mine), named, headers.table)
 
 
-def _by_operation(members: Members, told: Told, free: np.ndarray) -> None:
+def _by_operation(members: Members, headers: ChangeHeaders, free: np.ndarray) -> None:
     """{"op": "insert", "table": "stocks", "row": {...}}"""
     mine = free & (members.kind("op") == TEXT) & (members.kind("table") == TEXT)
     mine &= members.has("row") | members.has("before")
     if mine.any():
         words = members.text("op")
-        told.op[mine] = codes_of(words.filter(pa.array(mine)), {**DEBEZIUM, **OPERATIONS}, UNKNOWN)
-        told.word = pc.if_else(pa.array(mine), words, told.word)
+        headers.op[mine] = codes_of(words.filter(pa.array(mine)), {**DEBEZIUM, **OPERATIONS}, UNKNOWN)
+        headers.word = pc.if_else(pa.array(mine), words, headers.word)
 
 
-def _sequence(members: Members, told: Told) -> None:
-    given = (told.op >= 0) & (members.kind("sequence") > 0)  # null is none
+def _sequence(members: Members, headers: ChangeHeaders) -> None:
+    given = (headers.op >= 0) & (members.kind("sequence") > 0)  # null is none
     if not given.any():
         return
     values, fits = members.integer("sequence")
     fits &= members.kind("sequence") == NUMBER
-    told.sequence[given & fits] = values[given & fits]
+    headers.sequence[given & fits] = values[given & fits]
     written = members.text("sequence", (TEXT, NUMBER))
     for row in np.flatnonzero(given & ~fits).tolist():
-        told.refuse_sequence(row, written[row].as_py())
+        headers.refuse_sequence(row, written[row].as_py())
 
 
-def _debezium(members: Members, told: Told, form: int, prefix: str) -> None:
-    mine = (told.op == NO_CHANGE) & (members.kind(prefix + "op") == TEXT)
+def _debezium(members: Members, headers: ChangeHeaders, form: int, prefix: str) -> None:
+    mine = (headers.op == NO_CHANGE) & (members.kind(prefix + "op") == TEXT)
     if not mine.any():
         return
     named = members.text(prefix + "source.table")
@@ -252,18 +256,18 @@ def _debezium(members: Members, told: Told, form: int, prefix: str) -> None:
         return
     flags = pa.array(mine)
     words = members.text(prefix + "op")
-    told.op[mine] = codes_of(words.filter(flags), DEBEZIUM, UNKNOWN)
-    told.form[mine] = form
-    told.word = pc.if_else(flags, words, told.word)
-    told.table = pc.if_else(flags, named, told.table)
-    told.source = pc.if_else(flags, members.text(prefix + "source.name"), told.source)
-    told.ties |= mine
-    _positions(members, told, mine, prefix + "source.")
+    headers.op[mine] = codes_of(words.filter(flags), DEBEZIUM, UNKNOWN)
+    headers.form[mine] = form
+    headers.word = pc.if_else(flags, words, headers.word)
+    headers.table = pc.if_else(flags, named, headers.table)
+    headers.source = pc.if_else(flags, members.text(prefix + "source.name"), headers.source)
+    headers.ties |= mine
+    _positions(members, headers, mine, prefix + "source.")
     if form == WRAPPED:
-        _schemas(members, told, mine)
+        _schemas(members, headers, mine)
 
 
-def _positions(members: Members, told: Told, mine: np.ndarray, prefix: str) -> None:
+def _positions(members: Members, headers: ChangeHeaders, mine: np.ndarray, prefix: str) -> None:
     """Where in the database's log a change stands, by what the connector tells; rows of its first copy stand
     nowhere."""
     snapshot = members.text(prefix + "snapshot")
@@ -281,25 +285,25 @@ def _positions(members: Members, told: Told, mine: np.ndarray, prefix: str) -> N
         members.integer(prefix + "ts_ms"),
     ):
         now = open_ & fits
-        told.sequence[now] = values[now]
+        headers.sequence[now] = values[now]
         open_ &= ~fits
 
 
-def _schemas(members: Members, told: Told, mine: np.ndarray) -> None:
+def _schemas(members: Members, headers: ChangeHeaders, mine: np.ndarray) -> None:
     """Numbers the schemas that come with messages, equal ones alike; group -1 has to be looked at one by one."""
-    told.group[mine] = -1
+    headers.group[mine] = -1
     numbers: dict[bytes, int] = {b"": 0}
     found, blob = members.found, members.found.blob
-    payload = dict(zip(*(a.tolist() for a in members.places("payload")), strict=True))
-    schema = dict(zip(*(a.tolist() for a in members.places("schema")), strict=True))
+    payload = dict(zip(*(a.tolist() for a in members.occurrences("payload")), strict=True))
+    schema = dict(zip(*(a.tolist() for a in members.occurrences("schema")), strict=True))
     for row in np.flatnonzero(mine).tolist():
         at, of = payload.get(row), schema.get(row)
         if of is None or found.kind[of] != DICT:
-            told.group[row] = 0
+            headers.group[row] = 0
             continue
         if at is None:
             continue
         low, end = int(found.low[of]), int(found.low[at])
         if found.high[of] > low and found.high[at] > end:  # not where Python has read it: it keeps no places
             text = blob[low : end if end > low else members.stop[row]].tobytes()
-            told.group[row] = numbers.setdefault(text, len(numbers))
+            headers.group[row] = numbers.setdefault(text, len(numbers))

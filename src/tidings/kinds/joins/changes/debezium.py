@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
-from tidings.kinds.joins.changes.row_images import Unsure
+from tidings.kinds.joins.changes.row_images import NeedsTableRead
 from tidings.kinds.joins.schema.order_keys import ARROW
 from tidings.kinds.joins.schema.table import Table
 
@@ -166,7 +166,7 @@ def _times(kind: str, array: pa.Array, hint: Hint | None) -> pa.Array:
         unit = np.where(size < _LIMITS[0][0], _LIMITS[0][1], np.where(size < _LIMITS[1][0], _LIMITS[1][1], 1))
     coarse, fine = np.maximum(np.asarray(unit) // 1000, 1), np.asarray(unit) == 1
     if len(values) and np.abs(values.astype(np.float64) * coarse).max() > 2**62:
-        raise Unsure
+        raise NeedsTableRead
     moments = np.where(fine, values // 1000, values * coarse)
     nulls = array.is_null().to_numpy(zero_copy_only=False)
     if kind == "date":

@@ -1,6 +1,6 @@
 """Images: rows as changes carry them, a column of Arrow for each column of the table, and their canonical texts.
 
-What is sure goes through Arrow, all rows at once; `Unsure` says that some row is not, and then `Table.read` reads them
+What is sure goes through Arrow, all rows at once; `NeedsTableRead` says that some row is not, and then `Table.read` reads them
 one by one and has the say. So an image is the same, whichever way it came: equal rows have equal texts.
 """
 
@@ -28,12 +28,12 @@ _FEW = 16
 _TO_ESCAPE = r'[\x00-\x1f"\\]'
 
 
-class Unsure(ValueError):
+class NeedsTableRead(ValueError):
     """Some of these rows may be wrong, or of a form that only `Table.read` knows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Images:
+class RowImages:
     """Rows of one table. `partial` marks those of a table with a key that have nothing but the key."""
 
     columns: list[pa.Array]
@@ -43,17 +43,17 @@ class Images:
     def __len__(self) -> int:
         return len(self.partial)
 
-    def take(self, rows: np.ndarray) -> Images:
+    def take(self, rows: np.ndarray) -> RowImages:
         """Some of them; the same object if it is all."""
         if len(rows) == len(self):
             return self
         which = pa.array(rows)
-        return Images(
+        return RowImages(
             [column.take(which) for column in self.columns], self.texts.take(which), self.partial[rows]
         )
 
     @classmethod
-    def of(cls, table: Table, columns: Sequence[pa.Array]) -> Images:
+    def of(cls, table: Table, columns: Sequence[pa.Array]) -> RowImages:
         """Images of columns that are typed as the table's."""
         others = [column for name, column in zip(table.names, columns, strict=True) if name not in table.key]
         partial = np.full(len(columns[0]), bool(table.key and others))
@@ -63,7 +63,7 @@ class Images:
 
 
 @dataclass(slots=True)
-class Gathering:
+class RowImageBuilder:
     """Images of one table as they come in: whole columns first, then rows that were read one by one."""
 
     table: Table
@@ -83,7 +83,7 @@ class Gathering:
         self.rows.append(row)
         return len(self.rows) - 1
 
-    def images(self) -> Images:
+    def images(self) -> RowImages:
         """All that were taken in."""
         if not self.pieces and len(self.rows) <= _FEW:
             return _of_few(self.table, self.rows)
@@ -91,33 +91,33 @@ class Gathering:
         columns = (
             pieces[0] if len(pieces) == 1 else [pa.concat_arrays(part) for part in zip(*pieces, strict=True)]
         )
-        return Images.of(self.table, columns)
+        return RowImages.of(self.table, columns)
 
 
 def _columns(table: Table, rows: Sequence[Row]) -> list[pa.Array]:
     return [pa.array([row[place] for row in rows], ARROW[kind]) for place, kind in enumerate(table.types)]
 
 
-def _of_few(table: Table, rows: Sequence[Row]) -> Images:
-    """As `Images.of`, and sooner for a handful of rows."""
+def _of_few(table: Table, rows: Sequence[Row]) -> RowImages:
+    """As `RowImages.of`, and sooner for a handful of rows."""
     others = [place for place in range(len(table.names)) if place not in table.key_places]
     partial = [bool(table.key and others) and all(row[place] is None for place in others) for row in rows]
     texts = pa.array([table.text(row) for row in rows], pa.string())
-    return Images(_columns(table, rows), texts, np.array(partial, dtype=np.bool_))
+    return RowImages(_columns(table, rows), texts, np.array(partial, dtype=np.bool_))
 
 
 def typed(table: Table, given: dict[str, pa.Array], count: int) -> list[pa.Array]:
     """Columns as the table declares them, all rows checked; a declared column that is not given is NULL."""
     for name, array in given.items():
         if name not in table.columns and array.null_count < count:
-            raise Unsure
+            raise NeedsTableRead
     columns = []
     for name, kind in table.columns.items():
         array = given.get(name)
         columns.append(pa.nulls(count, ARROW[kind]) if array is None else _typed(kind, array))
     for place in table.key_places:
         if columns[place].null_count:
-            raise Unsure
+            raise NeedsTableRead
     return columns
 
 
@@ -140,7 +140,7 @@ def _typed(kind: str, array: pa.Array) -> pa.Array:
             array = array.cast(pa.string())  # by way of its text it is rounded as everything else
         numbers = array.cast(pa.float64(), safe=False)
         if not _all(pc.is_finite(numbers)):
-            raise Unsure
+            raise NeedsTableRead
         return pc.add(numbers, 0.0)  # so that -0.0 is 0.0
     if kind == "text" and types.is_string(source):
         return array
@@ -162,7 +162,7 @@ def _typed(kind: str, array: pa.Array) -> pa.Array:
         return moments
     if array.null_count == len(array):
         return pa.nulls(len(array), ARROW[kind])
-    raise Unsure
+    raise NeedsTableRead
 
 
 def _of_texts(kind: str, texts: pa.Array, plain: str) -> pa.Array:
@@ -174,14 +174,14 @@ def _of_texts(kind: str, texts: pa.Array, plain: str) -> pa.Array:
     try:
         values = [one.read({"value": text})[0] for text in encoded.dictionary.to_pylist()]
     except EventError:
-        raise Unsure from None
+        raise NeedsTableRead from None
     return pa.array(values, ARROW[kind]).take(encoded.indices)
 
 
 def _within(whole: pa.Array, bounds: tuple[int, int]) -> pa.Array:
     found = pc.min_max(whole).as_py()
     if found["min"] is not None and not bounds[0] <= found["min"] <= found["max"] <= bounds[1]:
-        raise Unsure
+        raise NeedsTableRead
     return whole
 
 

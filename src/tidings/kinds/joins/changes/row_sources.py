@@ -20,7 +20,7 @@ import pyarrow.types as types
 from tidings.errors import EventError
 from tidings.kinds.joins.changes.change_texts import BARE, OURS, WRAPPED, Members, spans
 from tidings.kinds.joins.changes.debezium import Hint, decoded, hints_of, json_types, row_of
-from tidings.kinds.joins.changes.row_images import Unsure
+from tidings.kinds.joins.changes.row_images import NeedsTableRead
 from tidings.kinds.joins.schema.order_keys import ARROW
 from tidings.kinds.joins.schema.table import Table
 
@@ -34,7 +34,7 @@ class RowSource(Protocol):
     """The row and the row before it, of events whose changes have one form and one table."""
 
     def many(self, events: np.ndarray, table: Table, form: int) -> Pair:
-        """Of all events at once; `Unsure`, or an error of Arrow, if some may be wrong."""
+        """Of all events at once; `NeedsTableRead`, or an error of Arrow, if some may be wrong."""
 
     def one(self, event: int, table: Table, form: int) -> tuple[Any, Any]:
         """Of one event, as they were given."""
@@ -52,7 +52,7 @@ class TextRows:
             row = pa.struct([(name, _json_type(kind)) for name, kind in table.columns.items()])
             read = _read_json(picked, pa.schema([("row", row), ("before", row)]), "infer")
             if read["row"].type != row or read["before"].type != row:
-                raise Unsure  # a name that the table does not have
+                raise NeedsTableRead  # a name that the table does not have
             return read["row"], read["before"]
         shown = [json.loads(text) for text in picked[:_SHOWN].to_pylist()]
         hints = hints_of(shown[0].get("schema")) if form == WRAPPED else {}
@@ -112,7 +112,7 @@ def _read_json(texts: pa.Array, schema: pa.Schema, unexpected: str) -> dict[str,
         ),
     )
     if read.num_rows != len(texts):
-        raise Unsure
+        raise NeedsTableRead
     return {name: whole(read[name]) for name in schema.names}
 
 
@@ -135,14 +135,14 @@ def _structs(column: pa.Array | None, events: np.ndarray, table: Table) -> pa.St
     if types.is_struct(picked.type):
         return picked
     if not (types.is_string(picked.type) or types.is_large_string(picked.type)):
-        raise Unsure
+        raise NeedsTableRead
     valid = picked.is_valid().to_numpy(zero_copy_only=False)
     texts = picked if valid.all() else picked.drop_null()
     row = pa.schema([(name, _json_type(kind)) for name, kind in table.columns.items()])
     if not len(texts):
         return pa.nulls(len(picked), pa.struct(list(row)))
     if Members(texts).errors:
-        raise Unsure  # a text that is no object could not be told from its neighbours
+        raise NeedsTableRead  # a text that is no object could not be told from its neighbours
     read = _read_json(texts, row, "error")
     structs = pa.StructArray.from_arrays(list(read.values()), list(read))
     return structs if valid.all() else structs.take(pa.array(np.cumsum(valid) - 1, mask=~valid))

@@ -51,12 +51,12 @@ class Correlator:
         moment = np.full(len(row), time.time()) if moments is None else moments[event]
         found = self._run(indexes, row.astype(np.int32), sign.astype(np.int32), event, moment, joined)
         snapshots = []
-        for place, id in changes.snapshots:
-            if (snapshot := self.snapshot(id, place)) is not None:
+        for position, id in changes.snapshots:
+            if (snapshot := self.snapshot(id, position)) is not None:
                 snapshots.append(snapshot)
             else:
-                errors[place] = f"there is no subscription {id!r} over tables; a snapshot is of one"
-        deltas = self._told(found, joined, dict(sorted(errors.items())), snapshots)
+                errors[position] = f"there is no subscription {id!r} over tables; a snapshot is of one"
+        deltas = self._make_deltas(found, joined, dict(sorted(errors.items())), snapshots)
         self._forget(numbers, table, row, sign)
         return deltas
 
@@ -82,22 +82,22 @@ class Correlator:
         """Of each table's images the numbers of rows that will be, -1 for the others, and what all are known by."""
         numbers, names = [], []
         for table, images in enumerate(changes.images):
-            place = np.full(len(images), -1, dtype=np.int64)
+            position = np.full(len(images), -1, dtype=np.int64)
             new = np.unique(changes.new[(changes.table == table) & (changes.new >= 0)])
             if len(new):
                 some = images.take(new)
-                place[new] = self.rows.add(table, some.columns, some.texts)
-            numbers.append(place.tolist())
+                position[new] = self.rows.add(table, some.columns, some.texts)
+            numbers.append(position.tolist())
             names.append(self.rows.names(table, images.columns, images.texts))
         return numbers, names
 
     def _forget(self, numbers: list[list[int]], table: np.ndarray, row: np.ndarray, sign: np.ndarray) -> None:
         """Gives back the numbers of rows that went, and of those that never came."""
-        for place, given in enumerate(numbers):
-            mine = table == place
+        for position, given in enumerate(numbers):
+            mine = table == position
             came = set(row[mine & (sign > 0)].tolist())
             never = [number for number in given if number >= 0 and number not in came]
-            self.rows.forget(place, [*row[mine & (sign < 0)].tolist(), *never])
+            self.rows.forget(position, [*row[mine & (sign < 0)].tolist(), *never])
         self.rows.shed()
 
     def _run(
@@ -129,7 +129,7 @@ class Correlator:
             self._deltas = np.empty(_FIRST_ROOM, dtype=DELTA)
         return found
 
-    def _told(
+    def _make_deltas(
         self, found: np.ndarray, joined: bool, errors: dict[int, str], snapshots: list[Snapshot]
     ) -> Deltas:
         is_lost = found["row"] < 0
@@ -137,13 +137,13 @@ class Correlator:
         named = np.zeros(self.rows.room(), dtype=np.bool_)
         named[row] = True
         rows = np.flatnonzero(named)
-        place = np.cumsum(named, dtype=np.int32) - 1
+        position = np.cumsum(named, dtype=np.int32) - 1
         deltas = Deltas(
             event=found["event"].astype(np.int64),
             number=found["number"].copy(),  # the room is used again
             sequence=found["sequence"].astype(np.int64),
             sign=np.where(is_lost, np.int8(-1), np.int8(1)),
-            row=place[row],
+            row=position[row],
             ids=self.subscriptions.id_column,
             texts=self.rows.contents.texts(rows),
             table=self.rows.tables_of(rows).astype(np.int16),

@@ -40,7 +40,7 @@ class JoinIndex:
     orders: list[OrderSpec]
     looked_at: list[tuple[int, int]]
     numbers: np.ndarray
-    filed: dict[Shape, list[Filed]] = field(default_factory=dict)
+    indexed_sides: dict[Shape, list[IndexedSide]] = field(default_factory=dict)
     _prepared: list[Any] = field(default_factory=list, repr=False)  # the last rows, and the arrays for them
 
     @classmethod
@@ -51,17 +51,17 @@ class JoinIndex:
         numbers = numbers[subscriptions.are_live(numbers)]
         shapes = subscriptions.shape_of.all[numbers]
         order = np.argsort(shapes, kind="stable")
-        under_way = _Building(subscriptions, FEW if few is None else few, room)
+        builder = _IndexBuilder(subscriptions, FEW if few is None else few, room)
         bounds = np.flatnonzero(np.diff(shapes[order])) + 1
-        for some in np.split(numbers[order], bounds):
-            if len(some):
-                under_way.add(subscriptions.shapes[subscriptions.shape_of.all[some[0]]], some)
+        for group in np.split(numbers[order], bounds):
+            if len(group):
+                builder.add(subscriptions.shapes[subscriptions.shape_of.all[group[0]]], group)
         return cls(
-            storage.unchanging(under_way.arrays()),
-            list(under_way.orders),
-            sorted(under_way.looked_at),
+            storage.unchanging(builder.arrays()),
+            list(builder.orders),
+            sorted(builder.looked_at),
             numbers,
-            under_way.filed(),
+            builder.indexed_sides(),
         )
 
     def save(self, folder: Path) -> None:
@@ -96,7 +96,7 @@ class JoinIndex:
         return self._prepared[1]
 
 
-class Filed(NamedTuple):
+class IndexedSide(NamedTuple):
     """A side of a shape, and the selections that its members' ranges are of."""
 
     side: int
@@ -104,7 +104,7 @@ class Filed(NamedTuple):
     a: int
 
 
-class _Building:
+class _IndexBuilder:
     def __init__(self, subscriptions: Subscriptions, few: int, room: int) -> None:
         self.subscriptions, self.few, self.room = subscriptions, few, room
         self.ranges: list[tuple[Shape, int, int]] = []  # of each side: its shape and selections
@@ -229,11 +229,11 @@ class _Building:
     def _by_table(self) -> np.ndarray:
         return np.argsort(np.array([side["table"] for side in self.sides], dtype=np.int64), kind="stable")
 
-    def filed(self) -> dict[Shape, list[Filed]]:
-        found: dict[Shape, list[Filed]] = {}
+    def indexed_sides(self) -> dict[Shape, list[IndexedSide]]:
+        found: dict[Shape, list[IndexedSide]] = {}
         for place, at in enumerate(self._by_table().tolist()):
             shape, c, a = self.ranges[at]
-            found.setdefault(shape, []).append(Filed(place, c, a))
+            found.setdefault(shape, []).append(IndexedSide(place, c, a))
         return found
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -283,9 +283,9 @@ def _ranges(bounds: np.ndarray, selection: int) -> np.ndarray:
 
 def _breadth(bounds: np.ndarray) -> float:
     """Which part of the ranges holds the middle of another: how little a selection on this column says."""
-    some = bounds[:: max(1, len(bounds) // _SAMPLE)]
-    middle = some["low"] // 2 + some["high"] // 2
-    return float(((some["low"] <= middle[:, None]) & (middle[:, None] <= some["high"])).mean())
+    group = bounds[:: max(1, len(bounds) // _SAMPLE)]
+    middle = group["low"] // 2 + group["high"] // 2
+    return float(((group["low"] <= middle[:, None]) & (middle[:, None] <= group["high"])).mean())
 
 
 def _breadth_of(selection: int, breadth: Sequence[float]) -> float:

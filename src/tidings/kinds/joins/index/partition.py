@@ -41,7 +41,7 @@ class Partition(NamedTuple):
         """How notifications call a bucket."""
         return f"{bucket}/{self.buckets}"
 
-    def places(self, table: Table, columns: Sequence[pa.Array]) -> np.ndarray:
+    def bucket_keys(self, table: Table, columns: Sequence[pa.Array]) -> np.ndarray:
         """For each of some rows a number that says its place: its bucket is the rest by `buckets`. Rows that can
         never meet another have -1."""
         if self.is_whole:
@@ -66,7 +66,7 @@ def partition_of(shape: Shape, tables: Mapping[str, Table], buckets: int) -> Par
     if not shape.one_key:
         return Partition(WHOLE, dict.fromkeys(sorted(shape.tables), ()), 1)
     slots = sorted(range(len(shape.tables)), key=lambda slot: shape.tables[slot])
-    variables = sorted(tuple(names[slot][dict(places)[slot]] for slot in slots) for places in shape.variables)
+    variables = sorted(tuple(names[slot][dict(refs)[slot]] for slot in slots) for refs in shape.variables)
     columns = {
         shape.tables[slot]: tuple(variable[at] for variable in variables) for at, slot in enumerate(slots)
     }
@@ -82,10 +82,12 @@ def partitions(
     """The classes of all shapes, by name, and those that are known already."""
     found = {partition.name: partition for partition in known}
     for shape in shapes:
-        one = partition_of(shape, tables, buckets)
-        if one.name in found:  # the one for all others grows by their tables
-            one = found[one.name]._replace(columns=found[one.name].columns | one.columns)
-        found[one.name] = one
+        partition = partition_of(shape, tables, buckets)
+        if partition.name in found:  # the one for all others grows by their tables
+            partition = found[partition.name]._replace(
+                columns=found[partition.name].columns | partition.columns
+            )
+        found[partition.name] = partition
     return found
 
 
@@ -94,8 +96,8 @@ class ClassLevels:
 
     def __init__(self, subscriptions: Subscriptions, levels: Levels, name: str) -> None:
         self.subscriptions, self.levels, self.name = subscriptions, levels, name
-        self._nobody = Rows(subscriptions.tables, subscriptions.texts)
-        self._of: dict[str, tuple[JoinIndex, JoinIndex]] = {}
+        self._no_rows = Rows(subscriptions.tables, subscriptions.texts)
+        self._by_level: dict[str, tuple[JoinIndex, JoinIndex]] = {}
 
     @property
     def largest(self) -> int:
@@ -103,18 +105,18 @@ class ClassLevels:
 
     def indexes(self, rows: Rows) -> tuple[IndexArrays, IndexArrays, IndexArrays]:
         levels = self.levels
-        levels.indexes(self._nobody)  # new subscriptions find their level
-        base, middle = self._kept("base", levels.base), self._kept("middle", levels.middle)
+        levels.indexes(self._no_rows)  # new subscriptions find their level
+        base, middle = self._cached("base", levels.base), self._cached("middle", levels.middle)
         # The newest are written into arrays that are there: they are looked at every time.
-        fresh = self._only(levels.fresh.index)
-        return base.for_rows(rows), middle.for_rows(rows), fresh.for_rows(rows)
+        recent = self._restricted(levels.recent.index)
+        return base.for_rows(rows), middle.for_rows(rows), recent.for_rows(rows)
 
-    def _kept(self, level: str, index: JoinIndex) -> JoinIndex:
-        if level not in self._of or self._of[level][0] is not index:
-            self._of[level] = index, self._only(index)
-        return self._of[level][1]
+    def _cached(self, level: str, index: JoinIndex) -> JoinIndex:
+        if level not in self._by_level or self._by_level[level][0] is not index:
+            self._by_level[level] = index, self._restricted(index)
+        return self._by_level[level][1]
 
-    def _only(self, index: JoinIndex) -> JoinIndex:
+    def _restricted(self, index: JoinIndex) -> JoinIndex:
         """An index without the sides of other classes, and without the orders that only they look at."""
         sides = index.arrays["sides"]
         sides = sides[np.array([self._is_mine(index, side) for side in sides], dtype=np.bool_)]
@@ -124,8 +126,8 @@ class ClassLevels:
         needed.discard(-1)
         # An order keeps its number; in the place of one that is not needed another stands twice.
         orders = [index.orders[i if i in needed else min(needed)] for i in range(len(index.orders)) if needed]
-        places = np.arange(len(self.subscriptions.tables) + 1)
-        table_first = np.searchsorted(sides["table"], places).astype(np.int32)
+        table_numbers = np.arange(len(self.subscriptions.tables) + 1)
+        table_first = np.searchsorted(sides["table"], table_numbers).astype(np.int32)
         tables = set(sides["table"].tolist())
         looked_at = [(table, column) for table, column in index.looked_at if table in tables]
         for array in (sides, table_first):

@@ -10,7 +10,7 @@ from tidings.kinds.joins.kernels.layout import NONE
 from tidings.kinds.joins.schema.order_keys import HIGHEST, LOWEST
 
 
-class Fresh:
+class RecentIndex:
     """`index` covers `numbers`, in the order in which they came."""
 
     def __init__(self, subscriptions: Subscriptions, numbers: list[int]) -> None:
@@ -33,10 +33,11 @@ class Fresh:
         """Takes one more; False if there is no place for it."""
         subscriptions, written = self._subscriptions, self._written
         shape = subscriptions.shapes[subscriptions.shape_of.all[number]]
-        filed = self.index.filed.get(shape, ())
+        indexed_sides = self.index.indexed_sides.get(shape, ())
         sides = written["sides"]
-        if not filed or any(
-            sides[one.side]["loose"] + sides[one.side]["loose_count"] >= self._last[one.side] for one in filed
+        if not indexed_sides or any(
+            sides[indexed.side]["loose"] + sides[indexed.side]["loose_count"] >= self._last[indexed.side]
+            for indexed in indexed_sides
         ):
             return False
         self.numbers.append(number)
@@ -44,7 +45,7 @@ class Fresh:
         if (bounds["low"] > bounds["high"]).any():
             return True
         signed = number if bounds["plain"].all() else ~number
-        for side, c, a in filed:
+        for side, c, a in indexed_sides:
             at = sides[side]["loose"] + sides[side]["loose_count"]
             written["c_low"][at], written["c_high"][at] = _ends(bounds, c)
             written["a"][at] = _ends(bounds, a)

@@ -11,7 +11,7 @@ from tidings.kinds.joins.kernels.filling import gather
 _SQUEEZE_FROM = 1 << 20  # bytes
 
 
-class Contents:
+class RowContents:
     """The text of a row by its number."""
 
     def __init__(self) -> None:

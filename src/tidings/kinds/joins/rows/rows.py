@@ -30,7 +30,7 @@ from tidings.kinds.joins.kernels.layout import (
     RowArrays,
 )
 from tidings.kinds.joins.kernels.rows import put_many
-from tidings.kinds.joins.rows.row_contents import Contents
+from tidings.kinds.joins.rows.row_contents import RowContents
 from tidings.kinds.joins.rows.texts import Texts
 from tidings.kinds.joins.schema.order_keys import ARROW, keys_of
 from tidings.kinds.joins.schema.table import Table
@@ -45,7 +45,7 @@ class Rows:
 
     def __init__(self, tables: Sequence[Table], texts: Texts) -> None:
         self.tables, self.texts = tables, texts
-        self.contents = Contents()
+        self.contents = RowContents()
         self.ledger: Ledger[int] = Ledger(tables, self.contents.are_equal)
         self._cells, self._row_cell, self._row_table = Growing(np.int64), Growing(np.int64), Growing(np.int32)
         self._free: list[list[int]] = [[] for _ in tables]
