@@ -33,9 +33,9 @@ from tidings.kinds.operators.checking import Checker
 from tidings.kinds.operators.functions.caller import Caller
 from tidings.kinds.operators.functions.catalogue import Catalogue
 from tidings.kinds.operators.functions.operator import Operator
-from tidings.kinds.operators.functions.threads import Turn
+from tidings.kinds.operators.functions.threads import OperatorLock
 from tidings.kinds.operators.integrity import refuse_damage
-from tidings.kinds.operators.learning import Diary, Learning, learn
+from tidings.kinds.operators.learning import Learning, LearningRecorder, learn
 from tidings.kinds.operators.scheduling.schedulers import Adaptive, Scheduler
 from tidings.kinds.operators.statistics import Statistics, statistics
 from tidings.kinds.operators.table import OperatorTable
@@ -83,12 +83,12 @@ class Engine:
         self.networks = dict(networks or {})
         self.operators = Catalogue(operators)
         self._planner = Planner(self.prefixes, self.operators)
-        self._lock = Turn()  # one caller at a time: a layer must not change while it is matched
+        self._lock = OperatorLock()  # one caller at a time: a layer must not change while it is matched
         self._checker = Checker(OperatorTable(self.operators.find), scheduler or Adaptive(), Caller())
         self._programs = Programs(self._checker, self.prefixes)
         self._base = Layer(self._checker.table)
         self._tail = Layer(self._checker.table)
-        self._diary, self._untold = Diary(self._checker.table.predicates), Learning()
+        self._diary, self._untold = LearningRecorder(self._checker.table.predicates), Learning()
         self._above = self.taxonomy.super_properties()
         self.joins = Joins(tables)
 
@@ -273,7 +273,7 @@ class Engine:
         with self._lock:
             self._untold = self.learnt()
             learn(self._checker.table.predicates, learning)
-            self._diary = Diary(self._checker.table.predicates)
+            self._diary = LearningRecorder(self._checker.table.predicates)
 
     def stats(self) -> Statistics:
         """What operators were asked and spared since the engine was made, and what was learnt of them."""
@@ -373,7 +373,7 @@ class Engine:
     def _use(self, table: OperatorTable) -> None:
         """Goes on with another table of programs, which the base has its rows in; the tail begins anew."""
         self._untold = self._untold.then(self._diary.take())
-        self._diary = Diary(table.predicates)
+        self._diary = LearningRecorder(table.predicates)
         self._checker.table = table
         self._programs = Programs(self._checker, self.prefixes)
         self._tail = Layer(table)

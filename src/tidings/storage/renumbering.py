@@ -18,10 +18,10 @@ from tidings.kinds.joins.index.correlator import Correlator
 from tidings.kinds.joins.kind import Joins, read_texts
 
 
-def succeed(old: Joins, engine: Engine) -> None:
+def keep_numbers(old: Joins, engine: Engine) -> None:
     """Gives the engine's join subscriptions numbers that go on where those of `old` end; `old` is used up."""
     new = engine.joins
-    if list(old.tables.values()) != list(new.tables.values()) or _descends(new, old):
+    if list(old.tables.values()) != list(new.tables.values()) or _has_same_numbers(new, old):
         return
     ids = _live(new)
     same = [id for id in ids if id in old and _is_same(id, old, new)]
@@ -32,10 +32,10 @@ def succeed(old: Joins, engine: Engine) -> None:
         warnings.simplefilter("ignore")  # they were told when these were subscribed
         _add(engine, new, [id for id in ids if id not in old])
     for name in ("until", "sequence"):
-        places = [joins.subscriptions.records.all[name] for joins in (old, new)]
+        columns = [joins.subscriptions.records.all[name] for joins in (old, new)]
         for id in ids:
-            places[0][old.subscriptions.find(id)] = places[1][new.subscriptions.find(id)]
-    _take_rows(old, new)
+            columns[0][old.subscriptions.find(id)] = columns[1][new.subscriptions.find(id)]
+    _copy_rows(old, new)
 
 
 def _live(joins: Joins) -> list[str]:
@@ -43,7 +43,7 @@ def _live(joins: Joins) -> list[str]:
     return ids
 
 
-def _descends(new: Joins, old: Joins) -> bool:
+def _has_same_numbers(new: Joins, old: Joins) -> bool:
     """Whether the new ones have the old ones' numbers already, because they came of them."""
     ids = old.subscriptions.id_column
     return bool(new.subscriptions.id_column.slice(0, len(ids)).equals(ids)) and all(
@@ -67,12 +67,12 @@ def _add(engine: Engine, new: Joins, ids: Iterable[str]) -> None:
         engine.subscribe_table(text, pa.concat_tables(rows, promote_options="default"))
 
 
-def _take_rows(old: Joins, new: Joins) -> None:
+def _copy_rows(old: Joins, new: Joins) -> None:
     """The rows are those of the new one."""
     old.correlator = Correlator(old.subscriptions.tables, old.subscriptions, old.levels)
     old.levels.indexes(old.correlator.rows)  # first: rows get cells in the columns that it looks at
-    theirs = new.correlator.rows
-    for place, table in enumerate(old.tables.values()):
-        texts = theirs.contents.texts(np.array(theirs.of(place), dtype=np.int64))
-        old.correlator.rows.load(place, read_texts(table, texts), texts)
-    old.correlator.rows.ledger.sequences = theirs.ledger.sequences
+    new_rows = new.correlator.rows
+    for number, table in enumerate(old.tables.values()):
+        texts = new_rows.contents.texts(np.array(new_rows.of(number), dtype=np.int64))
+        old.correlator.rows.load(number, read_texts(table, texts), texts)
+    old.correlator.rows.ledger.sequences = new_rows.ledger.sequences

@@ -89,7 +89,7 @@ def merged(learnt: Iterable[Learning]) -> Learning:
     return _summed([part.rows for part in parts], sum(part.events for part in parts))
 
 
-class Diary:
+class LearningRecorder:
     """Tells what is learnt of an engine's predicates, piece by piece."""
 
     def __init__(self, predicates: Predicates) -> None:

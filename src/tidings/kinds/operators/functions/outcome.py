@@ -35,7 +35,7 @@ class Outcome(NamedTuple):
             return TRUE
         try:
             return cls._read(operator, answer)
-        except Unfit as error:
+        except UnusableAnswer as error:
             return cls.unfit(operator, error)
 
     @classmethod
@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
         return cls(error=_one_line(f"{operator.name} failed: {what}"))
 
     @classmethod
-    def unfit(cls, operator: Operator, error: Unfit) -> Outcome:
+    def unfit(cls, operator: Operator, error: UnusableAnswer) -> Outcome:
         """The outcome of a function whose answer says nothing."""
         return cls(error=_one_line(f"{operator.name} {error}"))
 
@@ -64,7 +64,7 @@ class Outcome(NamedTuple):
             return cls.of(operator, answer.tolist())
         if answer is True:
             names = ", ".join(parameter.name for parameter in operator.outs)
-            raise Unfit(f"returned True, but binds {names}; yield its bindings, or return False")
+            raise UnusableAnswer(f"returned True, but binds {names}; yield its bindings, or return False")
         accepted = operator.accepted
         if not accepted or (type(answer) not in _COLLECTIONS and not _is_collection(answer)):
             needed = "yield its bindings, or return False" if accepted else "return True or False"
@@ -72,7 +72,7 @@ class Outcome(NamedTuple):
                 needed = "write it as async def"
                 if hasattr(answer, "close"):
                     answer.close()
-            raise Unfit(f"returned {answer!r:.80}; {needed}")
+            raise UnusableAnswer(f"returned {answer!r:.80}; {needed}")
         bindings = islice(answer, MAX_ROWS + 1)
         if len(accepted) == 1:
             kinds = accepted[0]
@@ -80,7 +80,7 @@ class Outcome(NamedTuple):
         else:
             rows = [_row(operator, accepted, row) for row in bindings]
         if len(rows) > MAX_ROWS:
-            raise Unfit(f"yielded more than {MAX_ROWS:,} bindings; make it stop")
+            raise UnusableAnswer(f"yielded more than {MAX_ROWS:,} bindings; make it stop")
         return cls(tuple(rows))
 
 
@@ -90,7 +90,7 @@ TRUE = Outcome(((),))
 FALSE = Outcome()
 
 
-class Unfit(Exception):
+class UnusableAnswer(Exception):
     """An answer that says nothing; the text goes on after the operator's name."""
 
 
@@ -103,7 +103,7 @@ def _one_line(text: str) -> str:
 def _row(operator: Operator, accepted: tuple[tuple[type, ...], ...], row: Any) -> tuple[Any, ...]:
     if not isinstance(row, tuple | list) or len(row) != len(accepted):
         names = ", ".join(parameter.name for parameter in operator.outs)
-        raise Unfit(f"yielded {row!r:.80}; yield tuples of {names}")
+        raise UnusableAnswer(f"yielded {row!r:.80}; yield tuples of {names}")
     return tuple(_value(operator, place, kinds, row[place]) for place, kinds in enumerate(accepted))
 
 
@@ -116,14 +116,14 @@ def _value(operator: Operator, place: int, accepted: tuple[type, ...], value: An
         if _is_numpy(value):
             value = value.tolist()
         if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
-            raise Unfit(f"yielded {value!r:.80}; yield values for {operator.outs[place]}")
+            raise UnusableAnswer(f"yielded {value!r:.80}; yield values for {operator.outs[place]}")
     if isinstance(value, float | Decimal) and not math.isfinite(value):
-        raise Unfit(f"yielded {value!r}; yield finite numbers for {operator.outs[place]}")
+        raise UnusableAnswer(f"yielded {value!r}; yield finite numbers for {operator.outs[place]}")
     if isinstance(value, str) and not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise Unfit(
+            raise UnusableAnswer(
                 f"yielded {value!r:.80}, which has half a character in it; mend its Unicode"
             ) from None
     return value
