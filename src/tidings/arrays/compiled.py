@@ -26,19 +26,19 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _FLAGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 
 
-class _InTurn(caching.IndexDataCacheFile):
+class _LockedCache(caching.IndexDataCacheFile):
     """Numba's cache of a function, for many processes."""
 
     def save(self, key: Any, data: Any) -> None:
-        with self._turn(fcntl.LOCK_EX):
+        with self._locked(fcntl.LOCK_EX):
             super().save(key, data)
 
     def load(self, key: Any) -> Any:
-        with self._turn(fcntl.LOCK_SH):
+        with self._locked(fcntl.LOCK_SH):
             return super().load(key)
 
     @contextmanager
-    def _turn(self, how: int) -> Iterator[None]:
+    def _locked(self, how: int) -> Iterator[None]:
         try:
             file = os.open(os.path.join(self._cache_path, "loops.lock"), os.O_RDWR | os.O_CREAT, 0o644)
         except OSError:  # nobody writes to a folder that is read only
@@ -51,7 +51,7 @@ class _InTurn(caching.IndexDataCacheFile):
             os.close(file)
 
 
-caching.IndexDataCacheFile = _InTurn  # type: ignore[misc]
+caching.IndexDataCacheFile = _LockedCache  # type: ignore[misc]
 
 
 def compiled(function: Function) -> Function:

@@ -35,9 +35,9 @@ def measured(server: Server, changes: Iterable[Change]) -> Statistics:
         {table: counts[table] / total if total else 1 / len(server.tables) for table in server.tables},
         {
             side: server.rows(side).rows_a_value
-            for people in server.populations
-            for table in people.signature.tables
-            for form in people.signature.semijoins(table)
+            for population in server.populations
+            for table in population.signature.tables
+            for form in population.signature.semijoins(table)
             for side in form
         },
     )
@@ -66,15 +66,17 @@ def sampled(
     The rows are those of the server, which does not change; at most `subscriptions` are drawn of each population.
     """
     trial = Server(server.tables.values())
-    for people in server.populations:
-        drawn = np.sort(rng.permutation(len(people))[:subscriptions])
+    for population in server.populations:
+        drawn = np.sort(rng.permutation(len(population))[:subscriptions])
         ranges = [
-            (people.low(place)[drawn], people.high(place)[drawn])
-            for place in range(len(people.signature.tables))
+            (population.low(place)[drawn], population.high(place)[drawn])
+            for place in range(len(population.signature.tables))
         ]
         # All choices at once are no decomposition, and only good for comparing them.
-        choices = [form for table in people.signature.tables for form in people.signature.semijoins(table)]
-        trial.subscribe(people.signature, ranges, choices)
+        choices = [
+            form for table in population.signature.tables for form in population.signature.semijoins(table)
+        ]
+        trial.subscribe(population.signature, ranges, choices)
     for table, rows in server.contents().items():
         trial.load(table, rows)
     scheme, received, count = RefSJCluPlus(trial), defaultdict[Semijoin, float](float), 0

@@ -102,7 +102,7 @@ def refusal(address: str, allowed: Sequence[Network] = ()) -> str | None:
     if isinstance(found, ipaddress.IPv6Address):
         if found.ipv4_mapped is not None:
             return _refusal(found.ipv4_mapped, allowed)  # the same machine, in another spelling
-        for inner in _carried(found):
+        for inner in _embedded(found):
             if (reason := _refusal(inner, allowed)) is not None:
                 return reason
     return _refusal(found, allowed)
@@ -115,11 +115,11 @@ def _refusal(address: Address, allowed: Sequence[Network]) -> str | None:
         if address in network:
             return kind
     # Addresses that carry another have been opened up: of themselves they are not "global".
-    carries = isinstance(address, ipaddress.IPv6Address) and bool(_carried(address))
+    carries = isinstance(address, ipaddress.IPv6Address) and bool(_embedded(address))
     return None if carries or (address.is_global and not address.is_reserved) else "reserved addresses"
 
 
-def _carried(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
+def _embedded(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
     """The IPv4 addresses to which a packet for this one goes on: NAT64, 6to4, Teredo."""
     if address in _NAT64:
         return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
@@ -241,7 +241,7 @@ class GuardedBackend(httpcore.NetworkBackend):
         try:
             addresses = self._resolve(host, port)
         except (OSError, UnicodeError) as error:
-            raise _unknown(host, error) from None
+            raise _unresolved(host, error) from None
         failure: Exception = httpcore.ConnectTimeout(f"{host} did not answer in time")
         for address in permitted(host, addresses, self._allowed):
             if (left := until - time.monotonic()) <= 0:
@@ -285,7 +285,7 @@ class AsyncGuardedBackend(httpcore.AsyncNetworkBackend):
         except TimeoutError:
             raise httpcore.ConnectTimeout(f"the name {host} was not found in time") from None
         except (OSError, UnicodeError) as error:
-            raise _unknown(host, error) from None
+            raise _unresolved(host, error) from None
         failure: Exception = httpcore.ConnectTimeout(f"{host} did not answer in time")
         for address in permitted(host, addresses, self._allowed):
             if (left := until - time.monotonic()) <= 0:
@@ -305,7 +305,7 @@ class AsyncGuardedBackend(httpcore.AsyncNetworkBackend):
         await anyio.sleep(seconds)
 
 
-def _unknown(host: str, error: Exception) -> httpcore.ConnectError:
+def _unresolved(host: str, error: Exception) -> httpcore.ConnectError:
     return httpcore.ConnectError(f"the name {host[:200]!r} cannot be looked up: {error}")
 
 

@@ -1,6 +1,6 @@
 """What a feed says about one node, an item or a channel, as triples in the terms of RSS 1.0.
 
-The readers of the formats fill `Facts`; `event` makes an item's facts and its channel's into one event. An event's
+The readers of the formats fill `Facts`; `make_event` makes an item's facts and its channel's into one event. An event's
 id is the hash of its feed, the item and what is said about it, so reading the same item again gives the same
 id, whatever else of the feed has changed.
 """
@@ -56,7 +56,7 @@ class Facts:
         """A text; a date where the predicate wants one; nothing if it is empty."""
         value = _SURROGATE.sub("\ufffd", value or "").strip()
         if value:
-            self.add(predicate, dated(value) if predicate in DATES else ox.Literal(value))
+            self.add(predicate, date_literal(value) if predicate in DATES else ox.Literal(value))
 
     def link(self, predicate: str, address: str | None, base: str = "") -> ox.NamedNode | None:
         """A resource; a text if its address is none."""
@@ -95,7 +95,7 @@ class Facts:
         return ox.serialize(self._triples, format=ox.RdfFormat.N_TRIPLES) or b""
 
 
-def event(item: Facts, channel: Facts, identity: str, source: str) -> Event:
+def make_event(item: Facts, channel: Facts, identity: str, source: str) -> Event:
     """One item with its channel's facts."""
     said = item.ntriples()
     digest = blake2b(f"{source}\0{identity}\0".encode(errors="replace"), digest_size=16)
@@ -111,7 +111,7 @@ def event(item: Facts, channel: Facts, identity: str, source: str) -> Event:
     )
 
 
-def bounded(events: Iterable[Event]) -> list[Event]:
+def limit_size(events: Iterable[Event]) -> list[Event]:
     """The events of one document. A channel is part of each, so that short documents with a long one could grow to
     any size; this is where they stop."""
     found, size = [], 0
@@ -126,7 +126,7 @@ def bounded(events: Iterable[Event]) -> list[Event]:
     return found
 
 
-def dated(value: str) -> ox.Literal:
+def date_literal(value: str) -> ox.Literal:
     moment = utc(value)
     return ox.Literal(value) if moment is None else ox.Literal(moment, datatype=DATE_TIME)
 
@@ -146,7 +146,7 @@ def iri(address: str | None, base: str = "") -> ox.NamedNode | None:
         return None
 
 
-def name(kind: str, *identity: str) -> ox.NamedNode:
+def make_node_name(kind: str, *identity: str) -> ox.NamedNode:
     """A name for a node that has no address."""
     digest = blake2b("\0".join(identity).encode(errors="replace"), digest_size=16)
     return ox.NamedNode(f"urn:tidings:{kind}:{digest.hexdigest()}")

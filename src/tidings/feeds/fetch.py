@@ -51,7 +51,7 @@ class FeedResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _FetchedFeed:
     feed: Feed
     answer: Answer
     events: list[Event]
@@ -115,16 +115,16 @@ class Fetcher:
                 waiting = hosts.setdefault(urlsplit(feed.address).netloc, [])
                 if per_host is None or len(waiting) < per_host:
                     waiting.append(feed)
-        looks: SimpleQueue[_Look | BaseException] = SimpleQueue()
+        fetched: SimpleQueue[_FetchedFeed | BaseException] = SimpleQueue()
         gate = threading.Semaphore(HOSTS_AT_ONCE)
         for feeds in hosts.values():
-            threading.Thread(target=self._look_at, args=(feeds, looks, gate), daemon=True).start()
+            threading.Thread(target=self._fetch_host, args=(feeds, fetched, gate), daemon=True).start()
         results = []
         for _ in range(sum(map(len, hosts.values()))):
-            look = looks.get()
-            if isinstance(look, BaseException):
-                raise look
-            results.append(self._settle(look))
+            result = fetched.get()
+            if isinstance(result, BaseException):
+                raise result
+            results.append(self._record(result))
         return results
 
     def close(self) -> None:
@@ -137,10 +137,10 @@ class Fetcher:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _look_at(
-        self, feeds: list[Feed], looks: SimpleQueue[_Look | BaseException], gate: threading.Semaphore
+    def _fetch_host(
+        self, feeds: list[Feed], fetched: SimpleQueue[_FetchedFeed | BaseException], gate: threading.Semaphore
     ) -> None:
-        """Runs in a thread of its own, for one host: asks and reads, and leaves the rest to `_settle`."""
+        """Runs in a thread of its own, for one host: asks and reads, and leaves the rest to `_record`."""
         host = urlsplit(feeds[0].address).netloc
         with gate:
             for feed in feeds:
@@ -149,30 +149,32 @@ class Fetcher:
                     if wait > 0:
                         self._sleep(wait)
                     self._asked[host] = self._clock()
-                    looks.put(self._look(feed))
+                    fetched.put(self._fetch(feed))
                 except BaseException as error:  # whatever it is, the caller must hear of it rather than wait
-                    looks.put(error)
+                    fetched.put(error)
                     return
 
-    def _look(self, feed: Feed) -> _Look:
+    def _fetch(self, feed: Feed) -> _FetchedFeed:
         answer = get(self._client, feed.address, feed.etag, feed.modified, self._max_bytes)
         if answer.status != "ok":
-            return _Look(feed, answer, [])
+            return _FetchedFeed(feed, answer, [])
         try:
-            return _Look(feed, answer, read_feed(answer.body, feed.url, answer.content_type, self._max_bytes))
+            return _FetchedFeed(
+                feed, answer, read_feed(answer.body, feed.url, answer.content_type, self._max_bytes)
+            )
         except EventError as error:
-            return _Look(feed, replace(answer, status="error", error=str(error)), [])
+            return _FetchedFeed(feed, replace(answer, status="error", error=str(error)), [])
         except Exception as error:  # nobody foresaw it, but it is this feed's all the same
             what = f"{feed.url}: cannot be read: {type(error).__name__}: {error}"
-            return _Look(feed, replace(answer, status="error", error=what[:500]), [])
+            return _FetchedFeed(feed, replace(answer, status="error", error=what[:500]), [])
 
-    def _settle(self, look: _Look) -> FeedResult:
+    def _record(self, result: _FetchedFeed) -> FeedResult:
         """Appends what is new, then writes down how the feed is."""
-        feed, answer, now = look.feed, look.answer, self._clock()
+        feed, answer, now = result.feed, result.answer, self._clock()
         new: list[Event] = []
         if answer.status in ("ok", "unchanged"):
-            known = self._states.known(feed.url, [event.id for event in look.events])
-            new = list({event.id: event for event in look.events if event.id not in known}.values())
+            known = self._states.known(feed.url, [event.id for event in result.events])
+            new = list({event.id: event for event in result.events if event.id not in known}.values())
             if new:
                 self._append(new)
             feed = replace(
@@ -184,7 +186,7 @@ class Fetcher:
             failures = feed.failures + 1
             feed = replace(feed, failures=failures, error=answer.error, gone=answer.status == "gone")
             feed = replace(feed, due=now + (answer.retry_after or self._back_off(failures)))
-        self._states.save(feed, [event.id for event in look.events], now)
+        self._states.save(feed, [event.id for event in result.events], now)
         return FeedResult(feed.url, answer.status, len(new), answer.error)
 
     def _back_off(self, failures: int) -> float:

@@ -35,7 +35,7 @@ def read_feed(
         if _is_json(data, content_type):
             return jsonfeed.items(safe_text(data, max_bytes), source)
         document = safe_xml(data, max_bytes, _charset(content_type), _html_character)
-        return _xml_items(_mended(document.translate(None, _FORBIDDEN)), source)
+        return _xml_items(_escape_ampersands(document.translate(None, _FORBIDDEN)), source)
     except EventError as error:
         raise EventError(f"{source or 'the feed'}: {error}") from None
 
@@ -95,7 +95,7 @@ def _drop_half_an_item(root: Element, document: bytes) -> None:
         found[-1].getparent().remove(found[-1])
 
 
-def _mended(document: bytes) -> bytes:
+def _escape_ampersands(document: bytes) -> bytes:
     """`&` where `&amp;` was meant, most often in addresses; the parser would leave out what follows."""
     if _STRAY.search(document) is None:
         return document

@@ -14,7 +14,19 @@ import pyoxigraph as ox
 from tidings.errors import EventError
 from tidings.feeds import rss
 from tidings.feeds.elements import Element
-from tidings.feeds.facts import DATES, DC, RSS, Facts, Node, Value, bounded, dated, event, iri, name
+from tidings.feeds.facts import (
+    DATES,
+    DC,
+    RSS,
+    Facts,
+    Node,
+    Value,
+    date_literal,
+    iri,
+    limit_size,
+    make_event,
+    make_node_name,
+)
 from tidings.formats.namespaces import RDF
 from tidings.model.event import Event
 
@@ -41,38 +53,38 @@ def items(document: bytes, root: Element, source: str) -> list[Event]:
     if not nodes or not channels:
         return rss.items(root, source)
     apart: frozenset[Value] = frozenset([*nodes, *channels])
-    room = _Room(2 * sum(map(len, graph.values())) + SHARED)
-    channel = _part(channels[0], "channel", graph, apart, room)
-    return bounded(_event(node, channel, graph, apart, source, room) for node in nodes)
+    budget = _TripleBudget(2 * sum(map(len, graph.values())) + SHARED)
+    channel = _part(channels[0], "channel", graph, apart, budget)
+    return limit_size(_event(node, channel, graph, apart, source, budget) for node in nodes)
 
 
 def _event(
-    node: Node, channel: Facts, graph: Graph, apart: frozenset[Value], source: str, room: _Room
+    node: Node, channel: Facts, graph: Graph, apart: frozenset[Value], source: str, budget: _TripleBudget
 ) -> Event:
-    facts = _part(node, "item", graph, apart, room)
+    facts = _part(node, "item", graph, apart, budget)
     if not facts.values(RSS + "link") and isinstance(node, ox.NamedNode):
         facts.text(RSS + "link", node.value)
     if not facts.values(DC + "language"):
         facts.text(DC + "language", channel.first(DC + "language"))
-    return event(facts, channel, facts.node.value, source or channel.node.value)
+    return make_event(facts, channel, facts.node.value, source or channel.node.value)
 
 
 def _graph(document: bytes, base: str | None) -> Graph:
     """The triples by subject, in RSS 1.0's names and with typed dates."""
     graph: Graph = {}
     for quad in ox.parse(document, format=ox.RdfFormat.RDF_XML, base_iri=base):
-        subject, predicate, value = quad.subject, _modern(quad.predicate), quad.object
+        subject, predicate, value = quad.subject, _current_name(quad.predicate), quad.object
         if isinstance(subject, ox.Triple) or isinstance(value, ox.Triple):
             continue
         if predicate == _TYPE and isinstance(value, ox.NamedNode):
-            value = _modern(value)
+            value = _current_name(value)
         elif predicate.value in DATES and isinstance(value, ox.Literal):
-            value = dated(value.value)
+            value = date_literal(value.value)
         graph.setdefault(subject, []).append((subject, predicate, value))
     return graph
 
 
-def _modern(node: ox.NamedNode) -> ox.NamedNode:
+def _current_name(node: ox.NamedNode) -> ox.NamedNode:
     for old in _OLD:
         if node.value.startswith(old):
             return ox.NamedNode(RSS + node.value[len(old) :])
@@ -83,7 +95,7 @@ def _typed(graph: Graph, kind: ox.NamedNode) -> list[Node]:
     return [said[0][0] for said in graph.values() if any(p == _TYPE and o == kind for _, p, o in said)]
 
 
-class _Room:
+class _TripleBudget:
     """How many more triples the events of one document may have: what many items lead to is said in each."""
 
     def __init__(self, triples: int) -> None:
@@ -97,7 +109,7 @@ class _Room:
             )
 
 
-def _part(node: Node, kind: str, graph: Graph, apart: frozenset[Value], room: _Room) -> Facts:
+def _part(node: Node, kind: str, graph: Graph, apart: frozenset[Value], budget: _TripleBudget) -> Facts:
     """All that is said about `node`, and about what it leads to.
 
     Blank nodes are numbered as they are reached, so that reading the item again gives the same triples.
@@ -113,12 +125,12 @@ def _part(node: Node, kind: str, graph: Graph, apart: frozenset[Value], room: _R
     reached, waiting = {node}, deque([node])
     while waiting:
         about = graph.get(waiting.popleft(), ())
-        room.take(len(about))
+        budget.take(len(about))
         for subject, predicate, value in about:
             if predicate == _ITEMS:
                 continue  # the channel's list of all items; an event tells of its own
-            for told in (value, *_shortcuts(predicate, value, graph)):
-                known = told if isinstance(told, ox.Literal) else stable(told)
+            for named in (value, *_shortcuts(predicate, value, graph)):
+                known = named if isinstance(named, ox.Literal) else stable(named)
                 facts.extend([ox.Triple(stable(subject), predicate, known)])
             if isinstance(value, Node) and value in graph and value not in reached and value not in apart:
                 reached.add(value)
@@ -132,7 +144,7 @@ def _named(node: Node, kind: str, graph: Graph) -> ox.NamedNode:
         return node
     words = {p.value: o.value for _, p, o in graph[node] if isinstance(o, ox.Literal)}
     link = words.get(RSS + "link", "")
-    return iri(link) or name(kind, link, words.get(RSS + "title", ""))
+    return iri(link) or make_node_name(kind, link, words.get(RSS + "title", ""))
 
 
 def _shortcuts(predicate: ox.NamedNode, value: Value, graph: Graph) -> list[Value]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from tidings.language.faults import Misread, error_at, shown, syntax_error
+from tidings.language.faults import Misread, error_at, quoted, syntax_error
 from tidings.language.operands import BONDS, name_of
 from tidings.language.predicates import TESTS, Predicates
 from tidings.language.query import Call, Variable
@@ -41,7 +41,7 @@ class Calls(Predicates):
             self._refuse(at, "a call cannot stand in ANY ... SATISFIES", "put it beside the ANY, after AND")
         name, written = pieces(token)
         if len(written) > MAX_ARGUMENTS:
-            what = f"the call of {shown(name)} has {len(written):,} arguments"
+            what = f"the call of {quoted(name)} has {len(written):,} arguments"
             self._refuse(at, what, f"at most {MAX_ARGUMENTS} are read")
         argument = self.lexicon.argument
         try:
@@ -72,8 +72,8 @@ class Calls(Predicates):
     def _refuse_value(self, at: int) -> NoReturn:
         """The error for a call that stands where a value is needed."""
         name = pieces(self.tokens[at])[0]
-        advice = f"let it bind a ?variable and compare that, as in {shown(name)[1:-1]}(?x) AND ?x > 5"
-        self._refuse(at, f"the call of {shown(name)} has no value", advice)
+        advice = f"let it bind a ?variable and compare that, as in {quoted(name)[1:-1]}(?x) AND ?x > 5"
+        self._refuse(at, f"the call of {quoted(name)} has no value", advice)
 
     def _fail(self, *acceptable: str) -> NoReturn:
         at = self.at
@@ -87,7 +87,7 @@ class Calls(Predicates):
     def _refuse_call(self, at: int) -> NoReturn:
         """The error for a name and a parenthesis that look like a call and are none."""
         begin, opening = self.offset(at), self.offset(at + 1)
-        name, text = shown(self.tokens[at]), self.text
+        name, text = quoted(self.tokens[at]), self.text
         if begin + len(self.tokens[at]) < opening:
             if _CALL.match(self.tokens[at] + text[opening:]):
                 self._refuse(at + 1, f"a blank stands between {name} and its parenthesis", "leave it out")
@@ -110,4 +110,4 @@ class Calls(Predicates):
         if word in "'\"":
             raise syntax_error(text, here, ())
         advice = "an argument is a ?variable, a $parameter, a constant or a text; put quotes around ( ) , ? ' \" < > = !"
-        raise error_at(text, here, f"found {shown(word)} in the call of {name}", advice)
+        raise error_at(text, here, f"found {quoted(word)} in the call of {name}", advice)

@@ -33,7 +33,7 @@ from tidings.language.query import (
     Variable,
 )
 from tidings.model import values
-from tidings.model.attributes import is_there, values_at, with_element
+from tidings.model.attributes import has_path, values_at, with_element
 from tidings.model.terms import Iri, Literal
 from tidings.model.text_tests import text_holds
 
@@ -88,7 +88,7 @@ def holds(
         case Exists(attribute):
             return bool(values_at(attributes, attribute.path))
         case Missing(attribute):
-            return not is_there(attributes, attribute.path)
+            return not has_path(attributes, attribute.path)
         case AnyElement(name, attribute, inner):
             elements = values_at(attributes, attribute.path)
             return any(holds(inner, with_element(attributes, name, e), binding, is_a) for e in elements)

@@ -81,19 +81,19 @@ class Misread(Exception):
         self.advice = advice
 
 
-def place(text: str, offset: int) -> tuple[int, int]:
+def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """Line and column, both from 1, of a position in the text."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
 def error_at(text: str, offset: int, what: str, advice: str) -> SubscriptionError:
-    line, column = place(text, offset)
+    line, column = line_and_column(text, offset)
     error = SubscriptionError(f"{what} at {line}:{column}; {advice}")
     error.line, error.column = line, column
     return error
 
 
-def unbound(
+def unbound_error(
     variable: str, bound: Iterable[str], text: str, offset: int, calls: bool = False
 ) -> SubscriptionError:
     """The error for a variable that no triple binds, and no call of a text with `calls`."""
@@ -104,7 +104,7 @@ def unbound(
     return error_at(text, offset, f"variable {variable} is in no {where}", advice)
 
 
-def shown(text: str) -> str:
+def quoted(text: str) -> str:
     """A piece of the text as a message quotes it: one line, not long."""
     text = " ".join(text[:200].split())
     return repr(text if len(text) <= 40 else text[:37] + "...")
@@ -129,14 +129,14 @@ def syntax_error(text: str, offset: int, acceptable: Collection[str]) -> Subscri
     if (opening := _broken_triple(text, offset)) is not None:
         inside = re.compile(r"\([^()]*\)?").match(text, opening)[0]  # type: ignore[index]
         advice = "a triple is (subject, property, object); put quotes around texts and <> around IRIs with ? = ! ( ) ,"
-        return error_at(text, opening, f"{shown(inside)} is not a triple", advice)
+        return error_at(text, opening, f"{quoted(inside)} is not a triple", advice)
     meant = [option for name in acceptable for option in _PHRASES.get(name, ("", name))[1].split()]
     return error_at(
-        text, offset, f"found {shown(word)}", did_you_mean(word.upper(), meant, _expected(acceptable))
+        text, offset, f"found {quoted(word)}", did_you_mean(word.upper(), meant, _expected(acceptable))
     )
 
 
-def spoken(terminals: Iterable[str]) -> list[str]:
+def describe_terminals(terminals: Iterable[str]) -> list[str]:
     """Terminals of the SPARQL grammar as words and phrases."""
     left, phrases = {name.lstrip("_") for name in terminals}, []
     for needed, spoken_for, phrase in _GROUPS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from tidings.language.faults import Misread, error_at, shown
+from tidings.language.faults import Misread, error_at, quoted
 from tidings.language.operands import BONDS, MAX_NESTING, NAMES, name_of, too_deep
 from tidings.language.predicates import LONE, TESTS
 from tidings.language.query import (
@@ -37,7 +37,7 @@ _ABOUT_A_NAME = TESTS | {"NOT", "IS", "COMPARE", *BONDS}
 _TRIPLE = re.compile(rf"\(({TERM}),({TERM}),({TERM})\)")
 
 
-class Reading(Tables):
+class QueryReader(Tables):
     """Reads the whole text; `query()` is what it says."""
 
     def query(self) -> Query:
@@ -182,7 +182,7 @@ class Reading(Tables):
         at = self.at
         name = self._name()
         if "." in name:
-            self._refuse(at, f"{shown(name)} names an element", "the name of an element has no dots in it")
+            self._refuse(at, f"{quoted(name)} names an element", "the name of an element has no dots in it")
         if self.kinds[self.at] == "IN_LIST":
             self._refuse(self.at, f"ANY {name} IN stands before a list", "name an attribute that holds one")
         if not self._takes("IN"):

@@ -19,7 +19,7 @@ from tidings.language.prefixes import WELL_KNOWN
 from tidings.language.query import Node, Parameter, Variable
 from tidings.language.remembered import Remembered
 from tidings.language.tokens import BOOLEAN, DATE, NUMBER, PARAMETER
-from tidings.language.units import apart, is_quantity, quantity
+from tidings.language.units import is_quantity, join_quantity, quantity
 from tidings.model.terms import Iri, Literal
 from tidings.model.values import instant
 
@@ -91,7 +91,7 @@ class Lexicon:
         try:
             if is_quantity(text):
                 return quantity(text)
-            if joined := apart(text):
+            if joined := join_quantity(text):
                 raise Misread(f"{text!r} has a blank before its unit", f"write {joined}")
             return self.terms[text] if _MEANT.fullmatch(text) else Literal(text)
         except Misread as fault:

@@ -10,11 +10,11 @@ from typing import NoReturn
 
 from tidings.errors import SubscriptionError
 from tidings.formats.namespaces import XSD
-from tidings.language.faults import Misread, error_at, shown, syntax_error
+from tidings.language.faults import Misread, error_at, quoted, syntax_error
 from tidings.language.lexicon import Lexicon
 from tidings.language.query import Arithmetic, Attribute, Constant, Operand, Variable
 from tidings.language.remembered import Remembered
-from tidings.language.scanner import JOINTS, place, scan
+from tidings.language.scanner import JOINTS, scan, token_offset
 from tidings.language.tokens import WORDS
 from tidings.language.units import quantity
 from tidings.model.terms import Iri, Literal
@@ -65,7 +65,7 @@ class Operands:
 
     def offset(self, at: int) -> int:
         """Where a token begins."""
-        return place(self.text, at)
+        return token_offset(self.text, at)
 
     def _primary(self, *expected: str) -> Operand | Constant:
         at = self.at
@@ -138,7 +138,7 @@ class Operands:
         if isinstance(term, Iri | Literal):
             view = constant_view(term)
             if view is None or view[0] != NUMBER:
-                found = shown(self.tokens[at])
+                found = quoted(self.tokens[at])
                 self._refuse(
                     at, f"arithmetic with {found}, which is not a number", "write a number without quotes"
                 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tidings.language.faults import Misread, error_at, shown
+from tidings.language.faults import Misread, error_at, quoted
 from tidings.language.lexicon import expression_fault, network_fault
 from tidings.language.operands import ATTRIBUTES, BONDS, VALUES, Operands
 from tidings.language.query import (
@@ -204,9 +204,9 @@ class Predicates(Operands):
             self._fail("PARAMETER", "STRING")
         pattern = self._plain(at, "a pattern")
         if kind == "MATCHES" and (reason := expression_fault(pattern.text)):
-            self._refuse(at, f"{shown(pattern.text)} is not a regular expression", f"RE2 says: {reason}")
+            self._refuse(at, f"{quoted(pattern.text)} is not a regular expression", f"RE2 says: {reason}")
         if kind == "CIDR" and (reason := network_fault(pattern.text)):
-            self._refuse(at, f"{shown(pattern.text)} is not a network of addresses", reason)
+            self._refuse(at, f"{quoted(pattern.text)} is not a network of addresses", reason)
         self.at += 1
         return pattern
 

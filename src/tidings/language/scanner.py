@@ -128,7 +128,7 @@ def scan(text: str, tokens: list[str] | None = None) -> tuple[list[str], list[st
     return [*tokens, "", "", ""], [*kinds, END, END, END]
 
 
-def place(text: str, at: int) -> int:
+def token_offset(text: str, at: int) -> int:
     """Where a token begins; behind the last one is the end of the text."""
     found = next(islice(_matches(text), at, None), None)
     return len(text.rstrip()) if found is None else found.start(1)

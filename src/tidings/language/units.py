@@ -43,7 +43,7 @@ UNITS: dict[str, dict[str, str]] = {
 _FACTORS = {unit: Decimal(factor) for units in UNITS.values() for unit, factor in units.items()}
 _PARTS = re.compile(r"([+-]?[\d.]+)(.+)")
 _QUANTITY = re.compile(rf"[+-]?{QUANTITY}")
-_APART = re.compile(r"([+-]?[\d.]+)\s+(\w+)")
+_SPLIT_QUANTITY = re.compile(r"([+-]?[\d.]+)\s+(\w+)")
 
 
 def is_quantity(text: str) -> bool:
@@ -56,7 +56,7 @@ def quantity(text: str) -> Literal:
     number, unit = _PARTS.fullmatch(text).groups()  # type: ignore[union-attr]
     factor = _FACTORS.get(unit)
     if factor is None:
-        raise Misread(f"unknown unit {unit!r}", _near(unit))
+        raise Misread(f"unknown unit {unit!r}", _suggest(unit))
     product = Context(prec=len(number) + 20).multiply(Decimal(number), factor)
     written = format(product, "f")
     if "." in written:
@@ -64,13 +64,13 @@ def quantity(text: str) -> Literal:
     return Literal(written, XSD + ("decimal" if "." in written else "integer"))
 
 
-def apart(text: str) -> str | None:
+def join_quantity(text: str) -> str | None:
     """`5km` if the text is `5 km`: a number and a known unit with a blank between."""
-    found = _APART.fullmatch(text)
+    found = _SPLIT_QUANTITY.fullmatch(text)
     return found[1] + found[2] if found and found[2] in _FACTORS else None
 
 
-def _near(unit: str) -> str:
+def _suggest(unit: str) -> str:
     for known in _FACTORS:
         if known.lower() == unit.lower():
             return f"did you mean '{known}'?"

@@ -30,7 +30,7 @@ def flatten(attributes: Mapping[str, Any], toward: str | None = None) -> Iterato
             waiting.extend((f"{path}.{key}", inner) for key, inner in list(value.items())[::-1])
 
 
-def is_there(attributes: Mapping[str, Any], path: str) -> bool:
+def has_path(attributes: Mapping[str, Any], path: str) -> bool:
     """Whether the document has the path at all, be it null or an empty list."""
     return any(found == path for found, _ in flatten(attributes, path))
 

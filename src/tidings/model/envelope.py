@@ -31,7 +31,7 @@ _DECIMAL = re.compile(rf'"{_NUMBER}([-+.0-9E]+)"')
 
 
 @dataclass(frozen=True, slots=True)
-class Arranged:
+class ArrangedEvents:
     """Events for the engine. Where there is no id, `events` has the number of the row behind `mark`: a filter that
     looks at `id` finds one there, as everywhere, but none that anybody could ask for."""
 
@@ -52,7 +52,7 @@ class Arranged:
         return notifications.set_column(position, "event", pc.replace_with_mask(column, marked, ids))
 
 
-def arrange(events: pa.Table | pa.RecordBatch) -> Arranged:
+def arrange(events: pa.Table | pa.RecordBatch) -> ArrangedEvents:
     """The events with the envelope in its types, and every other column as it is."""
     table = _checked(events)
     # A network asks for the source of every event.
@@ -71,7 +71,7 @@ def arrange(events: pa.Table | pa.RecordBatch) -> Arranged:
             mark += _MARK
         rows = pa.array(np.arange(table.num_rows)).cast(pa.string())
         columns["id"] = pc.if_else(unnamed, pc.binary_join_element_wise(mark, rows, ""), ids)
-    return Arranged(table, pa.table(columns), mark)
+    return ArrangedEvents(table, pa.table(columns), mark)
 
 
 def conform(events: pa.Table | pa.RecordBatch | Iterable[Event]) -> pa.RecordBatch:

@@ -136,13 +136,13 @@ class BoxServer:
             found.extend(self._step(side, image, GAINED))
             self._rows[side][self.sides[side].value(change.new)].append(image)
         if change.old is not None:
-            shelf, place = self._place(side, change.old)[0]
-            found.extend(self._step(side, shelf.pop(place), LOST))
+            rows_of_value, place = self._place(side, change.old)[0]
+            found.extend(self._step(side, rows_of_value.pop(place), LOST))
         return found
 
     def _place(self, side: int, row: Row) -> list[tuple[list[Image], int]]:
-        shelf = self._rows[side][self.sides[side].value(row)]
-        return [(shelf, place) for place, image in enumerate(shelf) if image.row == row][:1]
+        rows_of_value = self._rows[side][self.sides[side].value(row)]
+        return [(rows_of_value, place) for place, image in enumerate(rows_of_value) if image.row == row][:1]
 
     def _step(self, side: int, image: Image, sign: str) -> Iterator[BoxMessage]:
         value = self.sides[side].value(image.row)

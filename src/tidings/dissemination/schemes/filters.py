@@ -62,28 +62,28 @@ def audience(message: Message, server: Server) -> Longs:
     if message.targets is not None:
         found = [message.targets]
     else:
-        found = [people.numbers[_accepting(message, people)] for people in server.populations]
+        found = [population.numbers[_accepting(message, population)] for population in server.populations]
     numbers: Longs = np.sort(np.concatenate([*found, np.empty(0, dtype=np.int64)]))
     return numbers[~np.isin(numbers, list(server.gone))] if server.gone else numbers
 
 
-def _accepting(message: Message, people: Population) -> Flags:
-    nobody = np.zeros(len(people), dtype=np.bool_)
-    tables = people.signature.tables
+def _accepting(message: Message, population: Population) -> Flags:
+    nobody = np.zeros(len(population), dtype=np.bool_)
+    tables = population.signature.tables
     if isinstance(message.form, Selection):
-        return _holding(message.rows[0], people) if message.form.table in tables else nobody
+        return _holding(message.rows[0], population) if message.form.table in tables else nobody
     if isinstance(message.form, Signature):
-        if message.form != people.signature:
+        if message.form != population.signature:
             return nobody
         everybody = ~nobody
         for image in message.rows:
-            everybody &= _holding(image, people)
+            everybody &= _holding(image, population)
         return everybody
-    if message.form not in people.semijoins:
+    if message.form not in population.semijoins:
         return nobody
     place = tables.index(message.form.filtering.table)
-    described = _described(message.description, people.low(place), people.high(place))
-    return _holding(message.rows[0], people) & described
+    described = _described(message.description, population.low(place), population.high(place))
+    return _holding(message.rows[0], population) & described
 
 
 def _described(description: Skyline | Bounds | None, low: Longs, high: Longs) -> Flags:
@@ -99,7 +99,7 @@ def _described(description: Skyline | Bounds | None, low: Longs, high: Longs) ->
     return found & (high < above) if above is not None else found
 
 
-def _holding(image: Image, people: Population) -> Flags:
-    place = people.signature.tables.index(image.table)
-    at = position(image, people.signature.selections[place])
-    return (people.low(place) <= at) & (at <= people.high(place))
+def _holding(image: Image, population: Population) -> Flags:
+    place = population.signature.tables.index(image.table)
+    at = position(image, population.signature.selections[place])
+    return (population.low(place) <= at) & (at <= population.high(place))

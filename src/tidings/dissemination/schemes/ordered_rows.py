@@ -14,7 +14,7 @@ from tidings.dissemination.schemes.message import Image, Longs
 from tidings.dissemination.schemes.signature import Side
 
 
-class Shelf:
+class JoinValueRows:
     """The rows of one join value, by rising order key."""
 
     __slots__ = ("_keys", "images")
@@ -55,7 +55,7 @@ class Shelf:
         )
 
 
-EMPTY = Shelf()
+EMPTY = JoinValueRows()
 
 
 class OrderedRows:
@@ -63,12 +63,14 @@ class OrderedRows:
 
     def __init__(self, side: Side) -> None:
         self.side = side
-        self._shelves: dict[Hashable, Shelf] = {}
+        self._by_value: dict[Hashable, JoinValueRows] = {}
 
     @property
     def rows_a_value(self) -> float:
         """How many rows have one join value, on average over the values that some row has."""
-        return sum(len(shelf.images) for shelf in self._shelves.values()) / max(1, len(self._shelves))
+        return sum(len(rows_of_value.images) for rows_of_value in self._by_value.values()) / max(
+            1, len(self._by_value)
+        )
 
     def at(self, image: Image) -> int:
         """The order key by which a row is sorted; where ranges look at no column, all rows are at 0."""
@@ -76,19 +78,19 @@ class OrderedRows:
 
     def put(self, image: Image) -> None:
         if (value := self.value(image, self.side.join)) is not None:
-            self._shelves.setdefault(value, Shelf()).put(self.at(image), image)
+            self._by_value.setdefault(value, JoinValueRows()).put(self.at(image), image)
 
     def take(self, image: Image) -> None:
         if (value := self.value(image, self.side.join)) is not None:
-            shelf = self._shelves[value]
-            shelf.take(self.at(image), image)
-            if not shelf.images:
-                del self._shelves[value]
+            rows_of_value = self._by_value[value]
+            rows_of_value.take(self.at(image), image)
+            if not rows_of_value.images:
+                del self._by_value[value]
 
-    def joining(self, image: Image, columns: tuple[int, ...]) -> Shelf:
+    def joining(self, image: Image, columns: tuple[int, ...]) -> JoinValueRows:
         """The rows that join a row of the other side, whose join columns are given."""
         value = self.value(image, columns)
-        return EMPTY if value is None else self._shelves.get(value, EMPTY)
+        return EMPTY if value is None else self._by_value.get(value, EMPTY)
 
     @staticmethod
     def value(image: Image, columns: tuple[int, ...]) -> Hashable | None:

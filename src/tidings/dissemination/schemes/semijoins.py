@@ -15,7 +15,7 @@ import numpy as np
 
 from tidings.dissemination.schemes import skylines
 from tidings.dissemination.schemes.message import Bounds, Image, Longs, Message, Skyline
-from tidings.dissemination.schemes.ordered_rows import Shelf
+from tidings.dissemination.schemes.ordered_rows import JoinValueRows
 from tidings.dissemination.schemes.pairs import Pairs
 from tidings.dissemination.schemes.scheme import Scheme
 from tidings.dissemination.schemes.server import Step
@@ -27,7 +27,7 @@ class Semijoins(Scheme):
 
     def step(self, step: Step) -> list[Message]:
         # Subscriptions to one table alone have nothing to be filtered by.
-        alone = dict.fromkeys(people.signature for people in self.server.populations)
+        alone = dict.fromkeys(population.signature for population in self.server.populations)
         found = [
             Message(signature, (step.image,), step.sign, step.image.size)
             for signature in alone
@@ -49,13 +49,13 @@ class Semijoins(Scheme):
 
     @abstractmethod
     def affected(
-        self, form: Semijoin, pairs: Pairs, step: Step, at: int, joining: Shelf
+        self, form: Semijoin, pairs: Pairs, step: Step, at: int, joining: JoinValueRows
     ) -> Iterator[Message]:
         """The row of R, to the R^S-semijoins that it affects; rows of S that join it are `joining`. 3.1.1, 3.2.1."""
 
     @abstractmethod
     def exposed(
-        self, form: Semijoin, pairs: Pairs, step: Step, joining: Shelf, bounds: Bounds
+        self, form: Semijoin, pairs: Pairs, step: Step, joining: JoinValueRows, bounds: Bounds
     ) -> Iterator[Message]:
         """Rows of R, to the R^S-semijoins that a row of S exposes them to; they are among `joining`. 3.1.2, 3.2.2."""
 
@@ -66,14 +66,14 @@ class EnumSJ(Semijoins):
     name: ClassVar[str] = "Enum-SJ"
 
     def affected(
-        self, form: Semijoin, pairs: Pairs, step: Step, at: int, joining: Shelf
+        self, form: Semijoin, pairs: Pairs, step: Step, at: int, joining: JoinValueRows
     ) -> Iterator[Message]:
         found = pairs.affected(at, distinct(joining.keys))
         if len(found):
             yield Message(form, (step.image,), step.sign, step.image.size, pairs.owners(found))
 
     def exposed(
-        self, form: Semijoin, pairs: Pairs, step: Step, joining: Shelf, bounds: Bounds
+        self, form: Semijoin, pairs: Pairs, step: Step, joining: JoinValueRows, bounds: Bounds
     ) -> Iterator[Message]:
         found = pairs.exposed(bounds)
         owners, ranges = pairs.owners(found), pairs.base(found)
@@ -89,7 +89,7 @@ class RefSJ(Semijoins):
         """Points that describe the affected pairs."""
 
     def affected(
-        self, form: Semijoin, pairs: Pairs, step: Step, at: int, joining: Shelf
+        self, form: Semijoin, pairs: Pairs, step: Step, at: int, joining: JoinValueRows
     ) -> Iterator[Message]:
         described = Skyline(self.skyline(pairs, at, distinct(joining.keys)))
         if len(described.points):
@@ -97,7 +97,7 @@ class RefSJ(Semijoins):
             yield Message(form, (step.image,), step.sign, size, description=described)
 
     def exposed(
-        self, form: Semijoin, pairs: Pairs, step: Step, joining: Shelf, bounds: Bounds
+        self, form: Semijoin, pairs: Pairs, step: Step, joining: JoinValueRows, bounds: Bounds
     ) -> Iterator[Message]:
         found = pairs.exposed(bounds)
         if len(found):
@@ -142,9 +142,11 @@ def distinct(keys: Longs) -> Longs:
     return keys[changes]
 
 
-def each_row(shelf: Shelf, owners: Longs, low: Longs, high: Longs) -> Iterator[tuple[Image, Longs]]:
+def each_row(
+    rows_of_value: JoinValueRows, owners: Longs, low: Longs, high: Longs
+) -> Iterator[tuple[Image, Longs]]:
     """The rows of a shelf that the range of some owner holds, each with those owners."""
-    keys = shelf.keys
+    keys = rows_of_value.keys
     first, last = keys.searchsorted(low), keys.searchsorted(high, "right")
     counts = last - first
     places = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
@@ -153,4 +155,4 @@ def each_row(shelf: Shelf, owners: Longs, low: Longs, high: Longs) -> Iterator[t
     starts = np.flatnonzero(np.diff(places, prepend=-1))
     ends = np.append(starts[1:], len(places))
     for begin, end in zip(starts.tolist(), ends[: len(starts)].tolist(), strict=True):
-        yield shelf.images[places[begin]], repeated[begin:end]
+        yield rows_of_value.images[places[begin]], repeated[begin:end]

@@ -95,9 +95,9 @@ class Server:
 
     def subscription(self, number: int) -> Subscription:
         """What the subscriber, or a node of the network on its behalf, knows: enough for every filter."""
-        for people in self.populations:
-            if (ranges := people.ranges(number)) is not None:
-                return Subscription(number, people.signature, ranges, people.semijoins)
+        for population in self.populations:
+            if (ranges := population.ranges(number)) is not None:
+                return Subscription(number, population.signature, ranges, population.semijoins)
         raise SubscriptionError(f"there is no subscription {number}; numbers come from subscribe")
 
     def steps(self, change: Change) -> Iterator[Step]:

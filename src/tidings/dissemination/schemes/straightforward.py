@@ -33,11 +33,11 @@ class EnumJ(Scheme):
 
     def step(self, step: Step) -> list[Message]:
         found = []
-        for people in self.server.populations:
-            if step.image.table in people.signature.tables:
-                for rows, targets in interested(self.server, people, step.image):
-                    size = joined_size(people.signature, rows)
-                    found.append(Message(people.signature, rows, step.sign, size, targets))
+        for population in self.server.populations:
+            if step.image.table in population.signature.tables:
+                for rows, targets in interested(self.server, population, step.image):
+                    size = joined_size(population.signature, rows)
+                    found.append(Message(population.signature, rows, step.sign, size, targets))
         return found
 
 
@@ -47,7 +47,7 @@ class RefJ(Scheme):
     name: ClassVar[str] = "Ref-J"
 
     def step(self, step: Step) -> list[Message]:
-        signatures = dict.fromkeys(people.signature for people in self.server.populations)
+        signatures = dict.fromkeys(population.signature for population in self.server.populations)
         return [
             Message(signature, rows, step.sign, joined_size(signature, rows))
             for signature in signatures
@@ -69,11 +69,13 @@ class RefJPlus(RefJ):
     name: ClassVar[str] = "Ref-J+"
 
     def joined(self, signature: Signature, image: Image) -> Iterator[JoinedRow]:
-        alike = [people for people in self.server.populations if people.signature == signature]
+        alike = [population for population in self.server.populations if population.signature == signature]
         if len(signature.tables) == 2:
             form = next(signature.semijoins(image.table))
-            members = sum(len(people) for people in self.server.populations if form in people.semijoins)
-            if members == sum(len(people) for people in alike):  # the group has nobody else
+            members = sum(
+                len(population) for population in self.server.populations if form in population.semijoins
+            )
+            if members == sum(len(population) for population in alike):  # the group has nobody else
                 return self._wanted(form, signature, image)
         return (rows for rows in super().joined(signature, image) if any(map(len, _wanting(alike, rows))))
 
@@ -85,33 +87,33 @@ class RefJPlus(RefJ):
             yield _in_order(signature, image, joining.images[place])
 
 
-def interested(server: Server, people: Population, image: Image) -> Iterator[tuple[JoinedRow, Longs]]:
+def interested(server: Server, population: Population, image: Image) -> Iterator[tuple[JoinedRow, Longs]]:
     """The joined rows of a row that somebody of a population wants, and who does."""
-    signature = people.signature
+    signature = population.signature
     if len(signature.tables) == 2:
         form = next(signature.semijoins(image.table))
         pairs, joining = server.groups[form], server.rows(form.filtering).joining(image, form.base.join)
         found = pairs.affected(server.rows(form.base).at(image), distinct(joining.keys))
         owners = pairs.owners(found)
-        own = people.among(owners)  # a group may hold other populations
+        own = population.among(owners)  # a group may hold other populations
         low, high = pairs.filtering(found[own])
         for other, targets in each_row(joining, owners[own], low, high):
             yield _in_order(signature, image, other), targets
         return
     for rows in joined_with(server, signature, image):
-        (targets,) = _wanting([people], rows)
+        (targets,) = _wanting([population], rows)
         targets = targets[~np.isin(targets, list(server.gone))] if server.gone else targets
         if len(targets):
             yield rows, targets
 
 
 def _wanting(populations: list[Population], rows: JoinedRow) -> Iterator[Longs]:
-    for people in populations:
-        wanted = np.ones(len(people), dtype=np.bool_)
-        for place, (image, selection) in enumerate(zip(rows, people.signature.selections, strict=True)):
+    for population in populations:
+        wanted = np.ones(len(population), dtype=np.bool_)
+        for place, (image, selection) in enumerate(zip(rows, population.signature.selections, strict=True)):
             at = position(image, selection)
-            wanted &= (people.low(place) <= at) & (at <= people.high(place))
-        yield people.numbers[wanted]
+            wanted &= (population.low(place) <= at) & (at <= population.high(place))
+        yield population.numbers[wanted]
 
 
 def _in_order(signature: Signature, image: Image, other: Image) -> JoinedRow:

@@ -26,10 +26,10 @@ from tidings.kinds.filters.content_filters import (
     absent,
     all_of,
     any_of,
+    format_value,
     is_whole,
     read_tests,
     refusal,
-    shown,
 )
 from tidings.language.query import AnyElement, Attribute, Condition
 
@@ -109,7 +109,7 @@ def _listed(data: bytes | str) -> Iterator[tuple[str | None, object]]:
     if isinstance(content, list):
         yield from map(_rule, content)
     elif not isinstance(content, Mapping) or not content:
-        raise SubscriptionError(f"{shown(content)} holds no rules; {_FORMS}")
+        raise SubscriptionError(f"{format_value(content)} holds no rules; {_FORMS}")
     elif "EventPattern" in content:
         yield _rule(content)
     elif content.keys() <= _ENVELOPE or any(isinstance(value, list) for value in content.values()):
@@ -129,7 +129,7 @@ def _line(line: str) -> tuple[str | None, object]:
 
 def _rule(rule: object) -> tuple[str | None, object]:
     if not isinstance(rule, Mapping):
-        return None, SubscriptionError(f"{shown(rule)} is no rule; {_FORMS}")
+        return None, SubscriptionError(f"{format_value(rule)} is no rule; {_FORMS}")
     name = next((str(rule[key]) for key in _NAMES if rule.get(key) is not None), None)
     if rule.get("State", "ENABLED") == "DISABLED":
         return name, SubscriptionError("the rule is DISABLED; enable it, or leave it out")
@@ -153,19 +153,21 @@ def _parsed(text: str) -> Any:
 # -- the shape: which fields, in which alternatives
 
 
-def _alternatives(pattern: object, path: str, place: str, depth: int) -> list[dict[str, Field]]:
+def _alternatives(pattern: object, path: str, location: str, depth: int) -> list[dict[str, Field]]:
     """The conjunctions of fields, by path, one of which an event has to meet."""
     if not isinstance(pattern, Mapping):
-        raise refusal(place, f"a pattern is an object, not {shown(pattern)}")
+        raise refusal(location, f"a pattern is an object, not {format_value(pattern)}")
     if not pattern:
-        raise refusal(place, "an empty object asks for nothing; name a field")
+        raise refusal(location, "an empty object asks for nothing; name a field")
     if depth > MAX_DEPTH:
-        raise refusal(place, f"the pattern nests deeper than {MAX_DEPTH} levels; flatten it")
+        raise refusal(location, f"the pattern nests deeper than {MAX_DEPTH} levels; flatten it")
     if isinstance(pattern, Object) and pattern.repeated is not None:
-        raise refusal(place, f"the field {pattern.repeated!r} is there twice; write its tests into one list")
+        raise refusal(
+            location, f"the field {pattern.repeated!r} is there twice; write its tests into one list"
+        )
     found: list[dict[str, Field]] = [{}]
     for key, value in pattern.items():
-        at = f"{place}.{key}" if _PLAIN_KEY.fullmatch(key) else f"{place}[{key!r}]"
+        at = f"{location}.{key}" if _PLAIN_KEY.fullmatch(key) else f"{location}[{key!r}]"
         if key == "$or":
             parts = _either(value, path, at, depth)
         elif not key or not is_whole(key):
@@ -175,19 +177,19 @@ def _alternatives(pattern: object, path: str, place: str, depth: int) -> list[di
         elif isinstance(value, list):
             parts = [{f"{path}{key}": read_tests(value, at)}]
         else:
-            raise refusal(at, f"tests stand in a list; write [{shown(value)}]")
+            raise refusal(at, f"tests stand in a list; write [{format_value(value)}]")
         if len(found) * len(parts) > MAX_ALTERNATIVES:
             raise refusal(at, f"$or makes more than {MAX_ALTERNATIVES:,} combinations; split the pattern")
         found = [_merged(one, other) for one in found for other in parts]
     return found
 
 
-def _either(options: object, path: str, place: str, depth: int) -> list[dict[str, Field]]:
+def _either(options: object, path: str, location: str, depth: int) -> list[dict[str, Field]]:
     if not isinstance(options, list) or len(options) < 2:
-        raise refusal(place, "$or takes a list of at least two objects")
+        raise refusal(location, "$or takes a list of at least two objects")
     parts = []
     for position, option in enumerate(options):
-        at = f"{place}[{position}]"
+        at = f"{location}[{position}]"
         for key in option if isinstance(option, Mapping) else ():
             if key in _RESERVED:
                 raise refusal(
@@ -201,7 +203,8 @@ def _merged(one: dict[str, Field], other: dict[str, Field]) -> dict[str, Field]:
     if twice := one.keys() & other.keys():
         path = min(twice)
         raise refusal(
-            other[path].place, f"the field {path} is tested twice, also at {one[path].place}; write one list"
+            other[path].location,
+            f"the field {path} is tested twice, also at {one[path].location}; write one list",
         )
     return {**one, **other}
 

@@ -25,7 +25,7 @@ def reach_all(
     first, numbers = np.zeros(count + 1, dtype=np.int64), np.empty(_ROOM, dtype=np.int32)
     if not count:
         return np.zeros(0, dtype=np.int64), numbers[:0]
-    pairs, begun = snapshot.filed.read(events), perf_counter()
+    pairs, begun = snapshot.expression_index.read(events), perf_counter()
     space, entered = snapshot.begin(sources[0], pairs, 0, choose=True, one=False)
     way, looked, done = int(space.registers[PREFERRED]), 0, 0
     ids = np.array(sources, dtype=np.int64)

@@ -17,19 +17,19 @@ _ROUND = 16  # of so many larger evaluations one goes the way that is not prefer
 _FASTER, _SLOWER = 0.3, 0.1
 
 
-class Choice:
+class AlgorithmChoice:
     """known[1] is the logarithm of the seconds an edge takes breadth-first, known[0] by the index."""
 
     def __init__(self) -> None:
         self._known: list[float | None] = [None, None]
-        self._turn = 0
+        self._round = 0
 
     def breadth_first(self) -> bool:
         """Whether the next evaluation should go on breadth-first when it turns out to be no small one."""
-        by_index, at_once = self._known
-        if by_index is None or at_once is None:
-            return at_once is None
-        return (at_once <= by_index) != (self._turn == 0)
+        by_index, breadth_first_cost = self._known
+        if by_index is None or breadth_first_cost is None:
+            return breadth_first_cost is None
+        return (breadth_first_cost <= by_index) != (self._round == 0)
 
     def learn(self, breadth_first: bool, looked: int, seconds: float) -> None:
         """So many edges took so long. Of each round one of either way counts: the more often one looks, the lower
@@ -39,6 +39,6 @@ class Choice:
         cost, before = log(seconds / looked), self._known[breadth_first]
         if before is None:
             self._known[breadth_first] = cost
-        elif self._turn in (0, _ROUND // 2):
+        elif self._round in (0, _ROUND // 2):
             self._known[breadth_first] = before + (_FASTER if cost < before else _SLOWER) * (cost - before)
-        self._turn = (self._turn + 1) % _ROUND
+        self._round = (self._round + 1) % _ROUND

@@ -14,7 +14,7 @@ class NetworkError(TidingsError):
     """A network, or a question to one, that cannot be: an unknown node, one given twice, an unreadable expression."""
 
 
-def some(names: Iterable[str], count: int) -> str:
+def first_names(names: Iterable[str], count: int) -> str:
     """The first few of so many names."""
     listed = ", ".join(repr(name) for name in islice(names, _NAMED))
     return listed if count <= _NAMED else f"{listed} and {count - _NAMED:,} more"

@@ -16,13 +16,13 @@ import numpy as np
 
 from tidings.arrays.vocabulary import join_texts
 from tidings.kinds.networks.batch import reach_all
-from tidings.kinds.networks.choice import Choice
+from tidings.kinds.networks.choice import AlgorithmChoice
 from tidings.kinds.networks.evaluation import Evaluation
 from tidings.kinds.networks.expressions import NONE, Expressions
 from tidings.kinds.networks.faults import NetworkError
 from tidings.kinds.networks.files.storage import load_network, save_network
 from tidings.kinds.networks.index.columns import Columns
-from tidings.kinds.networks.index.filing import Filed, choose_rows
+from tidings.kinds.networks.index.filing import ExpressionIndex, choose_rows
 from tidings.kinds.networks.index.names import Names
 from tidings.kinds.networks.index.tail import Tail
 from tidings.kinds.networks.index.wiring import Wiring
@@ -81,13 +81,13 @@ class Network:
         self._names, self._expressions = names, expressions
         self._count = len(columns.node)
         self._tail = Tail(expressions, self._lock)
-        self._choice = Choice()
+        self._choice = AlgorithmChoice()
         self._number(columns)
 
     def _number(self, columns: Columns) -> None:
         """Ids for everything; the index of expressions is made when an event comes."""
         self._wiring = Wiring(columns)
-        self._filed: Filed | None = None
+        self._expression_index: ExpressionIndex | None = None
         self._snapshot: Snapshot | None = None
 
     # ------------------------------------------------------------------ looking
@@ -163,20 +163,20 @@ class Network:
     def name(self, number: int) -> str:
         return self._names[number]
 
-    def _file(self, wiring: Wiring) -> Filed:
+    def _file(self, wiring: Wiring) -> ExpressionIndex:
         with self._lock:
             rows = choose_rows(self._expressions.table, wiring.indexed_where)
-        return Filed(rows, wiring.indexed_where)
+        return ExpressionIndex(rows, wiring.indexed_where)
 
     def _now(self) -> Snapshot:
         """The network as it is, numbered anew if most of it is newer than its ids."""
         if self._wiring.changes > self._wiring.base:
             self.rebuild()
-        if self._filed is None:
-            self._filed = self._file(self._wiring)
+        if self._expression_index is None:
+            self._expression_index = self._file(self._wiring)
         if self._snapshot is None:
             self._snapshot = Snapshot(
-                self._wiring, self._filed, self._tail, self._choice, self._names, self._expressions
+                self._wiring, self._expression_index, self._tail, self._choice, self._names, self._expressions
             )
         return self._snapshot
 
@@ -250,12 +250,12 @@ class Network:
 
     def _rebuild_from(self, columns: Columns, journal: list[tuple[str, tuple[Any, ...]]]) -> None:
         wiring = Wiring(columns)
-        filed = self._file(wiring)
+        expression_index = self._file(wiring)
         with self._lock:
             if self._journal is not journal:  # another one has begun since, and knows more
                 return
             self._journal = None
-            self._wiring, self._filed, self._snapshot = wiring, filed, None
+            self._wiring, self._expression_index, self._snapshot = wiring, expression_index, None
             self._count = len(columns.node)
             for method, arguments in journal:
                 getattr(self, method)(*arguments)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tidings.kinds.filters.kernels.layout import ABSENT, Lists, Pairs
-from tidings.kinds.networks.choice import Choice
+from tidings.kinds.networks.choice import AlgorithmChoice
 from tidings.kinds.networks.expressions import Expressions
-from tidings.kinds.networks.index.filing import Filed
+from tidings.kinds.networks.index.filing import ExpressionIndex
 from tidings.kinds.networks.index.names import Names
 from tidings.kinds.networks.index.tail import Tail
 from tidings.kinds.networks.index.wiring import Wiring
@@ -23,17 +23,17 @@ class Snapshot:
     def __init__(
         self,
         wiring: Wiring,
-        filed: Filed,
+        expression_index: ExpressionIndex,
         tail: Tail,
-        choice: Choice,
+        choice: AlgorithmChoice,
         names: Names,
         expressions: Expressions,
     ) -> None:
-        self.wiring, self.filed, self._tail, self.choice = wiring, filed, tail, choice
+        self.wiring, self.expression_index, self._tail, self.choice = wiring, expression_index, tail, choice
         self._names, self._expressions = names, expressions
         self.size = wiring.size
         self.walking: set[int] = set()
-        self.filters = filed.index.index
+        self.filters = expression_index.index.index
         self._free: list[tuple[Space, Entered]] = []
         self.graph = Graph(
             wiring.first,
@@ -84,8 +84,8 @@ class Snapshot:
         first = pairs.first
         most = int(first[event + 1] - first[event] if one else np.diff(first[event:]).max())
         lists = entered.lists
-        if most * self.filed.depth >= len(lists.low):
-            lists = _make_lists(2 * most * self.filed.depth + 1)
+        if most * self.expression_index.depth >= len(lists.low):
+            lists = _make_lists(2 * most * self.expression_index.depth + 1)
         entered = Entered(pairs, entered.slots, lists)
         reset(source, event, int(choose and self.choice.breadth_first()), space, entered)
         return space, entered

@@ -55,7 +55,7 @@ class Walk:
         self.retrieved = self.verified = self.looked = self._given = 0
         self._seconds = 0.0
         self.snapshot, self._event, self._loop, self._more, self._accept = snapshot, event, loop, more, accept
-        pairs, row = read or (snapshot.filed.read([event]), 0)
+        pairs, row = read or (snapshot.expression_index.read([event]), 0)
         self._space, self._entered = snapshot.begin(source, pairs, row, loop is adaptive)
         self.done = False
 

@@ -17,7 +17,15 @@ from tidings.kinds.operators.naive import Binding, Unknown, check_inputs, has_ca
 from tidings.kinds.operators.program import conjuncts
 from tidings.kinds.operators.statistics import duration
 from tidings.kinds.operators.trial import Trial
-from tidings.language.condition_tree import ALL, ANY, NOT, Part, look, seen, shown
+from tidings.language.condition_tree import (
+    ALL,
+    ANY,
+    NOT,
+    ConditionPart,
+    build_tree,
+    evidence_of,
+    format_value,
+)
 from tidings.language.printer import condition_text
 from tidings.language.query import And, Call, Condition, Not, Or, Variable, variables
 from tidings.model.terms import Blank, Iri, Literal, plain
@@ -41,12 +49,12 @@ def call_tree(
     held: bool | None,
     solution: Binding | None,
     spared: str,
-) -> Part:
+) -> ConditionPart:
     """The tree of a condition that was decided as `held`, by this solution if it is a match.
 
     `spared` says why nothing was asked at all, if nothing was.
     """
-    root, _ = _Looker(trial, attributes, solution).look(condition, bindings)
+    root, _ = _TreeBuilder(trial, attributes, solution).build_tree(condition, bindings)
     if root.fate != "spared":
         root = replace(root, held=held)
     return _with_reasons(root, condition, spared or _OTHERWISE[held])
@@ -59,14 +67,16 @@ class _Judged(NamedTuple):
     bindings: list[Binding]
 
 
-class _Looker:
+class _TreeBuilder:
     def __init__(self, trial: Trial, attributes: Mapping[str, Any], solution: Binding | None) -> None:
         self.trial, self.attributes, self.solution = trial, attributes, solution
 
-    def look(self, condition: Condition, bindings: Sequence[Binding]) -> tuple[Part, Sequence[Binding]]:
+    def build_tree(
+        self, condition: Condition, bindings: Sequence[Binding]
+    ) -> tuple[ConditionPart, Sequence[Binding]]:
         """A part under the bindings of those before it, and the bindings for those after it."""
         if not has_calls(condition) and not variables(condition):
-            return look(condition, self.attributes), bindings
+            return build_tree(condition, self.attributes), bindings
         # Parts of an OR bind different variables.
         reached = [binding for binding in bindings if self._is_reached(condition, binding)]
         judged = self._judge(condition, reached) if reached else _Judged(None, [])
@@ -75,18 +85,18 @@ class _Looker:
             return self._call(condition, reached, judged), after
         inner = self._inner(condition, reached or bindings)
         evidence = "" if inner or not reached else self._values(condition, reached, judged)
-        return Part(_head(condition), judged.held, evidence, inner), after
+        return ConditionPart(_head(condition), judged.held, evidence, inner), after
 
-    def _conjunction(self, condition: And, bindings: Sequence[Binding]) -> tuple[Part, ...]:
+    def _conjunction(self, condition: And, bindings: Sequence[Binding]) -> tuple[ConditionPart, ...]:
         """The parts of an AND as they are written; each is looked at when what it needs is bound."""
         parts = conjuncts(condition)
-        found: dict[int, Part] = {}
+        found: dict[int, ConditionPart] = {}
         while len(found) < len(parts):
             place = min(
                 (i for i in range(len(parts)) if i not in found),
                 key=lambda i: self._turn(parts[i], bindings[0]),
             )
-            found[place], bindings = self.look(parts[place], bindings)
+            found[place], bindings = self.build_tree(parts[place], bindings)
         return tuple(found[place] for place in range(len(parts)))
 
     def _turn(self, part: Condition, binding: Binding) -> tuple[int, bool]:
@@ -94,13 +104,13 @@ class _Looker:
         turn = self.trial.joiner().turn(part, binding) if self._is_reached(part, binding) else 9
         return turn, has_calls(part)
 
-    def _inner(self, condition: Condition, bindings: Sequence[Binding]) -> tuple[Part, ...]:
+    def _inner(self, condition: Condition, bindings: Sequence[Binding]) -> tuple[ConditionPart, ...]:
         if isinstance(condition, And):
             return self._conjunction(condition, bindings)
         if isinstance(condition, Or):
-            return tuple(self.look(part, bindings)[0] for part in condition.parts)
+            return tuple(self.build_tree(part, bindings)[0] for part in condition.parts)
         if isinstance(condition, Not) and not _is_leaf(condition.part):
-            return (self.look(condition.part, bindings)[0],)
+            return (self.build_tree(condition.part, bindings)[0],)
         return ()
 
     def _judge(self, condition: Condition, bindings: Sequence[Binding]) -> _Judged:
@@ -161,20 +171,20 @@ class _Looker:
 
     # -- what was seen
 
-    def _call(self, call: Call, bindings: Sequence[Binding], judged: _Judged) -> Part:
+    def _call(self, call: Call, bindings: Sequence[Binding], judged: _Judged) -> ConditionPart:
         text, answers = condition_text(call), self._answers(call, bindings)
         unknown = [b[v.name] for b in bindings for v in variables(call) if isinstance(b.get(v.name), Unknown)]
         if not answers:
             evidence = "spared: what it is asked with is unknown" if unknown else ""
-            return Part(text, None, evidence, fate="spared")
+            return ConditionPart(text, None, evidence, fate="spared")
         took = duration(sum(answer.seconds for answer in answers))
         errors = [answer.outcome.error for answer in answers if answer.outcome.error is not None]
         if judged.held is None and errors:
             error = errors[0].removeprefix(f"{call.name} failed: ")
-            return Part(text, None, f"failed: {error}, {took}", fate="failed")
+            return ConditionPart(text, None, f"failed: {error}, {took}", fate="failed")
         times = "" if len(answers) == 1 else f" {len(answers):,} times"
         said = self._said(call, bindings, judged, answers)
-        return Part(text, judged.held, f"ran{times}: {said}, {took}", fate="ran")
+        return ConditionPart(text, judged.held, f"ran{times}: {said}, {took}", fate="ran")
 
     def _answers(self, call: Call, bindings: Sequence[Binding]) -> list[Answer]:
         """What was answered to a call under the bindings, once for each question."""
@@ -216,7 +226,7 @@ class _Looker:
 
     def _values(self, condition: Condition, bindings: Sequence[Binding], judged: _Judged) -> str:
         """What a test looked at."""
-        looked = seen(condition, self.attributes)
+        looked = evidence_of(condition, self.attributes)
         if judged.held:
             return looked
         names = dict.fromkeys(v.name for v in variables(condition))
@@ -232,7 +242,7 @@ class _Looker:
         )
 
 
-def _with_reasons(part: Part, condition: Condition, reason: str) -> Part:
+def _with_reasons(part: ConditionPart, condition: Condition, reason: str) -> ConditionPart:
     """The tree in which each call that was spared says why: the nearest part that settled what it stands in."""
     if not part.inner:
         if part.fate != "spared" or part.evidence:
@@ -252,7 +262,7 @@ def _with_reasons(part: Part, condition: Condition, reason: str) -> Part:
     return replace(part, inner=inner)
 
 
-def _settled(part: Part, condition: Condition) -> str:
+def _settled(part: ConditionPart, condition: Condition) -> str:
     text = condition_text(condition)
     text = text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
     if part.held:
@@ -273,7 +283,7 @@ def _is_leaf(condition: Condition) -> bool:
 def _value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.7g}"
-    return plain(value) if isinstance(value, Iri | Literal | Blank) else shown(value)
+    return plain(value) if isinstance(value, Iri | Literal | Blank) else format_value(value)
 
 
 def _listed(values: Iterable[str]) -> str:

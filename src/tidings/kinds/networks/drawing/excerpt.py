@@ -75,7 +75,7 @@ def _near(network: Network, around: str, depth: int) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class EventCourse:
     """What an event does to the nodes and edges of an excerpt.
 
     A node is the PUBLISHER; is REACHED; gets the event and REFUSES it; would accept it but AWAITS it in vain; or is
@@ -86,7 +86,7 @@ class Course:
     edges: dict[Edge, str]
 
 
-def follow(network: Network, part: Excerpt, source: str, event: Mapping[str, Any]) -> Course:
+def trace_event(network: Network, part: Excerpt, source: str, event: Mapping[str, Any]) -> EventCourse:
     """The course of an event that is published at `source`."""
     reached = set(network.evaluate(source, event))
     having = reached | {source}
@@ -114,4 +114,4 @@ def follow(network: Network, part: Excerpt, source: str, event: Mapping[str, Any
         edge: ASIDE if edge[0] not in having else PASSED if lets_through(where) else REFUSES
         for edge, where in part.edges.items()
     }
-    return Course(nodes, edges)
+    return EventCourse(nodes, edges)

@@ -22,11 +22,11 @@ from tidings.kinds.networks.drawing.excerpt import (
     PUBLISHER,
     REACHED,
     REFUSES,
-    Course,
     Edge,
+    EventCourse,
     Excerpt,
     excerpt,
-    follow,
+    trace_event,
 )
 from tidings.kinds.networks.drawing.layout import Layout, Point, Size, layered
 from tidings.kinds.networks.faults import NetworkError
@@ -93,13 +93,13 @@ def draw(
         raise NetworkError("the network has no nodes, so there is nothing to draw; add some")
     if event is not None and source is None:
         raise NetworkError("an event is published at a node; name it as the source")
-    course = follow(network, part, source, event) if event is not None and source is not None else None
+    course = trace_event(network, part, source, event) if event is not None and source is not None else None
     _Picture(part, course, around, title).save(output)
     return part
 
 
 class _Picture:
-    def __init__(self, part: Excerpt, course: Course | None, around: str | None, title: str) -> None:
+    def __init__(self, part: Excerpt, course: EventCourse | None, around: str | None, title: str) -> None:
         self._part, self._course, self._around, self._title = part, course, around, title
         self._written: list[tuple[float, float, float, float]] = []  # where labels are
         self._texts = {

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.kinds.networks.expressions import NONE, Expressions
-from tidings.kinds.networks.faults import NetworkError, some
+from tidings.kinds.networks.faults import NetworkError, first_names
 from tidings.kinds.networks.index.columns import Columns
 from tidings.kinds.networks.index.names import Names
 from tidings.kinds.networks.labels import labels_condition
@@ -80,7 +80,7 @@ def _names(ids: pa.ChunkedArray) -> Names:
         repeated = pc.unique(ids.take(pa.array(again)))
         raise NetworkError(
             f"{len(repeated):,} ids are given to more than one node: "
-            f"{some(repeated[:3].to_pylist(), len(repeated))}; give each node its own"
+            f"{first_names(repeated[:3].to_pylist(), len(repeated))}; give each node its own"
         )
     return names
 
@@ -95,7 +95,7 @@ def _numbers(names: Names, ends: list[pa.ChunkedArray]) -> tuple[np.ndarray, np.
         ]
         missing = pc.unique(pa.chunked_array([*unknown[0].chunks, *unknown[1].chunks], pa.string()))
         raise NetworkError(
-            f"{len(wrong):,} edges name nodes that are not there: {some(missing[:3].to_pylist(), len(missing))};"
+            f"{len(wrong):,} edges name nodes that are not there: {first_names(missing[:3].to_pylist(), len(missing))};"
             " add them to the nodes or leave these edges out"
         )
     return source, target

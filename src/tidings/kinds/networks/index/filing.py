@@ -17,7 +17,7 @@ from tidings.kinds.filters.table import FilterTable
 _PIECE = 1 << 16  # rows that are copied at once
 
 
-class Filed:
+class ExpressionIndex:
     """An index of chosen expressions: row i is the expression which[i]."""
 
     def __init__(self, rows: FilterTable, which: np.ndarray) -> None:

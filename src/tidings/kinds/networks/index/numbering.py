@@ -17,7 +17,7 @@ from tidings.kinds.networks.kernels.rows import count_rows, sort_by
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
+class NumberedEntities:
     """Entities by id. The children of id i are child[first[i]:first[i + 1]], ascending; cost[j] is that of edge j.
 
     place[i] is the node of the columns that has id i, or ~edge; group[i] is the first id of its group.
@@ -26,11 +26,11 @@ class Numbered:
     first: np.ndarray
     child: np.ndarray
     cost: np.ndarray
-    place: np.ndarray
+    origin: np.ndarray
     group: np.ndarray
 
 
-def number_entities(columns: Columns) -> Numbered:
+def number_entities(columns: Columns) -> NumberedEntities:
     nodes, split = len(columns.node), np.flatnonzero(columns.edge_where != NONE)
     count = nodes + len(split)
     # Before they have ids: nodes 0 .. nodes - 1, then an entity for each split edge.
@@ -50,12 +50,12 @@ def number_entities(columns: Columns) -> Numbered:
     if columns.edge_cost.any():
         cost[: len(columns.edge_cost)] = columns.edge_cost
         cost = cost[by_source]
-    place = np.concatenate([np.arange(nodes, dtype=np.int32), ~split.astype(np.int32)])[order]
+    origin = np.concatenate([np.arange(nodes, dtype=np.int32), ~split.astype(np.int32)])[order]
     begins = np.ones(count, dtype=np.bool_)
     begins[1:] = component[order[1:]] != component[order[:-1]]
     starts = np.flatnonzero(begins).astype(np.int32)
     group = np.repeat(starts, np.diff(np.append(starts, count)))
-    return Numbered(first, child[by_source], cost, place, group)
+    return NumberedEntities(first, child[by_source], cost, origin, group)
 
 
 def _rows(numbers: np.ndarray, order: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

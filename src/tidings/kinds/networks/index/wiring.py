@@ -38,16 +38,16 @@ class Wiring:
 
     def __init__(self, columns: Columns) -> None:
         numbered = number_entities(columns)
-        self.base = self.size = len(numbered.place)
+        self.base = self.size = len(numbered.origin)
         self.first, self.child, self.cost, self.group = (
             numbered.first,
             numbered.child,
             numbered.cost,
             numbered.group,
         )
-        place = numbered.place
-        is_node = place >= 0
-        node, edge = place[is_node], ~place[~is_node]
+        origin = numbered.origin
+        is_node = origin >= 0
+        node, edge = origin[is_node], ~origin[~is_node]
         id_of = np.empty(len(columns.node), dtype=np.int32)
         id_of[node] = np.flatnonzero(is_node)
         self.owner = np.empty(self.base, dtype=np.int32)
@@ -131,16 +131,16 @@ class Wiring:
     def columns(self) -> Columns:
         """The network as it is now."""
         ids = np.flatnonzero((self.kind[: self.size] != GONE) & (self.owner[: self.size] >= 0))
-        place = np.full(self.size, NOWHERE, dtype=np.int32)
-        place[ids] = np.arange(len(ids), dtype=np.int32)
+        position = np.full(self.size, NOWHERE, dtype=np.int32)
+        position[ids] = np.arange(len(ids), dtype=np.int32)
         edges = self.edges()
         edge_where = np.where(edges.entity >= 0, self.where[edges.entity], NONE).astype(np.int32)
         return Columns(
             self.owner[ids],
             self.where[ids],
             self.weight[ids],
-            place[edges.source],
-            place[edges.target],
+            position[edges.source],
+            position[edges.target],
             edge_where,
             edges.cost,
         )
@@ -180,9 +180,9 @@ class Wiring:
             self._leave(child)
         self.kind[entity], self.id_of[number] = GONE, NOWHERE
 
-    def remove_edge(self, array: np.ndarray, place: int) -> None:
-        child = int(array[place])
-        array[place] = NOWHERE
+    def remove_edge(self, array: np.ndarray, position: int) -> None:
+        child = int(array[position])
+        array[position] = NOWHERE
         self._leave(child)
 
     def set_where(self, entity: int, where: int) -> None:
@@ -192,13 +192,13 @@ class Wiring:
 
     def set_edge_where(self, source: int, target: int, where: int) -> None:
         """For an edge that is there; a plain one is split."""
-        array, place = self.find_edge(source, target) or (self.child, NOWHERE)
-        child = int(array[place])
+        array, position = self.find_edge(source, target) or (self.child, NOWHERE)
+        child = int(array[position])
         if self.owner[child] < 0:
             self.set_where(child, where)
         elif where != NONE:
-            cost = float((self.cost if array is self.child else self.link_cost)[place])
-            self.remove_edge(array, place)
+            cost = float((self.cost if array is self.child else self.link_cost)[position])
+            self.remove_edge(array, position)
             self.add_edge(source, target, where, cost)
 
     def _leave(self, child: int) -> None:

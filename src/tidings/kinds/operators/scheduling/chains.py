@@ -71,7 +71,7 @@ def difference(one: np.ndarray, two: np.ndarray, p: np.ndarray, cost: np.ndarray
     return float(kernels.pair_difference(one, two, _key(p, cost), p, cost))
 
 
-def place(chains: Chains, chain: np.ndarray, p: np.ndarray, cost: np.ndarray) -> int:
+def find_position(chains: Chains, chain: np.ndarray, p: np.ndarray, cost: np.ndarray) -> int:
     """Where one more chain belongs in the order: where its differences to all that share with it add up to least.
 
     At the end if it shares nothing. p and cost are those by which the chains were sorted, longer for new predicates.
@@ -90,7 +90,7 @@ def insert(chains: Chains, members: np.ndarray, p: np.ndarray, cost: np.ndarray)
     return Chains(
         first=np.append(chains.first, chains.first[-1] + len(chain)),
         member=np.concatenate((chains.member, chain)),
-        order=np.insert(chains.order, place(chains, chain, p, cost), len(chains.order)),
+        order=np.insert(chains.order, find_position(chains, chain, p, cost), len(chains.order)),
     )
 
 
