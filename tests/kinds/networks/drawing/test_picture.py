@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.cli.conftest import EXAMPLES
 from tidings.kinds.networks.drawing.excerpt import (
     ASIDE,
     AWAITS,
@@ -21,8 +22,6 @@ from tidings.kinds.networks.drawing.picture import draw
 from tidings.kinds.networks.faults import NetworkError
 from tidings.kinds.networks.files.sources import read_network
 from tidings.kinds.networks.network import Network
-
-from ..cli.conftest import EXAMPLES
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.cli.conftest import EXAMPLES
 from tidings.kinds.networks.faults import NetworkError
 from tidings.kinds.networks.files.graphml import MAX_GRAPHML
 from tidings.kinds.networks.files.sources import read_network
-
-from ..cli.conftest import EXAMPLES
 
 NODES = "id,where,cost\npub,,\n\"middle, big\",topic = 'sport',2\nsub,topic IN ('sport'),0.5\nalone,,\n"
 EDGES = 'source,target,where,cost\npub,"middle, big",age > 18,1\n"middle, big",sub,,\n'
