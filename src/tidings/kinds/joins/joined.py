@@ -1,4 +1,4 @@
-"""Joined rows, for those who ask for them: what the loops write row by row, put together again."""
+"""Assembles joined rows from the rows that the compiled loops write one by one."""
 
 from __future__ import annotations
 

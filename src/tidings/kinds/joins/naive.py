@@ -1,7 +1,7 @@
-"""What a join subscription means, in the fewest obvious lines: every result is computed anew after every change.
+"""Defines what a join subscription means, in the fewest obvious lines: recomputes every result after every change.
 
 Rows are bags of tuples as `Table.read` gives them. The semijoin form of a subscription has the rows, copies counted,
-that take part in at least one joined row; what a change adds to it and takes from it is what the subscriber is told.
+that take part in at least one joined row; the difference that a change makes to it is the subscriber's notification.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def delta(before: Form, after: Form) -> tuple[Form, Form]:
 
 
 class Naive:
-    """Tables and subscriptions that recomputes everything after every change."""
+    """Recomputes all subscriptions after every change."""
 
     def __init__(self, tables: Iterable[Table]) -> None:
         self.tables = {table.name: table for table in tables}
@@ -142,7 +142,7 @@ class Naive:
 
 
 def _there(table: Table, rows: Counter[Row], row: Mapping[str, Any]) -> Row:
-    """The row that is known by what `row` says."""
+    """The current row that `row` identifies."""
     known_by = table.key_of(table.read(row))
     for other in rows:
         if table.key_of(other) == known_by:

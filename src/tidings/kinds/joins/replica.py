@@ -1,8 +1,8 @@
-"""A copy of a join's rows on the side of its subscriber, kept by notifications alone.
+"""A subscriber's copy of a join's rows, maintained by notifications alone.
 
-A part (there is one, or in a cluster many) begins with its snapshot; from there on every sequence number counts
-once. What came before is ignored, what comes again too, and a gap makes the copy `missing` until a snapshot at least
-as new as all that was heard of. While nothing is missing, the joined rows are the query's result.
+Each part (one, or many in a cluster) begins with its snapshot; from there on every sequence number is applied once.
+Earlier and repeated notifications are ignored; after a gap the copy is `missing` until a snapshot arrives that is as new
+as every notification so far. While nothing is missing, the joined rows are the query's result.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Replica:
         self._parts: dict[str, _Part] = {}
         self._subscription: str | None = None
         self._latest: dict[tuple[str | None, str], int] = {}
-        """Of a subscription and a part, the highest sequence number that came along, taken or not."""
+        """The highest sequence number that arrived for a subscription and a part, applied or not."""
 
     @property
     def missing(self) -> str | None:
-        """Why the copy is not complete, so that it needs a snapshot; None if it is."""
+        """Why the copy is incomplete and needs a snapshot; None if it is complete."""
         if not self._parts:
             return "no snapshot yet"
         for name, part in self._parts.items():
@@ -57,7 +57,7 @@ class Replica:
         return None
 
     def apply(self, notification: Notification) -> bool:
-        """Whether the notification was taken; it is not if it came again, or before a snapshot that is needed."""
+        """Applies a notification; False if it is a repetition, or came before a snapshot that is needed."""
         if notification.part is None or notification.sequence is None:
             return False
         if self._subscription not in (None, notification.subscription):
@@ -94,7 +94,7 @@ class Replica:
 
     def _part(self, name: str) -> _Part:
         if name not in self._parts:
-            # All parts are needed, also those that nothing was heard of. Another number of them is another stream.
+            # All parts are needed, also those without a notification. Another number of parts is another stream.
             total = int(name.partition("/")[2])
             self._parts = {f"{bucket}/{total}": _Part() for bucket in range(total)}
         return self._parts[name]

@@ -1,7 +1,7 @@
-"""JSON texts that tell of changes: ours, the short form, Debezium's.
+"""Reads the headers of changes in JSON texts: in our form, in the short form, and in Debezium's.
 
-A compiled loop finds the few members that say whether a text is a change, of what and by whom; it makes no object of
-Python. The rows in it are read afterwards, those of one table together. Every other text is left alone.
+A compiled loop finds the few members that say whether a text is a change, of which table and from which source, without
+Python objects. The rows are read afterwards (row_sources.py), those of one table together. Other texts are skipped.
 
     {"type": "tidings.insert", "table": "stocks", "row": {...}, "before": {...}, "sequence": 7}
     {"insert": "stocks", "row": {...}}        {"op": "insert", "table": "stocks", "row": {...}}
@@ -52,8 +52,8 @@ def _paths() -> PathTable:
 
 @dataclass(slots=True)
 class ChangeHeaders:
-    """What texts say of changes, for each: `op`, or why it is none; `form`, and in `group` what its schema is;
-    its table by name; its sequence, NONE where there is none; the source that it names itself."""
+    """The header of the change in each text, in columns: `op`, or why there is none; `form`, and in `group` the number
+    of its schema; the table's name; its sequence, NONE without one; the source that the text itself names."""
 
     op: np.ndarray
     form: np.ndarray
@@ -68,7 +68,7 @@ class ChangeHeaders:
 
     @classmethod
     def empty(cls, count: int) -> ChangeHeaders:
-        """No change anywhere."""
+        """Headers of `count` texts, none of which is a change."""
         none = pa.nulls(count, pa.string())
         return cls(
             op=np.full(count, NO_CHANGE, dtype=np.int8),
@@ -112,7 +112,7 @@ class Members:
         return event, mine[first]
 
     def kind(self, name: str) -> np.ndarray:
-        """What the member is in each text; -1 where it is not."""
+        """The JSON type of the member in each text; -1 where it is absent."""
         if name not in self._kinds:
             kinds = np.full(self.count, -1, dtype=np.int8)
             event, place = self.occurrences(name)
@@ -124,7 +124,7 @@ class Members:
         return self.kind(name) >= 0
 
     def text(self, name: str, kinds: tuple[int, ...] = (TEXT,)) -> pa.Array:
-        """The member's texts, null where it is none."""
+        """The member as a column of texts, null where it has another type."""
         event, place = self.occurrences(name)
         if len(event):
             kind = self.found.kind[place]
@@ -155,7 +155,7 @@ _EMPTY = np.zeros(0, dtype=np.int64)
 
 
 def spans(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where each text lies in the bytes of its column; one that is null is empty."""
+    """The start and stop of each text in the bytes of its column; a null is empty."""
     wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
     if offsets is None:
@@ -170,7 +170,7 @@ def spans(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def codes_of(words: pa.Array, meaning: dict[str, int], default: int) -> np.ndarray:
-    """What each word means; -1 where there is none, `default` where it is unknown."""
+    """The code of each word; -1 for null, `default` for an unknown word."""
     encoded = words.dictionary_encode()
     if words.null_count == len(words):
         return np.full(len(words), -1, dtype=np.int64)
@@ -182,7 +182,7 @@ def codes_of(words: pa.Array, meaning: dict[str, int], default: int) -> np.ndarr
 
 
 def read_headers(texts: pa.Array, kind: pa.Array | None, tables: frozenset[str]) -> ChangeHeaders:
-    """What each text says; `kind` is the events' own type, where they have one."""
+    """Reads the header of each text; `kind` is the type of each event, where the events have one."""
     members = Members(texts)
     word = members.text("type")
     if kind is not None:
@@ -268,8 +268,7 @@ def _debezium(members: Members, headers: ChangeHeaders, form: int, prefix: str) 
 
 
 def _positions(members: Members, headers: ChangeHeaders, mine: np.ndarray, prefix: str) -> None:
-    """Where in the database's log a change stands, by what the connector tells; rows of its first copy stand
-    nowhere."""
+    """Sets the sequence of a change to its position in the database's log; rows of the initial snapshot have none."""
     snapshot = members.text(prefix + "snapshot")
     copied = pc.fill_null(pc.not_equal(snapshot, "false"), False).to_numpy(zero_copy_only=False)
     open_ = mine & ~copied & (members.kind(prefix + "snapshot") != TRUE)
@@ -290,7 +289,7 @@ def _positions(members: Members, headers: ChangeHeaders, mine: np.ndarray, prefi
 
 
 def _schemas(members: Members, headers: ChangeHeaders, mine: np.ndarray) -> None:
-    """Numbers the schemas that come with messages, equal ones alike; group -1 has to be looked at one by one."""
+    """Numbers the schemas of messages, equal ones alike; messages of group -1 are read one by one."""
     headers.group[mine] = -1
     numbers: dict[bytes, int] = {b"": 0}
     found, blob = members.found, members.found.blob

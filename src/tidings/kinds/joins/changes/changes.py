@@ -1,8 +1,8 @@
 """Changes of tables, in columns: which event inserts, updates or deletes which row of which table.
 
 `read_changes` finds them in a batch of events and keeps their order; `changes_of` takes rows that are in columns
-already. What is wrong with an event is told under its place in the batch and disturbs nothing else: rows are read by
-Arrow many at a time, and where some are unsure, one by one as `Table.read` says.
+already. An error is reported for its event alone and affects no other. Arrow reads many rows at once; rows that it may
+read wrongly are read one by one by `Table.read`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Changes:
 
     @staticmethod
     def concat(parts: Sequence[Changes]) -> Changes:
-        """The changes of several batches over the same tables, one behind the other; events count on."""
+        """The changes of consecutive batches over the same tables; events are numbered on."""
         if len(parts) == 1:
             return parts[0]
         table_numbers = range(len(parts[0].images))
@@ -128,7 +128,7 @@ def changes_of(
 ) -> Changes:
     """The same change to each row of `rows`, whose columns are the table's; `before` has the rows as they were.
 
-    Each row counts as an event. A column of a wrong type is told for each of its rows.
+    Each row counts as an event. A column of a wrong type is an error of each of its rows.
     """
     count = rows.num_rows
     name = table if isinstance(table, str) else table.name
@@ -191,7 +191,7 @@ def _struct(rows: pa.Table | pa.RecordBatch) -> pa.StructArray:
 
 
 def _headers_in_columns(events: pa.Table, kind: pa.Array) -> ChangeHeaders:
-    """What the columns `table`, `op` or `type`, `sequence` and `subscription` tell."""
+    """The headers of changes in the columns `table`, `op` or `type`, `sequence` and `subscription`."""
     headers = ChangeHeaders.empty(events.num_rows)
     headers.table = _texts(events, "table")
     headers.word = pc.coalesce(_texts(events, "op"), kind)
@@ -223,7 +223,7 @@ def _read_sequence(given: pa.Array, headers: ChangeHeaders) -> None:
 
 
 def _texts(events: pa.Table, name: str) -> pa.Array:
-    """A column of texts; nulls where there is none, or it is empty."""
+    """A column of texts, null where it is empty; all null if there is no such column."""
     if name not in events.column_names:
         return pa.nulls(events.num_rows, pa.string())
     column = whole(events[name])
@@ -237,7 +237,7 @@ def _texts(events: pa.Table, name: str) -> pa.Array:
 
 
 def _json_texts(events: pa.Table) -> pa.Array | None:
-    """The attributes, where they are texts."""
+    """The column `attributes`, if it holds texts."""
     if "attributes" not in events.column_names:
         return None
     column = whole(events["attributes"])
@@ -247,7 +247,7 @@ def _json_texts(events: pa.Table) -> pa.Array | None:
 
 
 def _json_data(events: pa.Table) -> pa.Array | None:
-    """The contents that may be Debezium's messages; null where they cannot be."""
+    """The contents that may be Debezium messages; null for all others."""
     if "data" not in events.column_names:
         return None
     data, media_type = whole(events["data"]), pc.fill_null(_texts(events, "datacontenttype"), "json")

@@ -1,7 +1,7 @@
-"""Debezium's change events: what their operations, positions and values mean in our terms.
+"""Converts the values of Debezium's change events to values of declared tables.
 
-A message has its schema with it or not. With one, days, milliseconds, microseconds, nanoseconds and unscaled decimals
-are known by it. Without, the declared type of the column decides: an integer in a date is days since 1970; in a
+A message carries its schema or not. The schema marks days, milliseconds, microseconds, nanoseconds and unscaled
+decimals. Without it, the declared type of the column decides: an integer in a date is days since 1970; in a
 timestamp it is milliseconds below 10^14, microseconds below 10^17 and nanoseconds above; a text in a number is a decimal.
 A database's table may have more columns than are declared here; the others are left out.
 """
@@ -44,7 +44,7 @@ _TIMES = ("date", "timestamp")
 
 
 def hints_of(schema: object) -> dict[str, Hint]:
-    """What the schema part of a message says of columns whose values need it."""
+    """The hints in the schema of a message, for columns whose values need one."""
     hints: dict[str, Hint] = {}
     for part in _fields(schema):
         if part.get("field") in ("before", "after"):
@@ -69,7 +69,7 @@ def _fields(schema: object) -> list[Mapping[str, Any]]:
 
 
 def row_of(table: Table, image: object, hints: Mapping[str, Hint]) -> object:
-    """An image as a row of the table, for `Table.read` to judge."""
+    """A Debezium image as a row of the table, for `Table.read`."""
     if not isinstance(image, Mapping):
         return image
     return {
@@ -97,7 +97,7 @@ def _unit(value: int) -> int:
 
 
 def _decimal(kind: str, value: Any, hint: Hint | None) -> Any:
-    """A decimal in any of the forms of `decimal.handling.mode`, as a number; what is none is given back."""
+    """A decimal in any form of `decimal.handling.mode` as a number; any other value is returned as it is."""
     scale, unscaled = hint[1] if hint and hint[0] == "decimal" else None, value
     if isinstance(value, Mapping):  # of variable scale
         scale, unscaled = value.get("scale"), value.get("value")
@@ -121,7 +121,7 @@ def _decimal(kind: str, value: Any, hint: Hint | None) -> Any:
 
 
 def json_types(table: Table, images: Iterable[object]) -> pa.StructType:
-    """The types to read images with, as some of them show: whether times and decimals are texts or numbers."""
+    """The Arrow types to read images with: sample images show whether times and decimals are texts or numbers."""
     shown: dict[str, type] = {}
     for image in images:
         if isinstance(image, Mapping):
@@ -136,7 +136,7 @@ def _json_type(kind: str, shown: type | None) -> pa.DataType:
 
 
 def decoded(table: Table, given: dict[str, pa.Array], hints: Mapping[str, Hint]) -> dict[str, pa.Array]:
-    """Columns of images as columns that the table can take."""
+    """Converts columns of images to columns of the table's types."""
     return {name: _column(table.columns[name], array, hints.get(name)) for name, array in given.items()}
 
 

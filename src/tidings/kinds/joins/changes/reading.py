@@ -1,7 +1,7 @@
-"""Reading changes: what a batch of events tells of tables becomes an operation and rows, event by event.
+"""Reads the changes of a batch of events: an operation and rows for each event.
 
-Rows of one table that are given in one form are read together, in ever smaller parts where some are unsure, and down
-to one by one, so that what is wrong with an event is told under its place and disturbs no other.
+Rows of one table and form are read together by Arrow; a batch that fails is divided into smaller parts, down to single
+rows, so that an error is reported for its event alone.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from tidings.kinds.joins.changes.sequences import NONE
 from tidings.kinds.joins.schema.table import Table
 
 _PIECE = 32_768  # rows that are read together at first
-_PARTS = 8  # that they are read in where some are unsure
+_PARTS = 8  # that a batch which failed is divided into
 _FEW = 64  # rows that are read one by one: Arrow is no faster with so few
 _FAILED = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
 class ChangeReader:
-    """The changes of a batch as they are found, for each event."""
+    """Collects the changes of a batch: an entry for each event."""
 
     def __init__(self, count: int, tables: Sequence[Table]) -> None:
         self.tables = list(tables)
@@ -52,7 +52,7 @@ class ChangeReader:
         self.errors: dict[int, str] = {}
         self.snapshots: list[tuple[int, str]] = []
         self.builders = [RowImageBuilder(table) for table in tables]
-        # Those of new or old, the event, the table, and which of its rows that were read one by one.
+        # The array (new or old), the event, the table, and the number among its rows that were read one by one.
         self.singles: list[tuple[np.ndarray, int, int, int]] = []
 
     @property
@@ -60,7 +60,7 @@ class ChangeReader:
         return bool((self.op == NO_CHANGE).all())
 
     def take(self, headers: ChangeHeaders, source: pa.Array, rows: RowSource) -> None:
-        """Takes in what was told of events that were no changes so far, and reads their rows."""
+        """Adds the changes of events that had none so far, and reads their rows."""
         for row, sentence in headers.errors.items():
             if self.op[row] == NO_CHANGE:
                 self._refuse(row, sentence)
@@ -93,7 +93,7 @@ class ChangeReader:
             )
 
     def number_single_rows(self) -> None:
-        """Numbers the rows that came one by one behind all others."""
+        """Numbers the rows that were read one by one after all others."""
         for rows, event, table, number in self.singles:
             rows[event] = self.builders[table].count + number
 
@@ -125,7 +125,8 @@ class ChangeReader:
             self._refuse(row, sentences[name])
 
     def _name_sources(self, headers: ChangeHeaders, wanted: np.ndarray, source: pa.Array) -> None:
-        """Whose sequence it is: the event's source; in a database, whose tables travel apart, a table's."""
+        """Names the source of each sequence: the event's source; for a database, whose tables arrive independently, one
+        source for each table."""
         name = pc.fill_null(source, "")
         if headers.source.null_count < len(headers.source) or headers.ties.any():
             server = pc.if_else(pc.equal(name, ""), pc.fill_null(headers.source, ""), name)
@@ -134,7 +135,7 @@ class ChangeReader:
         self.source = name if wanted.all() else pc.if_else(pa.array(wanted), name, self.source)
 
     def _read(self, events: np.ndarray, table: int, rows: RowSource, form: int, group: int) -> None:
-        """Reads the rows of changes of one table, many at once as long as all are sure."""
+        """Reads the rows of changes of one table, many at once unless that fails."""
         ahead = [events[at : at + _PIECE] for at in range(0, len(events), _PIECE)][::-1]
         while ahead:
             piece = ahead.pop()

@@ -1,7 +1,7 @@
-"""Images: rows as changes carry them, a column of Arrow for each column of the table, and their canonical texts.
+"""Row images: the rows that changes carry, as Arrow columns of the table's types, with their canonical texts.
 
-What is sure goes through Arrow, all rows at once; `NeedsTableRead` says that some row is not, and then `Table.read` reads them
-one by one and has the say. So an image is the same, whichever way it came: equal rows have equal texts.
+Arrow converts all rows at once. `NeedsTableRead` is raised if some row may be converted wrongly; then `Table.read`,
+which is authoritative, reads the rows one by one. Both ways give the same image: equal rows have equal texts.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _TO_ESCAPE = r'[\x00-\x1f"\\]'
 
 
 class NeedsTableRead(ValueError):
-    """Some of these rows may be wrong, or of a form that only `Table.read` knows."""
+    """Some of these rows may be wrong, or have a form that only `Table.read` reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowImages:
-    """Rows of one table. `partial` marks those of a table with a key that have nothing but the key."""
+    """Rows of one table. `partial` marks rows of a table with a key whose other columns are all null."""
 
     columns: list[pa.Array]
     texts: pa.Array
@@ -44,7 +44,7 @@ class RowImages:
         return len(self.partial)
 
     def take(self, rows: np.ndarray) -> RowImages:
-        """Some of them; the same object if it is all."""
+        """The images of some rows; the same object if these are all."""
         if len(rows) == len(self):
             return self
         which = pa.array(rows)
@@ -54,7 +54,7 @@ class RowImages:
 
     @classmethod
     def of(cls, table: Table, columns: Sequence[pa.Array]) -> RowImages:
-        """Images of columns that are typed as the table's."""
+        """The images of columns that have the table's types."""
         others = [column for name, column in zip(table.names, columns, strict=True) if name not in table.key]
         partial = np.full(len(columns[0]), bool(table.key and others))
         for column in others:
@@ -64,7 +64,7 @@ class RowImages:
 
 @dataclass(slots=True)
 class RowImageBuilder:
-    """Images of one table as they come in: whole columns first, then rows that were read one by one."""
+    """Collects the images of one table: whole columns first, then rows that were read one by one."""
 
     table: Table
     pieces: list[list[pa.Array]] = field(default_factory=list)
@@ -72,19 +72,19 @@ class RowImageBuilder:
     count: int = 0
 
     def add(self, columns: list[pa.Array]) -> int:
-        """Takes rows in; returns the number of the first."""
+        """Adds rows as columns; returns the number of the first."""
         first = self.count
         self.pieces.append(columns)
         self.count += len(columns[0])
         return first
 
     def add_row(self, row: Row) -> int:
-        """Takes one row in; returns its number among the rows that came one by one, which follow all others."""
+        """Adds a single row; returns its number among the single rows, which come after all others."""
         self.rows.append(row)
         return len(self.rows) - 1
 
     def images(self) -> RowImages:
-        """All that were taken in."""
+        """The images of all rows that were added."""
         if not self.pieces and len(self.rows) <= _FEW:
             return _of_few(self.table, self.rows)
         pieces = [*self.pieces, _columns(self.table, self.rows)] if self.rows else self.pieces
@@ -99,7 +99,7 @@ def _columns(table: Table, rows: Sequence[Row]) -> list[pa.Array]:
 
 
 def _of_few(table: Table, rows: Sequence[Row]) -> RowImages:
-    """As `RowImages.of`, and sooner for a handful of rows."""
+    """The same as `RowImages.of`, but faster for a few rows."""
     others = [place for place in range(len(table.names)) if place not in table.key_places]
     partial = [bool(table.key and others) and all(row[place] is None for place in others) for row in rows]
     texts = pa.array([table.text(row) for row in rows], pa.string())
@@ -232,7 +232,7 @@ def _in_quotes(texts: pa.Array) -> pa.Array:
 
 
 def _by_python(texts: pa.Array, column: pa.Array, odd: pa.Array, write: Callable[[Any], str]) -> pa.Array:
-    """The texts, but Python's of the values that are odd."""
+    """The texts; those of the values marked `odd` are written by Python."""
     odd = pc.fill_null(odd, False)
     if not pc.any(odd).as_py():
         return texts

@@ -1,8 +1,8 @@
-"""Where the rows of changes come from: members of JSON texts, or columns of their own.
+"""Reads the rows of changes from members of JSON texts, or from columns of their own.
 
-Both give the row and the row before it of some events, as Arrow structs with all that the events have (many at once),
-or as Python's dicts (one by one). Arrow reads JSON with the types that the table declares; a name that the table does
-not have, or a value of another type, fails the reading of many, never that of one.
+Both sources give the new row and the row before it: of many events at once as Arrow structs, or of one event as Python
+dicts. Arrow reads JSON with the types that the table declares; an undeclared name or a value of another type fails
+`many`, never `one`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class RowSource(Protocol):
     """The row and the row before it, of events whose changes have one form and one table."""
 
     def many(self, events: np.ndarray, table: Table, form: int) -> Pair:
-        """Of all events at once; `NeedsTableRead`, or an error of Arrow, if some may be wrong."""
+        """The rows of many events; raises `NeedsTableRead` or an Arrow error if some may be wrong."""
 
     def one(self, event: int, table: Table, form: int) -> tuple[Any, Any]:
-        """Of one event, as they were given."""
+        """The rows of one event, as they were given."""
 
 
 class TextRows:
@@ -142,7 +142,7 @@ def _structs(column: pa.Array | None, events: np.ndarray, table: Table) -> pa.St
     if not len(texts):
         return pa.nulls(len(picked), pa.struct(list(row)))
     if Members(texts).errors:
-        raise NeedsTableRead  # a text that is no object could not be told from its neighbours
+        raise NeedsTableRead  # a text that is no object would shift the rows after it
     read = _read_json(texts, row, "error")
     structs = pa.StructArray.from_arrays(list(read.values()), list(read))
     return structs if valid.all() else structs.take(pa.array(np.cumsum(valid) - 1, mask=~valid))

@@ -1,7 +1,7 @@
-"""Changes of rows -> what each join subscription gains and loses: rows, subscriptions and their indexes together.
+"""Computes from changes of rows what each join subscription gains and loses; owns rows, subscriptions and indexes.
 
-Changes are applied one after another; what is wrong with one is told and changes nothing. A change's rows are known
-to the next one, of the same batch too.
+Changes are applied in order; a wrong one is reported as an error and changes nothing. A change sees the rows of all
+changes before it, also of the same batch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIRST_ROOM, _LARGE = 1 << 12, 1 << 22  # deltas
 
 
 class Correlator:
-    """Rows, and the subscriptions that hear of their changes; several may share subscriptions and their indexes."""
+    """Rows, and the subscriptions that their changes may affect; several correlators may share subscriptions and indexes."""
 
     def __init__(self, tables: Sequence[Table], subscriptions: Subscriptions, levels: Levels) -> None:
         self.tables, self.subscriptions, self.levels = list(tables), subscriptions, levels
@@ -98,7 +98,7 @@ class Correlator:
             came = set(row[mine & (sign > 0)].tolist())
             never = [number for number in given if number >= 0 and number not in came]
             self.rows.forget(position, [*row[mine & (sign < 0)].tolist(), *never])
-        self.rows.shed()
+        self.rows.rebuild_orders()
 
     def _run(
         self,

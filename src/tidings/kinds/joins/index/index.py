@@ -1,8 +1,8 @@
-"""The index of join subscriptions, immutable: for a row that changes, those that it may affect. Select-joins, 3.1, C.
+"""The immutable index of join subscriptions: finds those that a changed row may affect. Select-joins, 3.1 and C.
 
-Subscriptions of one shape are rectangles, once for each of their tables: by the range of the table that changes and
-by that of a table that it joins with. Where a table has several selections the narrowest one is chosen, the others
-are looked at afterwards (Appendix C leaves the choice open).
+A subscription is a rectangle for each of its tables: the range on the table that changes, and the range on a table
+that it joins. Where a table has several selections, the narrowest one is indexed and the others are verified
+afterwards (Appendix C leaves the choice open).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from tidings.kinds.joins.index import storage
 from tidings.kinds.joins.index.integrity import refuse_damaged_index
 from tidings.kinds.joins.index.search_plan import Step, plan
-from tidings.kinds.joins.index.stabbing import ClusterTrees, grow
+from tidings.kinds.joins.index.stabbing import ClusterTrees, build_trees
 from tidings.kinds.joins.index.subscriptions import Subscriptions
 from tidings.kinds.joins.kernels.clusters import CLUSTER, NODE, RANGE
 from tidings.kinds.joins.kernels.layout import NONE, SIDE, SLOT, STEP, IndexArrays
@@ -33,8 +33,8 @@ _SAMPLE = 256
 
 @dataclass(frozen=True)
 class JoinIndex:
-    """`arrays` of all shapes together. Of the rows they need `orders`, in the numbering of the arrays, and cells of the
-    columns `looked_at`, as (table, column)."""
+    """`arrays` hold all shapes. They need these `orders` of the rows, numbered as in the arrays, and cells of the columns
+    `looked_at`, as (table, column)."""
 
     arrays: dict[str, np.ndarray]
     orders: list[OrderSpec]
@@ -47,7 +47,8 @@ class JoinIndex:
     def build(
         cls, subscriptions: Subscriptions, numbers: np.ndarray, *, few: int | None = None, room: int = 0
     ) -> JoinIndex:
-        """Of some subscriptions, those that are live. A shape with `few` (FEW) is not worth a tree; it has `room` for more."""
+        """Indexes the live ones of some subscriptions. A shape with fewer than `few` (FEW) gets a list with `room` for
+        more instead of a tree."""
         numbers = numbers[subscriptions.are_live(numbers)]
         shapes = subscriptions.shape_of.all[numbers]
         order = np.argsort(shapes, kind="stable")
@@ -57,7 +58,7 @@ class JoinIndex:
             if len(group):
                 builder.add(subscriptions.shapes[subscriptions.shape_of.all[group[0]]], group)
         return cls(
-            storage.unchanging(builder.arrays()),
+            storage.read_only(builder.arrays()),
             list(builder.orders),
             sorted(builder.looked_at),
             numbers,
@@ -70,7 +71,7 @@ class JoinIndex:
 
     @classmethod
     def load(cls, folder: Path, tables: Sequence[Table], count: int) -> JoinIndex:
-        """Of so many subscriptions over tables; mapped, and refused if it is damaged."""
+        """Maps an index over `count` subscriptions; refuses a damaged one."""
         arrays, facts = storage.load(folder)
         orders = [(table, tuple(key), column) for table, key, column in facts["orders"]]
         looked_at = [(table, column) for table, column in facts["looked_at"]]
@@ -97,7 +98,7 @@ class JoinIndex:
 
 
 class IndexedSide(NamedTuple):
-    """A side of a shape, and the selections that its members' ranges are of."""
+    """A side of a shape, and the selections whose ranges its members are indexed by (c and a)."""
 
     side: int
     c: int
@@ -121,9 +122,9 @@ class _IndexBuilder:
         self.sizes = dict.fromkeys(("members", "clusters", "boundaries", "nodes", "listed"), 0)
 
     def add(self, shape: Shape, numbers: np.ndarray) -> None:
-        tables = [self.subscriptions.places[name] for name in shape.tables]
+        tables = [self.subscriptions.table_numbers[name] for name in shape.tables]
         bounds = self.subscriptions.bounds_of(numbers, len(shape.selections))
-        full = ~(bounds["low"] > bounds["high"]).any(axis=1)  # an empty range is never told of anything
+        full = ~(bounds["low"] > bounds["high"]).any(axis=1)  # an empty range never matches
         numbers, bounds = numbers[full], bounds[full]
         if not len(numbers):
             return
@@ -210,7 +211,7 @@ class _IndexBuilder:
                 nothing,
             )
         else:
-            trees, order = grow(c_low, c_high, a)
+            trees, order = build_trees(c_low, c_high, a)
             numbers = numbers[order]
             side["clusters"] = len(trees.clusters)
             trees.clusters["first"] += sizes["members"]
@@ -282,7 +283,7 @@ def _ranges(bounds: np.ndarray, selection: int) -> np.ndarray:
 
 
 def _breadth(bounds: np.ndarray) -> float:
-    """Which part of the ranges holds the middle of another: how little a selection on this column says."""
+    """The share of ranges that hold the middle of another one: the lower, the more selective is the column."""
     group = bounds[:: max(1, len(bounds) // _SAMPLE)]
     middle = group["low"] // 2 + group["high"] // 2
     return float(((group["low"] <= middle[:, None]) & (middle[:, None] <= group["high"])).mean())

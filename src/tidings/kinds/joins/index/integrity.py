@@ -1,7 +1,7 @@
-"""Refuses arrays of join subscriptions whose values cannot be right: what a loop would follow out of bounds.
+"""Refuses damaged arrays of join subscriptions, whose values would lead a compiled loop out of bounds.
 
-Types and lengths are what the manifest tells (arrays/folders.py); here values are held against each other. Every check
-relies on those before it. What is left is an index, if perhaps of other subscriptions.
+The manifest has checked types and lengths (arrays/folders.py); here values are checked against each other. Every check
+relies on those before it. Arrays that pass form a valid index, if perhaps of other subscriptions.
 """
 
 from __future__ import annotations

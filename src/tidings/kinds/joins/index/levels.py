@@ -1,8 +1,8 @@
-"""Indexes of join subscriptions in three levels, so that one more costs little, however many there are.
+"""Keeps the indexes of join subscriptions in three levels, so that adding one is cheap, however many there are.
 
-New ones are looked through one by one; when there are too many of them they go to a middle index, and when that is too
-large, to the base. So there are at most twice the fewest clusters, for new ones have none, and twice that when members
-have ended: an index whose witnesses are half gone is built anew.
+New ones go to a list that is scanned; when it is too long they go to a middle index, and when that is too large, to the
+base. So there are at most twice the fewest clusters (new ones have none), and twice that when members have ended: an
+index is rebuilt when half of its witnesses have ended.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tidings.kinds.joins.index.subscriptions import Subscriptions
 from tidings.kinds.joins.kernels.layout import IndexArrays
 from tidings.kinds.joins.rows.rows import Rows
 
-RECENT = 1024  # so many are looked through one by one
+RECENT = 1024  # subscriptions that are scanned
 MIDDLE_AT_LEAST, MIDDLE_SHARE = 8_192, 1 / 24
-_LOOK_AGAIN = 1_024  # ended subscriptions, before it is asked whether an index is worth building anew
+_LOOK_AGAIN = 1_024  # ended subscriptions, before the indexes are checked for rebuilding
 
 
 class Levels:
-    """`added` says what is new; `indexes` covers all that are live."""
+    """`added` queues new subscriptions; `indexes` cover all live ones."""
 
     def __init__(self, subscriptions: Subscriptions, base: JoinIndex | None = None) -> None:
         self.subscriptions = subscriptions
@@ -31,7 +31,7 @@ class Levels:
         self.base = base or self.middle
         self.recent = RecentIndex(subscriptions, [])
         self._pending: list[int] = []
-        self._ended = subscriptions.ended  # of which it is known what they leave behind
+        self._ended = subscriptions.ended  # at the last check
 
     def added(self, numbers: Iterable[int]) -> None:
         self._pending.extend(numbers)
@@ -45,7 +45,7 @@ class Levels:
         return self.base.for_rows(rows), self.middle.for_rows(rows), self.recent.index.for_rows(rows)
 
     def fold(self) -> JoinIndex:
-        """All that are live in the base, which is returned."""
+        """Builds one base index of all live subscriptions and returns it."""
         every = np.flatnonzero(self.subscriptions.live)
         if self._pending or not np.array_equal(np.sort(self.base.numbers), every):
             self._pending.clear()
@@ -60,7 +60,7 @@ class Levels:
         return max(self.base.largest, self.middle.largest, 2 * RECENT)
 
     def _file_pending(self) -> None:
-        """Finds a level for the pending ones: the lowest with room for them."""
+        """Adds the pending subscriptions to the lowest level that has room for them."""
         pending, self._pending = self._pending, []
         if len(self.recent.numbers) + len(pending) <= RECENT:
             done = 0

@@ -1,8 +1,8 @@
-"""Partitions: how the rows of a join are spread over buckets, so that rows which meet are in the same one.
+"""Partitions the rows of a join over buckets, so that rows which join are in the same bucket.
 
 Joins of the same tables on the same columns are one partition class. Where all tables are joined on the same values,
-the values say the bucket, so no bucket needs to know of another. Rows of a table that is joined with nothing go by
-their key. All other joins (chains, stars, cycles) have one bucket together, in which all their rows are.
+these values determine the bucket, so buckets are independent. Rows of a table without a join are divided by their key.
+All other joins (chains, stars, cycles) share one bucket, which has all their rows.
 """
 
 from __future__ import annotations
@@ -38,12 +38,11 @@ class Partition(NamedTuple):
         return self.name == WHOLE
 
     def part(self, bucket: int) -> str:
-        """How notifications call a bucket."""
+        """The name of a bucket in notifications."""
         return f"{bucket}/{self.buckets}"
 
     def bucket_keys(self, table: Table, columns: Sequence[pa.Array]) -> np.ndarray:
-        """For each of some rows a number that says its place: its bucket is the rest by `buckets`. Rows that can
-        never meet another have -1."""
+        """A hash for each row; its bucket is the hash modulo `buckets`. Rows that can never join have -1."""
         if self.is_whole:
             return _hashes(canonical(table, columns))
         names = self.columns[table.name]
@@ -58,7 +57,7 @@ class Partition(NamedTuple):
 
 
 def partition_of(shape: Shape, tables: Mapping[str, Table], buckets: int) -> Partition:
-    """The class of a shape."""
+    """The partition class of a shape."""
     names = [tables[name].names for name in shape.tables]
     if len(shape.tables) == 1:
         (name,) = shape.tables
@@ -79,7 +78,7 @@ def partition_of(shape: Shape, tables: Mapping[str, Table], buckets: int) -> Par
 def partitions(
     shapes: Iterable[Shape], tables: Mapping[str, Table], buckets: int, known: Iterable[Partition] = ()
 ) -> dict[str, Partition]:
-    """The classes of all shapes, by name, and those that are known already."""
+    """The partition classes of all shapes by name, `known` ones included."""
     found = {partition.name: partition for partition in known}
     for shape in shapes:
         partition = partition_of(shape, tables, buckets)
@@ -92,7 +91,7 @@ def partitions(
 
 
 class ClassLevels:
-    """The levels of an index, as far as subscriptions of one class are concerned. They are kept from batch to batch."""
+    """The levels of an index, restricted to the subscriptions of one class. They are kept from batch to batch."""
 
     def __init__(self, subscriptions: Subscriptions, levels: Levels, name: str) -> None:
         self.subscriptions, self.levels, self.name = subscriptions, levels, name
@@ -107,7 +106,7 @@ class ClassLevels:
         levels = self.levels
         levels.indexes(self._no_rows)  # new subscriptions find their level
         base, middle = self._cached("base", levels.base), self._cached("middle", levels.middle)
-        # The newest are written into arrays that are there: they are looked at every time.
+        # The recent index changes in place, so it is restricted every time.
         recent = self._restricted(levels.recent.index)
         return base.for_rows(rows), middle.for_rows(rows), recent.for_rows(rows)
 

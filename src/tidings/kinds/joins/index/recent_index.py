@@ -1,4 +1,4 @@
-"""The newest subscriptions: looked through one by one, and one more is a few numbers written behind the others."""
+"""The index of the newest subscriptions: a plain list that is scanned, so that adding one only appends a few numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RecentIndex:
         self._subscriptions, self._room = subscriptions, max(32, len(numbers))
         every = np.array(numbers, dtype=np.int64)
         self.index = JoinIndex.build(subscriptions, every, few=len(numbers) + 1, room=self._room)
-        # The loops look at what is written here; they have it as something that does not change.
+        # The loops read the arrays that are written here, through views that are read-only.
         self._written = {
             name: self.index.arrays[name].copy() for name in ("sides", "c_low", "c_high", "a", "number")
         }
@@ -30,7 +30,7 @@ class RecentIndex:
         self._last = sides["loose"] + sides["loose_count"] + self._room
 
     def add(self, number: int) -> bool:
-        """Takes one more; False if there is no place for it."""
+        """Adds a subscription; False if there is no room for it."""
         subscriptions, written = self._subscriptions, self._written
         shape = subscriptions.shapes[subscriptions.shape_of.all[number]]
         indexed_sides = self.index.indexed_sides.get(shape, ())

@@ -1,7 +1,7 @@
-"""How the tables of a shape are searched: from any of them to all others, by the columns that they share.
+"""Plans the search for joined rows: from one table of a shape to all others, along the columns that they share.
 
-A step goes to one more table, from the table before it that shares most with it. What it shares with others too is
-compared when a row is chosen; only joins that make a cycle need that.
+A step adds one table, from the earlier table that shares the most columns with it. Columns that it shares with further
+tables are compared when a row is chosen; only cyclic joins need that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Step(NamedTuple):
 
 
 def plan(shape: Shape, start: int) -> list[Step]:
-    """The steps from a slot, itself the first, to all others."""
+    """The steps from a slot to all others; the slot itself is the first."""
     held = [dict[int, int]() for _ in shape.tables]  # of each slot: variable -> column
     for variable, places in enumerate(shape.variables):
         for slot, column in places:

@@ -1,7 +1,7 @@
-"""Join subscriptions by number: which shape they have, what their ranges are, and how far each has been told.
+"""Stores join subscriptions by number: their ids, shapes and ranges, until when each is valid, and its last sequence.
 
-A number is given once and never again, so that what is kept by number outlives every index. Nothing of a
-subscription changes but when it ends.
+A number is given once and never reused, so data that is kept by number outlives every index. A subscription does not
+change; it only ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidings.kinds.joins.kernels.layout import BOUND, NONE, SUBSCRIPTION, Subscr
 from tidings.kinds.joins.rows.texts import Texts
 from tidings.kinds.joins.schema.shape import Range, Shape
 from tidings.kinds.joins.schema.table import Table
-from tidings.kinds.joins.schema.templates import Filled
+from tidings.kinds.joins.schema.templates import FilledRanges
 
 ALWAYS = np.inf
 ENDED = -np.inf
@@ -28,7 +28,7 @@ class Subscriptions:
 
     def __init__(self, tables: Sequence[Table], texts: Texts) -> None:
         self.tables, self.texts = tables, texts
-        self.places = {table.name: number for number, table in enumerate(tables)}
+        self.table_numbers = {table.name: number for number, table in enumerate(tables)}
         self.shapes: list[Shape] = []
         self._shape_numbers: dict[Shape, int] = {}
         self._id_first, self._id_bytes = Growing(np.int32, [0]), Growing(np.uint8)
@@ -71,7 +71,7 @@ class Subscriptions:
         return numbers
 
     def clock(self, events: int) -> int:
-        """The moment before so many events, of whatever rows: each has a moment of its own."""
+        """Reserves a moment for each of so many events; returns the one before the first."""
         if self._clock + events >= 1 << 32:
             self.records.all["told"], self._clock = 0, 1
         before, self._clock = self._clock, self._clock + events
@@ -89,7 +89,8 @@ class Subscriptions:
 
     def selection_types(self, shape: Shape) -> list[str]:
         return [
-            self.tables[self.places[shape.tables[slot]]].types[column] for slot, column in shape.selections
+            self.tables[self.table_numbers[shape.tables[slot]]].types[column]
+            for slot, column in shape.selections
         ]
 
     def bounds_of(self, numbers: np.ndarray, width: int) -> np.ndarray:
@@ -115,14 +116,14 @@ class Subscriptions:
 
     @property
     def live(self) -> np.ndarray:
-        """Whether each has not ended."""
+        """A flag for each subscription: whether it has not ended."""
         return self.are_live(slice(None))
 
     def are_live(self, numbers: np.ndarray | slice) -> np.ndarray:
         return self.records.all["until"][numbers] != ENDED
 
-    def bounds_of_columns(self, shape: Shape, filled: Sequence[Filled]) -> np.ndarray:
-        """Bounds for `add_many` of what a template's selections were filled with."""
+    def bounds_of_columns(self, shape: Shape, filled: Sequence[FilledRanges]) -> np.ndarray:
+        """The bounds for `add_many`, from the filled selections of a template."""
         count = len(filled[0].low) if filled else 0
         bounds = np.zeros((count, len(filled)), dtype=BOUND)
         for s, (one, kind) in enumerate(zip(filled, self.selection_types(shape), strict=True)):
@@ -144,7 +145,7 @@ class Subscriptions:
         }
 
     def thaw(self, arrays: Mapping[str, np.ndarray], shapes: Iterable[Shape], ids: Sequence[str]) -> None:
-        """Takes in what was frozen; there is nothing yet."""
+        """Loads what `freeze` gave into an empty object."""
         for shape in shapes:
             self.number_shape(shape)
         self.records, self.shape_of = (

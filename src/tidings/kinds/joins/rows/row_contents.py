@@ -1,4 +1,4 @@
-"""What rows hold, as JSON texts in one run of bytes; those of rows that are gone are squeezed out now and then."""
+"""Stores the contents of rows as JSON texts in one byte array, which is compacted when half of it belongs to gone rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SQUEEZE_FROM = 1 << 20  # bytes
 
 
 class RowContents:
-    """The text of a row by its number."""
+    """The JSON text of each row, by its number."""
 
     def __init__(self) -> None:
         self._bytes = Growing(np.uint8)

@@ -1,8 +1,7 @@
 """The rows of all tables, in memory: their contents as JSON, their cells as integers, and their orders.
 
-A row has a number while it lives; afterwards another row may get it. It is found by its key, or by all of it where
-the table has no key. Only columns that some subscription or key looks at have cells: what nobody compares or joins is
-in the JSON alone.
+A row has a number while it exists; afterwards another row may get it. It is found by its key, or by its whole content
+if the table has no key. Only columns that a subscription or a key uses have cells; the others are in the JSON alone.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from tidings.kinds.joins.schema.table import Table
 
 OrderSpec = tuple[int, tuple[int, ...], int]
 """A table, its key columns, and the column that rows of one key are sorted by, or NONE."""
-_SHED_FROM = 1 << 16  # buckets
+_REBUILD_FROM = 1 << 16  # buckets
 
 
 class Rows:
-    """`add` gives rows numbers and `forget` takes them back; putting them into the orders is the loops' business."""
+    """`add` numbers rows and `forget` frees their numbers; the compiled loops insert them into the orders."""
 
     def __init__(self, tables: Sequence[Table], texts: Texts) -> None:
         self.tables, self.texts = tables, texts
@@ -76,7 +75,7 @@ class Rows:
         return self._row_table.all[rows]
 
     def names(self, table: int, columns: Sequence[pa.Array], texts: pa.Array) -> list[Hashable]:
-        """What each of some rows is known by: the cells of its key, or its text."""
+        """The key of each row: the cells of its key columns, or its text."""
         places = self.tables[table].key_places
         if not places:
             return texts.to_pylist()
@@ -84,7 +83,7 @@ class Rows:
         return cells[0] if len(cells) == 1 else list(zip(*cells, strict=True))
 
     def add(self, table: int, columns: Sequence[pa.Array], texts: pa.Array) -> np.ndarray:
-        """Numbers for rows whose contents are given as typed columns and as JSON."""
+        """Adds rows, given as typed columns and as JSON; returns their numbers."""
         count, width = len(texts), len(self.tables[table].names)
         free = self._free[table]
         again = [free.pop() for _ in range(min(count, len(free)))]
@@ -106,20 +105,20 @@ class Rows:
         return rows
 
     def forget(self, table: int, rows: Sequence[int]) -> None:
-        """Gives numbers back, of rows that are in no order and that nobody will ask for."""
+        """Frees the numbers of rows that are in no order any more."""
         self._free[table].extend(rows)
         self.contents.drop(np.asarray(rows, dtype=np.int64))
 
-    def shed(self) -> None:
-        """Makes the orders anew where most of their buckets are of values that no row has any more."""
+    def rebuild_orders(self) -> None:
+        """Rebuilds the orders if most of their buckets belong to values that no row has any more."""
         live = self.room() - sum(map(len, self._free))
-        if self._used[BUCKETS] > max(_SHED_FROM, 4 * live * len(self._orders)):
+        if self._used[BUCKETS] > max(_REBUILD_FROM, 4 * live * len(self._orders)):
             self._empty_orders()
             for table in range(len(self.tables)):
                 self._put(self.of(table), NONE)
 
     def order(self, spec: OrderSpec) -> int:
-        """The number of an order; a new one is made of the rows that are there."""
+        """The number of an order; a new one is built from the current rows."""
         if spec in self._orders:
             return self._orders[spec]
         table, key, column = spec
@@ -136,7 +135,7 @@ class Rows:
         return number
 
     def load(self, table: int, columns: Sequence[pa.Array], texts: pa.Array) -> None:
-        """Rows that were there all along: known, and in every order."""
+        """Loads rows without a change: they are known to the ledger and are in every order."""
         rows = self.add(table, columns, texts)
         for name, row in zip(self.names(table, columns, texts), rows.tolist(), strict=True):
             self.ledger.known[table].setdefault(name, []).append(row)
@@ -149,7 +148,7 @@ class Rows:
             self.grow()
 
     def look_at(self, table: int, columns: set[int]) -> None:
-        """Some columns get cells from now on, of rows that are there as well."""
+        """Gives columns cells from now on, also those of the current rows."""
         new = columns - self._looked_at[table]
         if not new:
             return
@@ -189,7 +188,7 @@ class Rows:
         )
 
     def grow(self) -> None:
-        """Makes room where there is little left."""
+        """Enlarges the arrays that are nearly full."""
         used, orders = self._used, max(8, len(self._orders))
         if used[BUCKETS] + orders > len(self._buckets):
             self._buckets = _larger(self._buckets, 2 * len(self._buckets) + orders)

@@ -1,4 +1,4 @@
-"""Tables declared in a file: TOML or JSON, a table of the file for each, its columns in their order.
+"""Reads declarations of tables from a TOML or JSON file: one section for each table, its columns in order.
 
 [stocks]
 columns = { symbol = "text", per = "number", note = "text" }
@@ -41,7 +41,7 @@ def read_tables(path: str | Path) -> list[Table]:
 
 
 def saved_tables(facts: Iterable[dict[str, Any]]) -> list[Table]:
-    """Tables as they are written beside an index."""
+    """The tables that were saved with an index."""
     return [Table(one["name"], one["columns"], one["key"], one["payload"]) for one in facts]
 
 

@@ -1,7 +1,7 @@
-"""Order keys: every value of a column as a 64-bit integer whose order is that of the values.
+"""Order keys: maps every value of a column to a 64-bit integer, so that keys have the order of the values.
 
 Keys of integers, numbers, booleans, dates and timestamps are exact: equal keys, equal values. The key of a text is
-its first eight bytes, so a longer text needs a look at the text itself; a lower text never has a higher key. The
+its first eight bytes, so longer texts are compared in full; a lower text never has a higher key. The
 lowest 64-bit integer is the key of NULL and of nothing else.
 """
 

@@ -1,7 +1,7 @@
-"""Ranges: which values of a column a subscription lets through, as an interval of order keys.
+"""Ranges: the values of a column that a subscription admits, as an interval of order keys.
 
-Ranges are closed: a strict bound is the next key. In a text column keys say too little, and the texts themselves
-decide. Several conditions on a column are one range, and an empty one is always EMPTY.
+Ranges are closed: a strict bound is the next key. The keys of a text column are not exact, so there the texts
+themselves decide. Several conditions on a column are one range, and an empty one is always EMPTY.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def admits(found: Range, value: Any) -> bool:
 
 
 def range_of(conditions: Iterable[Leaf], kind: str, name: str) -> Range:
-    """What all of the conditions on a column of this type let through; errors call it by its `name`."""
+    """The range that satisfies all conditions on a column of this type; `name` is for error messages."""
     found = ALL
     for leaf in conditions:
         found = _both(found, _range(leaf, kind, name), kind)
@@ -63,7 +63,7 @@ def range_of(conditions: Iterable[Leaf], kind: str, name: str) -> Range:
 
 
 def _range(leaf: Leaf, kind: str, name: str) -> Range:
-    """What one condition lets through, in a column of this type."""
+    """The range of one condition on a column of this type."""
     if isinstance(leaf, Between):
         low, high = _value(leaf.low, kind, name), _value(leaf.high, kind, name)
         _check_ordered(kind, name)
@@ -175,7 +175,7 @@ def _texts(texts: Sequence[str]) -> Range:
 
 
 def _both(one: Range, other: Range, kind: str) -> Range:
-    """What both let through; an empty one is always EMPTY."""
+    """The intersection of two ranges; an empty one is always EMPTY."""
     if is_empty(one) or is_empty(other):
         return EMPTY
     for first, second in ((one, other), (other, one)):

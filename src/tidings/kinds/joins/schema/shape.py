@@ -1,9 +1,8 @@
-"""Shape and ranges: what many join subscriptions share, and what each has of its own.
+"""Reads a join query as a shape, which many subscriptions share, and ranges, which each has of its own.
 
-The shape says which tables are joined on which columns and which columns are selected on; the ranges say what the
-selections let through, one for each. A USING column stands for all columns that it equates, so a condition on it is
-one on each of them. All columns of a variable have one type, and no two are of the same table; the tables hang
-together by their variables.
+The shape says which tables are joined on which columns and which columns have conditions; there is one range for each
+of the latter. A USING column stands for all columns that it equates, so a condition on it applies to each of them. All
+columns of a variable have one type, and no two are of the same table; the variables connect the tables.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def read(query: Query, tables: Mapping[str, Table]) -> tuple[Shape, tuple[Range,
 
 
 def outline(query: Query, tables: Mapping[str, Table]) -> tuple[Shape, tuple[Selection, ...]]:
-    """The shape of a query, or of a template, and what it says of each column that it selects on."""
+    """The shape of a query, or of a template, and the conditions on each column."""
     joined = _tables(query, tables)
     variables, shared = _variables(query, joined)
     found: dict[ColumnRef, list[Leaf]] = {}
@@ -96,7 +95,7 @@ def _tables(query: Query, tables: Mapping[str, Table]) -> list[Table]:
 def _variables(
     query: Query, joined: Sequence[Table]
 ) -> tuple[tuple[tuple[ColumnRef, ...], ...], dict[str, set[ColumnRef]]]:
-    """The classes of equated columns, and for each USING column the places that its name stands for."""
+    """The classes of equated columns, and for each USING column the columns that its name stands for."""
     classes: list[set[ColumnRef]] = []
     shared: dict[str, set[ColumnRef]] = {}
     for slot, one in enumerate(query.joined, start=1):
@@ -155,7 +154,7 @@ def _check_class(refs: set[ColumnRef], joined: Sequence[Table]) -> None:
 
 
 def _resolve(path: str, joined: Sequence[Table], shared: Mapping[str, set[ColumnRef]]) -> list[ColumnRef]:
-    """The places that a written column stands for: one, or all that a USING column equates."""
+    """The columns that a written name stands for: one, or all that a USING column equates."""
     for slot, table in enumerate(joined):
         if path.startswith(f"{table.name}.") and path[len(table.name) + 1 :] in table.columns:
             return [_column_ref(path, joined, slot)]
