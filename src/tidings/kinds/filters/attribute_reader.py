@@ -1,7 +1,7 @@
-"""Events -> pairs of attribute and position, as an index of filters knows them.
+"""Reads events into pairs of attribute and position, which an index of filters is matched against.
 
-Values at a path are ranked by compiled loops. What can only be told from them, a text in one case, the patterns it
-contains, the conditions that hold, is told for the few events that have the path, and for each distinct text once.
+Compiled loops rank the values at a path. Derived attributes (a text in folded case, the patterns that it contains, the
+conditions that hold) are computed only for events that have the path, and once for each distinct text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidings.model.text_sets import TextTests
 from tidings.model.text_tests import network
 from tidings.model.values import number
 
-CACHED_TEXTS = 1 << 16  # texts, for each way to look at them
+CACHED_TEXTS = 1 << 16  # texts, for each derived attribute
 MEMO_SIZE = 1 << 12  # values, of all attributes; a power of two
 
 Document = Callable[[int], Mapping[str, Any]]
@@ -37,7 +37,8 @@ Look = Callable[[int, bytes], tuple[int, ...]]  # kind and text of a value -> po
 
 
 class _DerivedAttribute(NamedTuple):
-    """An attribute that is told from the values at a path: by `look` each value, or by `conditions` the event."""
+    """An attribute that is derived from the values at a path: by `look` from each value, or by `conditions` from the
+    event."""
 
     attribute: int
     path: int
@@ -156,7 +157,7 @@ class AttributeReader:
 
 
 def _number(text: str) -> Any:
-    """A number of JSON's or of a column's: as it is written, or as Python reads what is written in other ways."""
+    """The number that a JSON value or a column writes: exact if possible, otherwise as Python reads it."""
     if (exact := number(text)) is not None:
         return exact
     try:
@@ -175,8 +176,8 @@ def _value(kind: int, text: bytes) -> Any:
 
 
 class _Conditions:
-    """Conditions that no index of values knows, decided by the definition; but what is asked of elements of lists has
-    an index of its own, in which every element is an event."""
+    """Conditions that an index of values cannot express: `naive` decides them. Conditions on elements of lists have an
+    index of their own, in which every element is an event."""
 
     def __init__(self, conditions: Sequence[Condition], first: int) -> None:
         self._others = []

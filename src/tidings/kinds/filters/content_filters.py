@@ -1,8 +1,8 @@
-"""The tests that stand in a list at the leaves of EventBridge's patterns, as conditions on one attribute.
+"""Converts the lists of tests at the leaves of EventBridge's patterns to conditions on one attribute.
 
-A field meets a list if one of its values meets one of the tests. The kinds of values are told apart strictly, as
-JSON has them: our own comparisons also read a number in the text "5", so tests of numbers say that no text is meant.
-Null is what an attribute has that is there without a value.
+A field meets a list if one of its values meets one of the tests. JSON's types are distinguished strictly: our own
+comparisons also read a number in the text "5", so a test of numbers excludes texts. Null is the value of an attribute
+that is present without a value.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ZERO, _EMPTY = Literal("0", XSD + "integer"), Literal("")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The tests of one leaf. `needed` holds wherever `exact` does and suits an index, if there is such a one.
+    """The tests of one leaf. `needed`, if there is one, suits an index and holds wherever `exact` does.
 
     A field that may be absent has `exact` hold then too; `met` says that a value meets a test, if one can.
     """
@@ -76,7 +76,7 @@ class Object(dict[str, Any]):
 
 
 def read_tests(tests: list[Any], location: str) -> Field:
-    """The field whose tests stand in this list; `location` is where, as a JSON path."""
+    """The field with this list of tests; `location` is the list's JSON path in the pattern."""
     if not tests:
         raise refusal(location, "an empty list matches nothing; write a value or a test into it")
     texts: list[Literal] = []
@@ -130,7 +130,7 @@ def read_tests(tests: list[Any], location: str) -> Field:
 
 
 def _operator(operator: str, argument: Any, location: str) -> tuple[Test, Test | None]:
-    """The exact test, and one that is needed for it and simple."""
+    """The exact test, and a simple one that is necessary for it."""
     if operator in ("prefix", "suffix", "equals-ignore-case", "wildcard"):
         test = _text_test(operator, argument, location)
         return test, test
@@ -222,9 +222,9 @@ def _numeric(argument: Any, location: str) -> tuple[Test, Test]:
 
 
 def _moved(bound: Literal, op: str) -> Literal:
-    """The bound of a closed range: one that is itself left out moves by less than EventBridge tells apart.
+    """The bound of a closed range: an exclusive one moves by less than EventBridge's precision.
 
-    Of several values, one has to lie within both bounds, which only BETWEEN says.
+    If a field has several values, one of them must lie within both bounds; only BETWEEN expresses that.
     """
     if op in ("<=", ">="):
         return bound
@@ -272,18 +272,18 @@ def _anything_but(argument: Any, location: str) -> Test:
 
 
 def _unlike(other_text: Test, numeric: bool) -> Test:
-    """Another text, or no text at all. A number is none, but where the texts are `numeric` it might be one of them."""
+    """Another text, or no text at all. A number is no text, but equals one of the texts where they are `numeric`."""
     is_number = _as_number(_any_number) if numeric else _any_number
     return lambda a: any_of([other_text(a), is_number(a), _one_of(a, _BOOLEANS), _null(a)])
 
 
 def _numeric_start(text: str, whole: bool = False) -> bool:
-    """Whether a text that begins so, or is that as a `whole`, may read as a number."""
+    """Whether a text that starts with this one, or is equal to it if `whole`, may read as a number."""
     return number(text) is not None if whole else _NUMERIC_START.fullmatch(text) is not None
 
 
 def _outside(attribute: Attribute, prefix: Literal) -> Condition:
-    """A text that does not begin so: it comes before, or behind all that do."""
+    """A text without this prefix: it sorts before or after all texts that have it."""
     last = ord(prefix.text[-1])
     if last == sys.maxunicode:
         shorter = prefix.text.rstrip(chr(sys.maxunicode))
@@ -326,12 +326,12 @@ def _null(attribute: Attribute) -> Condition:
 
 
 def _present(attribute: Attribute) -> Condition:
-    """A field is there as a leaf only: an object is none, null is one."""
+    """A field is present as a leaf only: an object is not a leaf, null is one."""
     return And((Not(Missing(attribute)), any_of([_scalar(attribute), Not(Exists(attribute))])))
 
 
 def absent(attribute: Attribute) -> Condition:
-    """The contrary: nothing is there, or objects alone."""
+    """A field is absent: it has no value, or objects alone."""
     return Or((Missing(attribute), And((Exists(attribute), Not(_scalar(attribute))))))
 
 
@@ -403,5 +403,5 @@ def format_value(value: object) -> str:
 
 
 def refusal(location: str, sentence: str) -> SubscriptionError:
-    """What is wrong at a place of the pattern."""
+    """The error at a location in the pattern."""
     return SubscriptionError(f"{location}: {sentence}")

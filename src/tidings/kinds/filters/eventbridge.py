@@ -1,8 +1,8 @@
-"""Patterns and rules as Amazon EventBridge writes them -> conditions of our own query tree.
+"""Converts patterns and rules of Amazon EventBridge to conditions of our own query tree.
 
-A pattern has the shape of the events it wants, with a list of tests at each leaf (`content_filters`). Each way through
-its `$or`s is a conjunction of fields, and two fields below one object must be met by one and the same element where
-an event has a list of such objects. What EventBridge would refuse is refused, with its place as a JSON path.
+A pattern has the shape of the events it matches, with a list of tests at each leaf (`content_filters`). Each way
+through its `$or`s is a conjunction of fields; where an event has a list of objects, one element must meet all fields
+below that object. What EventBridge would refuse is refused, with its JSON path.
 
 The meaning is EventBridge's but for this. Where a field has several values, a null beside others is not seen, nor is a
 number beside texts; an empty list counts as null. Numbers have no bounds and compare exactly, but for a range between

@@ -1,4 +1,4 @@
-"""Many events of a network at once: read together, then walked in one compiled loop (kernels/batches.py)."""
+"""Evaluates many events of a network at once: reads them together, then walks in one compiled loop (kernels/batches.py)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROOM = 1 << 16
 def reach_all(
     snapshot: Snapshot, sources: Sequence[int], events: Sequence[Mapping[str, Any]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of each event that is published at the source beside it the nodes it reaches: (places of events, numbers)."""
+    """The nodes that each event reaches from its own source, as two columns: (row of the event, number of the node)."""
     count = len(sources)
     first, numbers = np.zeros(count + 1, dtype=np.int64), np.empty(_ROOM, dtype=np.int32)
     if not count:

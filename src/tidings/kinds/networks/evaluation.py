@@ -1,4 +1,4 @@
-"""The nodes that an event reaches, one after the other while it is evaluated: the paper's algorithms by name."""
+"""Evaluates an event: iterates over the nodes that it reaches, by one of the paper's algorithms."""
 
 from __future__ import annotations
 

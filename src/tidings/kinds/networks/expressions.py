@@ -1,7 +1,8 @@
-"""The expressions of a network, each distinct text once, numbered.
+"""Numbers the expressions of a network, each distinct text once.
 
-Kept as texts: a million conditions as trees would fill the memory that the network is to fit in. A text is read
-when it comes in, so that an unreadable one is refused with its place, and again when somebody asks what it says.
+They are kept as texts: a million conditions as trees would fill the memory that the network is to fit in. A text is
+parsed when it is added, so that a wrong one is refused with its location in the network, and again when its condition
+is needed.
 """
 
 from __future__ import annotations

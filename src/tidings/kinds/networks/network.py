@@ -1,7 +1,7 @@
-"""A network of publishers, intermediaries and subscribers: the public face.
+"""`Network`, the public class: a graph of publishers, intermediaries and subscribers.
 
 Nodes have names; a node and an edge may have an expression, which an event has to satisfy to pass, and a cost. A
-network changes while it is asked: an evaluation that has begun goes on over the network as it was.
+network may change while it is evaluated: a running evaluation continues on the network as it was.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Why an event got to a node, or where it was stopped.
+"""Explains why an event reached a node, or where it was stopped.
 
-A path is shown by the nodes and edges that let the event pass. A frontier is what the event came to on every way to
-the node that did not accept it.
+A path consists of the nodes and edges that accepted the event. A frontier consists of the nodes and edges on the ways
+to the node that the event reached and that did not accept it.
 """
 
 from __future__ import annotations

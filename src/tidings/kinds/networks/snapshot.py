@@ -1,4 +1,4 @@
-"""A network at one moment, as walks see it: the wiring, the index of its expressions, and scratch to walk with."""
+"""A network at one moment, for walks: the wiring, the index of its expressions, and scratch arrays."""
 
 from __future__ import annotations
 

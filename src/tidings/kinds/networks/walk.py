@@ -1,7 +1,7 @@
-"""An event under way in a network at one moment: a compiled loop that is left and entered again.
+"""Walks an event through a snapshot of a network, by a compiled loop that can be left and entered again.
 
-A loop stops when it has found enough, and when it has reached entities that are newer than the index: those are
-decided here, and the loop goes on.
+The loop stops when it has found enough results, and when it has reached entities that are newer than the index: those
+are evaluated here, and the loop continues.
 """
 
 from __future__ import annotations

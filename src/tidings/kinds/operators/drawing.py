@@ -1,7 +1,7 @@
-"""Statistics of operators as a picture, SVG or PNG by the name of the file.
+"""Draws the statistics of operators as SVG or PNG, by the extension of the file.
 
-Above, what each operator took and what was spared; below, predicates by cost and by how often they hold: what is cheap
-and rarely holds, down on the left, is what decides most for least. Colours are those of Okabe and Ito.
+Above: the time that each operator took and the time that was spared. Below: predicates by cost and selectivity; those
+that are cheap and rarely hold, at the lower left, decide most for least. Colours are those of Okabe and Ito.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LETTER = 4.0
 
 
 def draw(statistics: Statistics, output: str | Path) -> None:
-    """Draws what was counted; a `TidingsError` if there is nothing yet."""
+    """Draws the statistics; a `TidingsError` if nothing was counted yet."""
     output = Path(output)
     if output.suffix.lower() not in FORMATS:
         raise TidingsError(f"a picture cannot be written to {str(output)!r}; name a file .svg or .png")

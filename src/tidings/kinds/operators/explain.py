@@ -1,7 +1,7 @@
-"""A condition with calls as the tree it is, for reading: what each call answered, or why it was spared.
+"""Explains a condition with calls as a tree: what each call answered, or why it was spared.
 
-A part is judged by the definition (naive.py) over what was answered, together with the parts of its AND that bind its
-variables. A call that was not made is spared by the nearest part that settled what it stands in.
+naive.py decides each part from the answers, together with the parts of its AND that bind its variables. A call was
+spared because of the nearest part that decided the condition around it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _TreeBuilder:
         return ConditionPart(_head(condition), judged.held, evidence, inner), after
 
     def _conjunction(self, condition: And, bindings: Sequence[Binding]) -> tuple[ConditionPart, ...]:
-        """The parts of an AND as they are written; each is looked at when what it needs is bound."""
+        """The parts of an AND in written order; each is evaluated when the variables it needs are bound."""
         parts = conjuncts(condition)
         found: dict[int, ConditionPart] = {}
         while len(found) < len(parts):
@@ -100,7 +100,7 @@ class _TreeBuilder:
         return tuple(found[place] for place in range(len(parts)))
 
     def _turn(self, part: Condition, binding: Binding) -> tuple[int, bool]:
-        """As the definition has it: a test that can be decided may spare a call."""
+        """The order of the definition: a test that can be decided may spare a call."""
         turn = self.trial.joiner().turn(part, binding) if self._is_reached(part, binding) else 9
         return turn, has_calls(part)
 

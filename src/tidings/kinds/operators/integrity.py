@@ -1,8 +1,8 @@
-"""Refuses arrays of programs and predicates whose values cannot be right: what a loop would follow out of bounds.
+"""Refuses damaged arrays of programs and predicates, whose values would lead a compiled loop out of bounds.
 
-Types and shapes are what the manifest tells (arrays/folders.py); here lengths are held against each other, then the
-values. Every check relies on those before it. What is left are programs, if perhaps of other subscriptions: a text
-that is no call is told when it is asked for.
+The manifest has checked types and shapes (arrays/folders.py); here lengths are checked against each other, then values.
+Every check relies on those before it. Arrays that pass form valid programs, if perhaps of other subscriptions: a text
+that is no call is reported when it is evaluated.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Bindings joined and conditions on them checked, while some answers are not there yet.
+"""Joins bindings and checks conditions on them while some evaluations have not been made.
 
-The same as the definition (naive.py), except that an evaluation may not have been asked for: then other ways, and other
-parts of the same way, are tried first, and only what nothing else settles asks for it. Sub-Order 2.2.
+The same as the definition (naive.py), except that an evaluation may be missing: then other alternatives, and other parts
+of the same one, are tried first, and the evaluation is requested only if nothing else decides. Sub-Order 2.2.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidings.language.query import And, Condition, Or
 
 
 class Unasked(Exception):
-    """What is needed and was not asked yet: an operator and its inputs."""
+    """An evaluation is needed that was not made yet: an operator and its inputs."""
 
     def __init__(self, question: Question) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Unasked(Exception):
 
 
 class _Way(NamedTuple):
-    """Parts that have to hold, the first answer that others wait for, and what holds so far."""
+    """One alternative: the parts that have to hold, the first missing evaluation, and the solutions so far."""
 
     parts: tuple[Condition, ...]
     late: Unasked | None
@@ -42,7 +42,7 @@ class Joiner(Solver):
     """Its `answer` may raise `Unasked`."""
 
     def solve(self, condition: Condition, binding: Binding) -> Iterator[Solution]:
-        """The solutions of the definition in another order; `Unasked` comes after those that can be told without."""
+        """The solutions of the definition in another order; raises `Unasked` after those that need no further answer."""
         ways = [_Way((condition,), None, Solution(binding))]
         unasked: Unasked | None = None
         while ways:

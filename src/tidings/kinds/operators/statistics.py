@@ -1,7 +1,7 @@
-"""What an engine's operators did and did not have to do: by predicate, by operator, as a text, a table or a picture.
+"""Statistics of an engine's operators: evaluations made and spared, by predicate and operator, as text, table or picture.
 
-A predicate is *spared* when an event's subscriptions ask for it and are decided without its answer. Evaluations that
-hang on bindings (`near(?place)`, where a triple binds ?place) have no predicate; they are counted with their operator.
+A predicate is *spared* when an event's subscriptions need it and are decided without its answer. Evaluations that
+depend on bindings (`near(?place)`, where a triple binds ?place) have no predicate; they are counted with their operator.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Statistics:
 
 
 def statistics(table: OperatorTable) -> Statistics:
-    """What was counted and learnt so far."""
+    """The statistics of all evaluations so far."""
     predicates, programs, learnt = table.predicates, table.programs, table.predicates.learnt
     numbered = np.flatnonzero(programs.pred_eval >= 0)
     evaluation = programs.pred_eval[numbered]

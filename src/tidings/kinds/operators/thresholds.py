@@ -1,7 +1,7 @@
-"""Predicates that compare one bound number with a constant, told all at once.
+"""Decides all predicates at once that compare one bound number with a constant.
 
-`count(?n) AND ?n > 10`, with another number in each of ten thousand subscriptions, is one evaluation and as many
-predicates: a comparison of columns instead of a loop over them. Only where doubles stand for both numbers exactly.
+`count(?n) AND ?n > 10`, with another number in each of ten thousand subscriptions, is one evaluation and ten thousand
+predicates: columns are compared instead of a loop. Only where doubles represent both numbers exactly.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OPERATORS = list(_COMPARE)
 
 
 class Thresholds:
-    """For each predicate what kind it is, found out when it is first asked for."""
+    """The kind of each predicate, determined when it is first evaluated."""
 
     def __init__(self) -> None:
         self._kind = Growing(np.int8)
@@ -47,11 +47,11 @@ class Thresholds:
                 column.extend(np.zeros(new))
 
     def unknown(self, predicates: np.ndarray) -> np.ndarray:
-        """Those of some predicates of which nothing is noted."""
+        """The predicates among these whose kind is not known yet."""
         return predicates[self._kind.all[predicates] == _NEW]
 
     def note(self, predicate: int, tests: Sequence[tuple[int, str, Iri | Literal]] | None) -> None:
-        """Notes what a predicate wants: comparisons of places with constants, none at all, or (None) something else."""
+        """Records what a predicate requires: comparisons of Out arguments with constants, nothing, or (None) anything else."""
         self._kind.all[predicate] = _OTHER
         if tests is not None and not tests:
             self._kind.all[predicate] = _ANY
@@ -64,7 +64,7 @@ class Thresholds:
                 self._bound.all[predicate] = float(view[1])
 
     def truths(self, predicates: np.ndarray, rows: Sequence[tuple[Any, ...]]) -> np.ndarray:
-        """The truths of predicates for the rows of an answer; 0 where they have to be found one by one."""
+        """The truths of predicates for the rows of an answer; 0 for those that must be decided one by one."""
         kind = self._kind.all[predicates]
         told = np.where(kind == _ANY, TRUE, 0).astype(np.uint8)
         if len(rows) > _MOST_ROWS:

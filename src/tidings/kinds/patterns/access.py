@@ -1,7 +1,7 @@
-"""Every row under its rarest clause: the tables that lead from what an event holds to rows.
+"""Builds the access tables of a pattern index: each row is filed under its rarest clause.
 
-Which clause is rarest is counted over the rows themselves; of ranges, how many overlap at a typical value is what
-counts.
+Rarity is counted over the rows themselves; the rarity of a range is the number of ranges that overlap at a typical
+value.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _ranges(
 
 
 def _coverage(ranges: np.ndarray, terms: int) -> np.ndarray:
-    """How many ranges of a group hold a typical value: one drawn from the ends of the ranges themselves."""
+    """The number of ranges of a group that hold a typical value, which is sampled from the ends of the ranges."""
     coverage = np.zeros(2 * terms)
     for group, low, high in _groups(ranges):
         every = max(1, len(low) // _SAMPLE)

@@ -1,4 +1,4 @@
-"""The taxonomy by the numbers of an index: which classes a term is, belongs to, or, as a text, stands for."""
+"""Converts the taxonomy to arrays by the term numbers of an index: the classes that each term is, has or labels."""
 
 from __future__ import annotations
 

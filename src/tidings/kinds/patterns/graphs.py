@@ -1,7 +1,7 @@
-"""A batch of graphs as arrays: what every index of patterns is matched against.
+"""Reads a batch of graphs into arrays, which every index of patterns is matched against.
 
-Terms are numbered once for the whole batch, however many indexes look at it. Batches are cut into chunks of
-about a megabyte of text, so that the table of terms stays in the processor's cache.
+Terms are numbered once for the whole batch, however many indexes use it. Batches are cut into chunks of about a
+megabyte of text, so that the table of terms stays in the processor's cache.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MEMBERSHIP = re.compile(re.escape(RDF) + r"_[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class GraphBatch:
-    """Graphs `first_row`, `first_row + 1`, … of a batch; see `arrays.ntriples` for the layout."""
+    """Graphs `first_row`, `first_row + 1`, … of a batch; see `formats/kernels/ntriples.py` for the layout."""
 
     first_row: int
     blob: np.ndarray

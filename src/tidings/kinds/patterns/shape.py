@@ -1,4 +1,4 @@
-"""A shape: what patterns that differ only in their constants have in common, compiled to a small program.
+"""Compiles a pattern to a shape: a small program that all patterns share which differ only in their constants.
 
 A row of the index is a shape and its constants, so a thousand texts of one shape share one program.
 
@@ -8,8 +8,8 @@ A row of the index is a shape and its constants, so a thousand texts of one shap
     options   the ways to file a row besides its edges: by a test on an object; options of one group form one way
               (an IN is filed under each of its values)
 
-Edges that share no variable are parts of their own and are settled apart, so that a pattern of unconnected
-edges costs the sum of its parts, not their product.
+Edges that share no variable form separate parts, which are matched independently: a pattern of unconnected edges costs
+the sum of its parts, not their product.
 """
 
 from __future__ import annotations

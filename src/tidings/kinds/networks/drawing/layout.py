@@ -1,8 +1,8 @@
-"""A layered layout: columns in topological order from left to right, few crossings, short and straight edges.
+"""Computes a layered layout: columns in topological order from left to right, few crossings, short and straight edges.
 
-What runs against the order, on cycles, is laid out as if it ran with it. An edge over several columns has a bend in
-each of them, which has its place among the nodes there (Sugiyama, Tagawa and Toda 1981); edges go up and down only
-between columns, so that none lies behind a box.
+Edges of cycles that run against the order are laid out as if they ran with it. An edge over several columns has a bend
+in each of them, ordered among the nodes there (Sugiyama, Tagawa and Toda 1981); edges go up and down only between
+columns, so that none lies behind a box.
 """
 
 from __future__ import annotations

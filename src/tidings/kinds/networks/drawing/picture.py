@@ -1,7 +1,7 @@
-"""A small network as a picture, SVG or PNG by the name of the file: boxes for nodes, columns in topological order.
+"""Draws a small network as SVG or PNG, by the extension of the file: nodes are boxes, columns in topological order.
 
-Colours are those of Okabe and Ito, which colour-blind readers tell apart; the legend says what they mean and how
-many there are. An edge with an expression is dashed and has the expression beside it, shortened.
+Colours are those of Okabe and Ito, which colour-blind readers can distinguish; the legend explains and counts them. An
+edge with an expression is dashed, with the shortened expression beside it.
 """
 
 from __future__ import annotations

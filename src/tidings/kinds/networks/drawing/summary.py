@@ -1,4 +1,4 @@
-"""What a network is like, in numbers: how large, how much of it asks something, where events can go round."""
+"""Summarises a network in numbers: its size, its expressions, its publishers and subscribers, its cycles."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""GraphML -> the two tables of a network.
+"""Reads GraphML into the two tables of a network.
 
-A node's and an edge's `where` and `cost` are data with these names; an edge without a direction is two. What is not
-a plain graph (hyperedges, graphs inside nodes) is refused, and so is what no drawing program writes: documents that
-nest deep, expand entities or are larger than `MAX_GRAPHML`.
+A node's and an edge's `where` and `cost` are data with these names; an undirected edge becomes two. Hyperedges and
+graphs inside nodes are refused, and so are documents that nest deep, expand entities or are larger than `MAX_GRAPHML`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _DATA = ("where", "cost")
 
 
 def read_graphml(path: Path) -> tuple[Rows, Rows]:
-    """Nodes and edges, each with the line it stands in."""
+    """Nodes and edges, each with its line number."""
     size = path.stat().st_size
     if size > MAX_GRAPHML:
         raise NetworkError(f"{path} has {size:,} bytes; a network that large is better kept in Parquet")

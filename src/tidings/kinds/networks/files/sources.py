@@ -1,8 +1,8 @@
-"""A network from files: two tables in CSV or Parquet, GraphML, or a folder that `Network.save` has written.
+"""Reads a network from files: two tables in CSV or Parquet, GraphML, or a folder that `Network.save` has written.
 
-The tables are nodes (id, where, cost) and edges (source, target, where, cost); `where` and `cost` may be left out,
-and so may the nodes: then they are those that edges name. Tables go through as columns; only when something is wrong
-with them is the place looked for, so that the error names file and line.
+The tables are nodes (id, where, cost) and edges (source, target, where, cost); `where` and `cost` may be left out, and
+so may the nodes, which are then those that edges name. Tables are processed as columns; rows are examined only to find
+the file and line of an error.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _FORMS = "give nodes.csv or edges.csv, their folder, the same as .parquet, a .gr
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A table, and where each of its rows stands."""
+    """A table, and a function that gives the location (file and line) of a row."""
 
     table: pa.Table
     place: Callable[[int], str]
 
 
 def read_network(path: str | Path) -> Network:
-    """The network that a file or a folder holds; a `NetworkError` says what is wrong with it, and where."""
+    """The network in a file or a folder; a `NetworkError` says what is wrong with it, and where."""
     from tidings.kinds.networks.network import Network
 
     path = Path(path)
@@ -175,7 +175,7 @@ def _check_columns(path: Path, names: list[str], needed: tuple[str, ...]) -> Non
 
 
 def _placed(nodes: Rows, edges: Rows) -> NetworkError | None:
-    """The first thing that is wrong with a row, with its place."""
+    """The first error of a row, with its location."""
     known: dict[str, int] = {}
     for row, id in enumerate(nodes.table["id"].to_pylist()):
         if id is None:

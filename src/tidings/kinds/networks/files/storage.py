@@ -1,7 +1,7 @@
-"""A network as a folder of arrays: names, texts of expressions, and the columns of nodes and edges.
+"""Saves and loads a network as a folder of arrays: names, texts of expressions, and the columns of nodes and edges.
 
-Nothing that can be made from these is stored, so there is nothing in the folder that could contradict it. Numbers
-that lead out of their columns are refused when it is opened, like any other damage.
+Nothing derived is stored, so the folder cannot contradict itself. Numbers that lead out of their columns are refused
+when it is opened, like any other damage.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arrow tables -> the columns of a network, without an object for each node or edge."""
+"""Converts Arrow tables to the columns of a network, without a Python object for each node or edge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Namer = Callable[[int], str]
 def read_tables(
     nodes: pa.Table, edges: pa.Table, match: str, labels: str
 ) -> tuple[Names, Expressions, Columns]:
-    """What the tables say; a `NetworkError` counts what is wrong with them."""
+    """Names, expressions and columns from the tables; a `NetworkError` counts what is wrong with them."""
     ids, ends = _texts(nodes, "id", "node"), [_texts(edges, name, "edge") for name in ("source", "target")]
 
     def node(i: int) -> str:

@@ -1,4 +1,4 @@
-"""Expressions of a network as rows of an index of filters, in the order of ids, and events read for it."""
+"""Indexes the expressions of a network as filters, a row for each entity in the order of ids, and reads events for it."""
 
 from __future__ import annotations
 

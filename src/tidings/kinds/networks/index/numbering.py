@@ -1,4 +1,4 @@
-"""Ids by group: strongly connected components in topological order, breadth-first inside one.
+"""Numbers entities by group: strongly connected components in topological order, breadth-first inside one.
 
 An edge with an expression becomes an entity of its own between its two nodes, numbered like a node. Then an edge
 leads from a group to the same or a later one, and a group is one range of ids. Graph constraints 3.2.
@@ -20,7 +20,7 @@ from tidings.kinds.networks.kernels.rows import count_rows, sort_by
 class NumberedEntities:
     """Entities by id. The children of id i are child[first[i]:first[i + 1]], ascending; cost[j] is that of edge j.
 
-    place[i] is the node of the columns that has id i, or ~edge; group[i] is the first id of its group.
+    origin[i] is the node of the columns that has id i, or ~edge; group[i] is the first id of its group.
     """
 
     first: np.ndarray
@@ -46,7 +46,7 @@ def number_entities(columns: Columns) -> NumberedEntities:
     id_of[order] = np.arange(count, dtype=np.int32)
     source, child = id_of[source], id_of[child]
     first, by_source = _rows(source, _rows(child, by_source, count)[1], count)
-    cost = np.zeros(len(source))  # memory that nobody touches costs nothing
+    cost = np.zeros(len(source))  # untouched memory costs nothing
     if columns.edge_cost.any():
         cost[: len(columns.edge_cost)] = columns.edge_cost
         cost = cost[by_source]
@@ -59,7 +59,7 @@ def number_entities(columns: Columns) -> NumberedEntities:
 
 
 def _rows(numbers: np.ndarray, order: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where the places of each number begin, and the places in `order` sorted by their numbers, stably."""
+    """Sorts `order` stably by the numbers; also returns where the entries of each number begin."""
     first, out = np.zeros(count + 1, dtype=np.int64), np.empty_like(order)
     count_rows(numbers, first)
     sort_by(numbers, order, first.copy(), out)

@@ -1,7 +1,7 @@
-"""Expressions that are newer than the index: asked when an event has come to them.
+"""Evaluates expressions that are newer than the index, when an event reaches them.
 
-A second, small index covers most of them and is made anew when they have become half as many again; the newest are
-asked one by one. An event is read for it only when it comes to such an expression.
+A second, small index covers most of them and is rebuilt when their number has grown by half; the newest are evaluated
+one by one. An event is read for this index only when it reaches such an expression.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Who is wired to whom, by id, while nodes and edges come and go.
+"""The adjacency lists of a network by id, which change while nodes and edges are added and removed.
 
 Entities below `base` have the ids of the last numbering, and their edges lie in rows (first, child; a removed one
-is -1). What came since has ids above and edges in linked lists. The invariant that lets evaluation skip: on every
-edge u -> v that an event can take, group[u] <= group[v], and what the index may find of one group is one range of ids.
-Edges out of a node that no edge leads to are exempt, for an event only starts there. Graph constraints 3.3, with
-the exact rule of docs/papers.md.
+is -1). Newer entities have ids above, and newer edges are in linked lists. The invariant that lets evaluation skip: on
+every edge u -> v that an event can take, group[u] <= group[v], and the ids of one group that the index may find are one
+range. Edges out of a node without incoming edges are exempt, because an event only starts there. Graph constraints 3.3,
+with the exact rule of docs/papers.md.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Wiring:
 
     @property
     def changes(self) -> int:
-        """How much has come since the numbering; what was only removed costs nothing."""
+        """The number of additions since the numbering; removals do not count."""
         return self.size - self.base + self.links + self.changed
 
     # ------------------------------------------------------------------ looking
@@ -146,7 +146,7 @@ class Wiring:
         )
 
     def find_edge(self, source: int, target: int) -> tuple[np.ndarray, int] | None:
-        """Where the edge's child stands: the array and the place in it; None if there is no such edge."""
+        """The array that holds the edge's child, and the position in it; None if there is no such edge."""
         link = self.link_of.get((source, target), NOWHERE)
         if link >= 0 and self.link_child[link] >= 0:
             return self.link_child, link

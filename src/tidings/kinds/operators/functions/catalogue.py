@@ -1,7 +1,7 @@
-"""The operators that subscriptions can call: those given to the engine, then those of installed packages.
+"""The catalogue of operators that subscriptions can call: those given to the engine, then those of installed packages.
 
-A package offers operators by the entry point group "tidings.operators"; none is loaded before a subscription names
-it. A condition is checked here as a whole: every call fits its operator, and every input is bound before it is
+A package offers operators by the entry point group "tidings.operators"; an operator is loaded when a subscription
+first names it. The catalogue checks conditions: every call fits its operator, and every input is bound before it is
 needed.
 """
 

@@ -1,4 +1,4 @@
-"""An operator: a pure function of the event and its inputs, with what is needed to call it rarely and well.
+"""An operator: a pure function of the event and its inputs, with its cost, timeout, retries and batch mode.
 
     @tidings.operator(cost=20e-3)
     def mobPattern(event, people: Out[int]):

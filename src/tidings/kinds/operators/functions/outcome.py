@@ -1,8 +1,7 @@
-"""What an operator said of one event: rows of bindings, or why nothing is known.
+"""The outcome of an operator for one event: rows of bindings, or the error that makes it unknown.
 
-No rows is false, one empty row is true; an error makes the evaluation *unknown*, never true or false. Whatever a
-function answers becomes an outcome here, and what it binds is checked against its types, so that no bad value gets
-any further.
+No rows is false, one empty row is true; an error makes the evaluation *unknown*, never true or false. Every answer of a
+function is converted to an outcome here, and bound values are checked against its types.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class Outcome(NamedTuple):
 
     @classmethod
     def unfit(cls, operator: Operator, error: UnusableAnswer) -> Outcome:
-        """The outcome of a function whose answer says nothing."""
+        """The outcome of a function whose answer cannot be used."""
         return cls(error=_one_line(f"{operator.name} {error}"))
 
     @classmethod
@@ -91,7 +90,7 @@ FALSE = Outcome()
 
 
 class UnusableAnswer(Exception):
-    """An answer that says nothing; the text goes on after the operator's name."""
+    """An answer that is neither true, false nor bindings; the text continues after the operator's name."""
 
 
 def _one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What an operator's function says of itself: the event, then inputs, and `Out` parameters that it binds.
+"""Reads the signature of an operator's function: the event, then inputs, and `Out` parameters that it binds.
 
     def mobPattern(event, district: str, people: Out[int]): ...
 

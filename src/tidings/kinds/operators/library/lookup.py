@@ -176,7 +176,7 @@ class TableQuery:
 
 
 class AnswerCache:
-    """What was read lately: at most `most` answers, none older than `seconds`. Safe to share among threads."""
+    """A cache of at most `most` answers, none older than `seconds`. Safe to share among threads."""
 
     def __init__(self, seconds: float, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds, self.most, self.clock = seconds, most, clock

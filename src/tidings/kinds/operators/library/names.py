@@ -1,6 +1,6 @@
-"""Operators whose first argument is one of a known set of names: a place, a keyword set.
+"""Operators whose first argument is one of a known set of names: of places, or of keyword sets.
 
-A name that nobody knows is refused with the subscription, not found out at the first event.
+An unknown name is refused when the subscription is added, not at the first event.
 """
 
 from __future__ import annotations

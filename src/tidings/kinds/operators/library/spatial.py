@@ -1,4 +1,4 @@
-"""Places: is an event in one, near one, how far from one, and in which ones? On shapely (`tidings[spatial]`).
+"""Spatial operators: whether an event is in a place or near it, how far, and in which places. On shapely (`tidings[spatial]`).
 
 Places are the user's own, so the operators are made for a set of them. Coordinates are longitude and latitude in
 degrees (WGS 84, as in GeoJSON), an edge is straight in them, and a border belongs to its place; a place across the

@@ -1,4 +1,4 @@
-"""Distances on a globe: how far a point is from the nearest point of a line of vertices.
+"""Computes distances on a globe: from a point to the nearest point of a line of vertices.
 
 The Earth is a sphere of its mean radius, so that a distance is within 0.6 % of the one on the WGS 84 ellipsoid. Two
 vertices in a row are joined by an arc of a great circle. All arcs are looked at in one pass over arrays: the nearest

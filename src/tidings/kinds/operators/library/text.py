@@ -1,4 +1,4 @@
-"""Keyword sets: does an event's text mention one of a set's keywords, and which? By Aho-Corasick.
+"""Text operators: whether an event's text mentions a keyword of a set, and which. By Aho-Corasick.
 
 One automaton holds the keywords of all sets, so a text is read once, however many sets there are and however many
 operators ask. Case and the width of blanks are disregarded; a keyword is found as a whole word unless asked otherwise.

@@ -1,4 +1,4 @@
-"""Linked chains: in which order rows are evaluated, and each row's predicates. Sub-Order 4.2.
+"""Linked chains: orders the rows, and the predicates of each row, for evaluation. Sub-Order 4.2.
 
 A chain is a row's predicates by ascending cost / (1 - p), ties by number: the order that is cheapest for the row
 alone, and the same for all rows, so that two chains hold what they share in one order. Evaluating u before v saves
@@ -72,7 +72,7 @@ def difference(one: np.ndarray, two: np.ndarray, p: np.ndarray, cost: np.ndarray
 
 
 def find_position(chains: Chains, chain: np.ndarray, p: np.ndarray, cost: np.ndarray) -> int:
-    """Where one more chain belongs in the order: where its differences to all that share with it add up to least.
+    """The position of a new chain in the order: where the differences to all chains that share with it sum to the least.
 
     At the end if it shares nothing. p and cost are those by which the chains were sorted, longer for new predicates.
     """

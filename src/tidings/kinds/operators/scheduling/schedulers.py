@@ -1,7 +1,7 @@
-"""Which evaluations come next: four ways to decide a docket, with one contract, and two that people meet elsewhere.
+"""Schedulers choose the next evaluations of a docket: four algorithms with one contract, and two common baselines.
 
-`Adaptive` is what an engine uses. `Naive`, `Sequential` and `SubOrder` are those of Sub-Order 5.2, 4.1 and 4.2; all go
-along an order of rows, and of predicates within a row. All give the same answers; they differ in what they evaluate.
+An engine uses `Adaptive`. `Naive`, `Sequential` and `SubOrder` are those of Sub-Order 5.2, 4.1 and 4.2; they follow an
+order of rows, and of predicates within a row. All give the same answers; they differ in what they evaluate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FEW = 0.01  # of the rows; one is put in its place in milliseconds, all of 80,00
 
 
 class Scheduler(Protocol):
-    """Says what a docket's next evaluations are."""
+    """Chooses a docket's next evaluations."""
 
     shared: bool
     """Whether an answer reaches every row that asks for it at once."""
