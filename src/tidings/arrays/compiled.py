@@ -1,11 +1,11 @@
-"""The one decorator of every compiled loop, so that compiler flags are decided in one place.
+"""The decorators of all compiled loops, so that the compiler flags are set in one place.
 
-`error_model="numpy"` drops the zero-division checks; `nogil` lets other threads go on while a loop runs; `cache`
-keeps machine code on disk, which the Makefile warms before several processes start. A loop's cache knows its own
-file only: when a loop that it calls has changed, all have to be compiled anew (CONTRIBUTING.md).
+`error_model="numpy"` drops the zero-division checks; `nogil` lets other threads run during a loop; `cache` keeps machine
+code on disk, which the Makefile warms before several processes start. A loop's cache depends on its own file only: when
+a loop that it calls has changed, all have to be recompiled (CONTRIBUTING.md).
 
-Numba reads a cache's list of files, adds to it and writes it back: of two processes that do so at once, one may call the
-other's machine code its own. So they take turns, by a lock in the folder.
+Numba reads a cache's list of files, adds to it and writes it back: of two processes that do so at once, one may take the
+other's machine code for its own. A lock in the folder prevents that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FLAGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", 
 
 
 class _LockedCache(caching.IndexDataCacheFile):
-    """Numba's cache of a function, for many processes."""
+    """Numba's cache of a function, with a lock between processes."""
 
     def save(self, key: Any, data: Any) -> None:
         with self._locked(fcntl.LOCK_EX):

@@ -1,9 +1,9 @@
-"""Which addresses a service may ask on behalf of others: those of the open internet, and networks named as allowed.
+"""Restricts outgoing connections to public addresses and explicitly allowed networks (blocks SSRF and DNS rebinding).
 
-A feed or a webhook may name any host, and the host's name may lead anywhere, today here and tomorrow there, by
-a redirect or by another answer of DNS. So the question is put where a connection is made: a name is resolved
-once, each address is looked at, and the connection goes to the very address that was found good. A client from
-here knows no other way out: no proxy of the environment, no Unix socket.
+A feed or a webhook may name any host, and the host's name may resolve to any address, which a redirect or another DNS
+answer can change. So the check is made when a connection is made: a name is resolved once, each address is checked, and
+the connection goes to the address that passed. Clients from this module use no other route: no proxy of the
+environment, no Unix socket.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 class AddressRefused(TidingsError):
-    """An address that nobody may send this service to."""
+    """An address that this service must not connect to."""
 
     status = 422
 
@@ -94,7 +94,7 @@ def networks(allowed: Iterable[str]) -> tuple[Network, ...]:
 
 
 def refusal(address: str, allowed: Sequence[Network] = ()) -> str | None:
-    """Why nobody is sent to `address`; None if it is on the open internet, or inside an allowed network."""
+    """Why a connection to `address` is refused; None if it is public, or inside an allowed network."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
@@ -120,7 +120,7 @@ def _refusal(address: Address, allowed: Sequence[Network]) -> str | None:
 
 
 def _embedded(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
-    """The IPv4 addresses to which a packet for this one goes on: NAT64, 6to4, Teredo."""
+    """The IPv4 addresses that this one embeds and packets are forwarded to: NAT64, 6to4, Teredo."""
     if address in _NAT64:
         return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
     if address.sixtofour is not None:
@@ -129,7 +129,7 @@ def _embedded(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
 
 
 def check_url(url: str, allowed: Iterable[str] = ()) -> None:
-    """Refuses what can be refused before anything is asked: no address on the web, or one that names the inside.
+    """Refuses an address before any request: one that is no web address, or names a private network.
 
     A name is not looked up here; where it leads is seen at each connection.
     """
@@ -189,7 +189,7 @@ def permitted(host: str, addresses: Sequence[str], allowed: Sequence[Network]) -
 
 
 class _TimedStream(httpcore.NetworkStream):
-    """A timeout counts from one piece to the next; whoever sends a byte of a header now and then never runs into it.
+    """Adds a deadline: a timeout counts from one chunk to the next, so a server that sends single bytes would never hit it.
     The deadline does not move."""
 
     def __init__(self, inner: httpcore.NetworkStream) -> None:

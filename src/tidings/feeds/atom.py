@@ -1,4 +1,4 @@
-"""Atom 1.0 and 0.3: elements into facts. What has HTML in it keeps it, but for titles, which are plain text."""
+"""Reads Atom 1.0 and 0.3: converts elements to facts. HTML is kept, except in titles, which become plain text."""
 
 from __future__ import annotations
 

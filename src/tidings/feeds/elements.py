@@ -1,4 +1,4 @@
-"""Questions to lxml's elements that the readers of RSS and Atom share."""
+"""Accessors of lxml elements that the readers of RSS and Atom share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a feed says about one node, an item or a channel, as triples in the terms of RSS 1.0.
+"""Facts: the triples of a feed about one node, an item or a channel, in the terms of RSS 1.0.
 
 The readers of the formats fill `Facts`; `make_event` makes an item's facts and its channel's into one event. An event's
 id is the hash of its feed, the item and what is said about it, so reading the same item again gives the same
@@ -42,7 +42,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Facts:
-    """Triples about `node`, in the order they were said, none twice."""
+    """Triples about `node`, in the order of the feed, without repetitions."""
 
     def __init__(self, node: Node, kind: str) -> None:
         self.node = node
@@ -112,8 +112,8 @@ def make_event(item: Facts, channel: Facts, identity: str, source: str) -> Event
 
 
 def limit_size(events: Iterable[Event]) -> list[Event]:
-    """The events of one document. A channel is part of each, so that short documents with a long one could grow to
-    any size; this is where they stop."""
+    """The events of one document, limited in total size: each contains the channel, so a document with a long channel
+    and many short items could grow to any size."""
     found, size = [], 0
     for one in events:
         size += len(one.data)

@@ -1,8 +1,8 @@
-"""The one fetcher of feeds: asks each address politely when it is due, and appends the items that are new.
+"""Fetches feeds politely when they are due, and appends the new items.
 
-Everything it knows about a feed is in a `FeedStates` file, so that a restart asks no more often and delivers
-nothing twice. Items are appended before they are remembered: a crash in between repeats some, with the same
-ids, and loses none. A feed's trouble is that feed's state and never another's.
+The state of each feed is in a `FeedStates` file, so that a restart requests no more often and delivers nothing twice.
+Items are appended before they are recorded: a crash in between repeats some, with the same ids, and loses none. An error
+of one feed affects no other.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def is_address(url: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FeedResult:
-    """What came of one look at a feed: status is "ok", "unchanged", "error" or "gone"."""
+    """The result of fetching a feed: status is "ok", "unchanged", "error" or "gone"."""
 
     url: str
     status: str
@@ -95,7 +95,7 @@ class Fetcher:
         self._states.follow(urls, self._clock())
 
     def feeds(self) -> list[Feed]:
-        """The followed feeds and how they are."""
+        """The followed feeds and their states."""
         return self._states.followed()
 
     def due_in(self) -> float | None:
@@ -104,9 +104,9 @@ class Fetcher:
         return max(0.0, min(due) - self._clock()) if due else None
 
     def fetch_due(self, per_host: int | None = None) -> list[FeedResult]:
-        """Looks at every feed that is due; hosts side by side, the feeds of one host one after the other.
+        """Fetches every feed that is due: hosts in parallel, the feeds of one host one after the other.
 
-        With `per_host`, a host's feeds beyond so many stay due: a host with very many delays no other's.
+        With `per_host`, further feeds of a host stay due: a host with very many delays no other's.
         """
         now = self._clock()
         hosts: dict[str, list[Feed]] = {}
@@ -140,7 +140,7 @@ class Fetcher:
     def _fetch_host(
         self, feeds: list[Feed], fetched: SimpleQueue[_FetchedFeed | BaseException], gate: threading.Semaphore
     ) -> None:
-        """Runs in a thread of its own, for one host: asks and reads, and leaves the rest to `_record`."""
+        """Runs in its own thread, for one host: fetches and parses; `_record` does the rest."""
         host = urlsplit(feeds[0].address).netloc
         with gate:
             for feed in feeds:
@@ -169,7 +169,7 @@ class Fetcher:
             return _FetchedFeed(feed, replace(answer, status="error", error=what[:500]), [])
 
     def _record(self, result: _FetchedFeed) -> FeedResult:
-        """Appends what is new, then writes down how the feed is."""
+        """Appends the new items, then saves the state of the feed."""
         feed, answer, now = result.feed, result.answer, self._clock()
         new: list[Event] = []
         if answer.status in ("ok", "unchanged"):

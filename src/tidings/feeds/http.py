@@ -1,7 +1,7 @@
-"""One conditional GET of one document: bounded in size and time, redirects followed, whatever happens an answer.
+"""Makes one conditional GET, bounded in size and time; follows redirects, and returns errors as an `Answer`.
 
-Compressed bodies are unpacked here, piece by piece, because a kilobyte can unpack to a megabyte: the limit counts
-what comes out.
+Compressed bodies are decompressed here in chunks, because a kilobyte can expand to a megabyte: the limit counts the
+decompressed bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""JSON Feed 1.0 and 1.1: objects into facts. A member of the wrong type is as good as none."""
+"""Reads JSON Feed 1.0 and 1.1: converts objects to facts. A member of the wrong type is ignored."""
 
 from __future__ import annotations
 

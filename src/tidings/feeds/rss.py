@@ -1,4 +1,4 @@
-"""RSS 0.9x and 2.0, and RSS 1.0 that is no proper RDF: elements into facts."""
+"""Reads RSS 0.9x and 2.0, and RSS 1.0 that is not valid RDF: converts elements to facts."""
 
 from __future__ import annotations
 

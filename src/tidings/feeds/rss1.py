@@ -1,8 +1,8 @@
-"""RSS 1.0 and 0.90: RDF already. An event takes the item's part of the graph, extension modules and all.
+"""Reads RSS 1.0 and 0.90, which are RDF: an event has the item's part of the graph, with all extension modules.
 
-The part of an item is what can be reached from it without passing another item or a channel. A few things are
-said once more in the common form: dates are typed, members of a container are also values of the property
-that has the container, a subject with an rdf:value is also that text.
+The part of an item is what can be reached from it without passing another item or a channel. A few triples are added in
+the common form: dates are typed, members of a container are also values of the property that has the container, a
+subject with an rdf:value is also that text.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _typed(graph: Graph, kind: ox.NamedNode) -> list[Node]:
 
 
 class _TripleBudget:
-    """How many more triples the events of one document may have: what many items lead to is said in each."""
+    """Limits the triples of all events of one document: triples that many items lead to are repeated in each event."""
 
     def __init__(self, triples: int) -> None:
         self._triples = triples
@@ -110,7 +110,7 @@ class _TripleBudget:
 
 
 def _part(node: Node, kind: str, graph: Graph, apart: frozenset[Value], budget: _TripleBudget) -> Facts:
-    """All that is said about `node`, and about what it leads to.
+    """All triples about `node`, and about the nodes that it leads to.
 
     Blank nodes are numbered as they are reached, so that reading the item again gives the same triples.
     """

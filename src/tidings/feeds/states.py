@@ -1,7 +1,7 @@
-"""What is known about each followed feed, in one SQLite file: when it is due, what it last said, its error.
+"""Stores the state of each followed feed in one SQLite file: when it is due, its ETag, its error, the ids of its items.
 
-A feed's row and the ids of its items change in one transaction. Ids are remembered as long as the feed shows
-them, and beyond that up to `REMEMBERED` of them, the latest.
+A feed's row and the ids of its items change in one transaction. Ids are kept as long as the feed contains them, and
+after that the latest `REMEMBERED` of them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Feed:
 
 
 class FeedStates:
-    """Of one thread. Another may look into the file meanwhile, with `read_only`."""
+    """The states of all feeds, for one thread. Another may read the file meanwhile, with `read_only`."""
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         path = Path(path).absolute()

@@ -1,8 +1,8 @@
-"""The DOCTYPE of an XML document: its entities, measured before they are expanded.
+"""Reads the DOCTYPE of an XML document and measures its entities before they are expanded.
 
-Internal entities are harmless while they are short: RDF people abbreviate namespaces with them. External and
-parameter entities are refused, and so is any entity that would grow beyond `MAX_ENTITY` characters or refers
-to itself. A reference to an external DTD is kept harmless by never being read.
+Short internal entities are harmless: RDF documents abbreviate namespaces with them. External and parameter entities are
+refused, and so is any entity that would grow beyond `MAX_ENTITY` characters or refers to itself. An external DTD is
+never read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Calls of operators: `locIn(Bronx)`, `mobPattern(?people)`, and what to say to those that are misspelled.
+"""Parses calls of operators, such as `locIn(Bronx)` and `mobPattern(?people)`, and explains misspelled ones.
 
-A call is a condition of its own, one token like a triple. It has no value: what it finds out it binds to variables,
-inside of a NOT for that NOT only. Which operators there are is not the language's matter.
+A call is a condition of its own, one token like a triple. It has no value: it binds its results to variables, inside a
+NOT for that NOT only. The language does not know which operators exist.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _VALUED = TESTS | {"NOT", "IS", "ISA", "COMPARE", *BONDS}
 
 
 def pieces(call: str) -> tuple[str, list[str]]:
-    """The name of a call as it is spelled, and its arguments, blanks around them included."""
+    """The name of a call as written, and its arguments with the blanks around them."""
     opening = _CALLED.match(call).end() - 1  # type: ignore[union-attr]
     return call[:opening], _ARGUMENT.findall(call, opening)
 
 
 class Calls(Predicates):
-    """Reads the call that stands at the next token."""
+    """Parses the call at the next token."""
 
     def _call(self) -> Call:
         at = self.at
@@ -59,7 +59,7 @@ class Calls(Predicates):
         return Call(name_of(name), arguments)
 
     def _refuse_argument(self, at: int) -> NoReturn:
-        """The error for the first argument that has no meaning, with its place."""
+        """The error for the first invalid argument, with its position."""
         start, token = self.offset(at), self.tokens[at]
         for found in _ARGUMENT.finditer(token, token.index("(", len(pieces(token)[0]))):
             try:

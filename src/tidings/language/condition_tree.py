@@ -1,4 +1,4 @@
-"""A filter as the tree it is, for reading: each part with whether it held, what it saw, and whether it decided."""
+"""Explains a filter as a tree: for each part whether it held, the values it saw, and whether it was decisive."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MAX_VALUES, _MAX_TEXT = 5, 60
 
 @dataclass(frozen=True, slots=True)
 class ConditionPart:
-    """A part of a condition after a look at an event; `inner` are the parts it is made of."""
+    """An evaluated part of a condition; `inner` are the parts it consists of."""
 
     text: str
     held: bool | None
@@ -45,8 +45,8 @@ def clauses(condition: Condition, attributes: Mapping[str, Any]) -> tuple[Clause
 
 
 def tree_clauses(root: ConditionPart) -> tuple[Clause, ...]:
-    """A tree line by line; the parts of an AND at the top stand side by side."""
-    # Where the verdict comes from every leaf, to mark them would say nothing.
+    """A tree as clauses, one for each line; the parts of a top-level AND are not indented."""
+    # If every leaf is decisive, marking them would say nothing.
     found = list(_lines(root, 0, not _all_decide(root)))
     if root.text == ALL:
         return tuple(replace(clause, depth=clause.depth - 1) for clause in found[1:])
@@ -68,7 +68,7 @@ def build_tree(condition: Condition, attributes: Mapping[str, Any]) -> Condition
         case AnyElement(name, attribute, inside):
             elements = values_at(attributes, attribute.path)
             trees = [build_tree(inside, with_element(attributes, name, element)) for element in elements]
-            # The first that fulfils the condition is the reason; without one, the first stands for all.
+            # The first element that satisfies the condition is shown; if none does, the first element.
             chosen = next((i for i, tree in enumerate(trees) if tree.held), 0)
             evidence = evidence_of(condition, attributes)
             if trees:
@@ -83,7 +83,7 @@ def build_tree(condition: Condition, attributes: Mapping[str, Any]) -> Condition
 
 
 def _decides(inner: ConditionPart, part: ConditionPart) -> bool:
-    """An AND that fails does so by the parts that fail, an OR that holds by those that hold; else by all."""
+    """Whether an inner part is decisive: a false AND is decided by its false parts, a true OR by its true ones; else all."""
     if part.held is None:  # by what failed
         return inner.held is None and (inner.fate == "failed" or bool(inner.inner))
     return inner.fate != "spared" and (inner.held == part.held or part.text == NOT)
@@ -100,13 +100,13 @@ def _lines(part: ConditionPart, depth: int, decides: bool) -> Iterator[Clause]:
 
 
 def evidence_of(condition: Condition, attributes: Mapping[str, Any]) -> str:
-    """The values that a condition looked at: "age is 31"."""
+    """The values that a condition was evaluated on: "age is 31"."""
     named = dict.fromkeys(name for leaf in leaves(condition) for name in _names(leaf))
     return ", ".join(_describe_path(path, attributes) for path in named)
 
 
 def _names(node: object) -> Iterator[str]:
-    """The paths of the attributes that a leaf or an operand names; of an element's own there is no value outside."""
+    """The paths of the attributes in a leaf or an operand; those of an ANY's elements have no value outside it."""
     if isinstance(node, Attribute):
         yield node.path
     elif isinstance(node, AnyElement):

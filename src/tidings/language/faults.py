@@ -1,7 +1,7 @@
-"""What to say to someone whose text cannot be read: the place, what was found, what would be right.
+"""Builds the error messages for texts that cannot be parsed: the position, what was found, what would be right.
 
-The lexicon and the builders raise a `Misread` that knows no place; the parser adds it. Syntax errors are put in
-the words of LANGUAGE.md, never in the names of tokens.
+The lexicon and the builders raise a `Misread` without a position; the parser adds it. Syntax errors use the words of
+LANGUAGE.md, never the names of tokens.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def unbound_error(
 
 
 def quoted(text: str) -> str:
-    """A piece of the text as a message quotes it: one line, not long."""
+    """A piece of the text as a message quotes it: on one line, shortened."""
     text = " ".join(text[:200].split())
     return repr(text if len(text) <= 40 else text[:37] + "...")
 

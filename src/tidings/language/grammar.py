@@ -1,7 +1,7 @@
-"""Our own language, by recursive descent over the tokens of one text (LANGUAGE.md).
+"""Parses our own language by recursive descent over the tokens of one text (LANGUAGE.md).
 
-Conjunctions in conjunctions and disjunctions in disjunctions are flattened. What opens with a parenthesis may turn
-out to be arithmetic: `(a + b) > c` is read like a condition until the parenthesis closes.
+Conjunctions in conjunctions and disjunctions in disjunctions are flattened. A parenthesis may open arithmetic:
+`(a + b) > c` is parsed like a condition until the parenthesis closes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TRIPLE = re.compile(rf"\(({TERM}),({TERM}),({TERM})\)")
 
 
 class QueryReader(Tables):
-    """Reads the whole text; `query()` is what it says."""
+    """Parses a whole text; `query()` returns the query."""
 
     def query(self) -> Query:
         select: tuple[Variable, ...] | None = None

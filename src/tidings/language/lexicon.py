@@ -1,4 +1,4 @@
-"""What a word means: from the spelling of a term to the term.
+"""Converts the spelling of a term to the term.
 
 Quoted texts, IRIs, numbers and dates mean the same everywhere. A bare word in a triple is a name in the default
 prefix, percent-encoded, so `RSS Filter` is <urn:tidings:RSS%20Filter>; in a call it is a plain text. A lexicon is a set of prefixes and

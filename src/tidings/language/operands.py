@@ -1,7 +1,7 @@
-"""Operands: the tokens of one text, and what stands on either side of a comparison.
+"""Parses operands, the two sides of a comparison, from the tokens of one text.
 
-A name is an attribute, `?x` a variable, everything else a constant, and `+ - * /` join them with the usual
-precedence. Whatever nests or repeats is counted, so the descent into a text is bounded.
+A name is an attribute, `?x` a variable, everything else a constant, and `+ - * /` combine them with the usual
+precedence. Nesting and repetitions are counted, so the recursion is bounded.
 """
 
 from __future__ import annotations

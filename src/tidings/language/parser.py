@@ -1,8 +1,7 @@
-"""Text -> query: in Tidings' own language, or in the SPARQL subset.
+"""Parses a text to a query: in Tidings' own language, or in the SPARQL subset.
 
-A text is SPARQL if it starts with PREFIX, or if a brace follows its SELECT or WHERE and no condition of our own
-stands right behind that brace. Nesting is bounded, so no text ends in anything but a query or a
-`SubscriptionError`.
+A text is SPARQL if it starts with PREFIX, or if a brace follows its SELECT or WHERE and no condition of our own follows
+that brace. Nesting is bounded, so every text gives a query or a `SubscriptionError`.
 """
 
 from __future__ import annotations

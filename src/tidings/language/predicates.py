@@ -1,7 +1,7 @@
-"""Predicates: the conditions on values, each an operand and what is asked of it.
+"""Parses predicates: conditions on values, each an operand and a test.
 
-A constant moves to the right of its comparison; otherwise the tree is as written. `IGNORE CASE` folds the operand,
-NOT before a test is NOT before the predicate, except `NOT IN`.
+A constant moves to the right side of its comparison; otherwise the tree is as written. `IGNORE CASE` folds the operand;
+NOT before a test negates the predicate, except in `NOT IN`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _CLASS = re.compile(CLASS)
 
 
 class Predicates(Operands):
-    """Reads the predicate that begins at the next token."""
+    """Parses the predicate at the next token."""
 
     def _predicate(self) -> Condition:
         start, kinds = self.at, self.kinds

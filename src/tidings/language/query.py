@@ -1,8 +1,7 @@
-"""The query tree: what a subscription says, free of how it was written.
+"""The query tree: what a subscription means, independent of its spelling.
 
-Every node is an immutable value, so equal questions are equal trees and `parse(print(q)) == q` can be tested.
-A `Parameter` stands where a constant will be: in a template of `subscribe_table`, and in the shape that many
-texts share.
+Every node is an immutable value, so equal queries are equal trees and `parse(print(q)) == q` can be tested. A
+`Parameter` takes the place of a constant: in a template of `subscribe_table`, and in the shape that many texts share.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A dictionary that works out what it lacks, once, and starts afresh when it is full."""
+"""A cache: a dictionary that computes missing values and is cleared when it is full."""
 
 from __future__ import annotations
 

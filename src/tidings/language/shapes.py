@@ -1,13 +1,13 @@
-"""Texts of one shape share one parse.
+"""Parses texts of one shape only once.
 
 A text is split into its constants and the rest. The rest, with the kind of each constant, is the shape; a shape is
-parsed once, by its first text, and later texts of it only bring their constants. The first text also proves the
-split: the constants found in its tree must be the ones that were split off, in their order, otherwise its shape is
-not shared and every text of it is parsed.
+parsed once, with its first text, and later texts of it only contribute their constants. The first text also verifies
+the split: the constants in its tree must be the ones that were split off, in their order; otherwise its shape is not
+shared and every text of it is parsed.
 
-A filter without variables is split into the tokens of the scanner. Whatever has triples, and all that is not
-everyday, is split by a regular expression that takes the terms out of the triples too. A call is one part of a shape;
-its constants are taken out of it as well.
+A filter without variables is split into the tokens of the scanner. Texts with triples, and all unusual ones, are split
+by a regular expression that takes the terms out of the triples too. A call is one part of a shape; its constants are
+taken out as well.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _MARK = "\1"  # before the letter of a constant: a name may be the letter itself
 
 
 class _Tokens:
-    """What is known of tokens: their parts in a shape, and of the constants in them the N-Triples texts.
+    """A cache of tokens: their parts in a shape, and the N-Triples texts of the constants in them.
 
     A call may hold several constants; their texts are joined by a null character, which is in none of them.
     """

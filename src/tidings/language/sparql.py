@@ -1,7 +1,7 @@
-"""The SPARQL subset -> the same query tree: basic graph patterns and FILTER.
+"""Parses the SPARQL subset (basic graph patterns and FILTER) to the same query tree.
 
-A filter joins the pattern by AND. `!` is pushed down to the comparisons, as SPARQL's errors demand:
-`!(?x = 5)` holds for values that are not 5, and like `?x != 5` not for a text.
+A filter is combined with the pattern by AND. `!` is pushed down to the comparisons, as SPARQL's errors require:
+`!(?x = 5)` holds for values that are not 5 and, like `?x != 5`, not for a text.
 """
 
 from __future__ import annotations

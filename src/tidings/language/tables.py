@@ -1,8 +1,7 @@
-"""The tables of a question: `FROM a JOIN b USING (x) JOIN c ON a.y = c.z`, and what to say to joins that no change
-of a row can answer.
+"""Parses the tables of a query, `FROM a JOIN b USING (x) JOIN c ON a.y = c.z`, and explains joins that are not supported.
 
-The words of a join are words only behind a table; elsewhere they are names. Which tables and columns there are is
-not the language's matter.
+The words of a join are keywords only after a table; elsewhere they are names. The language does not know which tables
+and columns exist.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _INNER_JOINS = f"{_INNER_ONLY}: write JOIN b USING (column, ...) or JOIN b ON a.
 
 
 class Tables(Calls):
-    """Reads what stands behind FROM."""
+    """Parses the tables after FROM."""
 
     _joins = False
 

@@ -1,7 +1,7 @@
-"""Units: `5000m`, `1.5km`, `20ms` -> the plain number in the unit's base (m, s, kg, B).
+"""Converts numbers with units, `5000m`, `1.5km`, `20ms`, to plain numbers in the unit's base (m, s, kg, B).
 
-The number is exact, whatever the unit: an integer if it is whole, a decimal otherwise. Only these units are known;
-they are told apart by case, as `MB` is no `mB`.
+The number is exact, whatever the unit: an integer if it is whole, a decimal otherwise. Units are case-sensitive: `MB` is
+not `mB`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def is_quantity(text: str) -> bool:
 
 
 def quantity(text: str) -> Literal:
-    """The number that a number with a unit is."""
+    """The plain number that a number with a unit stands for."""
     number, unit = _PARTS.fullmatch(text).groups()  # type: ignore[union-attr]
     factor = _FACTORS.get(unit)
     if factor is None:

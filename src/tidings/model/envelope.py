@@ -1,9 +1,8 @@
-"""Events from any table: what a user's own columns mean is decided here and only here.
+"""Converts any table to events; only this module decides what a user's own columns mean.
 
-A column that is missing is null, a column outside the envelope is an attribute, and an event without an id gets the
-hash of its content. `arrange` is for matching: the engine reads attributes from their columns, and only events that
-were notified are looked at one by one, for their ids. `conform` is for keeping: every event becomes a row of
-`EVENT_SCHEMA`.
+A missing column is null, a column outside the envelope is an attribute, and an event without an id gets the hash of its
+content. `arrange` is for matching: the engine reads attributes from their columns, and only events with notifications
+are converted one by one, for their ids. `conform` is for storing: every event becomes a row of `EVENT_SCHEMA`.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class ArrangedEvents:
     mark: str
 
     def named(self, notifications: pa.RecordBatch) -> pa.RecordBatch:
-        """What the engine said, with the ids that `conform` gives to events without one."""
+        """The engine's notifications, with the ids that `conform` gives to events without one."""
         column = notifications.column("event")
         marked = pc.fill_null(pc.starts_with(column, self.mark), False) if self.mark else pa.array([False])
         if not pc.any(marked).as_py():

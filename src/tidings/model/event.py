@@ -1,7 +1,7 @@
 """An event: a CloudEvents envelope around attributes, a graph, or both.
 
-Events travel as rows of Arrow tables with `EVENT_SCHEMA`; the class is for people who have one in hand. An
-event without an id gets the hash of its content, so that the same content published twice is one event.
+Batches of events are Arrow tables with `EVENT_SCHEMA`; the class represents a single event. An event without an id gets
+the hash of its content, so that the same content published twice is one event.
 """
 
 from __future__ import annotations

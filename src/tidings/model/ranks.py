@@ -1,7 +1,7 @@
-"""Constants in exact order, so that a comparison with any of them is one of small integers.
+"""Ranks constants in exact order, so that a comparison with any of them is one of small integers.
 
-Number i of the distinct ones has the odd rank 2 i + 1; a value between two has the even rank between theirs.
-Floats put them in order first; where floats are too near to each other to tell, exact arithmetic does.
+The i-th distinct number has the odd rank 2 i + 1; a value between two has the even rank between theirs. Floats sort
+the numbers first; exact arithmetic decides between numbers whose floats are too close.
 """
 
 from __future__ import annotations

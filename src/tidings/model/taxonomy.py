@@ -1,11 +1,11 @@
-"""What is a kind of what: classes with many parents, their instances and labels, and properties above others.
+"""A taxonomy: classes with any number of parents, their instances and labels, and super-properties.
 
 A taxonomy never holds a cycle: the addition that would close one is refused with its path. `is_a` is the
 definition of the three is-a tests (G-ToPSS 3.2 and 3.4, a search upwards); `compile` numbers the classes so that
 the descendants of a class are a few intervals of numbers, one alone in a tree (tree cover: Agrawal, Borgida and
 Jagadish, 1989), and the same tests become a comparison or a short binary search.
 
-Asking about a class the taxonomy does not know makes it a class without relatives.
+A class that the taxonomy does not know is treated as a class without parents and children.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""All text tests of an index at once: which LIKE, CONTAINS, ENDS and MATCHES hold for a text.
+"""Evaluates all text tests of an index at once: which LIKE, CONTAINS, ENDS and MATCHES hold for a text.
 
 CONTAINS is one pass of an Aho-Corasick automaton over the text, however many words there are; endings are looked up
-by their lengths; LIKE and MATCHES are RE2 sets, halved until their automata fit into the memory they may take. What
-does not fit alone, and patterns so long that RE2 would be slow, are tried one by one.
+by their lengths; LIKE and MATCHES are RE2 sets, halved until their automata fit into their memory limit. A pattern that
+does not fit alone, or is so long that RE2 would be slow, is evaluated by itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ways to look at a text, all in linear time (RE2, never backtracking): LIKE, CONTAINS, STARTS, ENDS, MATCHES, CIDR."""
+"""Defines the text tests LIKE, CONTAINS, STARTS, ENDS, MATCHES and CIDR, all in linear time (RE2, never backtracking)."""
 
 from __future__ import annotations
 

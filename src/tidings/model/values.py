@@ -1,4 +1,4 @@
-"""What a value means, and the one place that compares two of them.
+"""Defines what a value means; only this module compares two values.
 
 A value has one or more *views*, each a kind and a key; a constant has exactly one. A comparison holds if a
 view of the same kind satisfies it, and is false if there is none: a missing value, or one of another kind,

@@ -1,4 +1,4 @@
-"""Atom 1.0 (RFC 4287), in pages (RFC 5005)."""
+"""Writes Atom 1.0 (RFC 4287), in pages (RFC 5005)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XML built by lxml, so that no text breaks out of its element; and properties of other vocabularies in it."""
+"""Builds XML by lxml, so that every text is escaped, and adds properties of other vocabularies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON Feed 1.1."""
+"""Writes JSON Feed 1.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RSS 1.0: RDF, with everything that the item's graph said. Pages beside this one are in XHTML's vocabulary, since
+"""Writes RSS 1.0: RDF, with all triples of the item's graph. Links to other pages use XHTML's vocabulary, since
 Atom's link has attributes that RDF/XML does not allow."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""RSS 2.0, with names of authors by Dublin Core (its own element wants an e-mail address) and pages by Atom's link."""
+"""Writes RSS 2.0, with authors in Dublin Core (its own element needs an e-mail address) and pages in Atom's link."""
 
 from __future__ import annotations
 
