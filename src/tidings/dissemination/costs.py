@@ -1,8 +1,8 @@
-"""What one semijoin of a form costs, estimated in two ways. Select-joins, Appendix D.
+"""Estimates the cost of one semijoin of a form, by two models. Select-joins, Appendix D.
 
-The parametric model is a formula over a few statistics of tables and changes; it takes ranges and values as uniform.
-The sampled one simulates: some of the subscriptions, in every group that they could choose, are told of real changes,
-and a group's cost is the bytes that reach its members. It needs no assumption, and takes as long as telling them.
+The parametric model is a formula over a few statistics of tables and changes; it assumes uniform ranges and values.
+The sampled model simulates: a sample of the subscriptions, in every group that they could choose, gets messages of real
+changes, and a group's cost is the bytes that reach its members. It needs no assumption, but takes as long as sending.
 """
 
 from __future__ import annotations

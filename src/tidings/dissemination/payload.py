@@ -1,10 +1,10 @@
-"""Select with payload: bulky columns in a table of their own, joined back by the key. Select-joins, Appendix I.
+"""Moves bulky payload columns to a table of their own, joined back by the key. Select-joins, Appendix I.
 
     products(id, rating, photo), payload photo   =>   products(id, rating) ⋈ products_payload(products_id, photo)
 
-A subscription that selects by rating becomes a join, so a photo goes to a subscriber once, however often the rating
-changes within its range: the semijoin of the payload table has it already. Tables without a key stay whole, because
-nothing else tells two of their rows apart.
+A subscription that selects by rating becomes a join, so a photo is sent to a subscriber once, however often the rating
+changes within its range: the semijoin of the payload table has it already. Tables without a key are not split, because
+nothing else identifies their rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidings.model.event import Event
 
 
 class Split(NamedTuple):
-    """A table, what is left of it, and what was taken from it with the key beside."""
+    """A table and its two parts: the facts, and the payload with the key."""
 
     whole: Table
     facts: Table
@@ -44,11 +44,11 @@ class Split(NamedTuple):
         return tuple(of[name] for name in self.whole.names)
 
     def facts_given(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Of a row as a user gives it what is not payload; names of no column too, so that they are noticed."""
+        """The members of a user's row that are not payload; unknown names too, so that they are reported."""
         return {name: value for name, value in row.items() if name not in self.whole.payload}
 
     def payload_given(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Of a row as a user gives it the payload and the key, by the payload table's names."""
+        """The payload and the key of a user's row, by the payload table's names."""
         named = dict(zip(self.whole.key, self.payload.key, strict=True))
         named |= {name: name for name in self.whole.payload}
         return {named[name]: value for name, value in row.items() if name in named}
@@ -78,7 +78,7 @@ class Payloads:
         return self._splits.get(table)
 
     def query(self, query: Query) -> Query:
-        """The same question of the split tables: each is joined with its payload by the key."""
+        """The same query over the split tables: each is joined with its payload by the key."""
         named = [query.stream, *(one.name for one in query.joined)]
         joined = []
         for split in (self._splits[name] for name in named if name in self._splits):

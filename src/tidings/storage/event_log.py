@@ -66,7 +66,7 @@ class Frame(NamedTuple):
 
 @dataclass(slots=True)
 class _Pending:
-    """Frames that wait for the next write; filled in by whoever performs it."""
+    """Frames that wait for the next write; the thread that writes them fills in `end` or `error`."""
 
     frames: list[bytes]
     end: Offset | None = None

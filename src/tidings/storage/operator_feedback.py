@@ -1,10 +1,10 @@
-"""What the workers of streams have learnt of operators, beside an index until its next base takes it in.
+"""Stores what the workers of streams have learnt of operators beside an index, until the next base includes it.
 
     ROOT/learnt/QUERY-v3.arrow       all that a stream has learnt with base 3, its newest micro-batch apart
     ROOT/v4/learnt/QUERY-v3.arrow    how much of it went into base 4
 
 A file has one writer, the stream, and only grows: a micro-batch that is replayed replaces itself, and a new base
-takes the difference to what the one before it had taken. So nothing counts twice, whoever is killed when.
+includes the difference to what the base before it had included. So nothing is counted twice after a crash.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FOLDER = "learnt"
 
 
 class StreamFeedback(NamedTuple):
-    """What a stream had learnt before its newest micro-batch, the number of that, and what it learnt in it."""
+    """What a stream had learnt before its newest micro-batch, that batch's number, and what was learnt in it."""
 
     before: Learning = Learning()
     batch: int = -1
@@ -41,7 +41,7 @@ class StreamFeedback(NamedTuple):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> StreamFeedback:
-        """What `to_bytes` gave; nothing if it is something else: what is not known is learnt again."""
+        """Reads what `to_bytes` wrote; empty if the data is anything else: it will be learnt again."""
         try:
             head, _, rest = data.partition(b"\n")
             batch, length = map(int, head.split())
@@ -51,7 +51,7 @@ class StreamFeedback(NamedTuple):
 
 
 def record(root: Path, query: str, base: int, batch: int, learning: Learning) -> None:
-    """Adds what a micro-batch of a stream has learnt with a base of the index; again, it replaces itself."""
+    """Adds what a micro-batch of a stream has learnt with a base of the index; a replayed batch replaces itself."""
     path = root / FOLDER / f"{query}-v{base}.arrow"
     known = StreamFeedback.from_bytes(path.read_bytes()) if path.exists() else StreamFeedback()
     if batch < known.batch or (not len(learning) and batch != known.batch):
@@ -65,9 +65,9 @@ def record(root: Path, query: str, base: int, batch: int, learning: Learning) ->
 
 
 def apply_feedback(root: Path, base: int | None, engine: Engine) -> dict[str, bytes]:
-    """Lets an engine learn what streams have learnt since a base was written; for the next base, how much that was.
+    """Adds what streams have learnt since a base was written to an engine; returns the files for `write_applied`.
 
-    An engine that has met no event begins with what was known in that base.
+    An engine that has matched no event also gets what that base had learnt.
     """
     learnings, applied = [], {}
     folder = root / f"v{base}"
@@ -97,7 +97,7 @@ def has_new_feedback(root: Path, base: int) -> bool:
 
 
 def write_applied(folder: Path, applied: dict[str, bytes]) -> None:
-    """Writes into the folder of a base what went into it."""
+    """Writes into the folder of a base the feedback that it includes."""
     (folder / FOLDER).mkdir()
     for name, data in applied.items():
         (folder / FOLDER / name).write_bytes(data)

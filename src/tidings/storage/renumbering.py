@@ -1,8 +1,7 @@
-"""From one base of an index to the next: join subscriptions that are in both keep their numbers.
+"""Keeps the numbers of join subscriptions from one base of an index to the next.
 
-Streams count what they have told a subscription by its number, so one that is there before and after, with the same
-text, must not get another, and no number may go to another subscription. Where other tables are declared, nothing is
-left to go on with.
+Streams count the notifications of a subscription by its number, so a subscription with the same text in both bases must
+keep its number, and no number may pass to another subscription. If other tables are declared, numbering starts anew.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from tidings.kinds.joins.kind import Joins, read_texts
 
 
 def keep_numbers(old: Joins, engine: Engine) -> None:
-    """Gives the engine's join subscriptions numbers that go on where those of `old` end; `old` is used up."""
+    """Renumbers the engine's join subscriptions: those in `old` keep their numbers, new ones follow. Consumes `old`."""
     new = engine.joins
     if list(old.tables.values()) != list(new.tables.values()) or _has_same_numbers(new, old):
         return
@@ -29,7 +28,7 @@ def keep_numbers(old: Joins, engine: Engine) -> None:
         old.unsubscribe(id)
     engine.joins = old
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they were told when these were subscribed
+        warnings.simplefilter("ignore")  # they were given when these were subscribed
         _add(engine, new, [id for id in ids if id not in old])
     for name in ("until", "sequence"):
         columns = [joins.subscriptions.records.all[name] for joins in (old, new)]
@@ -44,7 +43,7 @@ def _live(joins: Joins) -> list[str]:
 
 
 def _has_same_numbers(new: Joins, old: Joins) -> bool:
-    """Whether the new ones have the old ones' numbers already, because they came of them."""
+    """Whether the new subscriptions have the old numbers already, because they were loaded from the old base."""
     ids = old.subscriptions.id_column
     return bool(new.subscriptions.id_column.slice(0, len(ids)).equals(ids)) and all(
         _is_same(id, old, new) for id in _live(old) if id in new
@@ -68,7 +67,7 @@ def _add(engine: Engine, new: Joins, ids: Iterable[str]) -> None:
 
 
 def _copy_rows(old: Joins, new: Joins) -> None:
-    """The rows are those of the new one."""
+    """Replaces the rows of `old` by those of `new`."""
     old.correlator = Correlator(old.subscriptions.tables, old.subscriptions, old.levels)
     old.levels.indexes(old.correlator.rows)  # first: rows get cells in the columns that it looks at
     new_rows = new.correlator.rows

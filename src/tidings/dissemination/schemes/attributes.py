@@ -1,11 +1,10 @@
-"""The one selection attribute of a table by which schemes work, of several that its subscriptions look at.
+"""Chooses the one selection attribute of each table that schemes use, when its subscriptions have several.
 
-Select-joins, Appendix C, proposes to work by one attribute and let subscribers apply the rest, and leaves the choice open. Here
-the attribute is chosen whose ranges hold the fewest rows: of a sample of rows and a sample of ranges, the share of
-pairs in which the range holds the row is what a message's audience is in proportion to, and whatever the other
-attributes would have kept away is sent in vain. It is measured, because what makes a condition selective is how its
-ranges lie among the rows, not how long they are. An IN counts with all that is between its ends, because that is how it
-is filtered. Texts are no candidates: their order keys are cut, so neighbours could not be told apart.
+Select-joins, Appendix C, proposes to use one attribute and let subscribers apply the rest, and leaves the choice open.
+Here the attribute is chosen whose ranges hold the fewest rows. The audience of a message is proportional to the share of
+pairs of a row and a range in which the range holds the row; it is measured on samples of both, because the selectivity
+of a condition depends on where its ranges lie among the rows, not on their lengths. An IN counts with everything between
+its ends, because it is filtered so. Texts are excluded: their order keys are truncated, so neighbours may be equal.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ SAMPLE = 1_000  # rows, and ranges: of a million pairs a share is known to a ten
 
 
 def held_share(keys: Longs, low: Longs, high: Longs) -> float:
-    """Of all pairs of a row and a range the share in which the range holds the row's key."""
+    """The share of pairs of a row and a range in which the range holds the row's key."""
     rising = np.sort(keys)
     held = rising.searchsorted(high, "right") - rising.searchsorted(low)
     return float(np.maximum(held, 0).sum() / max(1, len(keys) * len(low)))

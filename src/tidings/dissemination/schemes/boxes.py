@@ -1,10 +1,10 @@
-"""Several selection attributes a table: subscriptions are boxes, descriptions are points. Select-joins, Appendix C.
+"""The scheme for several selection attributes a table: subscriptions are boxes, rows are points. Select-joins, Appendix C.
 
-A subscription is a box over the attributes of R and one over those of S; a row is a point. What the two neighbours of a
-value are in one dimension, the skyline envelope is in many: the points between which and a given one no other
-lies. A row of R goes with the envelopes of the clusters' anchors among the joining rows of S; an exposed row goes with
-the envelope of the changed row among the rows of its own table. Boxes are looked through one by one: descriptions grow
-and clusters shrink with every dimension, and `attributes.py` has the way that scales.
+A subscription is a box over the attributes of R and one over those of S. The skyline envelope generalises the two
+neighbours of a value to many dimensions: it has the points such that no other point lies between them and a given one.
+A row of R is sent with the envelopes of the clusters' anchors among the joining rows of S; an exposed row with the
+envelope of the changed row among the rows of its own table. Boxes are scanned one by one: descriptions grow and clusters
+shrink with every dimension; `attributes.py` scales better.
 """
 
 from __future__ import annotations

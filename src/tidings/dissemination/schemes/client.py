@@ -1,7 +1,7 @@
-"""The subscriber's side of the schemes: contents rebuilt from the messages that its filter lets through.
+"""The subscriber's side of the schemes: rebuilds its contents from the messages that its filter accepts.
 
-Of semijoin and selection messages it keeps each table's rows and joins them when asked; of join messages the joined
-rows themselves. Nothing is selected again, except by conditions that the scheme did not look at (`attributes.py`).
+From semijoin and selection messages it keeps each table's rows and joins them on request; from join messages the joined
+rows themselves. It applies no selection, except conditions that the scheme did not use (`attributes.py`).
 Select-joins, 3.1, 4 and Appendix C.
 """
 

@@ -1,4 +1,4 @@
-"""The stateless filter: whether a message is for a subscription, by what stands in the message and nothing else.
+"""The stateless filter: decides from a message alone whether it is for a subscription.
 
 `accepts` is the definition, for one subscription; `audience` is the same for all subscriptions of a server at once.
 Select-joins, 2.3 and 3.2, with the bounds of an exposed row taken as exclusive.
@@ -35,7 +35,7 @@ class Subscription(NamedTuple):
 
 
 def position(image: Image, selection: int | None) -> int:
-    """Where a row stands on the attribute that ranges look at; 0 if they look at none."""
+    """The order key of a row in the column that ranges select by; 0 if there is none."""
     return 0 if selection is None else image.keys[selection]
 
 

@@ -1,4 +1,4 @@
-"""Joined rows: all that one row of a signature's table is joined with, no selections applied."""
+"""Computes joined rows: all combinations that one row of a signature's table joins with, without selections."""
 
 from __future__ import annotations
 

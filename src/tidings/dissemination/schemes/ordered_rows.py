@@ -1,7 +1,7 @@
-"""Rows of a table by (join value, selection attribute): the B-trees of Select-joins, 3.1, as sorted arrays.
+"""Sorts the rows of a table by (join value, selection attribute): the B-trees of Select-joins, 3.1, as sorted arrays.
 
-All rows of one join value are a shelf, sorted by the order key of the selection attribute. Rows whose join value has
-a NULL join nothing and are on no shelf. Equal rows each have a place.
+All rows of one join value are in one array, sorted by the order key of the selection attribute. Rows with a NULL in
+their join value join nothing and are in none. Equal rows have an entry each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Subscriptions of one signature and one decomposition, by rising number, with their ranges on each table."""
+"""A population: the subscriptions of one signature and one decomposition, by number, with their ranges on each table."""
 
 from __future__ import annotations
 

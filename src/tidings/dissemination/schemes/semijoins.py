@@ -1,8 +1,8 @@
 """The semijoin schemes: Enum-SJ, and Ref-SJ with its four skylines. Select-joins, 3 and 4.
 
-A subscription is decomposed into semijoins, one for each of its tables. A row that comes to R goes to the R^S-
+A subscription is decomposed into semijoins, one for each of its tables. A row inserted into R is sent to the R^S-
 semijoins that it affects, and exposes joining rows of S to those S^R-semijoins that had no other row of R to join
-them with. All semijoins of one form are a group and are looked at together, whatever joins they come from.
+them with. All semijoins of one form are a group and are processed together, whatever joins they come from.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidings.dissemination.schemes.signature import Semijoin
 
 
 class Semijoins(Scheme):
-    """What all of them do: the row itself to those it affects, joining rows to those they are exposed to."""
+    """Sends the changed row to the semijoins that it affects, and joining rows to those that they are exposed to."""
 
     def step(self, step: Step) -> list[Message]:
         # Subscriptions to one table alone have nothing to be filtered by.
@@ -145,7 +145,7 @@ def distinct(keys: Longs) -> Longs:
 def each_row(
     rows_of_value: JoinValueRows, owners: Longs, low: Longs, high: Longs
 ) -> Iterator[tuple[Image, Longs]]:
-    """The rows of a shelf that the range of some owner holds, each with those owners."""
+    """The rows of a join value that the range of some owner holds, each with those owners."""
     keys = rows_of_value.keys
     first, last = keys.searchsorted(low), keys.searchsorted(high, "right")
     counts = last - first

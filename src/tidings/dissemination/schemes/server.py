@@ -1,8 +1,8 @@
-"""The server of the schemes: rows of tables, subscriptions in groups of one semijoin form, changes in steps.
+"""The server of the schemes holds rows, and subscriptions in groups of one semijoin form, and applies changes in steps.
 
-A change is one or two steps, each a row that comes or goes: an update is the insert of the new row, then the delete of
-the old one. A step is seen while the row is *not* there, before it comes or after it has gone; so the delete of a row
-affects whom its insert would, and every scheme is written once for both. Select-joins, 3 and 4.
+A change is one or two steps, each an inserted or a deleted row: an update inserts the new row, then deletes the old
+one. A step is processed while the row is *not* there, before its insertion or after its deletion; so a delete affects
+the same subscriptions as an insert, and every scheme is written once for both. Select-joins, 3 and 4.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Server:
         raise SubscriptionError(f"there is no subscription {number}; numbers come from subscribe")
 
     def steps(self, change: Change) -> Iterator[Step]:
-        """Applies the change; each step is given out while its row is not there."""
+        """Applies the change; yields each step while its row is not there."""
         if change.table not in self.tables:
             raise EventError(f"there is no table '{change.table}'; the tables are {', '.join(self.tables)}")
         if change.old is not None and change.old not in self._images[change.table]:
@@ -115,7 +115,7 @@ class Server:
             yield Step(self._take(change.table, change.old), LOST)
 
     def load(self, table: str, rows: Iterable[Row]) -> None:
-        """Rows that are there before anybody is told anything."""
+        """Loads the initial rows, without messages."""
         for row in rows:
             self._put(self.image(table, row))
 

@@ -1,9 +1,9 @@
-"""Signatures and semijoins: what is joined with what, whatever the ranges. Select-joins, 2.2 and 4.
+"""Signatures and semijoins: which tables are joined on which columns, without the ranges. Select-joins, 2.2 and 4.
 
 A join signature is a connected graph whose nodes are tables and whose edges equate columns. A semijoin R^S lets those
-rows of its base table R through that join a row of its filtering table S. Ranges look at one column of each table,
-the same for all subscriptions of a signature (Appendix C says how to choose it); the rest of a condition is left to
-the subscriber.
+rows of its base table R through that join a row of its filtering table S. Ranges are over one column of each table,
+the same for all subscriptions of a signature (Appendix C says how to choose it); the subscriber applies the rest of a
+condition.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Descriptive skylines: which subscriptions a row affects, in few points. Select-joins, 3.2.1 and Appendix B.
+"""Computes descriptive skylines: few points that describe which subscriptions a row affects. Select-joins, 3.2.1 and
+Appendix B.
 
 A row of the base table stands at `at`; `values` are the rising, distinct keys of the filtering rows that join it.
 Each function gives points (X, Y), one a line, such that of all pairs whose base range holds `at` exactly those are
