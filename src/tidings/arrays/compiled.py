@@ -41,7 +41,7 @@ class _LockedCache(caching.IndexDataCacheFile):
     def _locked(self, how: int) -> Iterator[None]:
         try:
             file = os.open(os.path.join(self._cache_path, "loops.lock"), os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError:  # nobody writes to a folder that is read only
+        except OSError:  # a read-only folder has no writers
             yield
             return
         try:

@@ -38,7 +38,7 @@ class Split(NamedTuple):
         )
 
     def merged(self, facts: Row, payload: Row) -> Row:
-        """The row of the whole that two joined rows stand for."""
+        """The row of the whole table that two joined rows represent."""
         of = dict(zip(self.facts.names, facts, strict=True))
         of |= dict(zip(self.payload.names, payload, strict=True))
         return tuple(of[name] for name in self.whole.names)
@@ -97,7 +97,7 @@ class Payloads:
     def changes(self, change: Change) -> list[Change]:
         """A change of the whole as changes of its parts, without those that change nothing.
 
-        The payload comes before the facts and leaves after them, so that a row is told of once, with its payload.
+        The payload is inserted before the facts and deleted after them, so that a row is reported once, with its payload.
         """
         split = self._splits.get(change.table)
         if split is None:
@@ -119,7 +119,7 @@ class Payloads:
         """An event of `Event.insert`, `update` or `delete` as events of the parts; any other event as it is.
 
         Those of a payload table have a source of their own, so that the numbers of changes go on for each. EventError
-        says what is wrong with a row, before a part of it is anywhere.
+        says what is wrong with a row, before any part of it is applied.
         """
         split = self._splits.get(event.attributes.get("table", "")) if event.type in _CHANGES else None
         if split is None:

@@ -261,7 +261,7 @@ class GuardedBackend(httpcore.NetworkBackend):
 
 
 class AsyncGuardedBackend(httpcore.AsyncNetworkBackend):
-    """The same for asyncio; names are looked up in threads of its own, few at a time."""
+    """The same for asyncio; names are resolved in separate threads, few at a time."""
 
     def __init__(self, allowed: Sequence[Network], resolve: Resolve = resolve_host) -> None:
         self._allowed, self._resolve = allowed, resolve

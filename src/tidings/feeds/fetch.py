@@ -25,7 +25,7 @@ from tidings.feeds.states import Feed, FeedStates
 from tidings.formats.documents import MAX_BYTES
 from tidings.model.event import Event
 
-INTERVAL = 15 * 60.0  # seconds from one look at a feed to the next
+INTERVAL = 15 * 60.0  # seconds from one fetch of a feed to the next
 HOST_INTERVAL = 2.0  # from one request to a host to the next
 LONGEST = 24 * 60 * 60.0
 HOSTS_AT_ONCE = 8
@@ -150,7 +150,7 @@ class Fetcher:
                         self._sleep(wait)
                     self._asked[host] = self._clock()
                     fetched.put(self._fetch(feed))
-                except BaseException as error:  # whatever it is, the caller must hear of it rather than wait
+                except BaseException as error:  # the caller waits for a result, so every error is passed on
                     fetched.put(error)
                     return
 
@@ -164,7 +164,7 @@ class Fetcher:
             )
         except EventError as error:
             return _FetchedFeed(feed, replace(answer, status="error", error=str(error)), [])
-        except Exception as error:  # nobody foresaw it, but it is this feed's all the same
+        except Exception as error:  # an unexpected error of this feed must not affect the others
             what = f"{feed.url}: cannot be read: {type(error).__name__}: {error}"
             return _FetchedFeed(feed, replace(answer, status="error", error=what[:500]), [])
 

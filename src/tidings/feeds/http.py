@@ -48,7 +48,7 @@ class _Refused(Exception):
 
 
 def get(client: httpx.Client, address: str, etag: str | None, modified: str | None, max_bytes: int) -> Answer:
-    """Asks for the document at `address`, unless it is still the one with this ETag or Last-Modified."""
+    """Gets the document at `address`, unless it still has this ETag or Last-Modified."""
     headers = dict(_HEADERS)
     if etag:
         headers["If-None-Match"] = etag

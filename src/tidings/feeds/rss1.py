@@ -128,7 +128,7 @@ def _part(node: Node, kind: str, graph: Graph, apart: frozenset[Value], budget: 
         budget.take(len(about))
         for subject, predicate, value in about:
             if predicate == _ITEMS:
-                continue  # the channel's list of all items; an event tells of its own
+                continue  # the channel's list of all items; an event has its own item only
             for named in (value, *_shortcuts(predicate, value, graph)):
                 known = named if isinstance(named, ox.Literal) else stable(named)
                 facts.extend([ox.Triple(stable(subject), predicate, known)])

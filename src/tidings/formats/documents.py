@@ -254,7 +254,7 @@ def _check_elements(text: str) -> None:
 def _outside_markup(text: str, position: int) -> Iterator[tuple[int, int]]:
     """The stretches where an entity reference counts: text and tags, not comments, CDATA or instructions.
 
-    Checks on the way that elements do not nest too deep and that no declaration stands among them.
+    Also checks that elements do not nest too deep and that there is no declaration among them.
     """
     depth = 0
     tags = _TAG.finditer(text, position)

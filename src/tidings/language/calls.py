@@ -70,7 +70,7 @@ class Calls(Predicates):
         raise AssertionError(token)
 
     def _refuse_value(self, at: int) -> NoReturn:
-        """The error for a call that stands where a value is needed."""
+        """The error for a call where a value is needed."""
         name = pieces(self.tokens[at])[0]
         advice = f"let it bind a ?variable and compare that, as in {quoted(name)[1:-1]}(?x) AND ?x > 5"
         self._refuse(at, f"the call of {quoted(name)} has no value", advice)

@@ -53,7 +53,7 @@ class Operands:
         self.bound_under_not: set[str] = set()
         self.has_triples = False
         self.has_calls = False
-        # Whether the constants stand in the tree in the order of the text, and no joint of the language is a name.
+        # Whether the constants of the tree are in the order of the text, and no keyword of the language is used as a name.
         self.regular = True
         self.deepest = 0
         self._depth = 0

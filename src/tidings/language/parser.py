@@ -35,7 +35,7 @@ _KNOWN = Lexicon()
 
 
 def parse(text: str, prefixes: Mapping[str, str] | None = None) -> Query:
-    """The query that `text` asks; `prefixes` are added to the well-known ones."""
+    """The query of a text; `prefixes` are added to the well-known ones."""
     return read(text, Lexicon(prefixes) if prefixes else _KNOWN)[0]
 
 

@@ -38,7 +38,7 @@ from tidings.model.terms import Iri, Literal
 MAX_PREDICATES = 10_000
 REVERSED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 TESTS = frozenset("BETWEEN IN_LIST IN LIKE ILIKE CONTAINS STARTS ENDS MATCHES".split())
-# Stands for an operand alone in parentheses, as in `(a + b) > c`, until what follows them is read.
+# A placeholder for an operand in parentheses, as in `(a + b) > c`, until the rest of the predicate is parsed.
 LONE: Condition = And(())
 _OPERATORS = {**{op: op for op in REVERSED}, "<>": "!="}
 _BEHIND = frozenset({"AND", "OR", "RPAR", END, "COMMA"})
@@ -129,7 +129,7 @@ class Predicates(Operands):
         return Not(Missing(left)) if negated else Missing(left)
 
     def _test(self, left: Operand, negated: bool) -> Condition:
-        """BETWEEN, IN and the tests of texts, which stands next."""
+        """Parses the BETWEEN, IN or text test at the next token."""
         kind = self.kinds[self.at]
         word = self.at
         self.at += 1
@@ -240,7 +240,7 @@ class Predicates(Operands):
         return Folded(operand)
 
     def _check_size(self) -> None:
-        """Refuses what is far too large before it is read: each of these tokens has a predicate of its own."""
+        """Refuses a text with far too many predicates before it is parsed: each of these tokens is one predicate."""
         if len(self.kinds) > MAX_PREDICATES:
             self._predicates = sum(map(self.kinds.count, ("COMPARE", "IN_LIST", "CALL"))) - 1
             self._count()

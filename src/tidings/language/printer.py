@@ -69,7 +69,7 @@ def _join_text(table: JoinedTable) -> str:
 
 
 def condition_text(condition: Condition) -> str:
-    """A condition as it stands after WHERE."""
+    """The text of a condition, as after WHERE."""
     if isinstance(condition, And):
         return " AND ".join(_inner(part) for part in condition.parts)
     if isinstance(condition, Or):

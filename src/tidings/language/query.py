@@ -194,7 +194,7 @@ class Query:
 
 
 def leaves(condition: Condition) -> Iterator[Leaf]:
-    """The leaves of a condition, left to right; an `AnyElement` is one, whatever it asks of the element."""
+    """The leaves of a condition, left to right; an `AnyElement` is one leaf, whatever its condition."""
     if isinstance(condition, And | Or):
         for part in condition.parts:
             yield from leaves(part)

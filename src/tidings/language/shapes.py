@@ -96,7 +96,7 @@ class _Tokens:
         self.has_joined = False
 
     def learn(self, tokens: Sequence[str | None]) -> bool:
-        """Takes in the tokens that are new; False if one of them cannot be part of a shape."""
+        """Adds new tokens; False if one of them cannot be part of a shape."""
         if len(self.parts) >= _REMEMBERED_TOKENS:
             self.forget()
         for token in tokens:

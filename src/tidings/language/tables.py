@@ -110,7 +110,7 @@ class Tables(Calls):
         self._refuse(self.at, f"found {quoted(token)}", f"the columns stand in parentheses: USING ({token})")
 
     def _equalities(self) -> tuple[tuple[Attribute, Attribute], ...]:
-        """What stands behind ON; parentheses around any of it change nothing."""
+        """Parses the equalities after ON; parentheses around any of them are allowed."""
         found = []
         opened = 0
         while True:

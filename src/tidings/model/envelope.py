@@ -54,7 +54,7 @@ class ArrangedEvents:
 def arrange(events: pa.Table | pa.RecordBatch) -> ArrangedEvents:
     """The events with the envelope in its types, and every other column as it is."""
     table = _checked(events)
-    # A network asks for the source of every event.
+    # A network needs the source of every event.
     columns = {
         "source": pa.nulls(table.num_rows, pa.string()),
         **dict(zip(table.column_names, table.columns, strict=True)),
@@ -66,7 +66,7 @@ def arrange(events: pa.Table | pa.RecordBatch) -> ArrangedEvents:
     unnamed, mark = pc.equal(pc.fill_null(ids, ""), ""), ""
     if pc.any(unnamed).as_py():
         mark = _MARK
-        while pc.any(pc.starts_with(ids, mark)).as_py():  # nobody's own id may look like one of ours
+        while pc.any(pc.starts_with(ids, mark)).as_py():  # a user's own id must not begin with the mark
             mark += _MARK
         rows = pa.array(np.arange(table.num_rows)).cast(pa.string())
         columns["id"] = pc.if_else(unnamed, pc.binary_join_element_wise(mark, rows, ""), ids)

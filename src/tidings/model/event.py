@@ -65,7 +65,7 @@ class Event:
         from tidings.formats.rdf import NTRIPLES, canonical
 
         graph = canonical(data, format, base)
-        # By the bytes as they came: a parser names unnamed nodes anew each time.
+        # The hash of the original bytes: a parser gives blank nodes other names each time.
         raw = data.encode(errors="surrogatepass") if isinstance(data, str) else data
         id = envelope.pop("id", "") or content_id(format, raw, None)
         return cls(source=source, id=id, datacontenttype=NTRIPLES, data=graph, **envelope)

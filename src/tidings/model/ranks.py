@@ -73,7 +73,7 @@ def sort_numbers(
 
 
 def _nearest(number: Fraction) -> float:
-    """The nearest float that is a number: what lies beyond them all is told apart by exact arithmetic."""
+    """The nearest finite float; exact arithmetic distinguishes the numbers beyond the largest one."""
     try:
         return float(number)
     except OverflowError:

@@ -43,7 +43,7 @@ class Taxonomy:
         self._properties: Hierarchy = {}
         self._types: dict[str, tuple[str, ...]] = {}
         self._labels: dict[str, tuple[str, ...]] = {}
-        self._named: dict[str, list[str]] | None = None  # label -> classes, made when first asked for
+        self._named: dict[str, list[str]] | None = None  # label -> classes, built on first use
 
     def add_class(self, iri: str, parents: Iterable[str] = (), label: str | None = None) -> None:
         """A class and the classes directly above it; a second call adds parents and labels."""
@@ -335,7 +335,7 @@ def _downwards(hierarchy: Hierarchy) -> list[str]:
             if not missing[child]:
                 order.append(child)
     if len(order) < len(hierarchy):
-        # What is left still waits for a parent that is left too: going up must come round.
+        # Each remaining class has a remaining parent: going up must close a cycle.
         path = [next(iri for iri, count in missing.items() if count)]
         seen = {path[0]: 0}
         while True:

@@ -36,7 +36,7 @@ def _compiled(op: str, pattern: str) -> Any:
 
 @lru_cache(maxsize=4096)
 def _pieces(pattern: str) -> tuple[str, ...] | None:
-    """What stands between the % of a LIKE; None if it has a _ that means any character."""
+    """The texts between the % of a LIKE; None if it has a _ that means any character."""
     pieces = [""]
     for part in _LIKE.findall(pattern):
         if part == "_":

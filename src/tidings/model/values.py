@@ -185,7 +185,7 @@ def _holds(view: View, op: str, other: View | None) -> bool:
 
 
 def text_of(value: object) -> str | None:
-    """What LIKE, CONTAINS and MATCHES look at: a literal's text, an IRI's address; nothing else has any."""
+    """The text that LIKE, CONTAINS and MATCHES test: a literal's text, an IRI's address; other values have none."""
     if isinstance(value, Literal):
         return value.text
     if isinstance(value, Iri):

@@ -43,7 +43,7 @@ _BATCH_ROWS = 10_000
 
 
 class LogError(TidingsError):
-    """The event log cannot be used as asked: a second writer, a damaged segment, events already dropped."""
+    """The event log cannot be used: a second writer, a damaged segment, events already dropped."""
 
 
 class Offset(NamedTuple):

@@ -107,6 +107,6 @@ def _saved_learning(base: Path) -> Learning:
     try:
         arrays, _ = folders.load(base / "operators")
         refuse_damage(base / "operators", arrays)
-    except (IndexFileError, KeyError):  # the base may be built anew because of that
+    except (IndexFileError, KeyError):  # the base may be rebuilt because of that
         return Learning()
     return LearningRecorder.whole(Predicates.thaw(arrays, Catalogue().find))

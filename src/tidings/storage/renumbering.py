@@ -69,7 +69,7 @@ def _add(engine: Engine, new: Joins, ids: Iterable[str]) -> None:
 def _copy_rows(old: Joins, new: Joins) -> None:
     """Replaces the rows of `old` by those of `new`."""
     old.correlator = Correlator(old.subscriptions.tables, old.subscriptions, old.levels)
-    old.levels.indexes(old.correlator.rows)  # first: rows get cells in the columns that it looks at
+    old.levels.indexes(old.correlator.rows)  # first: rows get cells in the columns that it uses
     new_rows = new.correlator.rows
     for number, table in enumerate(old.tables.values()):
         texts = new_rows.contents.texts(np.array(new_rows.of(number), dtype=np.int64))

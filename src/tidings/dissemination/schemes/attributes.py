@@ -53,12 +53,12 @@ def choose(
 
 
 class Relaxed(NamedTuple):
-    """Subscriptions of one shape as schemes take them, and what is left to the subscribers."""
+    """Subscriptions of one shape in the form that schemes need, and the conditions that subscribers apply."""
 
     signature: Signature
     ranges: list[tuple[Longs, Longs]]
     left: list[Callable[[str, Row], bool]]
-    """For each subscription whether a row is in all its ranges, of which the scheme looks at one a table."""
+    """For each subscription whether a row is in all its ranges; the scheme uses one for each table."""
 
 
 def read_join(text: str, tables: Mapping[str, Table]) -> tuple[Shape, tuple[Range, ...]]:
@@ -85,9 +85,7 @@ def relax(
         return choose(tables[name], columns, rows[name], of_column, rng)
 
     signature = signature_of(shape, best)
-    everything = np.zeros(
-        len(subscriptions), dtype=np.int64
-    )  # where no attribute is looked at, all rows are at 0
+    everything = np.zeros(len(subscriptions), dtype=np.int64)  # without an attribute, all rows are at 0
     chosen = []
     for slot, column in enumerate(signature.selections):
         if column is None:

@@ -26,7 +26,7 @@ from tidings.kinds.joins.schema.table import Row, Table
 
 
 class BoxSide(NamedTuple):
-    """A table of a binary join: the columns that are equated, the columns that ranges look at, and which these are."""
+    """A table of a binary join: its name, the equated columns, and the columns that ranges select by."""
 
     table: Table
     join: tuple[int, ...]

@@ -20,7 +20,7 @@ def joined_with(server: Server, signature: Signature, image: Image) -> Iterator[
 
 
 def joined_size(signature: Signature, rows: JoinedRow) -> int:
-    """Bytes of a joined row: columns that are equated stand in it once."""
+    """The bytes of a joined row; equated columns count once."""
     size = sum(image.size for image in rows)
     for place, columns in _repeated(signature):
         row = rows[place].row

@@ -73,7 +73,7 @@ class OrderedRows:
         )
 
     def at(self, image: Image) -> int:
-        """The order key by which a row is sorted; where ranges look at no column, all rows are at 0."""
+        """The order key by which a row is sorted; if ranges select by no column, all rows are at 0."""
         return 0 if self.side.selection is None else image.keys[self.side.selection]
 
     def put(self, image: Image) -> None:

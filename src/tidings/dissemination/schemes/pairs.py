@@ -16,7 +16,7 @@ from tidings.dissemination.schemes.message import Bounds, Longs
 from tidings.dissemination.schemes.pair_index import Flags, PairIndex
 from tidings.kinds.joins.index.stabbing import cluster
 
-TAIL = 256  # what is looked through without an index, besides 1/64 of what is in it
+TAIL = 256  # pairs that are scanned without an index, besides 1/64 of the indexed ones
 
 
 class Pairs:

@@ -82,7 +82,7 @@ class EnumSJ(Semijoins):
 
 
 class RefSJ(Semijoins):
-    """The subscriptions are described: one message for the row itself, one for each row exposed to anybody."""
+    """Describes the subscriptions: one message for the row itself, one for each row that is exposed to some subscription."""
 
     @abstractmethod
     def skyline(self, pairs: Pairs, at: int, values: Longs) -> Longs:

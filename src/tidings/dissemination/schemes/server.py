@@ -120,7 +120,7 @@ class Server:
             self._put(self.image(table, row))
 
     def rows(self, side: Side) -> OrderedRows:
-        """The rows of a side of a join; kept in order from the first time it is asked for."""
+        """The rows of a side of a join, which are kept sorted from the first call on."""
         if side not in self._orders:
             order = self._orders[side] = OrderedRows(side)
             for images in self._images[side.table].values():

@@ -15,7 +15,7 @@ from tidings.kinds.joins.schema.shape import Shape
 
 
 class Side(NamedTuple):
-    """A table in a join: the columns that are equated, and the column that ranges look at (None: they look at none)."""
+    """A table in a join: the equated columns, and the column that ranges select by, or None."""
 
     table: str
     join: tuple[int, ...]

@@ -1,7 +1,7 @@
 """Computes descriptive skylines: few points that describe which subscriptions a row affects. Select-joins, 3.2.1 and
 Appendix B.
 
-A row of the base table stands at `at`; `values` are the rising, distinct keys of the filtering rows that join it.
+A row of the base table has the key `at`; `values` are the rising, distinct keys of the filtering rows that join it.
 Each function gives points (X, Y), one a line, such that of all pairs whose base range holds `at` exactly those are
 covered (low <= X and Y <= high) whose filtering range holds some of the values.
 """
@@ -28,7 +28,7 @@ def minimum_area(pairs: Pairs, at: int, values: Longs) -> Longs:
 
 
 def joining_tuples(pairs: Pairs, at: int, values: Longs) -> Longs:
-    """Ref-SJ-Tup: every joining row; no look at the subscriptions."""
+    """Ref-SJ-Tup: every joining row, independent of the subscriptions."""
     return np.column_stack([values, values])
 
 
@@ -56,7 +56,7 @@ def improved_clusters(pairs: Pairs, at: int, values: Longs) -> Longs:
 
 
 def _next_to_anchors(anchors: Longs, values: Longs) -> np.ndarray:
-    """The values that have an anchor at them, or between them and a neighbour: asked by values, which are fewer."""
+    """The values that have an anchor at them, or between them and a neighbour; searches by values, which are fewer."""
     below, up_to = anchors.searchsorted(values), anchors.searchsorted(values, "right")
     chosen = up_to > below
     chosen[:-1] |= below[1:] > up_to[:-1]

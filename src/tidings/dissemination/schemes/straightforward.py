@@ -42,7 +42,7 @@ class EnumJ(Scheme):
 
 
 class RefJ(Scheme):
-    """The joined rows, each once for all subscriptions of one signature, whether anybody wants them or not."""
+    """Sends the joined rows once for all subscriptions of one signature, whether they match any or not."""
 
     name: ClassVar[str] = "Ref-J"
 
@@ -64,7 +64,7 @@ class RefJ(Scheme):
 
 
 class RefJPlus(RefJ):
-    """The joined rows that somebody wants."""
+    """Sends the joined rows that match some subscription."""
 
     name: ClassVar[str] = "Ref-J+"
 
@@ -75,7 +75,7 @@ class RefJPlus(RefJ):
             members = sum(
                 len(population) for population in self.server.populations if form in population.semijoins
             )
-            if members == sum(len(population) for population in alike):  # the group has nobody else
+            if members == sum(len(population) for population in alike):  # the group has no other subscription
                 return self._wanted(form, signature, image)
         return (rows for rows in super().joined(signature, image) if any(map(len, _wanting(alike, rows))))
 
@@ -88,7 +88,7 @@ class RefJPlus(RefJ):
 
 
 def interested(server: Server, population: Population, image: Image) -> Iterator[tuple[JoinedRow, Longs]]:
-    """The joined rows of a row that somebody of a population wants, and who does."""
+    """The joined rows of a row that match some subscription of a population, and which."""
     signature = population.signature
     if len(signature.tables) == 2:
         form = next(signature.semijoins(image.table))

@@ -60,7 +60,7 @@ def add_property(parent: Element, said: Property, *, typed: bool) -> None:
 
 
 def _split(predicate: str) -> tuple[str, str]:
-    """Namespace and local name; "" for the latter where there is no telling them apart."""
+    """Namespace and local name; the latter is "" if the predicate cannot be divided."""
     found = _NAME.fullmatch(predicate)
     return (found[1], found[2]) if found and _absolute(predicate) else ("", "")
 

@@ -88,7 +88,7 @@ class AttributeReader:
             for i in np.flatnonzero(pairs.position < 0).tolist():
                 at = ~int(pairs.position[i])
                 text = found.blob[found.low[at] : found.high[at]].tobytes().decode(errors="surrogatepass")
-                # Its first view: the number. The text it may also be has a pair of its own.
+                # The position of its first view, the number; its text view, if any, is a separate pair.
                 value = _number(text) if found.kind[at] == NUMBER else number(text)
                 positions = self.index.exact.positions(int(pairs.attribute[i]), value)
                 pairs.position[i] = positions[0]

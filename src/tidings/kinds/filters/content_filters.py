@@ -65,7 +65,7 @@ class Field:
 
 
 class Object(dict[str, Any]):
-    """An object as it stands in a JSON text, where a key may be there twice."""
+    """An object as written in a JSON text, where a key may be repeated."""
 
     def __init__(self, pairs: Iterable[tuple[str, Any]]) -> None:
         listed = list(pairs)

@@ -25,7 +25,7 @@ _LISTS = {
     "scale_text_first": "scale_texts",
     "scale_start": "scale_blob",
 }
-_LARGEST_EXPONENT = 250  # of the numbers that are read without exact arithmetic (arrays/lexical.py)
+_LARGEST_EXPONENT = 250  # of the numbers that are read without exact arithmetic (formats/kernels/lexical.py)
 
 
 def refuse_damage(

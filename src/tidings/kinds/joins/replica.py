@@ -30,7 +30,7 @@ class _Part:
 
 class Replica:
     """The rows of one join subscription; give `apply` all its notifications, the snapshot among them. Whose snapshot
-    comes first is the subscription: what others are told is ignored.
+    comes first is the subscription: notifications of others are ignored.
 
     >>> from tidings import Table
     >>> stocks = Table("stocks", {"symbol": "text", "per": "number"}, key=["symbol"])

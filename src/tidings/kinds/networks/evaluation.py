@@ -50,7 +50,7 @@ class Evaluation(Iterator[str]):
             self._portion *= _MORE
 
     def numbers(self) -> np.ndarray:
-        """The numbers of all nodes that are left to give; `Network.name` tells their names."""
+        """The numbers of all remaining nodes; `Network.name` gives their names."""
         return np.concatenate(
             [np.fromiter(self._ready, dtype=np.int32), self._next_numbers(self._walk.snapshot.size)]
         )

@@ -100,7 +100,7 @@ def _unreadable(text: str, place: object, error: SubscriptionError) -> NetworkEr
 
 
 def _check(query: Query, place: object) -> None:
-    """Refuses what is not a condition on attributes alone."""
+    """Refuses a query that is not only a condition on attributes."""
     if query.select is not None or query.stream is not None or query.via is not None:
         raise NetworkError(f"the expression of {place} is a whole subscription; give its condition only")
     if variables(query.where) or any(isinstance(leaf, TriplePattern | IsA) for leaf in leaves(query.where)):

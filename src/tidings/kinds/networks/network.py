@@ -48,7 +48,7 @@ class Network:
             raise NetworkError(f"a network cannot match by {match!r}; give one of {', '.join(MATCHES)}")
         self.match, self.labels = match, labels
         self._lock = RLock()
-        self._journal: list[tuple[str, tuple[Any, ...]]] | None = None  # changes while ids are made anew
+        self._journal: list[tuple[str, tuple[Any, ...]]] | None = None  # changes during a rebuild
         self._fill(Names(*join_texts(())), Expressions(), Columns.empty())
 
     @classmethod
@@ -169,7 +169,7 @@ class Network:
         return ExpressionIndex(rows, wiring.indexed_where)
 
     def _now(self) -> Snapshot:
-        """The network as it is, numbered anew if most of it is newer than its ids."""
+        """A snapshot of the network, renumbered first if most of it is newer than its ids."""
         if self._wiring.changes > self._wiring.base:
             self.rebuild()
         if self._expression_index is None:
@@ -241,7 +241,7 @@ class Network:
             self._number(self._wiring.columns())
 
     def rebuild_aside(self) -> Thread:
-        """The same on a thread of its own: the network is asked and changed as ever until the new ids are there."""
+        """Rebuilds in a separate thread; the network can be evaluated and changed meanwhile."""
         with self._lock:
             columns, self._journal = self._wiring.columns(), []
         thread = Thread(target=self._rebuild_from, args=(columns, self._journal), name="tidings-network")

@@ -32,7 +32,7 @@ Accept = Callable[[int, Space], None]
 
 
 def append(entity: int, space: Space) -> None:
-    """A result of its own."""
+    """Records an entity as a result."""
     space.found[space.registers[FOUND]] = entity
     space.registers[FOUND] += 1
 
@@ -69,7 +69,7 @@ class Walk:
             self.snapshot.end(self._space, self._entered)
 
     def advance(self, more: int) -> np.ndarray:
-        """The entities found on the way to at least so many more results, or to the end."""
+        """Continues until at least `more` further results are found, or to the end; the entities found."""
         snapshot, space = self.snapshot, self._space
         if self.done:
             return space.found[:0]

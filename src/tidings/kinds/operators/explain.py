@@ -52,7 +52,7 @@ def call_tree(
 ) -> ConditionPart:
     """The tree of a condition that was decided as `held`, by this solution if it is a match.
 
-    `spared` says why nothing was asked at all, if nothing was.
+    `spared` says why no call was made, if none was.
     """
     root, _ = _TreeBuilder(trial, attributes, solution).build_tree(condition, bindings)
     if root.fate != "spared":
@@ -225,7 +225,7 @@ class _TreeBuilder:
         return ", ".join(pairs) + of
 
     def _values(self, condition: Condition, bindings: Sequence[Binding], judged: _Judged) -> str:
-        """What a test looked at."""
+        """The values that a test was evaluated on."""
         looked = evidence_of(condition, self.attributes)
         if judged.held:
             return looked
@@ -243,7 +243,7 @@ class _TreeBuilder:
 
 
 def _with_reasons(part: ConditionPart, condition: Condition, reason: str) -> ConditionPart:
-    """The tree in which each call that was spared says why: the nearest part that settled what it stands in."""
+    """The tree with a reason at each spared call: the nearest part that decided the condition around it."""
     if not part.inner:
         if part.fate != "spared" or part.evidence:
             return part

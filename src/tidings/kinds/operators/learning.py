@@ -27,7 +27,7 @@ _OF_EVALUATIONS = ("calls", "seconds", "failures")  # seconds: of all calls toge
 COUNTS = (*_OF_PREDICATES, *_OF_EVALUATIONS)
 # A predicate without conditions has the text of its evaluation: one row has the counts of both.
 SCHEMA = pa.schema([("text", pa.binary()), *((name, pa.float64()) for name in COUNTS)])
-# The trials of a predicate that was evaluated for every event for ever. More would make it slow to learn anew.
+# The trials of a predicate that is always evaluated for every event. More would make it slow to adapt.
 FULL_MEMORY = 1.0 / (1.0 - 2.0 ** (-1.0 / HALF_LIFE))
 _EVENTS = b"events"
 Array = TypeVar("Array", float, np.ndarray)
@@ -127,7 +127,7 @@ class LearningRecorder:
             of_predicates[name] = known[asked] * freshness(events - now.moment[asked]) - then[asked]
         calls = _difference(now.calls, before.calls, called)
         failures = _difference(now.failures, before.failures, called)
-        # A running mean has no sum; where it stands now is the best guess for what came since.
+        # A running mean has no sum; its current value is the best estimate of what came since.
         of_evaluations = {"calls": calls, "seconds": calls * now.seconds[called], "failures": failures}
         tables = [
             _table(predicates.texts, asked, of_predicates),

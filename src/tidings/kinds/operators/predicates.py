@@ -210,7 +210,7 @@ class Predicates:
         return self._evaluations
 
     def kept(self, predicates: np.ndarray) -> Predicates:
-        """Some predicates, numbered anew in this order, and nothing else; what was learnt of them stays."""
+        """A copy with these predicates only, numbered in this order; it keeps what was learnt of them."""
         made = Predicates(self._find)
         evaluations, pred_eval = renumbered(self.pred_eval.all[predicates])
         operators, eval_operator = renumbered(self.eval_operator.all[evaluations])

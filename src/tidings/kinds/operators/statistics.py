@@ -122,7 +122,7 @@ def statistics(table: OperatorTable) -> Statistics:
     p, cost = np.zeros(len(programs.pred_eval)), np.zeros(len(programs.pred_eval))
     opening.estimates(programs, learnt, predicates.events, p, cost)
     told, wanted = learnt.told[numbered], learnt.wanted[numbered]
-    # Failures are known by evaluation; of a predicate there are not more than times it was asked for in vain.
+    # Failures are counted by evaluation; a predicate has at most as many as it was wanted and not answered.
     failures = np.minimum(learnt.failures[evaluation], wanted - told)
     names = list(predicates.operators.numbers)
     rows = pa.table(
@@ -138,7 +138,7 @@ def statistics(table: OperatorTable) -> Statistics:
         ],
         schema=SCHEMA,
     )
-    # An evaluation is asked for as often as the one of its predicates that is asked for most, or more often.
+    # An evaluation is wanted at least as often as the most wanted of its predicates.
     asked = np.zeros(len(learnt.calls))
     np.maximum.at(asked, evaluation, wanted)
     each = np.zeros(len(learnt.calls))

@@ -40,7 +40,7 @@ class Thresholds:
         self._bound = Growing(np.float64)
 
     def grow(self, count: int) -> None:
-        """Makes room for so many predicates."""
+        """Makes room for `count` predicates."""
         new = count - len(self._kind)
         if new > 0:
             for column in (self._kind, self._place, self._bound):
@@ -83,7 +83,7 @@ class Thresholds:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value is a number and nothing else, and a double stands for it."""
+    """Whether a value is only a number, and a double represents it."""
     return type(value) is float or (type(value) is int and abs(value) <= _EXACT)
 
 

@@ -14,7 +14,7 @@ from tidings.arrays.hashing import table_size
 from tidings.kinds.patterns.kernels import filing
 from tidings.kinds.patterns.kernels.layout import BLOCK, KINDS, POINT, Atoms, Programs, Rows, gather
 
-_SAMPLE = 4096  # ranges of a property that are looked at to tell how many overlap
+_SAMPLE = 4096  # ranges of a property that are sampled to estimate how many overlap
 
 
 def access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np.ndarray]:

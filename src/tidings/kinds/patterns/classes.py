@@ -29,7 +29,7 @@ def class_arrays(
     text_place: Mapping[str, int],
     asked: bool,
 ) -> dict[str, np.ndarray]:
-    """The taxonomy by number of term; empty when no subscription asks for a class."""
+    """The taxonomy by number of term; empty when no subscription tests a class."""
     typed: dict[int, list[int]] = {}
     own: dict[int, int] = {}
     if asked:

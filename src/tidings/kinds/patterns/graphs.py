@@ -105,7 +105,7 @@ def _read(first_row: int, documents: list[bytes]) -> tuple[GraphBatch, np.ndarra
 def expand(batch: GraphBatch, above: Mapping[str, Sequence[str]]) -> GraphBatch:
     """The batch with what its graphs imply, by the rules of `naive.expand`; `above` are properties' superiors.
 
-    Few graphs imply anything: the distinct properties of a batch tell, and most batches are given back as they are.
+    Few graphs imply anything: the distinct properties of a batch show that, and most batches are returned unchanged.
     """
     texts = {int(p): batch.text(p)[1:-1] for p in np.unique(batch.properties)}
     members = {p for p, text in texts.items() if _MEMBERSHIP.fullmatch(text)}

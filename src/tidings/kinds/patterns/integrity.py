@@ -42,7 +42,7 @@ _WIDTHS = {
     "access_table": 2,
     "table_atoms": 3,
 }
-_LARGEST_EXPONENT = 250  # of the numbers that are read without exact arithmetic (arrays/lexical.py)
+_LARGEST_EXPONENT = 250  # of the numbers that are read without exact arithmetic (formats/kernels/lexical.py)
 
 
 def refuse_damage(folder: Path, index: Index, arrays: Arrays, facts: Mapping[str, Any]) -> None:

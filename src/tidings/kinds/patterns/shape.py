@@ -90,7 +90,7 @@ class Shape:
     """
 
     variables: tuple[str | None, ...] = ()
-    select: tuple[int, ...] = ()  # the variables a subscriber is told, in the order asked for
+    select: tuple[int, ...] = ()  # the variables in notifications, in the order of SELECT
     terms: list[Constant] = field(default_factory=list)
     atoms: list[Atom] = field(default_factory=list)
     steps: np.ndarray = field(default_factory=lambda: np.zeros((0, 6), dtype=np.int16))

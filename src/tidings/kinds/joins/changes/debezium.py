@@ -24,7 +24,7 @@ from tidings.kinds.joins.changes.row_images import NeedsTableRead
 from tidings.kinds.joins.schema.order_keys import ARROW
 from tidings.kinds.joins.schema.table import Table
 
-# What stands in a column: a count of this many nanoseconds, or a decimal of so many places.
+# The encoding of a column: a count of units of this many nanoseconds, or a decimal with this scale.
 Hint = tuple[str, int]
 
 _DAY = 86_400_000_000_000

@@ -27,7 +27,7 @@ from tidings.kinds.joins.schema.order_keys import HIGHEST, LOWEST
 from tidings.kinds.joins.schema.shape import Shape
 from tidings.kinds.joins.schema.table import Table
 
-FEW = 64  # members of a side that are looked through one by one
+FEW = 64  # members of a side that are scanned instead of indexed by a tree
 _SAMPLE = 256
 
 

@@ -184,7 +184,7 @@ def _trees(arrays: Arrays, count: int) -> Iterator[tuple[str, bool]]:
     yield "by_high", len(arrays["by_high"]) == len(arrays["by_low"])
     for name in ("by_low", "by_high"):
         yield name, within(arrays[name], 0, len(numbers))
-    # Each member is found once at most: so many the loops have room for.
+    # Each member is found at most once: the loops have room for that many.
     sides = arrays["sides"]
     for side in sides[sides["clusters"] > 0]:
         mine = clusters[side["cluster"] : side["cluster"] + side["clusters"]]

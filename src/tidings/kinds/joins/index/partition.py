@@ -116,14 +116,14 @@ class ClassLevels:
         return self._by_level[level][1]
 
     def _restricted(self, index: JoinIndex) -> JoinIndex:
-        """An index without the sides of other classes, and without the orders that only they look at."""
+        """An index without the sides of other classes, and without the orders that only those use."""
         sides = index.arrays["sides"]
         sides = sides[np.array([self._is_mine(index, side) for side in sides], dtype=np.bool_)]
         needed = set(sides["own_order"].tolist())
         for side in sides:
             needed.update(index.arrays["steps"]["order"][side["steps"] :][: side["arity"] ** 2].tolist())
         needed.discard(-1)
-        # An order keeps its number; in the place of one that is not needed another stands twice.
+        # An order keeps its number; an order that is not needed is replaced by another one.
         orders = [index.orders[i if i in needed else min(needed)] for i in range(len(index.orders)) if needed]
         table_numbers = np.arange(len(self.subscriptions.tables) + 1)
         table_first = np.searchsorted(sides["table"], table_numbers).astype(np.int32)
@@ -135,7 +135,7 @@ class ClassLevels:
         return JoinIndex(arrays, orders, looked_at, index.numbers)
 
     def _is_mine(self, index: JoinIndex, side: np.void) -> bool:
-        """All members of a side have one shape; the first tells which."""
+        """Whether a side belongs to this class: all its members have the shape of the first."""
         member = side["loose"] if side["loose_count"] else index.arrays["clusters"][side["cluster"]]["first"]
         number = int(index.arrays["number"][member])
         shape = self.subscriptions.shapes[self.subscriptions.shape_of.all[number if number >= 0 else ~number]]
@@ -144,7 +144,7 @@ class ClassLevels:
 
 
 def _hashes(texts: pa.Array) -> np.ndarray:
-    """A number for each text, the same in every process; equal texts are looked at once."""
+    """A hash for each text, the same in every process; equal texts are hashed once."""
     encoded = texts.dictionary_encode()
     distinct = np.array([crc32(text.encode()) for text in encoded.dictionary.to_pylist()], dtype=np.int64)
     return np.asarray(distinct[encoded.indices.to_numpy()])

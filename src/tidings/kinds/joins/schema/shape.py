@@ -39,7 +39,7 @@ class Shape(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """A column with all conditions on it, in which parameters may still stand."""
+    """A column with all conditions on it, which may still have parameters."""
 
     name: str
     kind: str

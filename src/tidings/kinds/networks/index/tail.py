@@ -22,7 +22,7 @@ _FEW = 64
 
 
 class Tail:
-    """Expressions by their numbers: those asked for so far, and those of them that the small index covers."""
+    """Expressions by number: those evaluated so far, and which of them the small index covers."""
 
     def __init__(self, expressions: Expressions, lock: RLock) -> None:
         self._expressions, self._lock = expressions, lock

@@ -43,7 +43,7 @@ def _import(name: str) -> ModuleType:
     try:
         return import_module(name)
     except Exception as error:
-        # One that the module itself looks for in vain is another matter.
+        # A module that this one imports and that is missing is another error.
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
             raise OperatorError(
                 f"there is no module {name!r}; install it, or give the path of a file such as ./operators.py"

@@ -118,7 +118,7 @@ class Operator:
         return tuple(a for a, p in zip(call.arguments, self.parameters, strict=True) if p.is_out)
 
     def check(self, call: Call) -> None:
-        """Refuses a call that does not fit the signature; an argument that is given later is looked at then."""
+        """Refuses a call that does not fit the signature; a parameter is checked when its constant is given."""
         given, needed = len(call.arguments), len(self.parameters)
         if given != needed:
             raise SubscriptionError(

@@ -94,7 +94,7 @@ class UnusableAnswer(Exception):
 
 
 def _one_line(text: str) -> str:
-    """A message of one line and bounded length; nobody knows what an error repeats."""
+    """A message on one line with bounded length, because an error may repeat any input."""
     text = " ".join(text[: 2 * _LONGEST_TEXT].split())
     return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 2] + " …"
 

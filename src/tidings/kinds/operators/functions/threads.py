@@ -66,7 +66,7 @@ class CallerThreads:
             self._loop.loop.call_soon_threadsafe(callback, self._loop.tasks, *arguments)
 
     def call(self, function: Callable[[], T], seconds: float) -> T:
-        """What the function returns or raises, from a thread of its own; `CallTimeout` if that takes longer."""
+        """Runs the function in a worker thread, and returns or raises what it does; `CallTimeout` after `seconds`."""
         try:
             worker = self._idle.pop()
         except IndexError:

@@ -63,7 +63,7 @@ class Places:
         self.order, self.shapes = list(self.geometries), list(self.geometries.values())
         shapely.prepare(self.shapes)
         self.tree = shapely.STRtree(self.shapes)
-        self.outlines: dict[int, Outline] = {}  # made when a distance is first asked for
+        self.outlines: dict[int, Outline] = {}  # built when a distance is first computed
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is prepared does not travel to another process.

@@ -1,7 +1,7 @@
 """Computes distances on a globe: from a point to the nearest point of a line of vertices.
 
 The Earth is a sphere of its mean radius, so that a distance is within 0.6 % of the one on the WGS 84 ellipsoid. Two
-vertices in a row are joined by an arc of a great circle. All arcs are looked at in one pass over arrays: the nearest
+vertices in a row are joined by an arc of a great circle. All arcs are processed in one pass over arrays: the nearest
 point of an arc is the foot of the perpendicular, where that lies between the ends, and one of the ends elsewhere.
 """
 

@@ -19,7 +19,7 @@ from tidings.kinds.operators.library.names import Names, NamingOperator
 from tidings.model.attributes import values_at
 from tidings.model.event import Event
 
-REMEMBERED = 64  # texts, for the events that are looked at at the same time
+REMEMBERED = 64  # texts, for the events that are processed concurrently
 
 Found = Mapping[str, tuple[str, ...]]
 

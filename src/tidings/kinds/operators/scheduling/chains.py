@@ -95,7 +95,7 @@ def insert(chains: Chains, members: np.ndarray, p: np.ndarray, cost: np.ndarray)
 
 
 def _key(p: np.ndarray, cost: np.ndarray) -> np.ndarray:
-    """What the predicates of a chain ascend by; one that always holds stands at the bottom."""
+    """The sort key of predicates in a chain; one that always holds is at the bottom."""
     return np.divide(cost, 1.0 - p, out=np.full(len(p), np.inf), where=p < 1.0)
 
 

@@ -17,7 +17,7 @@ _NONE = np.empty(0, dtype=np.int32)
 
 
 class Docket:
-    """`shared`: an answer reaches every row that asks for it at once, not only when a row's turn comes."""
+    """`shared`: an answer is applied to every row that needs it at once, not only when the scheduler reaches the row."""
 
     def __init__(self, table: OperatorTable, rows: np.ndarray, shared: bool = True) -> None:
         self.table, self.rows, self.shared = table, rows, shared
