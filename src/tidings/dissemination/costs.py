@@ -69,8 +69,8 @@ def sampled(
     for population in server.populations:
         drawn = np.sort(rng.permutation(len(population))[:subscriptions])
         ranges = [
-            (population.low(place)[drawn], population.high(place)[drawn])
-            for place in range(len(population.signature.tables))
+            (population.low(slot)[drawn], population.high(slot)[drawn])
+            for slot in range(len(population.signature.tables))
         ]
         # All choices at once are no decomposition, and only good for comparing them.
         choices = [

@@ -79,7 +79,7 @@ class Payloads:
 
     def query(self, query: Query) -> Query:
         """The same query over the split tables: each is joined with its payload by the key."""
-        named = [query.stream, *(one.name for one in query.joined)]
+        named = [query.stream, *(table.name for table in query.joined)]
         joined = []
         for split in (self._splits[name] for name in named if name in self._splits):
             pairs = zip(split.whole.key, split.payload.key, strict=True)

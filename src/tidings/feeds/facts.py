@@ -97,9 +97,9 @@ class Facts:
 
 def make_event(item: Facts, channel: Facts, identity: str, source: str) -> Event:
     """One item with its channel's facts."""
-    said = item.ntriples()
+    triples = item.ntriples()
     digest = blake2b(f"{source}\0{identity}\0".encode(errors="replace"), digest_size=16)
-    digest.update(b"\n".join(sorted(said.splitlines())))
+    digest.update(b"\n".join(sorted(triples.splitlines())))
     member = f"{channel.node} <{RSS}items> {item.node} .\n".encode()
     return Event(
         id=digest.hexdigest(),
@@ -107,7 +107,7 @@ def make_event(item: Facts, channel: Facts, identity: str, source: str) -> Event
         type="feed.item",
         time=next(filter(None, map(utc, item.values(DC + "date") + item.values(DCTERMS + "modified"))), None),
         datacontenttype=NTRIPLES,
-        data=said + member + channel.ntriples(),
+        data=triples + member + channel.ntriples(),
     )
 
 
@@ -115,14 +115,14 @@ def limit_size(events: Iterable[Event]) -> list[Event]:
     """The events of one document, limited in total size: each contains the channel, so a document with a long channel
     and many short items could grow to any size."""
     found, size = [], 0
-    for one in events:
-        size += len(one.data)
+    for event in events:
+        size += len(event.data)
         if size > MAX_EVENTS_BYTES:
             raise EventError(
                 f"the feed's items, each with what the feed says of itself, are more than {MAX_EVENTS_BYTES:,} bytes;"
                 " shorten it"
             )
-        found.append(one)
+        found.append(event)
     return found
 
 

@@ -122,12 +122,12 @@ def _unpacker(coding: str) -> zlib._Decompress:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    said = response.headers.get("Retry-After", "").strip()
-    if said.isdecimal():
-        seconds = float(said[:9])
+    header = response.headers.get("Retry-After", "").strip()
+    if header.isdecimal():
+        seconds = float(header[:9])
     else:
         try:
-            seconds = parsedate_to_datetime(said).timestamp() - time.time()
+            seconds = parsedate_to_datetime(header).timestamp() - time.time()
         except (ValueError, TypeError, IndexError, OverflowError):
             return None
     return min(max(seconds, 1.0), LONGEST_WAIT)

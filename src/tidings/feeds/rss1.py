@@ -92,7 +92,9 @@ def _current_name(node: ox.NamedNode) -> ox.NamedNode:
 
 
 def _typed(graph: Graph, kind: ox.NamedNode) -> list[Node]:
-    return [said[0][0] for said in graph.values() if any(p == _TYPE and o == kind for _, p, o in said)]
+    return [
+        triples[0][0] for triples in graph.values() if any(p == _TYPE and o == kind for _, p, o in triples)
+    ]
 
 
 class _TripleBudget:

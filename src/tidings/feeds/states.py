@@ -85,13 +85,13 @@ class FeedStates:
         found = (self._db.execute("SELECT id FROM items WHERE url = ? AND id = ?", (url, id)) for id in ids)
         return {row[0] for rows in found for row in rows}
 
-    def save(self, feed: Feed, shown: Iterable[str], now: float) -> None:
+    def save(self, feed: Feed, ids: Iterable[str], now: float) -> None:
         """The feed's new state, and the items it shows now."""
         with self._db:
             values = [*astuple(feed)[1:], feed.url]
             names = [f"{name} = ?" for name in _COLUMNS.split(", ")[1:]]
             self._db.execute(f"UPDATE feeds SET {', '.join(names)} WHERE url = ?", values)
-            rows = [(feed.url, id, now) for id in shown]
+            rows = [(feed.url, id, now) for id in ids]
             self._db.executemany("INSERT OR REPLACE INTO items VALUES (?, ?, ?)", rows)
             self._db.execute(
                 "DELETE FROM items WHERE url = ? AND shown < ? AND id NOT IN"

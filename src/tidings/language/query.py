@@ -209,17 +209,17 @@ def variables(condition: Condition) -> tuple[Variable, ...]:
     found: dict[Variable, None] = {}
     for leaf in leaves(condition):
         if isinstance(leaf, TriplePattern):
-            places: tuple[Operand | Constant, ...] = (leaf.subject, leaf.property, leaf.object)
+            operands_of: tuple[Operand | Constant, ...] = (leaf.subject, leaf.property, leaf.object)
         elif isinstance(leaf, Comparison):
-            places = (leaf.left, leaf.right)
+            operands_of = (leaf.left, leaf.right)
         elif isinstance(leaf, Between | OneOf | TextTest | IsA):
-            places = (leaf.operand,)
+            operands_of = (leaf.operand,)
         elif isinstance(leaf, Call):
-            places = leaf.arguments
+            operands_of = leaf.arguments
         else:
             continue
-        for place in places:
-            for name in operands(place):
+        for operand in operands_of:
+            for name in operands(operand):
                 if isinstance(name, Variable):
                     found[name] = None
     return tuple(found)

@@ -59,7 +59,8 @@ class Notification:
         """The notifications of a table, one by one."""
         for row in table.to_pylist():
             changes = tuple(
-                RowChange(one["table"], one["change"], json.loads(one["row"])) for one in row["changes"] or ()
+                RowChange(change["table"], change["change"], json.loads(change["row"]))
+                for change in row["changes"] or ()
             )
             yield cls(**{**row, "bindings": dict(row["bindings"] or ()), "changes": changes})
 

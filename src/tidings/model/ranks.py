@@ -26,7 +26,7 @@ def rank_of(ordered: Any, key: Any) -> int:
 
 def sort_numbers(
     texts: list[str],
-    places: np.ndarray,
+    constants: np.ndarray,
     mantissa: np.ndarray,
     exponent: np.ndarray,
     approximation: np.ndarray,
@@ -34,10 +34,10 @@ def sort_numbers(
 ) -> tuple[np.ndarray, dict[str, str]]:
     """Distinct numbers in exact order, as places of constants; ranks are written. Long ones are told apart by
     an exponent no read number has."""
-    for i in places[exponent[places] == LONG_EXPONENT]:
+    for i in constants[exponent[constants] == LONG_EXPONENT]:
         mantissa[i] = i
         approximation[i] = _nearest(_fraction(texts[i]))
-    order = places[np.lexsort((mantissa[places], exponent[places], approximation[places]))]
+    order = constants[np.lexsort((mantissa[constants], exponent[constants], approximation[constants]))]
     near = np.zeros(len(order), dtype=np.bool_)
     if len(order) > 1:
         a, b = approximation[order[:-1]], approximation[order[1:]]

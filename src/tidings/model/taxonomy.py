@@ -357,8 +357,8 @@ def _number(hierarchy: Hierarchy) -> TaxonomyArrays:
        . .            0 1
     """
     order = _downwards(hierarchy)
-    place = {iri: at for at, iri in enumerate(order)}
-    above = [[place[parent] for parent in hierarchy[iri]] for iri in order]
+    position = {iri: at for at, iri in enumerate(order)}
+    above = [[position[parent] for parent in hierarchy[iri]] for iri in order]
     # The deepest parent has the most ancestors, which then need no interval for this link.
     depth, tree = [0] * len(order), [-1] * len(order)
     for at, parents in enumerate(above):

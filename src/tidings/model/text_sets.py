@@ -60,15 +60,15 @@ class TextTests:
         sets = []
         pieces = [waiting[first : first + SET_SIZE] for first in range(0, len(waiting), SET_SIZE)]
         while pieces:
-            some = pieces.pop()
+            piece = pieces.pop()
             try:
-                sets.append((self._set(some), some))
+                sets.append((self._set(piece), piece))
             except re2.error:
-                if len(some) == 1:
-                    alone += some
+                if len(piece) == 1:
+                    alone += piece
                 else:
-                    middle = len(some) // 2
-                    pieces += [some[:middle], some[middle:]]
+                    middle = len(piece) // 2
+                    pieces += [piece[:middle], piece[middle:]]
         return sets, alone
 
     def _set(self, numbers: list[int]) -> re2.Set:

@@ -43,12 +43,12 @@ def choose(
     """The column whose ranges hold the fewest rows; None if there are only texts. `ranges` has low and high ends of each
     column's ranges, a line for each."""
     candidates = [column for column in columns if table.types[column] != "text"]
-    drawn = [rows[place] for place in rng.permutation(len(rows))[:SAMPLE]]
+    drawn = [rows[index] for index in rng.permutation(len(rows))[:SAMPLE]]
     shares = {}
     for column in candidates:
         keys = np.array([key_of(table.types[column], row[column]) for row in drawn], dtype=np.int64)
-        some = ranges[column][rng.permutation(len(ranges[column]))[:SAMPLE]]
-        shares[column] = held_share(keys, some[:, 0], some[:, 1])
+        sample = ranges[column][rng.permutation(len(ranges[column]))[:SAMPLE]]
+        shares[column] = held_share(keys, sample[:, 0], sample[:, 1])
     return min(candidates, key=lambda column: (shares[column], column), default=None)
 
 

@@ -81,8 +81,8 @@ def anchors(low: Longs, high: Longs) -> Longs:
         return np.empty((min(1, len(low)), low.shape[1]), dtype=np.int64)
     of, stabs, _ = cluster(low[:, 0].copy(), high[:, 0].copy())
     found = []
-    for place, stab in enumerate(stabs):
-        rest = anchors(low[of == place, 1:], high[of == place, 1:])
+    for index, stab in enumerate(stabs):
+        rest = anchors(low[of == index, 1:], high[of == index, 1:])
         found.append(np.column_stack([np.full(len(rest), stab), rest]))
     return np.concatenate(found)
 
@@ -127,7 +127,7 @@ class BoxServer:
     def messages(self, change: Change) -> list[BoxMessage]:
         """Applies a change; as everywhere, an update is an insert and then a delete, each seen without its row."""
         side = [side.table.name for side in self.sides].index(change.table)
-        if change.old is not None and not self._place(side, change.old):
+        if change.old is not None and not self._find(side, change.old):
             text = self.sides[side].table.text(change.old)
             raise EventError(f"table '{change.table}' has no row {text}; delete or update one that is there")
         found: list[BoxMessage] = []
@@ -136,13 +136,13 @@ class BoxServer:
             found.extend(self._step(side, image, GAINED))
             self._rows[side][self.sides[side].value(change.new)].append(image)
         if change.old is not None:
-            rows_of_value, place = self._place(side, change.old)[0]
-            found.extend(self._step(side, rows_of_value.pop(place), LOST))
+            rows_of_value, index = self._find(side, change.old)[0]
+            found.extend(self._step(side, rows_of_value.pop(index), LOST))
         return found
 
-    def _place(self, side: int, row: Row) -> list[tuple[list[Image], int]]:
+    def _find(self, side: int, row: Row) -> list[tuple[list[Image], int]]:
         rows_of_value = self._rows[side][self.sides[side].value(row)]
-        return [(rows_of_value, place) for place, image in enumerate(rows_of_value) if image.row == row][:1]
+        return [(rows_of_value, index) for index, image in enumerate(rows_of_value) if image.row == row][:1]
 
     def _step(self, side: int, image: Image, sign: str) -> Iterator[BoxMessage]:
         value = self.sides[side].value(image.row)

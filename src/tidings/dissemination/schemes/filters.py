@@ -29,9 +29,9 @@ class Subscription(NamedTuple):
 
     def holds(self, image: Image) -> bool:
         """Whether the range on the row's table holds it."""
-        place = self.signature.tables.index(image.table)
-        low, high = self.ranges[place]
-        return low <= position(image, self.signature.selections[place]) <= high
+        slot = self.signature.tables.index(image.table)
+        low, high = self.ranges[slot]
+        return low <= position(image, self.signature.selections[slot]) <= high
 
 
 def position(image: Image, selection: int | None) -> int:
@@ -81,8 +81,8 @@ def _accepting(message: Message, population: Population) -> Flags:
         return everybody
     if message.form not in population.semijoins:
         return nobody
-    place = tables.index(message.form.filtering.table)
-    described = _described(message.description, population.low(place), population.high(place))
+    slot = tables.index(message.form.filtering.table)
+    described = _described(message.description, population.low(slot), population.high(slot))
     return _holding(message.rows[0], population) & described
 
 
@@ -100,6 +100,6 @@ def _described(description: Skyline | Bounds | None, low: Longs, high: Longs) ->
 
 
 def _holding(image: Image, population: Population) -> Flags:
-    place = population.signature.tables.index(image.table)
-    at = position(image, population.signature.selections[place])
-    return (population.low(place) <= at) & (at <= population.high(place))
+    slot = population.signature.tables.index(image.table)
+    at = position(image, population.signature.selections[slot])
+    return (population.low(slot) <= at) & (at <= population.high(slot))

@@ -20,9 +20,9 @@ Rows = Mapping[str, Sequence[Row]]
 
 def selected(table: Table, subscription: Subscription, rows: Rows) -> list[Row]:
     """The rows of a table that the subscription's range on it holds."""
-    place = subscription.signature.tables.index(table.name)
-    low, high = subscription.ranges[place]
-    column = subscription.signature.selections[place]
+    slot = subscription.signature.tables.index(table.name)
+    low, high = subscription.ranges[slot]
+    column = subscription.signature.selections[slot]
     if column is None:
         return list(rows[table.name])
     return [row for row in rows[table.name] if low <= key_of(table.types[column], row[column]) <= high]

@@ -31,19 +31,19 @@ class JoinValueRows:
         count = len(self.images)
         if count == len(self._keys):
             self._keys = np.concatenate([self._keys, np.empty_like(self._keys)])
-        place = int(self.keys.searchsorted(key, "right"))
-        self._keys[place + 1 : count + 1] = self._keys[place:count].copy()
-        self._keys[place] = key
-        self.images.insert(place, image)
+        index = int(self.keys.searchsorted(key, "right"))
+        self._keys[index + 1 : count + 1] = self._keys[index:count].copy()
+        self._keys[index] = key
+        self.images.insert(index, image)
 
     def take(self, key: int, image: Image) -> None:
         """Takes one of the rows equal to this one away."""
         count = len(self.images)
-        place = int(self.keys.searchsorted(key))
-        while self.images[place].row != image.row:
-            place += 1
-        self._keys[place : count - 1] = self._keys[place + 1 : count].copy()
-        del self.images[place]
+        index = int(self.keys.searchsorted(key))
+        while self.images[index].row != image.row:
+            index += 1
+        self._keys[index : count - 1] = self._keys[index + 1 : count].copy()
+        del self.images[index]
 
     def around(self, key: int) -> tuple[int | None, int | None]:
         """a- and a+: the nearest keys at or below, and at or above."""

@@ -43,9 +43,9 @@ class Pairs:
         self._alive.extend(np.ones(int(full.sum()), dtype=np.bool_))
 
     def remove(self, owner: int) -> None:
-        place = int(self._owner.all.searchsorted(owner))
-        if place < len(self._owner) and self._owner.all[place] == owner:
-            self._alive.all[place] = False
+        index = int(self._owner.all.searchsorted(owner))
+        if index < len(self._owner) and self._owner.all[index] == owner:
+            self._alive.all[index] = False
 
     @property
     def anchors(self) -> Longs:

@@ -101,8 +101,8 @@ class RefSJ(Semijoins):
     ) -> Iterator[Message]:
         found = pairs.exposed(bounds)
         if len(found):
-            for place in np.flatnonzero(pairs.held(found, joining.keys)).tolist():
-                image = joining.images[place]
+            for index in np.flatnonzero(pairs.held(found, joining.keys)).tolist():
+                image = joining.images[index]
                 yield Message(form, (image,), step.sign, image.size + bounds.size, description=bounds)
 
 
@@ -149,10 +149,10 @@ def each_row(
     keys = rows_of_value.keys
     first, last = keys.searchsorted(low), keys.searchsorted(high, "right")
     counts = last - first
-    places = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-    order = np.argsort(places, kind="stable")
-    repeated, places = np.repeat(owners, counts)[order], places[order]
-    starts = np.flatnonzero(np.diff(places, prepend=-1))
-    ends = np.append(starts[1:], len(places))
+    indexes = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    order = np.argsort(indexes, kind="stable")
+    repeated, indexes = np.repeat(owners, counts)[order], indexes[order]
+    starts = np.flatnonzero(np.diff(indexes, prepend=-1))
+    ends = np.append(starts[1:], len(indexes))
     for begin, end in zip(starts.tolist(), ends[: len(starts)].tolist(), strict=True):
-        yield rows_of_value.images[places[begin]], repeated[begin:end]
+        yield rows_of_value.images[indexes[begin]], repeated[begin:end]

@@ -77,8 +77,8 @@ class Server:
             base, filtering = (bounds[signature.tables.index(side.table)] for side in form)
             self.groups.setdefault(form, Pairs()).add(numbers, base, filtering)
         for edge in signature.edges:
-            for place, join in ((edge.left, edge.left_columns), (edge.right, edge.right_columns)):
-                self.rows(Side(signature.tables[place], join, signature.selections[place]))
+            for slot, join in ((edge.left, edge.left_columns), (edge.right, edge.right_columns)):
+                self.rows(Side(signature.tables[slot], join, signature.selections[slot]))
         return range(self._count - len(numbers), self._count)
 
     def unsubscribe(self, number: int) -> None:

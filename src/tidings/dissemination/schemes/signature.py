@@ -48,12 +48,12 @@ class Signature(NamedTuple):
 
     def semijoins(self, table: str) -> Iterator[Semijoin]:
         """The choices for a base table: one for each neighbour in the join graph."""
-        place = self.tables.index(table)
+        slot = self.tables.index(table)
         for edge in self.edges:
-            if place in (edge.left, edge.right):
+            if slot in (edge.left, edge.right):
                 ends = [(edge.left, edge.left_columns), (edge.right, edge.right_columns)]
                 left, right = (Side(self.tables[at], columns, self.selections[at]) for at, columns in ends)
-                yield Semijoin(left, right) if place == edge.left else Semijoin(right, left)
+                yield Semijoin(left, right) if slot == edge.left else Semijoin(right, left)
 
     def __str__(self) -> str:
         return " ⋈ ".join(self.tables)
@@ -71,10 +71,10 @@ def signature_of(shape: Shape, choose: Callable[[int, tuple[int, ...]], int | No
     edges = []
     for left in range(len(shape.tables)):
         for right in range(left + 1, len(shape.tables)):
-            places = [dict(variable) for variable in shape.variables]
-            shared = [place for place in places if left in place and right in place]
+            variables = [dict(variable) for variable in shape.variables]
+            shared = [variable for variable in variables if left in variable and right in variable]
             if shared:
-                columns = (tuple(place[end] for place in shared) for end in (left, right))
+                columns = (tuple(variable[end] for variable in shared) for end in (left, right))
                 edges.append(Edge(left, right, *columns))
     selected = [
         tuple(column for at, column in shape.selections if at == slot) for slot in range(len(shape.tables))

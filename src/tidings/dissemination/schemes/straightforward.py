@@ -83,8 +83,8 @@ class RefJPlus(RefJ):
         joining = self.server.rows(form.filtering).joining(image, form.base.join)
         at = self.server.rows(form.base).at(image)
         points = np.column_stack([joining.keys, joining.keys])
-        for place in np.flatnonzero(self.server.groups[form].reaching(at, points)).tolist():
-            yield _in_order(signature, image, joining.images[place])
+        for index in np.flatnonzero(self.server.groups[form].reaching(at, points)).tolist():
+            yield _in_order(signature, image, joining.images[index])
 
 
 def interested(server: Server, population: Population, image: Image) -> Iterator[tuple[JoinedRow, Longs]]:
@@ -110,9 +110,9 @@ def interested(server: Server, population: Population, image: Image) -> Iterator
 def _wanting(populations: list[Population], rows: JoinedRow) -> Iterator[Longs]:
     for population in populations:
         wanted = np.ones(len(population), dtype=np.bool_)
-        for place, (image, selection) in enumerate(zip(rows, population.signature.selections, strict=True)):
+        for slot, (image, selection) in enumerate(zip(rows, population.signature.selections, strict=True)):
             at = position(image, selection)
-            wanted &= (population.low(place) <= at) & (at <= population.high(place))
+            wanted &= (population.low(slot) <= at) & (at <= population.high(slot))
         yield population.numbers[wanted]
 
 

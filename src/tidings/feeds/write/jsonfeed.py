@@ -44,7 +44,7 @@ def _given(value: Any) -> Any:
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list):
-        return [_given(one) for one in value]
+        return [_given(member) for member in value]
     if isinstance(value, dict):
         return {name: _given(inner) for name, inner in value.items() if inner or name in ("items", "title")}
     return value

@@ -42,8 +42,8 @@ def _add_item(about: Element, entry: Entry) -> None:
         add(item, "category", category)
     add(item, "guid", entry.id, isPermaLink="false")
     add(item, "pubDate", rfc822(entry.updated if entry.published is None else entry.published))
-    for said in entry.properties:
-        if not said.predicate.startswith(
+    for property_ in entry.properties:
+        if not property_.predicate.startswith(
             (DC, DCTERMS)
         ):  # a reader has one title, one date, one id of an item
-            add_property(item, said, typed=False)
+            add_property(item, property_, typed=False)

@@ -239,9 +239,9 @@ class _Networks:
             return []
         wrapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
         found: list[int] = []
-        for one in (address, wrapped) if wrapped is not None else (address,):
+        for candidate in (address, wrapped) if wrapped is not None else (address,):
             for (version, length), networks in self._by_prefix.items():
-                if version == one.version:
-                    size = one.max_prefixlen - length
-                    found += networks.get(int(one) >> size << size, ())
+                if version == candidate.version:
+                    size = candidate.max_prefixlen - length
+                    found += networks.get(int(candidate) >> size << size, ())
         return found

@@ -58,8 +58,8 @@ def read_pattern(pattern: object) -> Condition:
     if len(alternatives) == 1:
         return all_of(alternatives[0])
     common = set.intersection(*map(set, alternatives))
-    shared = [one for one in alternatives[0] if one in common]
-    rests = [[one for one in conjuncts if one not in common] for conjuncts in alternatives]
+    shared = [condition for condition in alternatives[0] if condition in common]
+    rests = [[condition for condition in conjuncts if condition not in common] for conjuncts in alternatives]
     if not all(rests):  # then one alternative is contained in all others
         return all_of(shared)
     return all_of([*shared, any_of([all_of(rest) for rest in rests])])
@@ -180,7 +180,7 @@ def _alternatives(pattern: object, path: str, location: str, depth: int) -> list
             raise refusal(at, f"tests stand in a list; write [{format_value(value)}]")
         if len(found) * len(parts) > MAX_ALTERNATIVES:
             raise refusal(at, f"$or makes more than {MAX_ALTERNATIVES:,} combinations; split the pattern")
-        found = [_merged(one, other) for one in found for other in parts]
+        found = [_merged(first, second) for first in found for second in parts]
     return found
 
 
@@ -199,14 +199,14 @@ def _either(options: object, path: str, location: str, depth: int) -> list[dict[
     return parts
 
 
-def _merged(one: dict[str, Field], other: dict[str, Field]) -> dict[str, Field]:
-    if twice := one.keys() & other.keys():
+def _merged(first: dict[str, Field], second: dict[str, Field]) -> dict[str, Field]:
+    if twice := first.keys() & second.keys():
         path = min(twice)
         raise refusal(
-            other[path].location,
-            f"the field {path} is tested twice, also at {one[path].location}; write one list",
+            second[path].location,
+            f"the field {path} is tested twice, also at {first[path].location}; write one list",
         )
-    return {**one, **other}
+    return {**first, **second}
 
 
 def _conjuncts(fields: Mapping[str, Field]) -> list[Condition]:

@@ -76,7 +76,7 @@ class Slot(NamedTuple):
                 return text
             plain = literal.text.casefold() if self.folded else literal.text
             if self.behind:
-                following = text_behind(plain)
+                following = text_after_prefix(plain)
                 return None if following is None else ntriples(Literal(following))
             return ntriples(Literal(plain, literal.datatype, literal.language))
         return text
@@ -113,7 +113,7 @@ def compile_filter(condition: Condition) -> FilterShape:
     return shape
 
 
-def text_behind(text: str) -> str | None:
+def text_after_prefix(text: str) -> str | None:
     """The first text that comes after all texts which start with `text`."""
     while text:
         following = ord(text[-1]) + 1

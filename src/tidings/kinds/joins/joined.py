@@ -20,7 +20,7 @@ def joined(deltas: Deltas, arity: np.ndarray) -> Deltas:
     kinds: dict[str, int] = {}
     texts, kind = list[str](), list[int]()
     for begin, count in zip(first, arity[first].tolist(), strict=True):
-        rows = [(names[table[one]], contents[one]) for one in row[begin : begin + count]]
+        rows = [(names[table[number]], contents[number]) for number in row[begin : begin + count]]
         texts.append("{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in rows) + "}")
         kind.append(kinds.setdefault(" JOIN ".join(name for name, _ in rows), len(kinds)))
     return replace(

@@ -42,7 +42,7 @@ def result(shape: Shape, ranges: Sequence[Range], rows: Rows) -> Counter[Joined]
     joined: Counter[Joined] = Counter({(): 1})
     for slot in range(len(shape.tables)):
         # The first place of a variable speaks for all before this slot: they are equal already.
-        pairs = [(places[0], column) for places in shape.variables for at, column in places[1:] if at == slot]
+        pairs = [(refs[0], column) for refs in shape.variables for at, column in refs[1:] if at == slot]
         partners: dict[Row, list[Joined]] = {}
         for start in joined:
             partners.setdefault(tuple(start[at][column] for (at, column), _ in pairs), []).append(start)
@@ -60,7 +60,11 @@ def semijoin(shape: Shape, ranges: Sequence[Range], rows: Rows) -> Form:
     """The rows, copies counted, that take part in at least one joined row."""
     joined = result(shape, ranges, rows)
     return Counter(
-        {(name, one[slot]): rows[name][one[slot]] for one in joined for slot, name in enumerate(shape.tables)}
+        {
+            (name, joined_row[slot]): rows[name][joined_row[slot]]
+            for joined_row in joined
+            for slot, name in enumerate(shape.tables)
+        }
     )
 
 
@@ -68,7 +72,7 @@ def binary_semijoin(
     shape: Shape, ranges: Sequence[Range], rows: Rows, base: int, filtering: int
 ) -> Counter[Row]:
     """The selected rows of slot `base` that agree with a selected row of slot `filtering` on what the two share."""
-    shared = [dict(places) for places in shape.variables if {base, filtering} <= {at for at, _ in places}]
+    shared = [dict(refs) for refs in shape.variables if {base, filtering} <= {at for at, _ in refs}]
     there = {
         tuple(row[columns[filtering]] for columns in shared)
         for row in selected(shape, ranges, rows, filtering)
@@ -129,7 +133,7 @@ class Naive:
         if op in ("update", "delete"):
             if op == "update" and before is None and not table.key:
                 raise EventError(f"table '{table.name}' has no key; an update needs the row before it too")
-            old = _there(table, rows, row if before is None else before)
+            old = _find_row(table, rows, row if before is None else before)
             rows -= Counter([old])
         if op in ("insert", "update"):
             new = table.read(row)
@@ -141,7 +145,7 @@ class Naive:
         return rows
 
 
-def _there(table: Table, rows: Counter[Row], row: Mapping[str, Any]) -> Row:
+def _find_row(table: Table, rows: Counter[Row], row: Mapping[str, Any]) -> Row:
     """The current row that `row` identifies."""
     known_by = table.key_of(table.read(row))
     for other in rows:

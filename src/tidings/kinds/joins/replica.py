@@ -82,11 +82,11 @@ class Replica:
         if table not in self._shape.tables:
             tables = ", ".join(self._shape.tables)
             raise TableError(f"the subscription has no table {table!r}; its tables are {tables}")
-        return [self._named(table, row) for row in self._held()[table].elements()]
+        return [self._named(table, row) for row in self._current_rows()[table].elements()]
 
     def result(self) -> list[dict[str, dict[str, Any]]]:
         """The joined rows: for each the rows of its tables, by their names."""
-        joined = naive.result(self._shape, self._ranges, self._held())
+        joined = naive.result(self._shape, self._ranges, self._current_rows())
         return [
             {name: self._named(name, row) for name, row in zip(self._shape.tables, rows, strict=True)}
             for rows in joined.elements()
@@ -113,8 +113,10 @@ class Replica:
         gained: naive.Form = Counter()
         lost: naive.Form = Counter()
         try:
-            for one in notification.changes:
-                (gained if one.change == "+" else lost)[one.table, self._tables[one.table].read(one.row)] += 1
+            for change in notification.changes:
+                (gained if change.change == "+" else lost)[
+                    change.table, self._tables[change.table].read(change.row)
+                ] += 1
         except (EventError, KeyError) as error:
             part.missing = f"{notification.sequence} cannot be read: {error}"
             return False
@@ -129,7 +131,7 @@ class Replica:
         part.sequence = notification.sequence or 0
         return True
 
-    def _held(self) -> Mapping[str, Counter[Row]]:
+    def _current_rows(self) -> Mapping[str, Counter[Row]]:
         held: dict[str, Counter[Row]] = {name: Counter() for name in self._shape.tables}
         for part in self._parts.values():
             for (name, row), copies in part.rows.items():

@@ -26,7 +26,7 @@ def reach_all(
     if not count:
         return np.zeros(0, dtype=np.int64), numbers[:0]
     pairs, begun = snapshot.expression_index.read(events), perf_counter()
-    space, entered = snapshot.begin(sources[0], pairs, 0, choose=True, one=False)
+    space, entered = snapshot.begin(sources[0], pairs, 0, choose=True, single_event=False)
     way, looked, done = int(space.registers[PREFERRED]), 0, 0
     ids = np.array(sources, dtype=np.int64)
     while done < count:

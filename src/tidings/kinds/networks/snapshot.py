@@ -76,13 +76,13 @@ class Snapshot:
     # ------------------------------------------------------------------ walking
 
     def begin(
-        self, source: int, pairs: Pairs, event: int, choose: bool, one: bool = True
+        self, source: int, pairs: Pairs, event: int, choose: bool, single_event: bool = True
     ) -> tuple[Space, Entered]:
         """Scratch for a walk of one event of a batch, or of those from that one on; whether it has to choose its way."""
         space, entered = self._free.pop() if self._free else self._make_scratch()
         self.walking.add(id(space))
         first = pairs.first
-        most = int(first[event + 1] - first[event] if one else np.diff(first[event:]).max())
+        most = int(first[event + 1] - first[event] if single_event else np.diff(first[event:]).max())
         lists = entered.lists
         if most * self.expression_index.depth >= len(lists.low):
             lists = _make_lists(2 * most * self.expression_index.depth + 1)

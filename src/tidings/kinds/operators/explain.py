@@ -60,7 +60,7 @@ def call_tree(
     return _with_reasons(root, condition, spared or _OTHERWISE[held])
 
 
-class _Judged(NamedTuple):
+class _Evaluated(NamedTuple):
     """Whether a part holds under some bindings, None if that is not known, and those under which it does."""
 
     held: bool | None
@@ -79,7 +79,7 @@ class _TreeBuilder:
             return build_tree(condition, self.attributes), bindings
         # Parts of an OR bind different variables.
         reached = [binding for binding in bindings if self._is_reached(condition, binding)]
-        judged = self._judge(condition, reached) if reached else _Judged(None, [])
+        judged = self._judge(condition, reached) if reached else _Evaluated(None, [])
         after = judged.bindings or bindings
         if isinstance(condition, Call):
             return self._call(condition, reached, judged), after
@@ -92,12 +92,12 @@ class _TreeBuilder:
         parts = conjuncts(condition)
         found: dict[int, ConditionPart] = {}
         while len(found) < len(parts):
-            place = min(
+            position = min(
                 (i for i in range(len(parts)) if i not in found),
                 key=lambda i: self._turn(parts[i], bindings[0]),
             )
-            found[place], bindings = self.build_tree(parts[place], bindings)
-        return tuple(found[place] for place in range(len(parts)))
+            found[position], bindings = self.build_tree(parts[position], bindings)
+        return tuple(found[position] for position in range(len(parts)))
 
     def _turn(self, part: Condition, binding: Binding) -> tuple[int, bool]:
         """The order of the definition: a test that can be decided may spare a call."""
@@ -113,7 +113,7 @@ class _TreeBuilder:
             return (self.build_tree(condition.part, bindings)[0],)
         return ()
 
-    def _judge(self, condition: Condition, bindings: Sequence[Binding]) -> _Judged:
+    def _judge(self, condition: Condition, bindings: Sequence[Binding]) -> _Evaluated:
         certain: list[Binding] = []
         doubtful: list[Binding] = []
         complete = True
@@ -125,10 +125,12 @@ class _TreeBuilder:
                         break
             except Unasked:
                 complete = False
-        told = [binding for binding in certain if self._agrees(binding)]
+        agreeing = [binding for binding in certain if self._agrees(binding)]
         if certain:
-            return _Judged(True, told[:1] if self.solution is not None and told else certain[:MAX_BINDINGS])
-        return _Judged(None if doubtful or not complete else False, doubtful[:MAX_BINDINGS])
+            return _Evaluated(
+                True, agreeing[:1] if self.solution is not None and agreeing else certain[:MAX_BINDINGS]
+            )
+        return _Evaluated(None if doubtful or not complete else False, doubtful[:MAX_BINDINGS])
 
     def _agrees(self, binding: Binding) -> bool:
         solution = self.solution or {}
@@ -171,7 +173,7 @@ class _TreeBuilder:
 
     # -- what was seen
 
-    def _call(self, call: Call, bindings: Sequence[Binding], judged: _Judged) -> ConditionPart:
+    def _call(self, call: Call, bindings: Sequence[Binding], judged: _Evaluated) -> ConditionPart:
         text, answers = condition_text(call), self._answers(call, bindings)
         unknown = [b[v.name] for b in bindings for v in variables(call) if isinstance(b.get(v.name), Unknown)]
         if not answers:
@@ -183,7 +185,7 @@ class _TreeBuilder:
             error = errors[0].removeprefix(f"{call.name} failed: ")
             return ConditionPart(text, None, f"failed: {error}, {took}", fate="failed")
         times = "" if len(answers) == 1 else f" {len(answers):,} times"
-        said = self._said(call, bindings, judged, answers)
+        said = self._answer_text(call, bindings, judged, answers)
         return ConditionPart(text, judged.held, f"ran{times}: {said}, {took}", fate="ran")
 
     def _answers(self, call: Call, bindings: Sequence[Binding]) -> list[Answer]:
@@ -200,8 +202,8 @@ class _TreeBuilder:
                     found[repr(inputs)] = answer
         return list(found.values())
 
-    def _said(
-        self, call: Call, bindings: Sequence[Binding], judged: _Judged, answers: Sequence[Answer]
+    def _answer_text(
+        self, call: Call, bindings: Sequence[Binding], judged: _Evaluated, answers: Sequence[Answer]
     ) -> str:
         outs = self.trial.find(call.name).outs_of(call)
         rows = [row for answer in answers for row in answer.outcome.rows]
@@ -224,7 +226,7 @@ class _TreeBuilder:
         of = f" (1 of {len(rows):,})" if len(judged.bindings) == 1 < len(rows) else ""
         return ", ".join(pairs) + of
 
-    def _values(self, condition: Condition, bindings: Sequence[Binding], judged: _Judged) -> str:
+    def _values(self, condition: Condition, bindings: Sequence[Binding], judged: _Evaluated) -> str:
         """The values that a test was evaluated on."""
         looked = evidence_of(condition, self.attributes)
         if judged.held:
@@ -254,11 +256,14 @@ def _with_reasons(part: ConditionPart, condition: Condition, reason: str) -> Con
     if len(parts) != len(part.inner):  # a tree without calls
         return part
     settles = part.text == ANY
-    for one, each in zip(part.inner, parts, strict=True):
-        if one.held is settles:
-            reason = _settled(one, each)
+    for inner_part, inner_condition in zip(part.inner, parts, strict=True):
+        if inner_part.held is settles:
+            reason = _settled(inner_part, inner_condition)
             break
-    inner = tuple(_with_reasons(one, each, reason) for one, each in zip(part.inner, parts, strict=True))
+    inner = tuple(
+        _with_reasons(inner_part, inner_condition, reason)
+        for inner_part, inner_condition in zip(part.inner, parts, strict=True)
+    )
     return replace(part, inner=inner)
 
 

@@ -71,10 +71,10 @@ def _programs(arrays: Arrays) -> Iterator[tuple[str, bool]]:
     yield "leaf_first", len(leaf_first) == rows + 1 and ascends(leaf_first, len(leaf_gate))
     yield "gate_kind", within(kind, 0, (OR | CONFIRMED | NEGATED) + 1)
     row = np.repeat(np.arange(rows), np.diff(gate_first))
-    place = np.arange(len(kind)) - gate_first[row]
+    position = np.arange(len(kind)) - gate_first[row]
     # The root comes first, and every other gate after the one above it.
-    yield "gate_parent", len(parent) == len(kind) and bool(np.all((parent < 0) == (place == 0)))
-    yield "gate_parent", bool(np.all((parent >= -1) & (parent < np.maximum(place, 1))))
+    yield "gate_parent", len(parent) == len(kind) and bool(np.all((parent < 0) == (position == 0)))
+    yield "gate_parent", bool(np.all((parent >= -1) & (parent < np.maximum(position, 1))))
     leaf_row = np.repeat(np.arange(rows), np.diff(leaf_first))
     yield "leaf_gate", bool(np.all((leaf_gate >= 0) & (leaf_gate < np.diff(gate_first)[leaf_row])))
     names = arrays["leaf_names"]

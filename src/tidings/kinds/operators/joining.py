@@ -59,12 +59,12 @@ class Joiner(Solver):
             if self.steps > MAX_STEPS:
                 yield Solution(binding, OUT_OF_STEPS)
                 return
-            place = turns.index(min(turns))
-            part, rest = parts[place], parts[:place] + parts[place + 1 :]
+            position = turns.index(min(turns))
+            part, rest = parts[position], parts[:position] + parts[position + 1 :]
             if isinstance(part, And):
                 ways.append(_Way((*sorted(part.parts, key=has_calls), *rest), late, so_far))
             elif isinstance(part, Or) and has_calls(part):
-                ways += [_Way((one, *rest), late, so_far) for one in reversed(part.parts)]
+                ways += [_Way((alternative, *rest), late, so_far) for alternative in reversed(part.parts)]
             else:
                 try:
                     found = list(self.alone(part, so_far.binding))

@@ -55,8 +55,10 @@ class Learning:
         left = _summed([self.rows, _scaled(earlier._aged(events).rows, COUNTS, -1.0)], events)
         # What rounding leaves below nothing.
         counts = [np.maximum(left.rows[name].to_numpy(), 0.0) for name in COUNTS]
-        some = np.sum(counts, axis=0) > 0.0
-        return Learning(pa.table([left.rows["text"], *counts], schema=SCHEMA).filter(pa.array(some)), events)
+        changed = np.sum(counts, axis=0) > 0.0
+        return Learning(
+            pa.table([left.rows["text"], *counts], schema=SCHEMA).filter(pa.array(changed)), events
+        )
 
     def to_bytes(self) -> bytes:
         sink = pa.BufferOutputStream()
@@ -173,9 +175,9 @@ def learn(predicates: Predicates, learning: Learning) -> None:
 def _learn_operators(predicates: Predicates, texts: list[str], counts: dict[str, np.ndarray]) -> None:
     learnt, numbers = predicates.learnt, predicates.operators.numbers
     operator = np.array([numbers.get(text.partition("(")[0], -1) for text in texts], dtype=np.int64)
-    some = operator >= 0
+    known = operator >= 0
     told, held, calls, seconds = (
-        np.bincount(operator[some], weights=counts[name][some], minlength=len(numbers))
+        np.bincount(operator[known], weights=counts[name][known], minlength=len(numbers))
         for name in ("told", "held", "calls", "seconds")
     )
     trials = learnt.operator_trials + told

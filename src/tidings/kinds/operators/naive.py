@@ -107,12 +107,12 @@ class Solver:
             if self.steps > MAX_STEPS:
                 yield Solution(binding, OUT_OF_STEPS)
                 return
-            place = self._next(parts, so_far.binding)
-            part, rest = parts[place], parts[:place] + parts[place + 1 :]
+            position = self._next(parts, so_far.binding)
+            part, rest = parts[position], parts[:position] + parts[position + 1 :]
             if isinstance(part, And):
                 ways.append(((*sorted(part.parts, key=has_calls), *rest), so_far))
             elif isinstance(part, Or) and has_calls(part):
-                ways += [((one, *rest), so_far) for one in reversed(part.parts)]
+                ways += [((alternative, *rest), so_far) for alternative in reversed(part.parts)]
             else:
                 found = list(self.alone(part, so_far.binding))
                 ways += [
@@ -125,14 +125,14 @@ class Solver:
         The meaning needs no more than calls before tests and calls after those that bind their inputs. A test that
         can be decided is decided at once, because it may spare a call; tests stand before calls for that.
         """
-        best, place = 9, 0
+        best, position = 9, 0
         for i, part in enumerate(parts):
             when = self.turn(part, binding)
             if when == 0:
                 return i
             if when < best:
-                best, place = when, i
-        return place
+                best, position = when, i
+        return position
 
     def turn(self, part: Condition, binding: Binding) -> int:
         """The rank of a part in the order of evaluation: decidable tests, choices, calls with unknown inputs, the rest."""

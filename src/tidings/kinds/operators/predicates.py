@@ -272,10 +272,10 @@ class Predicates:
 
 def renumbered(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The distinct numbers in the order of their first appearance, and the place of each there; -1 stays -1."""
-    used, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+    used, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
     order = np.argsort(first + len(numbers) * (used < 0))  # what is -1 comes last
-    places = np.where(numbers < 0, -1, np.argsort(order)[place])
-    return used[order][: np.count_nonzero(used >= 0)], places
+    new_numbers = np.where(numbers < 0, -1, np.argsort(order)[inverse])
+    return used[order][: np.count_nonzero(used >= 0)], new_numbers
 
 
 def _is_variable(out: object) -> bool:
@@ -286,10 +286,10 @@ def _simple(
     outs: Sequence[Variable | Constant], conditions: Sequence[Condition]
 ) -> list[tuple[int, str, Iri | Literal]] | None:
     tests = []
-    for place, out in enumerate(outs):
+    for position, out in enumerate(outs):
         if isinstance(out, Iri | Literal):
-            tests.append((place, "=", out))
-        elif out in outs[:place]:
+            tests.append((position, "=", out))
+        elif out in outs[:position]:
             return None
     for condition in conditions:
         match condition:

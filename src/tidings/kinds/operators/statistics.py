@@ -57,11 +57,11 @@ class Statistics:
 
     @property
     def evaluations(self) -> int:
-        return sum(one.evaluations for one in self.operators)
+        return sum(totals.evaluations for totals in self.operators)
 
     @property
     def spared(self) -> int:
-        return sum(one.spared for one in self.operators)
+        return sum(totals.spared for totals in self.operators)
 
     def table(self) -> pa.Table:
         """Predicates by the time they took, the costliest first."""
@@ -78,39 +78,41 @@ class Statistics:
     def __str__(self) -> str:
         if not self.rows.num_rows and not self.operators:
             return "no subscription calls an operator"
-        told: list[tuple[str, ...]] = [
+        cells: list[tuple[str, ...]] = [
             ("predicate", "evaluations", "hits", "spared", "failures", "selectivity", "cost")
         ]
         for row in self.table().slice(0, SHOWN).to_pylist():
             text = row["predicate"]
             text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
             counts = (f"{row[name]:,}" for name in ("evaluations", "hits", "spared", "failures"))
-            told.append((text, *counts, f"{row['selectivity']:.2f}", duration(row["cost"])))
-        lines = _aligned(told)
+            cells.append((text, *counts, f"{row['selectivity']:.2f}", duration(row["cost"])))
+        lines = _aligned(cells)
         if self.rows.num_rows > SHOWN:
             lines.append(f"and {self.rows.num_rows - SHOWN:,} more predicates")
         summary: list[tuple[str, ...]] = [
             ("operator", "predicates", "evaluations", "spared", "failures", "time", "time spared")
         ]
-        for one in sorted(self.operators, key=lambda one: -one.seconds):
-            counts = (f"{n:,}" for n in one[1:5])
-            summary.append((one.operator, *counts, duration(one.seconds), duration(one.seconds_spared)))
+        for totals in sorted(self.operators, key=lambda totals: -totals.seconds):
+            counts = (f"{n:,}" for n in totals[1:5])
+            summary.append(
+                (totals.operator, *counts, duration(totals.seconds), duration(totals.seconds_spared))
+            )
         return "\n".join([*lines, "", *_aligned(summary), "", self.summary()])
 
     def summary(self) -> str:
         """One line: what was evaluated and what was spared."""
-        seconds = sum(one.seconds for one in self.operators)
-        spared = sum(one.seconds_spared for one in self.operators)
-        failures = sum(one.failures for one in self.operators)
-        told = [f"{self.evaluations:,} evaluations in {duration(seconds)}"]
+        seconds = sum(totals.seconds for totals in self.operators)
+        spared = sum(totals.seconds_spared for totals in self.operators)
+        failures = sum(totals.failures for totals in self.operators)
+        parts = [f"{self.evaluations:,} evaluations in {duration(seconds)}"]
         if failures:
-            told.append(f"{failures:,} failed")
-        told.append(
+            parts.append(f"{failures:,} failed")
+        parts.append(
             f"{self.spared:,} spared that would have taken {duration(spared)}"
             if self.spared
             else "none spared"
         )
-        return ", ".join(told)
+        return ", ".join(parts)
 
 
 def statistics(table: OperatorTable) -> Statistics:

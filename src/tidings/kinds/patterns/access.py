@@ -28,7 +28,7 @@ def access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np.
     chosen, used = np.full(len(rows.shape), -1, dtype=np.int64), np.zeros(KINDS, dtype=np.bool_)
     about = np.empty(len(rows.shape), dtype=np.int32)
     filing.choose_options(programs, rows, atoms, counts, coverage, chosen, about, used)
-    rows = _gathered(rows, programs.width, about)
+    rows = _grouped_by_subject(rows, programs.width, about)
     nothing = np.zeros(0, dtype=np.uint64)
     size = filing.file_rows(programs, rows, atoms, chosen, nothing, rows.start[:0].copy())
     keys, posted = np.empty(size, dtype=np.uint64), np.empty(size, dtype=rows.start.dtype)
@@ -61,7 +61,7 @@ def access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np.
     }
 
 
-def _gathered(rows: Rows, widths: np.ndarray, about: np.ndarray) -> Rows:
+def _grouped_by_subject(rows: Rows, widths: np.ndarray, about: np.ndarray) -> Rows:
     """The rows with those about one subject side by side: an event is about few subjects, and then the rows it
     leads to lie in few places of memory."""
     start, slots = np.empty_like(rows.start), np.empty_like(rows.slots)

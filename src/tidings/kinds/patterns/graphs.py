@@ -93,8 +93,8 @@ def _read(first_row: int, documents: list[bytes]) -> tuple[GraphBatch, np.ndarra
     hashes = np.empty(3 * lines, dtype=np.uint64)
     slots = np.full(table_size(3 * lines), -1, dtype=np.int32)
     odd = np.zeros(len(documents), dtype=np.bool_)
-    place = np.empty((3, 2), dtype=np.int64)
-    count = read_ntriples(blob, bounds, columns, first, low, high, hashes, slots, odd, place)
+    scratch = np.empty((3, 2), dtype=np.int64)
+    count = read_ntriples(blob, bounds, columns, first, low, high, hashes, slots, odd, scratch)
     subjects, properties, objects = (column[: first[-1]] for column in columns)
     batch = GraphBatch(
         first_row, blob, low[:count], high[:count], hashes[:count], subjects, properties, objects, first

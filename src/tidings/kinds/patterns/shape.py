@@ -161,15 +161,15 @@ class _Compiler:
 
     def _order_terms(self) -> None:
         """Numbers the terms as the steps need them, so that a row that fails early is read no further."""
-        place: dict[int, int] = {}
+        new_slot: dict[int, int] = {}
         for step in self.steps:
             for ref in step[:3]:
                 if ref >= 0:
-                    place.setdefault(ref, len(place))
-        self.shape.terms = [self.shape.terms[old] for old in place]
-        place.update({ref: ref for ref in range(-len(self.slots), 0)})
-        self.steps = [(place[s], place[p], place[o], *rest) for s, p, o, *rest in self.steps]
-        self.options = [(group, kind, place[p], atom) for group, kind, p, atom in self.options]
+                    new_slot.setdefault(ref, len(new_slot))
+        self.shape.terms = [self.shape.terms[old] for old in new_slot]
+        new_slot.update({ref: ref for ref in range(-len(self.slots), 0)})
+        self.steps = [(new_slot[s], new_slot[p], new_slot[o], *rest) for s, p, o, *rest in self.steps]
+        self.options = [(group, kind, new_slot[p], atom) for group, kind, p, atom in self.options]
 
     def _edge(self, edge: TriplePattern, tests: list[Condition]) -> tuple[int, int, int]:
         return (

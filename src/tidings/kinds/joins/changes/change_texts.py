@@ -83,9 +83,9 @@ class ChangeHeaders:
         )
 
     def refuse_sequence(self, row: int, given: object) -> None:
-        shown = "no number" if given is None else repr(given)[:40]
+        value_text = "no number" if given is None else repr(given)[:40]
         self.errors[row] = (
-            f"the change's sequence is {shown}; give an integer of at most 18 digits, or leave it out"
+            f"the change's sequence is {value_text}; give an integer of at most 18 digits, or leave it out"
         )
 
 
@@ -115,8 +115,8 @@ class Members:
         """The JSON type of the member in each text; -1 where it is absent."""
         if name not in self._kinds:
             kinds = np.full(self.count, -1, dtype=np.int8)
-            event, place = self.occurrences(name)
-            kinds[event] = self.found.kind[place]
+            event, occurrence = self.occurrences(name)
+            kinds[event] = self.found.kind[occurrence]
             self._kinds[name] = kinds
         return self._kinds[name]
 
@@ -125,14 +125,14 @@ class Members:
 
     def text(self, name: str, kinds: tuple[int, ...] = (TEXT,)) -> pa.Array:
         """The member as a column of texts, null where it has another type."""
-        event, place = self.occurrences(name)
+        event, occurrence = self.occurrences(name)
         if len(event):
-            kind = self.found.kind[place]
+            kind = self.found.kind[occurrence]
             keep = kind == TEXT if kinds == (TEXT,) else np.isin(kind, kinds)
-            event, place = event[keep], place[keep]
+            event, occurrence = event[keep], occurrence[keep]
         if not len(event):
             return pa.nulls(self.count, pa.string())
-        low, size = self.found.low[place], self.found.high[place] - self.found.low[place]
+        low, size = self.found.low[occurrence], self.found.high[occurrence] - self.found.low[occurrence]
         lengths = np.zeros(self.count + 1, dtype=np.int32)
         lengths[event + 1] = size
         offsets = np.cumsum(lengths, dtype=np.int32)
@@ -199,7 +199,7 @@ def read_headers(texts: pa.Array, kind: pa.Array | None, tables: frozenset[str])
     free = pc.equal(pc.fill_null(word, ""), "").to_numpy(zero_copy_only=False)
     # What cannot be read and has no type may have been a change; but not a document that an event carries.
     may_be = ours if kind is None else ours | free
-    headers.errors = {row: said for row, said in members.errors.items() if may_be[row]}
+    headers.errors = {row: error for row, error in members.errors.items() if may_be[row]}
     _short(members, headers, free, tables)
     _by_operation(members, headers, free & (headers.op == NO_CHANGE))
     _sequence(members, headers)

@@ -122,15 +122,17 @@ def _decimal(kind: str, value: Any, hint: Hint | None) -> Any:
 
 def json_types(table: Table, images: Iterable[object]) -> pa.StructType:
     """The Arrow types to read images with: sample images show whether times and decimals are texts or numbers."""
-    shown: dict[str, type] = {}
+    python_types: dict[str, type] = {}
     for image in images:
         if isinstance(image, Mapping):
-            shown |= {name: type(value) for name, value in image.items() if value is not None}
-    return pa.struct([(name, _json_type(kind, shown.get(name))) for name, kind in table.columns.items()])
+            python_types |= {name: type(value) for name, value in image.items() if value is not None}
+    return pa.struct(
+        [(name, _json_type(kind, python_types.get(name))) for name, kind in table.columns.items()]
+    )
 
 
-def _json_type(kind: str, shown: type | None) -> pa.DataType:
-    if shown is str and kind != "boolean":
+def _json_type(kind: str, python_type: type | None) -> pa.DataType:
+    if python_type is str and kind != "boolean":
         return pa.string()
     return pa.int64() if kind in _TIMES else ARROW[kind]
 

@@ -41,7 +41,7 @@ class ChangeReader:
 
     def __init__(self, count: int, tables: Sequence[Table]) -> None:
         self.tables = list(tables)
-        self.table_numbers = {table.name: place for place, table in enumerate(tables)}
+        self.table_numbers = {table.name: table_number for table_number, table in enumerate(tables)}
         self.op = np.full(count, NO_CHANGE, dtype=np.int8)
         self.table = np.full(count, -1, dtype=np.int16)
         self.new = np.full(count, -1, dtype=np.int32)
@@ -149,7 +149,7 @@ class ChangeReader:
                 ahead += np.array_split(piece, _PARTS)[::-1]
 
     def _read_many(self, events: np.ndarray, table: int, rows: RowSource, form: int) -> None:
-        given, before = rows.many(events, self.tables[table], form)
+        given, before = rows.read_many(events, self.tables[table], form)
         op = self.op[events]
         has_row, has_before = _present(given, len(events)), _present(before, len(events))
         deleted, updated = op == DELETE, op == UPDATE
@@ -175,13 +175,13 @@ class ChangeReader:
 
     def _columns(self, image: pa.StructArray, mine: np.ndarray, table: int) -> list[pa.Array]:
         picked = image if mine.all() else image.filter(pa.array(mine))
-        names = [picked.type.field(place).name for place in range(picked.type.num_fields)]
+        names = [picked.type.field(table_number).name for table_number in range(picked.type.num_fields)]
         return typed(self.tables[table], dict(zip(names, picked.flatten(), strict=True)), len(picked))
 
-    def _read_single(self, event: int, place: int, rows: RowSource, form: int) -> None:
-        table, op = self.tables[place], int(self.op[event])
+    def _read_single(self, event: int, table_number: int, rows: RowSource, form: int) -> None:
+        table, op = self.tables[table_number], int(self.op[event])
         try:
-            given, before = rows.one(event, table, form)
+            given, before = rows.read_one(event, table, form)
             if op == DELETE:
                 given, before = None, before if given is None else given
             if op == INSERT:
@@ -205,7 +205,7 @@ class ChangeReader:
             self._refuse(event, str(error))
             return
         for target, row in read:
-            self.singles.append((target, event, place, self.builders[place].add_row(row)))
+            self.singles.append((target, event, table_number, self.builders[table_number].add_row(row)))
 
 
 def _mapping(table: Table, image: object) -> dict[str, object]:

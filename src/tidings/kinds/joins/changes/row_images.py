@@ -95,13 +95,17 @@ class RowImageBuilder:
 
 
 def _columns(table: Table, rows: Sequence[Row]) -> list[pa.Array]:
-    return [pa.array([row[place] for row in rows], ARROW[kind]) for place, kind in enumerate(table.types)]
+    return [
+        pa.array([row[position] for row in rows], ARROW[kind]) for position, kind in enumerate(table.types)
+    ]
 
 
 def _of_few(table: Table, rows: Sequence[Row]) -> RowImages:
     """The same as `RowImages.of`, but faster for a few rows."""
-    others = [place for place in range(len(table.names)) if place not in table.key_places]
-    partial = [bool(table.key and others) and all(row[place] is None for place in others) for row in rows]
+    others = [position for position in range(len(table.names)) if position not in table.key_places]
+    partial = [
+        bool(table.key and others) and all(row[position] is None for position in others) for row in rows
+    ]
     texts = pa.array([table.text(row) for row in rows], pa.string())
     return RowImages(_columns(table, rows), texts, np.array(partial, dtype=np.bool_))
 
@@ -115,8 +119,8 @@ def typed(table: Table, given: dict[str, pa.Array], count: int) -> list[pa.Array
     for name, kind in table.columns.items():
         array = given.get(name)
         columns.append(pa.nulls(count, ARROW[kind]) if array is None else _typed(kind, array))
-    for place in table.key_places:
-        if columns[place].null_count:
+    for position in table.key_places:
+        if columns[position].null_count:
             raise NeedsTableRead
     return columns
 
@@ -169,10 +173,10 @@ def _of_texts(kind: str, texts: pa.Array, plain: str) -> pa.Array:
     """Dates or timestamps of their ISO texts."""
     if _all(pc.match_substring_regex(texts, plain)):
         return texts.cast(ARROW[kind])
-    one = Table("one", {"value": kind})
+    column_table = Table("one", {"value": kind})
     encoded = texts.dictionary_encode()
     try:
-        values = [one.read({"value": text})[0] for text in encoded.dictionary.to_pylist()]
+        values = [column_table.read({"value": text})[0] for text in encoded.dictionary.to_pylist()]
     except EventError:
         raise NeedsTableRead from None
     return pa.array(values, ARROW[kind]).take(encoded.indices)

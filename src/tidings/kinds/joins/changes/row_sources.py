@@ -2,7 +2,7 @@
 
 Both sources give the new row and the row before it: of many events at once as Arrow structs, or of one event as Python
 dicts. Arrow reads JSON with the types that the table declares; an undeclared name or a value of another type fails
-`many`, never `one`.
+`read_many`, never `read_one`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidings.kinds.joins.changes.row_images import NeedsTableRead
 from tidings.kinds.joins.schema.order_keys import ARROW
 from tidings.kinds.joins.schema.table import Table
 
-_SHOWN = 8  # messages whose values show how a connector writes them
+_SAMPLES = 8  # messages whose values show how a connector writes them
 _BLANK = b" \t\r\n"
 
 Pair = tuple[pa.StructArray | None, pa.StructArray | None]
@@ -33,10 +33,10 @@ Pair = tuple[pa.StructArray | None, pa.StructArray | None]
 class RowSource(Protocol):
     """The row and the row before it, of events whose changes have one form and one table."""
 
-    def many(self, events: np.ndarray, table: Table, form: int) -> Pair:
+    def read_many(self, events: np.ndarray, table: Table, form: int) -> Pair:
         """The rows of many events; raises `NeedsTableRead` or an Arrow error if some may be wrong."""
 
-    def one(self, event: int, table: Table, form: int) -> tuple[Any, Any]:
+    def read_one(self, event: int, table: Table, form: int) -> tuple[Any, Any]:
         """The rows of one event, as they were given."""
 
 
@@ -46,7 +46,7 @@ class TextRows:
     def __init__(self, texts: pa.Array) -> None:
         self.texts = texts
 
-    def many(self, events: np.ndarray, table: Table, form: int) -> Pair:
+    def read_many(self, events: np.ndarray, table: Table, form: int) -> Pair:
         picked = self.texts if len(events) == len(self.texts) else self.texts.take(pa.array(events))
         if form == OURS:
             row = pa.struct([(name, _json_type(kind)) for name, kind in table.columns.items()])
@@ -54,9 +54,9 @@ class TextRows:
             if read["row"].type != row or read["before"].type != row:
                 raise NeedsTableRead  # a name that the table does not have
             return read["row"], read["before"]
-        shown = [json.loads(text) for text in picked[:_SHOWN].to_pylist()]
-        hints = hints_of(shown[0].get("schema")) if form == WRAPPED else {}
-        payloads = [message.get("payload") if form == WRAPPED else message for message in shown]
+        samples = [json.loads(text) for text in picked[:_SAMPLES].to_pylist()]
+        hints = hints_of(samples[0].get("schema")) if form == WRAPPED else {}
+        payloads = [message.get("payload") if form == WRAPPED else message for message in samples]
         images = [p.get(side) for p in payloads if isinstance(p, Mapping) for side in ("before", "after")]
         row = json_types(table, images)
         members = [("after", row), ("before", row)]
@@ -68,7 +68,7 @@ class TextRows:
             after, before = payload.flatten()
         return _as_declared(table, after, hints), _as_declared(table, before, hints)
 
-    def one(self, event: int, table: Table, form: int) -> tuple[Any, Any]:
+    def read_one(self, event: int, table: Table, form: int) -> tuple[Any, Any]:
         try:
             message = json.loads(self.texts[event].as_py())
         except (ValueError, RecursionError) as error:
@@ -89,10 +89,10 @@ class ColumnRows:
     def __init__(self, row: pa.Array | None, before: pa.Array | None) -> None:
         self.row, self.before = row, before
 
-    def many(self, events: np.ndarray, table: Table, form: int) -> Pair:
+    def read_many(self, events: np.ndarray, table: Table, form: int) -> Pair:
         return _structs(self.row, events, table), _structs(self.before, events, table)
 
-    def one(self, event: int, table: Table, form: int) -> tuple[Any, Any]:
+    def read_one(self, event: int, table: Table, form: int) -> tuple[Any, Any]:
         return _given(self.row, event, table), _given(self.before, event, table)
 
 

@@ -67,10 +67,10 @@ class Correlator:
             return None
         index = JoinIndex.build(self.subscriptions, np.array([number])).for_rows(self.rows)
         tables = sorted(set(index.sides["table"].tolist()))
-        some = np.array([row for table in tables for row in self.rows.of(table)], dtype=np.int32)
-        out = np.empty_like(some)
+        selected = np.array([row for table in tables for row in self.rows.of(table)], dtype=np.int32)
+        out = np.empty_like(selected)
         count = taking_part(
-            some, self.rows.arrays(), index, self.subscriptions.arrays(), number, self._search(), out
+            selected, self.rows.arrays(), index, self.subscriptions.arrays(), number, self._search(), out
         )
         taking = out[:count].astype(np.int64)
         names = [self.tables[table].name for table in self.rows.tables_of(taking).tolist()]
@@ -85,8 +85,8 @@ class Correlator:
             position = np.full(len(images), -1, dtype=np.int64)
             new = np.unique(changes.new[(changes.table == table) & (changes.new >= 0)])
             if len(new):
-                some = images.take(new)
-                position[new] = self.rows.add(table, some.columns, some.texts)
+                selected = images.take(new)
+                position[new] = self.rows.add(table, selected.columns, selected.texts)
             numbers.append(position.tolist())
             names.append(self.rows.names(table, images.columns, images.texts))
         return numbers, names

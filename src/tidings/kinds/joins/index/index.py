@@ -128,7 +128,7 @@ class _IndexBuilder:
         numbers, bounds = numbers[full], bounds[full]
         if not len(numbers):
             return
-        for slot, column in (*shape.selections, *(place for places in shape.variables for place in places)):
+        for slot, column in (*shape.selections, *(ref for refs in shape.variables for ref in refs)):
             self.looked_at.add((tables[slot], column))
         breadth = [_breadth(bounds[:, s]) for s in range(len(shape.selections))]
         primary = [_narrowest(shape, slot, breadth) for slot in range(len(tables))]
@@ -157,7 +157,7 @@ class _IndexBuilder:
             chosen = min(near, key=lambda at: _breadth_of(primary[steps[at].slot], breadth), default=NONE)
             own_order = NONE
             if shape.one_key and len(tables) > 1:
-                key = tuple(column for places in shape.variables for at, column in places if at == slot)
+                key = tuple(column for refs in shape.variables for at, column in refs if at == slot)
                 own_order = self._order((tables[slot], key, self.slots[first_slot + slot][5]))
             side = {
                 "table": tables[slot],
@@ -232,9 +232,9 @@ class _IndexBuilder:
 
     def indexed_sides(self) -> dict[Shape, list[IndexedSide]]:
         found: dict[Shape, list[IndexedSide]] = {}
-        for place, at in enumerate(self._by_table().tolist()):
+        for side, at in enumerate(self._by_table().tolist()):
             shape, c, a = self.ranges[at]
-            found.setdefault(shape, []).append(IndexedSide(place, c, a))
+            found.setdefault(shape, []).append(IndexedSide(side, c, a))
         return found
 
     def arrays(self) -> dict[str, np.ndarray]:

@@ -47,12 +47,12 @@ def _shapes(shapes: Sequence[Shape], tables: Sequence[Table]) -> Iterator[tuple[
     widths = {table.name: len(table.names) for table in tables}
     for shape in shapes:
         yield "shapes", 1 <= len(shape.tables) <= MAX_TABLES and all(name in widths for name in shape.tables)
-        places = [*shape.selections, *(place for places in shape.variables for place in places)]
+        columns = [*shape.selections, *(ref for refs in shape.variables for ref in refs)]
         yield (
             "shapes",
             all(
                 0 <= slot < len(shape.tables) and 0 <= column < widths[shape.tables[slot]]
-                for slot, column in places
+                for slot, column in columns
             ),
         )
 
@@ -92,7 +92,7 @@ def _orders(
         return 0 <= table < len(tables) and 0 <= column < len(tables[table].names)
 
     for table, key, column in orders:
-        yield "orders", 0 <= table < len(tables) and all(is_column(table, one) for one in key)
+        yield "orders", 0 <= table < len(tables) and all(is_column(table, column) for column in key)
         yield "orders", column == -1 or is_column(table, column)
     yield "looked_at", all(is_column(table, column) for table, column in looked_at)
 
@@ -121,10 +121,10 @@ def _slots(arrays: Arrays, tables: Sequence[Table]) -> Iterator[tuple[str, bool]
     yield "slots", bool(np.all((slots["base"] >= 0) & (slots["base"] <= slots["first"])))
     inside = (slots["primary"] >= slots["first"]) & (slots["primary"] < slots["first"] + slots["count"])
     yield "slots", bool(np.all((slots["primary"] == -1) | inside))
-    place = np.repeat(np.arange(len(slots)), slots["count"])
-    at = np.arange(len(place)) - np.repeat(np.cumsum(slots["count"]) - slots["count"], slots["count"])
-    columns = selections[slots["first"][place] + at]
-    yield "selections", bool(np.all((columns >= 0) & (columns < widths[place])))
+    slot_of = np.repeat(np.arange(len(slots)), slots["count"])
+    at = np.arange(len(slot_of)) - np.repeat(np.cumsum(slots["count"]) - slots["count"], slots["count"])
+    columns = selections[slots["first"][slot_of] + at]
+    yield "selections", bool(np.all((columns >= 0) & (columns < widths[slot_of])))
 
 
 def _sides(arrays: Arrays, orders: int, tables: Sequence[Table]) -> Iterator[tuple[str, bool]]:

@@ -23,8 +23,8 @@ class Step(NamedTuple):
 def plan(shape: Shape, start: int) -> list[Step]:
     """The steps from a slot to all others; the slot itself is the first."""
     held = [dict[int, int]() for _ in shape.tables]  # of each slot: variable -> column
-    for variable, places in enumerate(shape.variables):
-        for slot, column in places:
+    for variable, refs in enumerate(shape.variables):
+        for slot, column in refs:
             held[slot][variable] = column
     steps = [Step(start, 0, (), (), ())]
     while len(steps) < len(shape.tables):

@@ -56,9 +56,9 @@ def build_trees(c_low: np.ndarray, c_high: np.ndarray, a: np.ndarray) -> tuple[C
     clusters = np.zeros(len(anchors), dtype=CLUSTER)
     starts = np.searchsorted(of, np.arange(len(anchors) + 1))
     clusters["anchor"], clusters["first"], clusters["count"] = anchors, starts[:-1], np.diff(starts)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    clusters["witness"] = place[witnesses]
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    clusters["witness"] = position[witnesses]
     clusters["min_low"] = c_low[starts[:-1]]
     clusters["max_high"] = np.maximum.reduceat(c_high, starts[:-1])
     width = a["high"].view(np.uint64) - a["low"].view(np.uint64)  # up to twice what has a sign

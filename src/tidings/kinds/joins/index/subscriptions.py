@@ -126,11 +126,13 @@ class Subscriptions:
         """The bounds for `add_many`, from the filled selections of a template."""
         count = len(filled[0].low) if filled else 0
         bounds = np.zeros((count, len(filled)), dtype=BOUND)
-        for s, (one, kind) in enumerate(zip(filled, self.selection_types(shape), strict=True)):
-            if one.ranges is not None:
-                bounds[:, s] = np.array([self._record(found, kind) for found in one.ranges], dtype=BOUND)
+        for s, (selection, kind) in enumerate(zip(filled, self.selection_types(shape), strict=True)):
+            if selection.ranges is not None:
+                bounds[:, s] = np.array(
+                    [self._record(found, kind) for found in selection.ranges], dtype=BOUND
+                )
                 continue
-            bounds["low"][:, s], bounds["high"][:, s] = one.low, one.high
+            bounds["low"][:, s], bounds["high"][:, s] = selection.low, selection.high
             bounds["low_text"][:, s] = bounds["high_text"][:, s] = NONE
             bounds["plain"][:, s] = True
         return bounds

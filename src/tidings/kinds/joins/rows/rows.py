@@ -76,10 +76,10 @@ class Rows:
 
     def names(self, table: int, columns: Sequence[pa.Array], texts: pa.Array) -> list[Hashable]:
         """The key of each row: the cells of its key columns, or its text."""
-        places = self.tables[table].key_places
-        if not places:
+        key_columns = self.tables[table].key_places
+        if not key_columns:
             return texts.to_pylist()
-        cells = [self._cells_of(table, place, columns[place]).tolist() for place in places]
+        cells = [self._cells_of(table, position, columns[position]).tolist() for position in key_columns]
         return cells[0] if len(cells) == 1 else list(zip(*cells, strict=True))
 
     def add(self, table: int, columns: Sequence[pa.Array], texts: pa.Array) -> np.ndarray:
@@ -96,10 +96,10 @@ class Rows:
         self._row_cell.extend(at + width * np.arange(new))
         self._row_table.extend(np.full(new, table, dtype=np.int32))
         where = self._row_cell.all[rows]
-        for place in range(width):
-            looked_at = place in self._looked_at[table]
-            self._cells.all[where + place] = (
-                self._cells_of(table, place, columns[place]) if looked_at else NULL
+        for position in range(width):
+            looked_at = position in self._looked_at[table]
+            self._cells.all[where + position] = (
+                self._cells_of(table, position, columns[position]) if looked_at else NULL
             )
         self.contents.put(rows, texts)
         return rows
@@ -157,13 +157,13 @@ class Rows:
         if not len(rows):
             return
         contents = [json.loads(text) for text in self.contents.texts(rows).to_pylist()]
-        for place in new:
-            kind, name = self.tables[table].types[place], self.tables[table].names[place]
+        for position in new:
+            kind, name = self.tables[table].types[position], self.tables[table].names[position]
             column = pa.array([row[name] for row in contents])
             if kind == "timestamp":
                 column = column.cast(pa.string())
-            self._cells.all[self._row_cell.all[rows] + place] = self._cells_of(
-                table, place, column.cast(ARROW[kind])
+            self._cells.all[self._row_cell.all[rows] + position] = self._cells_of(
+                table, position, column.cast(ARROW[kind])
             )
 
     def arrays(self) -> RowArrays:
@@ -208,8 +208,8 @@ class Rows:
             used[ENTRIES] = pack(self._buckets, int(used[BUCKETS]), self._entries, entries)
             self._entries = entries
 
-    def _cells_of(self, table: int, place: int, column: pa.Array) -> np.ndarray:
-        kind = self.tables[table].types[place]
+    def _cells_of(self, table: int, position: int, column: pa.Array) -> np.ndarray:
+        kind = self.tables[table].types[position]
         return self.texts.number_column(column) if kind == "text" else keys_of(kind, column)
 
 

@@ -42,7 +42,7 @@ def read_tables(path: str | Path) -> list[Table]:
 
 def saved_tables(facts: Iterable[dict[str, Any]]) -> list[Table]:
     """The tables that were saved with an index."""
-    return [Table(one["name"], one["columns"], one["key"], one["payload"]) for one in facts]
+    return [Table(fact["name"], fact["columns"], fact["key"], fact["payload"]) for fact in facts]
 
 
 def _table(name: str, members: Any) -> Table:
@@ -57,7 +57,7 @@ def _table(name: str, members: Any) -> Table:
         raise TableError(f"table '{name}' has no columns; write {_FORM}")
     for role in ("key", "payload"):
         given = members.get(role, [])
-        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
             raise TableError(
                 f"the {role} of table '{name}' is {given!r}; give a list of columns such as {list(columns)[:1]!r}"
             )

@@ -83,7 +83,7 @@ def _text_keys(array: pa.Array) -> np.ndarray:
     offsets = np.frombuffer(offsets_buffer, np.int32)[array.offset : array.offset + len(array) + 1]
     data = np.frombuffer(data_buffer, np.uint8)
     lengths = np.diff(offsets)
-    for place in range(8):
-        longer = np.flatnonzero(lengths > place)
-        keys[longer] |= data[offsets[longer] + place].astype(np.uint64) << np.uint64(56 - 8 * place)
+    for position in range(8):
+        longer = np.flatnonzero(lengths > position)
+        keys[longer] |= data[offsets[longer] + position].astype(np.uint64) << np.uint64(56 - 8 * position)
     return np.maximum((keys ^ np.uint64(2**63)).view(np.int64), LOWEST)

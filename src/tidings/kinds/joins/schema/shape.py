@@ -49,7 +49,9 @@ class Selection(NamedTuple):
 def read(query: Query, tables: Mapping[str, Table]) -> tuple[Shape, tuple[Range, ...]]:
     """The shape of a query over declared tables, and the ranges of its selections in the same order."""
     shape, selections = outline(query, tables)
-    return shape, tuple(range_of(one.conditions, one.kind, one.name) for one in selections)
+    return shape, tuple(
+        range_of(selection.conditions, selection.kind, selection.name) for selection in selections
+    )
 
 
 def outline(query: Query, tables: Mapping[str, Table]) -> tuple[Shape, tuple[Selection, ...]]:
@@ -74,7 +76,7 @@ def _tables(query: Query, tables: Mapping[str, Table]) -> list[Table]:
         raise SubscriptionError(
             "the question is of no table; write FROM table JOIN ..., or FROM table WHERE ..."
         )
-    names = [query.stream, *(one.name for one in query.joined)]
+    names = [query.stream, *(joined_table.name for joined_table in query.joined)]
     if query.via is not None:
         raise SubscriptionError("VIA stands with a join; a join hears of every change, so leave VIA out")
     if query.select is not None:
@@ -98,8 +100,8 @@ def _variables(
     """The classes of equated columns, and for each USING column the columns that its name stands for."""
     classes: list[set[ColumnRef]] = []
     shared: dict[str, set[ColumnRef]] = {}
-    for slot, one in enumerate(query.joined, start=1):
-        for left, right in _equated(slot, one, joined, shared):
+    for slot, joined_table in enumerate(query.joined, start=1):
+        for left, right in _equated(slot, joined_table, joined, shared):
             merged = {left, right}.union(*(known for known in classes if known & {left, right}))
             classes = [known for known in classes if not known & merged] + [merged]
     for refs in classes:
@@ -117,16 +119,16 @@ def _variables(
 
 
 def _equated(
-    slot: int, one: JoinedTable, joined: Sequence[Table], shared: dict[str, set[ColumnRef]]
+    slot: int, joined_table: JoinedTable, joined: Sequence[Table], shared: dict[str, set[ColumnRef]]
 ) -> list[tuple[ColumnRef, ColumnRef]]:
     """The pairs of columns that a JOIN equates; a USING column is noted in `shared`."""
     pairs: list[tuple[ColumnRef, ColumnRef]] = []
-    for name in one.using:
+    for name in joined_table.using:
         before = _resolve(name, joined[:slot], shared)
-        here = _column_ref(f"{one.name}.{name}", joined, slot)
+        here = _column_ref(f"{joined_table.name}.{name}", joined, slot)
         pairs.append((before[0], here))
         shared[name] = {*before, here}
-    for sides in one.on:
+    for sides in joined_table.on:
         left, right = (_single_ref(side.path, joined[: slot + 1], shared) for side in sides)
         if left[0] == right[0]:
             name = joined[left[0]].name
@@ -139,16 +141,16 @@ def _equated(
 
 def _check_class(refs: set[ColumnRef], joined: Sequence[Table]) -> None:
     ordered = sorted(refs)
-    shown = [f"{joined[slot].name}.{joined[slot].names[column]}" for slot, column in ordered]
+    names_of = [f"{joined[slot].name}.{joined[slot].names[column]}" for slot, column in ordered]
     for (slot, column), (other, _) in zip(ordered[1:], ordered, strict=False):
         if slot == other:
-            names = " and ".join(one for one, (at, _) in zip(shown, ordered, strict=True) if at == slot)
+            names = " and ".join(name for name, (at, _) in zip(names_of, ordered, strict=True) if at == slot)
             raise SubscriptionError(f"{names} would have to be equal; join on one of them only")
         first = joined[ordered[0][0]].types[ordered[0][1]]
         if joined[slot].types[column] != first:
             at = ordered.index((slot, column))
             raise SubscriptionError(
-                f"{shown[0]} is of type {first}, {shown[at]} of type {joined[slot].types[column]}; "
+                f"{names_of[0]} is of type {first}, {names_of[at]} of type {joined[slot].types[column]}; "
                 "join columns of one type"
             )
 

@@ -81,16 +81,16 @@ class Table:
             None if (value := row.get(name)) is None else self._value(name, kind, value)
             for name, kind in self.columns.items()
         )
-        for place in self.key_places:
-            if values[place] is None:
+        for position in self.key_places:
+            if values[position] is None:
                 raise EventError(
-                    f"a row of table '{self.name}' has no {self.names[place]}; every column of the key needs a value"
+                    f"a row of table '{self.name}' has no {self.names[position]}; every column of the key needs a value"
                 )
         return values
 
     def key_of(self, values: Row) -> Row:
         """The values that identify a row: its key, or the whole row if the table has none."""
-        return tuple(values[place] for place in self.key_places) if self.key else values
+        return tuple(values[position] for position in self.key_places) if self.key else values
 
     def text(self, values: Row) -> str:
         """The row as canonical JSON: every column in order, no blanks, dates and times in ISO form."""

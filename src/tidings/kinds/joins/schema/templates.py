@@ -42,9 +42,9 @@ class FilledRanges(NamedTuple):
 
 def fill(selections: Sequence[Selection], table: pa.Table) -> list[FilledRanges]:
     """The ranges of a template's selections for every row of `table`, which has a column for each parameter."""
-    for name in dict.fromkeys(name for one in selections for name in _parameters(one)):
+    for name in dict.fromkeys(name for selection in selections for name in _parameters(selection)):
         _check_column(name, table)
-    return [_by_columns(one, table) or _by_rows(one, table) for one in selections]
+    return [_by_columns(selection, table) or _by_rows(selection, table) for selection in selections]
 
 
 def _check_column(name: str, table: pa.Table) -> None:

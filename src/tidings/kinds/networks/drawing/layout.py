@@ -134,7 +134,9 @@ def _order(columns: list[list[_Item]], pieces: Sequence[tuple[_Item, _Item]]) ->
         for column in columns[::-1] if sweep % 2 else columns:
             rank = {item: position for other in columns for position, item in enumerate(other)}
             middle = {
-                item: sum(rank[one] for one in aside[item]) / len(aside[item]) if aside[item] else rank[item]
+                item: sum(rank[neighbour] for neighbour in aside[item]) / len(aside[item])
+                if aside[item]
+                else rank[item]
                 for item in column
             }
             column.sort(key=middle.__getitem__)
@@ -168,7 +170,7 @@ def _heights(
                 # A bend follows both sides at once, so that long edges become straight.
                 both = left[item] + right[item]
                 near = both if not isinstance(item, str) else (right if sweep % 2 else left)[item] or both
-                wanted.append(sum(y[one] for one in near) / len(near) if near else y[item])
+                wanted.append(sum(y[neighbour] for neighbour in near) / len(near) if near else y[item])
             offsets = _offsets(column, height)
             fitted = _ascending([want - offset for want, offset in zip(wanted, offsets, strict=True)])
             for item, base, offset in zip(column, fitted, offsets, strict=True):

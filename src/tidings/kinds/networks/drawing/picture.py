@@ -216,7 +216,7 @@ class _Picture:
         places = [_on(begin, t) for t in (0.5, 0.35, 0.65, 0.2, 0.8, 0.5)]
         for x, y in places:
             box = (x - wide / 2, y - _LABEL / 2, x + wide / 2, y + _LABEL / 2)
-            if not any(_overlap(box, other) for other in self._written):
+            if not any(_overlap(box, other_box) for other_box in self._written):
                 break
         self._written.append(box)
         return x, y
@@ -334,5 +334,5 @@ def _reach(curve: list[Point]) -> tuple[bool, float]:
     return curve[0][1] != curve[3][1], abs(curve[3][0] - curve[0][0])
 
 
-def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _overlap(box: tuple[float, float, float, float], other_box: tuple[float, float, float, float]) -> bool:
+    return box[0] < other_box[2] and other_box[0] < box[2] and box[1] < other_box[3] and other_box[1] < box[3]

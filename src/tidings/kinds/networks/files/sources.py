@@ -30,7 +30,7 @@ class Rows:
     """A table, and a function that gives the location (file and line) of a row."""
 
     table: pa.Table
-    place: Callable[[int], str]
+    location: Callable[[int], str]
 
 
 def read_network(path: str | Path) -> Network:
@@ -51,7 +51,7 @@ def read_network(path: str | Path) -> Network:
     try:
         return Network.from_tables(nodes.table, edges.table)
     except NetworkError as error:
-        raise _placed(nodes, edges) or NetworkError(f"{path}: {error}") from None
+        raise _first_error(nodes, edges) or NetworkError(f"{path}: {error}") from None
 
 
 def _saved(folder: Path) -> Network:
@@ -102,7 +102,7 @@ def _named(edges: Rows) -> Rows:
     import pyarrow.compute as pc
 
     ends = [edges.table[name].combine_chunks().drop_null() for name in ("source", "target")]
-    return Rows(pa.table({"id": pc.unique(pa.concat_arrays(ends))}), lambda row: edges.place(0))
+    return Rows(pa.table({"id": pc.unique(pa.concat_arrays(ends))}), lambda row: edges.location(0))
 
 
 def _csv(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> Rows:
@@ -120,13 +120,13 @@ def _csv(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> Rows:
     except pa.ArrowInvalid as error:
         raise NetworkError(f"{path} is not readable as CSV: {error}") from None
 
-    def place(row: int) -> str:
+    def location(row: int) -> str:
         with path.open("rb") as file:
             lines = sum(1 for line in file if line.strip())
         # A text over several lines moves those after it.
         return f"{path}:{row + 2}" if lines == table.num_rows + 1 else f"{path}: row {row + 1}"
 
-    return Rows(_checked(path, table, columns, needed), place)
+    return Rows(_checked(path, table, columns, needed), location)
 
 
 def _parquet(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> Rows:
@@ -174,16 +174,16 @@ def _check_columns(path: Path, names: list[str], needed: tuple[str, ...]) -> Non
 # -- what is wrong, and where
 
 
-def _placed(nodes: Rows, edges: Rows) -> NetworkError | None:
+def _first_error(nodes: Rows, edges: Rows) -> NetworkError | None:
     """The first error of a row, with its location."""
     known: dict[str, int] = {}
     for row, id in enumerate(nodes.table["id"].to_pylist()):
         if id is None:
-            return NetworkError(f"{nodes.place(row)}: the node has no id; give it one")
+            return NetworkError(f"{nodes.location(row)}: the node has no id; give it one")
         if id in known:
-            first = nodes.place(known[id])
+            first = nodes.location(known[id])
             return NetworkError(
-                f"{nodes.place(row)}: the node {id!r} is there already, at {first}; leave one out"
+                f"{nodes.location(row)}: the node {id!r} is there already, at {first}; leave one out"
             )
         known[id] = row
     seen: dict[tuple[str, str], int] = {}
@@ -192,7 +192,7 @@ def _placed(nodes: Rows, edges: Rows) -> NetworkError | None:
     ):
         for name, end in zip(("source", "target"), ends, strict=True):
             if end is None:
-                return NetworkError(f"{edges.place(row)}: the edge has no {name}; name a node")
+                return NetworkError(f"{edges.location(row)}: the edge has no {name}; name a node")
             if end not in known:
                 near = nearest(end, known) if len(known) < 100_000 else None
                 advice = (
@@ -200,11 +200,11 @@ def _placed(nodes: Rows, edges: Rows) -> NetworkError | None:
                     if near is not None
                     else "add it to the nodes, or leave the edge out"
                 )
-                return NetworkError(f"{edges.place(row)}: the edge's {name} {end!r} is no node; {advice}")
+                return NetworkError(f"{edges.location(row)}: the edge's {name} {end!r} is no node; {advice}")
         if ends in seen:
-            first = edges.place(seen[ends])
+            first = edges.location(seen[ends])
             return NetworkError(
-                f"{edges.place(row)}: the edge {ends[0]!r} -> {ends[1]!r} is there already, at {first};"
+                f"{edges.location(row)}: the edge {ends[0]!r} -> {ends[1]!r} is there already, at {first};"
                 " join their expressions with OR"
             )
         seen[ends] = row
@@ -221,7 +221,7 @@ def _wrong_values(rows: Rows) -> Iterator[NetworkError]:
     for row in range(rows.table.num_rows):
         if (cost := columns.get("cost", {row: None})[row]) is not None and not _is_cost(cost):
             yield NetworkError(
-                f"{rows.place(row)}: the cost {cost!r} is no number from 0 up; mend or omit it"
+                f"{rows.location(row)}: the cost {cost!r} is no number from 0 up; mend or omit it"
             )
         where = columns.get("where", {row: None})[row]
         if where is None or not where.strip() or where in read:
@@ -230,7 +230,7 @@ def _wrong_values(rows: Rows) -> Iterator[NetworkError]:
         try:
             read_condition(where, "this row")
         except NetworkError as error:
-            yield NetworkError(f"{rows.place(row)}: {error}")
+            yield NetworkError(f"{rows.location(row)}: {error}")
 
 
 def _is_cost(cost: Any) -> bool:

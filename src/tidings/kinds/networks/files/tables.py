@@ -112,7 +112,7 @@ def _refuse_repeated_edges(source: np.ndarray, target: np.ndarray, edge: Namer) 
         )
 
 
-def _where(table: pa.Table, expressions: Expressions, place: Namer) -> np.ndarray:
+def _where(table: pa.Table, expressions: Expressions, location: Namer) -> np.ndarray:
     """The numbers of the expressions, each distinct text read once; null and blank texts are none."""
     if "where" not in table.column_names:
         return np.full(table.num_rows, NONE, dtype=np.int32)
@@ -123,11 +123,11 @@ def _where(table: pa.Table, expressions: Expressions, place: Namer) -> np.ndarra
     numbers = np.full(len(distinct) + 1, NONE, dtype=np.int32)  # the last is for null, at -1
     for i, text in enumerate(distinct):
         if not text.isspace() and text:
-            numbers[i] = expressions.number(text, _Place(place, row, i))
+            numbers[i] = expressions.number(text, _LazyLocation(location, row, i))
     return numbers[row]
 
 
-class _Place:
+class _LazyLocation:
     """The name of the first place that has a value, looked for only when it is needed."""
 
     def __init__(self, name: Namer, row: np.ndarray, value: int) -> None:
@@ -154,7 +154,7 @@ def _labels(
     return numbers
 
 
-def _cost(table: pa.Table, place: Namer) -> np.ndarray:
+def _cost(table: pa.Table, location: Namer) -> np.ndarray:
     if "cost" not in table.column_names:
         return np.zeros(table.num_rows)
     try:
@@ -165,6 +165,6 @@ def _cost(table: pa.Table, place: Namer) -> np.ndarray:
     wrong = np.flatnonzero(~((cost >= 0) & np.isfinite(cost)))
     if len(wrong):
         raise NetworkError(
-            f"{len(wrong):,} costs are no numbers from 0 up, such as {cost[wrong[0]]:g} of {place(int(wrong[0]))}"
+            f"{len(wrong):,} costs are no numbers from 0 up, such as {cost[wrong[0]]:g} of {location(int(wrong[0]))}"
         )
     return cost

@@ -63,11 +63,11 @@ class Caller:
             return [_call(*request) for request in requests]
         self._restart_after_fork()
         pending = _PendingCalls(self._threads)
-        pending.submit([request._replace(token=place) for place, request in enumerate(requests)])
+        pending.submit([request._replace(token=position) for position, request in enumerate(requests)])
         found: dict[int, Answer] = {}
         while pending.outstanding:
             found.update((answer.token, answer) for answer in pending.collect())
-        return [found[place]._replace(token=request.token) for place, request in enumerate(requests)]
+        return [found[position]._replace(token=request.token) for position, request in enumerate(requests)]
 
     def submit(self, requests: Iterable[Request]) -> None:
         """Starts the calls of async operators; the others are made when `collect` has nothing else to do."""
@@ -188,7 +188,9 @@ def _answers(batch: _CallBatch, threads: CallerThreads) -> list[Answer]:
     share = (time.perf_counter() - start) / len(batch.requests)
     if _must_be_split(batch, found):
         return [
-            _add_seconds(answer, share) for one in _split_batch(batch) for answer in _answers(one, threads)
+            _add_seconds(answer, share)
+            for single in _split_batch(batch)
+            for answer in _answers(single, threads)
         ]
     return _assigned(batch, found, share)
 
@@ -245,7 +247,7 @@ async def _answers_async(batch: _CallBatch, slots: asyncio.Semaphore) -> list[An
     if not _must_be_split(batch, found):
         return _assigned(batch, found, share)
     answers: list[Answer] = []
-    for part in await asyncio.gather(*[_answers_async(one, slots) for one in _split_batch(batch)]):
+    for part in await asyncio.gather(*[_answers_async(single, slots) for single in _split_batch(batch)]):
         if isinstance(part, BaseException):
             return part
         answers += [_add_seconds(answer, share) for answer in part]

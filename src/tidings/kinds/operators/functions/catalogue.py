@@ -216,11 +216,11 @@ class Catalogue:
     def _bound(self, condition: Condition) -> frozenset[Variable]:
         """The variables that are bound wherever the condition holds: of an OR, by each of its parts."""
         if isinstance(condition, TriplePattern):
-            places = (condition.subject, condition.property, condition.object)
-            return frozenset(place for place in places if isinstance(place, Variable))
+            terms = (condition.subject, condition.property, condition.object)
+            return frozenset(term for term in terms if isinstance(term, Variable))
         if isinstance(condition, Call):
             outs = self.find(condition.name).outs_of(condition)
-            return frozenset(place for place in outs if isinstance(place, Variable))
+            return frozenset(out for out in outs if isinstance(out, Variable))
         if isinstance(condition, And):
             return frozenset().union(*map(self._bound, condition.parts))
         if isinstance(condition, Or) and condition.parts:

@@ -218,7 +218,9 @@ def operator(
 
 def _is_async(function: Callable[..., Any]) -> bool:
     called = (function, getattr(function, "__call__", None))  # noqa: B004
-    return any(inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in called)
+    return any(
+        inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function) for function in called
+    )
 
 
 def _is_positive(seconds: object) -> bool:

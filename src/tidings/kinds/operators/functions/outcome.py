@@ -103,10 +103,10 @@ def _row(operator: Operator, accepted: tuple[tuple[type, ...], ...], row: Any) -
     if not isinstance(row, tuple | list) or len(row) != len(accepted):
         names = ", ".join(parameter.name for parameter in operator.outs)
         raise UnusableAnswer(f"yielded {row!r:.80}; yield tuples of {names}")
-    return tuple(_value(operator, place, kinds, row[place]) for place, kinds in enumerate(accepted))
+    return tuple(_value(operator, position, kinds, row[position]) for position, kinds in enumerate(accepted))
 
 
-def _value(operator: Operator, place: int, accepted: tuple[type, ...], value: Any) -> Any:
+def _value(operator: Operator, position: int, accepted: tuple[type, ...], value: Any) -> Any:
     """A value that is bound, as a plain one."""
     kind = type(value)
     if kind in accepted and kind not in _TO_LOOK_AT:
@@ -115,9 +115,9 @@ def _value(operator: Operator, place: int, accepted: tuple[type, ...], value: An
         if _is_numpy(value):
             value = value.tolist()
         if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
-            raise UnusableAnswer(f"yielded {value!r:.80}; yield values for {operator.outs[place]}")
+            raise UnusableAnswer(f"yielded {value!r:.80}; yield values for {operator.outs[position]}")
     if isinstance(value, float | Decimal) and not math.isfinite(value):
-        raise UnusableAnswer(f"yielded {value!r}; yield finite numbers for {operator.outs[place]}")
+        raise UnusableAnswer(f"yielded {value!r}; yield finite numbers for {operator.outs[position]}")
     if isinstance(value, str) and not value.isascii():
         try:
             value.encode()

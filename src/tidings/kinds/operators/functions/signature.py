@@ -88,7 +88,11 @@ def read_signature(function: Callable[..., Any], name: str) -> tuple[Parameter, 
             f"the parameters of {name} cannot be read; write it as a def with its own"
         ) from None
     # One that is given by its name only and has a default, such as a model, is the operator's own affair.
-    found = [one for one in found if one.kind is not one.KEYWORD_ONLY or one.default is one.empty]
+    found = [
+        parameter
+        for parameter in found
+        if parameter.kind is not parameter.KEYWORD_ONLY or parameter.default is parameter.empty
+    ]
     for parameter in found:
         if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             raise OperatorError(

@@ -150,8 +150,8 @@ class TableQuery:
                 # Without outs one row says all.
                 rows = result.fetchall() if self.outs else result.fetchmany(1)
         except SQLAlchemyError as error:
-            told = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-            raise TidingsError(f"the database did not answer: {told}") from error
+            message = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+            raise TidingsError(f"the database did not answer: {message}") from error
         if self.outs and columns != len(self.outs):
             raise TidingsError(
                 f"the SELECT has {columns} columns, and the outs are {', '.join(self.outs)}; name one for each column"

@@ -87,7 +87,7 @@ class Keywords:
         for text in texts:
             read = folded(text)
             for end, (length, owners) in self.automaton.iter(read) if len(self.automaton) else ():
-                if not self.whole_words or stands_alone(read, end + 1 - length, end + 1):
+                if not self.whole_words or is_whole_word(read, end + 1 - length, end + 1):
                     for name, keyword in owners:
                         found.setdefault(name, {})[keyword] = None
         return {name: tuple(keywords) for name, keywords in found.items()}
@@ -111,7 +111,7 @@ def folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold()).split())
 
 
-def stands_alone(text: str, start: int, end: int) -> bool:
+def is_whole_word(text: str, start: int, end: int) -> bool:
     """Whether text[start:end] cuts no word: where it has a letter or digit at its edge, none goes on beside it."""
     cut_before = start > 0 and is_word(text[start - 1]) and is_word(text[start])
     cut_after = end < len(text) and is_word(text[end]) and is_word(text[end - 1])

@@ -60,15 +60,15 @@ def sort_members(first: np.ndarray, member: np.ndarray, p: np.ndarray, cost: np.
     return sorted_member
 
 
-def difference(one: np.ndarray, two: np.ndarray, p: np.ndarray, cost: np.ndarray) -> float:
-    """Expected cost of evaluating chain `one` and then `two`, less that of `two` and then `one`. Sub-Order 4.2.4.
+def difference(first: np.ndarray, second: np.ndarray, p: np.ndarray, cost: np.ndarray) -> float:
+    """Expected cost of evaluating chain `first` and then `second`, less that of `second` and then `first`. Sub-Order 4.2.4.
 
     The sum over the shared predicates t of (1 - p_t) (P_two C_one - P_one C_two): P is the product of all p above t
     in a chain, C the expected cost of those above t that the chains do not share, as if there were no others. The
     printed form, which has 1 for C at the top, does not agree with enumeration; this one does. With unequal costs
     only C changes: a shared predicate costs the same in both orders.
     """
-    return float(kernels.pair_difference(one, two, _key(p, cost), p, cost))
+    return float(kernels.pair_difference(first, second, _key(p, cost), p, cost))
 
 
 def find_position(chains: Chains, chain: np.ndarray, p: np.ndarray, cost: np.ndarray) -> int:
