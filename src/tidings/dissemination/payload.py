@@ -74,7 +74,7 @@ class Payloads:
             self.tables.extend((split_off.facts, split_off.payload) if split_off else (table,))
 
     def split(self, table: str) -> Split | None:
-        """How a table was split; None if it was not."""
+        """The parts of a table; None if it was not split."""
         return self._splits.get(table)
 
     def query(self, query: Query) -> Query:

@@ -179,7 +179,7 @@ def resolve_host(host: str, port: int) -> list[str]:
 
 
 def permitted(host: str, addresses: Sequence[str], allowed: Sequence[Network]) -> list[str]:
-    """Those of a host's addresses that may be connected to; raises `AddressRefused` if there is none."""
+    """The addresses of a host that connections are permitted to; raises `AddressRefused` if there is none."""
     reasons = {address: refusal(address, allowed) for address in addresses}
     good = [address for address, reason in reasons.items() if reason is None]
     if not good:

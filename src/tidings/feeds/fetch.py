@@ -85,7 +85,7 @@ class Fetcher:
         self._asked: dict[str, float] = {}  # host -> when its last request was sent
 
     def follow(self, urls: Iterable[str]) -> None:
-        """From now on these feeds and no others. What is known about a feed is kept for when it comes back."""
+        """Follows exactly these feeds from now on. The state of other feeds is kept for when they are followed again."""
         urls = list(dict.fromkeys(urls))
         for url in urls:
             if not is_address(url):

@@ -81,7 +81,7 @@ class FeedStates:
         return [replace(feed, gone=bool(feed.gone)) for feed in (Feed(*row) for row in rows)]
 
     def known(self, url: str, ids: Iterable[str]) -> set[str]:
-        """Those of `ids` that the feed has shown before."""
+        """The ids among these that the feed has contained before."""
         found = (self._db.execute("SELECT id FROM items WHERE url = ? AND id = ?", (url, id)) for id in ids)
         return {row[0] for rows in found for row in rows}
 

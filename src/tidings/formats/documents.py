@@ -231,7 +231,7 @@ def _without_doctype(text: str, name_of: Callable[[str], str | None] | None, max
 
 
 def _end_of_prolog(text: str) -> int:
-    """Where the DOCTYPE or the root element starts."""
+    """The offset at which the DOCTYPE or the root element starts."""
     position = 0
     while (start := text.find("<", position)) >= 0:
         if text.startswith("<?", start):

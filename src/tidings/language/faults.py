@@ -152,7 +152,7 @@ def _expected(acceptable: Iterable[str]) -> str:
 
 
 def _broken_triple(text: str, offset: int) -> int | None:
-    """Where the innermost parenthesis around `offset` opens, if commas in it show that a triple was meant."""
+    """The offset of the innermost open parenthesis around `offset`, if its commas show that a triple was meant."""
     opening = text.rfind("(", 0, offset + 1)
     if (
         opening < 0

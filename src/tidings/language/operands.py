@@ -64,7 +64,7 @@ class Operands:
         self._lone: Operand | Constant = _ZERO
 
     def offset(self, at: int) -> int:
-        """Where a token begins."""
+        """The offset of a token in the text."""
         return token_offset(self.text, at)
 
     def _primary(self, *expected: str) -> Operand | Constant:

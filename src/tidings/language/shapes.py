@@ -209,7 +209,7 @@ class Shapes:
         return kind if kind in JOINTS else token, ()
 
     def _split_meaning(self, token: str) -> tuple[str, Sequence[Iri | Literal]]:
-        """What a token is in the shape, and the constants in it."""
+        """The part of the shape that a token is, and the constants in it."""
         if _KEPT.match(token):
             return token, ()
         if found := _NETWORK.fullmatch(token):

@@ -97,7 +97,7 @@ def conform(events: pa.Table | pa.RecordBatch | Iterable[Event]) -> pa.RecordBat
 
 
 def _checked(events: pa.Table | pa.RecordBatch) -> pa.Table:
-    """As a table, in which a name is the name of one column."""
+    """The events as a table; refuses repeated column names."""
     table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
     names = table.column_names
     if len(set(names)) < len(names):

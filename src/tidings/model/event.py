@@ -243,7 +243,7 @@ def _json(value: object, **options: Any) -> str:
 
 
 def _plain(value: object) -> object:
-    """What JSON has no form for: dates as their ISO text, sets as lists, anything else as Python prints it."""
+    """Converts values that JSON cannot represent: dates to ISO texts, sets to lists, anything else to Python's text."""
     if isinstance(value, date):
         return value.isoformat()
     return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)

@@ -32,8 +32,8 @@ def sort_numbers(
     approximation: np.ndarray,
     rank: np.ndarray,
 ) -> tuple[np.ndarray, dict[str, str]]:
-    """Distinct numbers in exact order, as places of constants; ranks are written. Long ones are told apart by
-    an exponent no read number has."""
+    """Sorts distinct numbers exactly, given and returned as positions of constants, and writes `rank`. Long numbers are
+    marked by an exponent that no other number has."""
     for i in constants[exponent[constants] == LONG_EXPONENT]:
         mantissa[i] = i
         approximation[i] = _nearest(_fraction(texts[i]))

@@ -41,7 +41,7 @@ class TextTests:
 
     @cached_property
     def _endings(self) -> dict[int, dict[str, list[int]]]:
-        """By length, then by text."""
+        """The endings by length, then by text."""
         found: dict[int, dict[str, list[int]]] = {}
         for number, (op, pattern) in enumerate(self.tests):
             if op == "ENDS":

@@ -61,7 +61,7 @@ class BoxMessage(NamedTuple):
 
 
 class Box(NamedTuple):
-    """What the filter knows of a subscription: low and high ends for each side."""
+    """A subscription as the filter knows it: low and high ends for each side."""
 
     low: tuple[Longs, Longs]
     high: tuple[Longs, Longs]

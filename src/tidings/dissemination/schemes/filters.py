@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Subscription(NamedTuple):
-    """What a filter needs to know: ranges (low, high) for each table of the signature, and the semijoins chosen."""
+    """A subscription as the filter knows it: ranges (low, high) for each table of the signature, and the chosen semijoins."""
 
     number: int
     signature: Signature

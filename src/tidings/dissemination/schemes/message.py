@@ -86,5 +86,5 @@ class Message:
 
     @property
     def bytes(self) -> int:
-        """What leaves the server: one copy for the network, or one for each target."""
+        """The bytes that leave the server: one copy for the network, or one for each target."""
         return self.size if self.targets is None else self.size * len(self.targets)

@@ -67,7 +67,7 @@ class OrderedRows:
 
     @property
     def rows_a_value(self) -> float:
-        """How many rows have one join value, on average over the values that some row has."""
+        """The mean number of rows of a join value, over the values that occur."""
         return sum(len(rows_of_value.images) for rows_of_value in self._by_value.values()) / max(
             1, len(self._by_value)
         )

@@ -42,7 +42,7 @@ class Population:
         return self._high[table].all
 
     def among(self, numbers: Longs) -> Flags:
-        """Which of these are numbers of this population."""
+        """A flag for each number: whether it belongs to this population."""
         indexes = np.minimum(self.numbers.searchsorted(numbers), len(self) - 1)
         return self.numbers[indexes] == numbers
 

@@ -94,7 +94,7 @@ class Server:
             group.build()
 
     def subscription(self, number: int) -> Subscription:
-        """What the subscriber, or a node of the network on its behalf, knows: enough for every filter."""
+        """The subscription as its subscriber, or a node of the network, knows it: enough for every filter."""
         for population in self.populations:
             if (ranges := population.ranges(number)) is not None:
                 return Subscription(number, population.signature, ranges, population.semijoins)

@@ -40,7 +40,7 @@ def _item(entry: Entry) -> dict[str, Any]:
 
 
 def _given(value: Any) -> Any:
-    """Without members that say nothing; with characters that every reader takes."""
+    """Drops empty members, and characters that some readers refuse."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list):

@@ -234,7 +234,7 @@ def _moved(bound: Literal, op: str) -> Literal:
 
 
 def _anything_but(argument: Any, location: str) -> Test:
-    """Some value that is none of these; the field has to be there."""
+    """A value other than these; the field must be present."""
     if isinstance(argument, Mapping):
         operator, wanted = _only(argument, location)
         if operator not in ("prefix", "suffix", "equals-ignore-case", "wildcard"):

@@ -99,7 +99,7 @@ class ConditionSlot:
 
 @dataclass(frozen=True, slots=True)
 class FilterShape:
-    """What filters that differ in constants share: `words` name attributes by their place in `keys`."""
+    """The shape of filters that differ only in constants: `words` refer to attributes by their index in `keys`."""
 
     words: list[int]
     keys: list[Key]

@@ -37,7 +37,7 @@ def joined(deltas: Deltas, arity: np.ndarray) -> Deltas:
 
 
 def _runs(arity: Sequence[int]) -> list[int]:
-    """Where runs begin that are as long as their entries say."""
+    """The starts of consecutive runs; `arity` at the start of a run is its length."""
     found, at = list[int](), 0
     while at < len(arity):
         found.append(at)

@@ -86,7 +86,7 @@ def binary_semijoin(
 
 
 def delta(before: Form, after: Form) -> tuple[Form, Form]:
-    """What was gained and what was lost."""
+    """The rows gained and the rows lost, from one semijoin to another."""
     return after - before, before - after
 
 
@@ -112,7 +112,7 @@ class Naive:
     def apply(
         self, op: str, table: str, row: Mapping[str, Any], before: Mapping[str, Any] | None = None
     ) -> dict[str, tuple[Form, Form]]:
-        """What each affected subscription gained and lost by an "insert", "update" or "delete" of a row.
+        """Applies an "insert", "update" or "delete" of a row; returns what each affected subscription gained and lost.
 
         A "truncate" deletes all rows of the table, whatever `row` is. An EventError says what is wrong with a change; then nothing has changed.
         """

@@ -93,7 +93,7 @@ class Network:
     # ------------------------------------------------------------------ looking
 
     def __len__(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return self._count
 
     def __contains__(self, name: object) -> bool:

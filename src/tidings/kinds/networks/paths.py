@@ -20,7 +20,7 @@ from tidings.kinds.networks.walk import Walk
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """To `node`, over an edge; the expressions of both accepted the event (None accepts every event)."""
+    """A step over an edge to `node`; the expressions of both accepted the event (None accepts every event)."""
 
     node: str
     edge_where: str | None
@@ -64,7 +64,7 @@ def find_path(snapshot: Snapshot, source: int, event: Any, node: int) -> list[St
 
 
 def find_frontier(snapshot: Snapshot, source: int, event: Any, node: int) -> list[Cut]:
-    """What stopped the event on its ways to a node: empty if it gets there, or if no edges lead there at all."""
+    """The nodes and edges that stopped the event on its paths to a node; empty if it reaches the node, or if no path exists."""
     passed = _passed(snapshot, source, event)
     if passed[node]:
         return []
@@ -87,7 +87,7 @@ def find_frontier(snapshot: Snapshot, source: int, event: Any, node: int) -> lis
 
 
 def _passed(snapshot: Snapshot, source: int, event: Any) -> np.ndarray:
-    """Which entities the event reached and was accepted by."""
+    """A flag for each entity: whether the event reached it and was accepted."""
     walk = Walk(snapshot, source, event, walks.adaptive)
     passed = np.zeros(snapshot.size, dtype=np.bool_)
     passed[walk.advance(snapshot.size)] = True
@@ -95,7 +95,7 @@ def _passed(snapshot: Snapshot, source: int, event: Any) -> np.ndarray:
 
 
 def _leading_to(node: int, source: np.ndarray, target: np.ndarray, size: int) -> np.ndarray:
-    """From which nodes edges lead to a node, whatever they accept."""
+    """A flag for each node: whether edges lead from it to a node, whatever they accept."""
     order = np.argsort(target, kind="stable")
     first = np.searchsorted(target[order], np.arange(size + 1))
     leads = np.zeros(size, dtype=np.bool_)

@@ -65,7 +65,7 @@ class Snapshot:
         return owners[owners >= 0]
 
     def accepting(self, event: Mapping[str, Any], entities: list[int]) -> list[int]:
-        """Those of some entities, newer than the index, that accept an event."""
+        """The entities, among some that are newer than the index, that accept an event."""
         where = self.wiring.where[entities].tolist()
         return [
             entity

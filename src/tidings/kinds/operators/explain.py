@@ -189,7 +189,7 @@ class _TreeBuilder:
         return ConditionPart(text, judged.held, f"ran{times}: {said}, {took}", fate="ran")
 
     def _answers(self, call: Call, bindings: Sequence[Binding]) -> list[Answer]:
-        """What was answered to a call under the bindings, once for each question."""
+        """The answers to a call under the bindings, one for each evaluation."""
         found: dict[str, Answer] = {}
         for binding in bindings:
             inputs = tuple(

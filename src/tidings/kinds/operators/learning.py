@@ -69,7 +69,7 @@ class Learning:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Learning:
-        """What `to_bytes` gave; an `IndexFileError` if it is something else."""
+        """Reads what `to_bytes` wrote; raises an `IndexFileError` for anything else."""
         try:
             rows = pa.ipc.open_stream(data).read_all()
             events = float(rows.schema.metadata[_EVENTS])

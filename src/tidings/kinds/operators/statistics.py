@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
 
 
 class Totals(NamedTuple):
-    """Of one operator. `seconds` were spent, `seconds_spared` would have been, each at the cost that was learnt."""
+    """The totals of one operator. `seconds` were spent; `seconds_spared` is an estimate by the learnt costs."""
 
     operator: str
     predicates: int

@@ -235,7 +235,7 @@ class _Compiler:
         self.steps[first:] = [(*step[:5], last) for step in self.steps[first:]]
 
     def _cost(self, bound: set[int], tested: set[int], edge: tuple[int, int, int]) -> tuple[int, int]:
-        """Which edge to take next: one of which more is known, then one that binds more tested variables."""
+        """The sort key for the next edge: first edges with more bound terms, then those that bind more tested variables."""
         binds_tested = len({~ref for ref in edge if ref < 0} & tested - bound)
         return _PREFERENCE[self._mode(edge, bound)], -binds_tested
 
@@ -309,7 +309,7 @@ def _operand(leaf: Leaf) -> Variable:
 
 
 def _access(leaf: Leaf) -> int | None:
-    """How rows are filed by a test on an object: by one value, by a range, by a text or by a class."""
+    """The access option of a test on an object: by one value, by a range, by a text or by a class."""
     op = _atom(leaf).op if not isinstance(leaf, OneOf) else "NOT IN"
     if op == "=":
         return POINT

@@ -38,7 +38,7 @@ class Correlator:
         self._scratch = _scratch(0, 0)
 
     def apply(self, changes: Changes, moments: np.ndarray | None = None, *, joined: bool = False) -> Deltas:
-        """What the changes do: rows of tables that each subscription gains and loses, or joined rows.
+        """Applies changes; returns the rows, or the joined rows, that each subscription gains and loses.
 
         `moments` says when each event of the batch happened, in seconds since 1970.
         """
@@ -79,7 +79,7 @@ class Correlator:
         return Snapshot(event, id, sequence, list(zip(names, texts, strict=True)))
 
     def _numbered(self, changes: Changes) -> tuple[list[list[int]], list[list[Hashable]]]:
-        """Of each table's images the numbers of rows that will be, -1 for the others, and what all are known by."""
+        """Adds the new rows; returns for each table the row numbers of its images, -1 for other images, and their keys."""
         numbers, names = [], []
         for table, images in enumerate(changes.images):
             position = np.full(len(images), -1, dtype=np.int64)

@@ -76,7 +76,7 @@ def _near(network: Network, around: str, depth: int) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class EventCourse:
-    """What an event does to the nodes and edges of an excerpt.
+    """The state of each node and edge of an excerpt for one event.
 
     A node is the PUBLISHER; is REACHED; gets the event and REFUSES it; would accept it but does not get it (AWAITS); or
     would neither get nor accept it (ASIDE). An edge from a node that has the event is PASSED or REFUSES it; others are

@@ -156,7 +156,7 @@ def _neighbours(
 def _heights(
     columns: list[list[_Item]], pieces: Sequence[tuple[_Item, _Item]], height: Mapping[_Item, float]
 ) -> dict[_Item, float]:
-    """Where each item lies: near its neighbours, in the order of its column, without touching the next."""
+    """The vertical position of each item: near its neighbours, in the order of its column, without overlaps."""
     left, right = _neighbours(columns, pieces)
     y: dict[_Item, float] = {}
     for column in columns:
@@ -179,7 +179,7 @@ def _heights(
 
 
 def _offsets(column: list[_Item], height: Mapping[_Item, float]) -> list[float]:
-    """How far below the first item each may begin at least."""
+    """The least distance of each item from the first one."""
     offsets = [0.0]
     for above, below in pairwise(column):
         offsets.append(offsets[-1] + (height[above] + height[below]) / 2 + _BETWEEN)

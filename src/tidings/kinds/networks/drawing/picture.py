@@ -255,7 +255,7 @@ class _Picture:
         )
 
     def _legend_rows(self, width: float) -> list[list[tuple[str, _Style, str]]]:
-        """What the legend says, in as many rows as it needs."""
+        """The entries of the legend, in as many rows as needed."""
         if self._course is not None:
             nodes, styles = Counter(self._course.nodes.values()), _COURSE
         else:
@@ -309,7 +309,7 @@ def _short(text: str | None, size: float) -> str:
 
 @lru_cache(10_000)
 def _width(text: str, size: float) -> float:
-    """How wide a text is, in points."""
+    """The width of a text, in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 

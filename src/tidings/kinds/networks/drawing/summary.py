@@ -56,7 +56,7 @@ def summarise(network: Network) -> Summary:
 
 
 def _components(nodes: int, source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """How many nodes each strongly connected component has."""
+    """The number of nodes of each strongly connected component."""
     columns = Columns(
         np.arange(nodes, dtype=np.int32),
         np.full(nodes, NONE, dtype=np.int32),

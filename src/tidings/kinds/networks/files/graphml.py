@@ -41,7 +41,7 @@ def read_graphml(path: Path) -> tuple[Rows, Rows]:
 
 
 class _Graph:
-    """What was read so far."""
+    """The nodes and edges read so far."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -81,7 +81,7 @@ def load_network(folder: Path) -> tuple[Names, Expressions, Columns, dict[str, A
 
 
 def _checks(arrays: Arrays, facts: dict[str, Any]) -> Iterator[tuple[str, bool]]:
-    """What has to be right, each check relying on those before it."""
+    """The checks of the arrays; each relies on those before it."""
     for name, kind in _TYPES.items():
         yield name, name in arrays and arrays[name].dtype == kind and arrays[name].ndim == 1
     yield "manifest.json", facts.get("match") in MATCHES and isinstance(facts.get("labels"), str)

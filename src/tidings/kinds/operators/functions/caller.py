@@ -75,13 +75,13 @@ class Caller:
         self._pending.submit(requests)
 
     def collect(self) -> list[Answer]:
-        """What is finished, as soon as anything is; an empty list only if nothing is outstanding."""
+        """Waits for finished calls and returns their answers; an empty list only if nothing is outstanding."""
         self._restart_after_fork()
         return self._pending.collect()
 
     @property
     def outstanding(self) -> int:
-        """How many submitted requests were not collected yet."""
+        """The number of submitted requests that were not collected yet."""
         self._restart_after_fork()
         return self._pending.outstanding
 
@@ -331,9 +331,9 @@ def _add_seconds(answer: Answer, seconds: float) -> Answer:
 def _assigned(batch: _CallBatch, found: list[Outcome] | BaseException, share: float) -> list[Answer]:
     if isinstance(found, BaseException):
         if isinstance(found, CallTimeout):
-            outcome = Outcome.late(batch.operator)
+            outcome = Outcome.timed_out(batch.operator)
         elif isinstance(found, UnusableAnswer):
-            outcome = Outcome.unfit(batch.operator, found)
+            outcome = Outcome.unusable(batch.operator, found)
         else:
             outcome = Outcome.failure(batch.operator, found)
         found = [outcome] * len(batch.requests)
@@ -341,7 +341,7 @@ def _assigned(batch: _CallBatch, found: list[Outcome] | BaseException, share: fl
 
 
 def _pauses(tries: int) -> Iterator[float]:
-    """How long to wait before each try."""
+    """The seconds to wait before each try."""
     yield 0.0
     for again in range(tries - 1):
         yield min(_FIRST_PAUSE * 2**again, _LONGEST_PAUSE)

@@ -132,7 +132,7 @@ class Catalogue:
 
     @cached_property
     def _offered(self) -> dict[str, list[EntryPoint]]:
-        """What installed packages offer, by name."""
+        """The entry points of installed packages, by name."""
         offered: dict[str, list[EntryPoint]] = {}
         for entry in entry_points(group=GROUP):
             if entry.value not in [other.value for other in offered.get(entry.name, [])]:

@@ -73,7 +73,7 @@ class Operator:
 
     @cached_property
     def signature(self) -> str:
-        """How the operator is written: `near(place: str, metres: float)`."""
+        """The operator's signature as text: `near(place: str, metres: float)`."""
         return f"{self.name}({', '.join(map(str, self.parameters))})"
 
     def __call__(self, event: Any, *inputs: Any) -> Any:

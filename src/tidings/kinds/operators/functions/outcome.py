@@ -35,7 +35,7 @@ class Outcome(NamedTuple):
         try:
             return cls._read(operator, answer)
         except UnusableAnswer as error:
-            return cls.unfit(operator, error)
+            return cls.unusable(operator, error)
 
     @classmethod
     def failure(cls, operator: Operator, error: BaseException) -> Outcome:
@@ -48,12 +48,12 @@ class Outcome(NamedTuple):
         return cls(error=_one_line(f"{operator.name} failed: {what}"))
 
     @classmethod
-    def unfit(cls, operator: Operator, error: UnusableAnswer) -> Outcome:
+    def unusable(cls, operator: Operator, error: UnusableAnswer) -> Outcome:
         """The outcome of a function whose answer cannot be used."""
         return cls(error=_one_line(f"{operator.name} {error}"))
 
     @classmethod
-    def late(cls, operator: Operator) -> Outcome:
+    def timed_out(cls, operator: Operator) -> Outcome:
         """The outcome of a function that took longer than it may."""
         return cls(error=f"{operator.name} took longer than its timeout of {operator.timeout:g} s")
 

@@ -80,7 +80,7 @@ class Places:
         return point is not None and self._metres(number, point) <= metres
 
     def distance(self, event: Event, place: str, metres: Out[float]) -> Iterator[float]:
-        """How far the event is from the nearest point of the place; 0 inside."""
+        """The distance of the event from the nearest point of the place; 0 inside."""
         number, point = self.names[place], point_of(event, *self.paths)
         if point is not None:
             yield self._metres(number, point)
@@ -106,7 +106,7 @@ class Places:
 
 
 def point_of(event: Event, latitude: str, longitude: str) -> tuple[float, float] | None:
-    """Where the event is: (latitude, longitude), or None if it does not say."""
+    """The position of the event: (latitude, longitude), or None if it has none."""
     found = []
     for path, most in ((latitude, 90), (longitude, 180)):
         values = values_at(event.attributes, path)

@@ -36,7 +36,7 @@ class Outline:
         self.before_end = np.cross(ends, normals)
 
     def metres(self, latitude: float, longitude: float) -> float:
-        """From the point to the nearest point of any arc."""
+        """The distance from the point to the nearest point of any arc."""
         point = unit(np.array([[longitude, latitude]]))[0]
         chord = math.sqrt(((self.vertices - point) ** 2).sum(axis=1).min())
         angle = 2 * math.asin(min(1.0, chord / 2))

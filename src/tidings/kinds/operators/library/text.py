@@ -82,7 +82,7 @@ class Keywords:
         return self.found(tuple(value for value in values if isinstance(value, str))).get(keyword_set, ())
 
     def find(self, texts: tuple[str, ...]) -> Found:
-        """What each set finds in the texts, in the order of the places where its keywords end."""
+        """The keywords of each set in the texts, in the order in which they end."""
         found: dict[str, dict[str, None]] = {}
         for text in texts:
             read = folded(text)
@@ -107,7 +107,7 @@ def automaton(sets: Mapping[str, Iterable[str]]) -> ahocorasick.Automaton:
 
 
 def folded(text: str) -> str:
-    """Without regard to case, to how an accent is encoded, and to the width of blanks."""
+    """Normalises a text: folds case, the encoding of accents and the width of blanks."""
     return " ".join(unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold()).split())
 
 

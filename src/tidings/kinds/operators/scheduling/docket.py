@@ -37,7 +37,7 @@ class Docket:
 
     @property
     def undecided(self) -> int:
-        """How many rows are undecided."""
+        """The number of undecided rows."""
         return int(self.arrays.counters[layout.UNDECIDED])
 
     @property
