@@ -18,7 +18,7 @@ from tidings.kinds.filters.shape import FilterShape, compile_filter
 from tidings.kinds.operators.functions.catalogue import Catalogue
 from tidings.kinds.operators.naive import has_calls
 from tidings.kinds.operators.program import Program, compile_program, conjuncts
-from tidings.kinds.patterns.shape import Pattern, Shape, compile_pattern
+from tidings.kinds.patterns.shape import Pattern, PatternShape, compile_pattern
 from tidings.language.parameters import lift, parameters
 from tidings.language.query import (
     And,
@@ -84,7 +84,7 @@ class Plan:
 
     query: Query
     ways: tuple[Alternative, ...]
-    shapes: tuple[Shape | FilterShape, ...]
+    shapes: tuple[PatternShape | FilterShape, ...]
     programs: tuple[Program | None, ...]
 
     @property

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from tidings.errors import EventError, TidingsError
-from tidings.feeds.http import Answer, get
+from tidings.feeds.http import FeedResponse, get
 from tidings.feeds.read import read_feed
 from tidings.feeds.states import Feed, FeedStates
 from tidings.formats.documents import MAX_BYTES
@@ -53,7 +53,7 @@ class FeedResult:
 @dataclass(frozen=True, slots=True)
 class _FetchedFeed:
     feed: Feed
-    answer: Answer
+    answer: FeedResponse
     events: list[Event]
 
 

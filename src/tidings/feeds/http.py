@@ -1,4 +1,4 @@
-"""Makes one conditional GET, bounded in size and time; follows redirects, and returns errors as an `Answer`.
+"""Makes one conditional GET, bounded in size and time; follows redirects, and returns errors as an `FeedResponse`.
 
 Compressed bodies are decompressed here in chunks, because a kilobyte can expand to a megabyte: the limit counts the
 decompressed bytes.
@@ -30,7 +30,7 @@ _HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FeedResponse:
     """`status` is "ok", "unchanged", "gone" or "error"; `address` is where to ask next time."""
 
     status: str
@@ -47,7 +47,9 @@ class _Refused(Exception):
     """The document is not wanted; the text says why."""
 
 
-def get(client: httpx.Client, address: str, etag: str | None, modified: str | None, max_bytes: int) -> Answer:
+def get(
+    client: httpx.Client, address: str, etag: str | None, modified: str | None, max_bytes: int
+) -> FeedResponse:
     """Gets the document at `address`, unless it still has this ETag or Last-Modified."""
     headers = dict(_HEADERS)
     if etag:
@@ -72,27 +74,27 @@ def get(client: httpx.Client, address: str, etag: str | None, modified: str | No
         raise _Refused(f"more than {MAX_REDIRECTS} redirects")
     except (httpx.HTTPError, httpx.InvalidURL, AddressRefused, _Refused, ValueError) as error:
         what = str(error) or type(error).__name__
-        return Answer("error", address, error=f"{address}: {what}")
+        return FeedResponse("error", address, error=f"{address}: {what}")
     finally:
         DEADLINE.reset(before)
 
 
-def _answer(response: httpx.Response, address: str, max_bytes: int, deadline: float) -> Answer:
+def _answer(response: httpx.Response, address: str, max_bytes: int, deadline: float) -> FeedResponse:
     code = response.status_code
     if code == 304:
-        return Answer("unchanged", address)
+        return FeedResponse("unchanged", address)
     if code == 410:
-        return Answer("gone", address, error=f"{address}: the feed is gone for good (410)")
+        return FeedResponse("gone", address, error=f"{address}: the feed is gone for good (410)")
     if code != 200:
         error = f"{address}: the server answered {code} {response.reason_phrase}".rstrip()
-        return Answer("error", address, error=error, retry_after=_retry_after(response))
+        return FeedResponse("error", address, error=error, retry_after=_retry_after(response))
     body = bytearray()
     for piece in _unpacked(response, max_bytes, deadline):
         body += piece
         if len(body) > max_bytes:
             raise _Refused(f"the document has more than {max_bytes:,} bytes")
     headers = response.headers
-    answer = Answer("ok", address, bytes(body), headers.get("Content-Type"))
+    answer = FeedResponse("ok", address, bytes(body), headers.get("Content-Type"))
     return replace(answer, etag=headers.get("ETag"), modified=headers.get("Last-Modified"))
 
 

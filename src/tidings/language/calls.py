@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from tidings.language.faults import Misread, error_at, quoted, syntax_error
 from tidings.language.operands import BONDS, name_of
-from tidings.language.predicates import TESTS, Predicates
+from tidings.language.predicates import TESTS, PredicateParser
 from tidings.language.query import Call, Variable
 from tidings.language.tokens import CALL, CALLED, STRING, TERM
 
@@ -30,7 +30,7 @@ def pieces(call: str) -> tuple[str, list[str]]:
     return call[:opening], _ARGUMENT.findall(call, opening)
 
 
-class Calls(Predicates):
+class CallParser(PredicateParser):
     """Parses the call at the next token."""
 
     def _call(self) -> Call:

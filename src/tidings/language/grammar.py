@@ -27,7 +27,7 @@ from tidings.language.query import (
     Via,
 )
 from tidings.language.scanner import END
-from tidings.language.tables import Tables
+from tidings.language.tables import TableParser
 from tidings.language.tokens import TERM
 from tidings.model.terms import Literal
 
@@ -37,7 +37,7 @@ _ABOUT_A_NAME = TESTS | {"NOT", "IS", "COMPARE", *BONDS}
 _TRIPLE = re.compile(rf"\(({TERM}),({TERM}),({TERM})\)")
 
 
-class QueryReader(Tables):
+class QueryParser(TableParser):
     """Parses a whole text; `query()` returns the query."""
 
     def query(self) -> Query:

@@ -37,7 +37,7 @@ def name_of(token: str) -> str:
 ATTRIBUTES = Remembered(lambda token: Attribute(name_of(token)), 100_000)
 
 
-class Operands:
+class OperandParser:
     """One text while it is read: its tokens, and `at`, the next one."""
 
     def __init__(self, text: str, lexicon: Lexicon, tokens: list[str] | None = None) -> None:

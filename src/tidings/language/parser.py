@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from tidings.errors import SubscriptionError
 from tidings.language.faults import error_at, unbound_error
-from tidings.language.grammar import QueryReader, check_depth
+from tidings.language.grammar import QueryParser, check_depth
 from tidings.language.lexicon import Lexicon
 from tidings.language.operands import MAX_NESTING
 from tidings.language.query import Query
@@ -56,7 +56,7 @@ def read(text: str, lexicon: Lexicon, tokens: list[str] | None = None) -> tuple[
         from tidings.language.sparql import read_sparql
 
         return read_sparql(text, lexicon), True
-    reading = QueryReader(text, lexicon, tokens)
+    reading = QueryParser(text, lexicon, tokens)
     query = reading.query()
     if 2 * reading.deepest + 3 > MAX_NESTING:  # a parenthesis may hold an OR of ANDs
         check_depth(query.where, text)
@@ -71,7 +71,7 @@ def read(text: str, lexicon: Lexicon, tokens: list[str] | None = None) -> tuple[
     return query, reading.regular
 
 
-def _unbound(reading: QueryReader, written: str, at: int) -> SubscriptionError:
+def _unbound(reading: QueryParser, written: str, at: int) -> SubscriptionError:
     offset = reading.offset(at)
     if written in reading.bound_under_not:
         advice = "outside of it the variable has no value; put all that is about it under the NOT"

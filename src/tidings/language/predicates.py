@@ -11,7 +11,7 @@ from typing import Any
 
 from tidings.language.faults import Misread, error_at, quoted
 from tidings.language.lexicon import expression_fault, network_fault
-from tidings.language.operands import ATTRIBUTES, BONDS, VALUES, Operands
+from tidings.language.operands import ATTRIBUTES, BONDS, VALUES, OperandParser
 from tidings.language.query import (
     And,
     Arithmetic,
@@ -46,7 +46,7 @@ _IS_A = re.compile(r"\?(\w+)\s+ISA\s*([<>]?=)?\s*(.+)", re.IGNORECASE | re.DOTAL
 _CLASS = re.compile(CLASS)
 
 
-class Predicates(Operands):
+class PredicateParser(OperandParser):
     """Parses the predicate at the next token."""
 
     def _predicate(self) -> Condition:

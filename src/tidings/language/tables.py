@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from tidings.language.calls import Calls
+from tidings.language.calls import CallParser
 from tidings.language.faults import quoted
 from tidings.language.operands import BONDS, NAMES, VALUES
 from tidings.language.query import Attribute, JoinedTable
@@ -26,7 +26,7 @@ _INNER_ONLY = "only inner joins are standing questions"
 _INNER_JOINS = f"{_INNER_ONLY}: write JOIN b USING (column, ...) or JOIN b ON a.x = b.y"
 
 
-class Tables(Calls):
+class TableParser(CallParser):
     """Parses the tables after FROM."""
 
     _joins = False

@@ -19,7 +19,7 @@ from tidings.dissemination.schemes.message import Longs
 from tidings.dissemination.schemes.signature import Signature, signature_of
 from tidings.kinds.joins.schema.order_keys import key_of
 from tidings.kinds.joins.schema.ranges import Range, admits
-from tidings.kinds.joins.schema.shape import Shape, read
+from tidings.kinds.joins.schema.shape import JoinShape, read
 from tidings.kinds.joins.schema.table import Row, Table
 from tidings.language.parser import parse
 
@@ -61,13 +61,13 @@ class Relaxed(NamedTuple):
     """For each subscription whether a row is in all its ranges; the scheme uses one for each table."""
 
 
-def read_join(text: str, tables: Mapping[str, Table]) -> tuple[Shape, tuple[Range, ...]]:
+def read_join(text: str, tables: Mapping[str, Table]) -> tuple[JoinShape, tuple[Range, ...]]:
     """The shape of a subscription over tables, and its ranges: what `relax` takes."""
     return read(parse(text), tables)
 
 
 def relax(
-    shape: Shape,
+    shape: JoinShape,
     subscriptions: Sequence[Sequence[Range]],
     tables: Mapping[str, Table],
     rows: Mapping[str, Sequence[Row]],
@@ -96,7 +96,7 @@ def relax(
     return Relaxed(signature, chosen, [_admitting(shape, ranges) for ranges in subscriptions])
 
 
-def _admitting(shape: Shape, ranges: Sequence[Range]) -> Callable[[str, Row], bool]:
+def _admitting(shape: JoinShape, ranges: Sequence[Range]) -> Callable[[str, Row], bool]:
     wanted = [(shape.tables[slot], column) for slot, column in shape.selections]
 
     def admitted(table: str, row: Row) -> bool:

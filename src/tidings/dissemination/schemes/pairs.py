@@ -19,7 +19,7 @@ from tidings.kinds.joins.index.stabbing import cluster
 TAIL = 256  # pairs that are scanned without an index, besides 1/64 of the indexed ones
 
 
-class Pairs:
+class RangePairs:
     """Rows of five columns, in the order of their owners' numbers."""
 
     def __init__(self) -> None:

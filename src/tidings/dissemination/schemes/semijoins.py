@@ -16,7 +16,7 @@ import numpy as np
 from tidings.dissemination.schemes import skylines
 from tidings.dissemination.schemes.message import Bounds, Image, Longs, Message, Skyline
 from tidings.dissemination.schemes.ordered_rows import JoinValueRows
-from tidings.dissemination.schemes.pairs import Pairs
+from tidings.dissemination.schemes.pairs import RangePairs
 from tidings.dissemination.schemes.scheme import Scheme
 from tidings.dissemination.schemes.server import Step
 from tidings.dissemination.schemes.signature import Semijoin
@@ -49,13 +49,13 @@ class Semijoins(Scheme):
 
     @abstractmethod
     def affected(
-        self, form: Semijoin, pairs: Pairs, step: Step, at: int, joining: JoinValueRows
+        self, form: Semijoin, pairs: RangePairs, step: Step, at: int, joining: JoinValueRows
     ) -> Iterator[Message]:
         """The row of R, to the R^S-semijoins that it affects; rows of S that join it are `joining`. 3.1.1, 3.2.1."""
 
     @abstractmethod
     def exposed(
-        self, form: Semijoin, pairs: Pairs, step: Step, joining: JoinValueRows, bounds: Bounds
+        self, form: Semijoin, pairs: RangePairs, step: Step, joining: JoinValueRows, bounds: Bounds
     ) -> Iterator[Message]:
         """Rows of R, to the R^S-semijoins that a row of S exposes them to; they are among `joining`. 3.1.2, 3.2.2."""
 
@@ -66,14 +66,14 @@ class EnumSJ(Semijoins):
     name: ClassVar[str] = "Enum-SJ"
 
     def affected(
-        self, form: Semijoin, pairs: Pairs, step: Step, at: int, joining: JoinValueRows
+        self, form: Semijoin, pairs: RangePairs, step: Step, at: int, joining: JoinValueRows
     ) -> Iterator[Message]:
         found = pairs.affected(at, distinct(joining.keys))
         if len(found):
             yield Message(form, (step.image,), step.sign, step.image.size, pairs.owners(found))
 
     def exposed(
-        self, form: Semijoin, pairs: Pairs, step: Step, joining: JoinValueRows, bounds: Bounds
+        self, form: Semijoin, pairs: RangePairs, step: Step, joining: JoinValueRows, bounds: Bounds
     ) -> Iterator[Message]:
         found = pairs.exposed(bounds)
         owners, ranges = pairs.owners(found), pairs.base(found)
@@ -85,11 +85,11 @@ class RefSJ(Semijoins):
     """Describes the subscriptions: one message for the row itself, one for each row that is exposed to some subscription."""
 
     @abstractmethod
-    def skyline(self, pairs: Pairs, at: int, values: Longs) -> Longs:
+    def skyline(self, pairs: RangePairs, at: int, values: Longs) -> Longs:
         """Points that describe the affected pairs."""
 
     def affected(
-        self, form: Semijoin, pairs: Pairs, step: Step, at: int, joining: JoinValueRows
+        self, form: Semijoin, pairs: RangePairs, step: Step, at: int, joining: JoinValueRows
     ) -> Iterator[Message]:
         described = Skyline(self.skyline(pairs, at, distinct(joining.keys)))
         if len(described.points):
@@ -97,7 +97,7 @@ class RefSJ(Semijoins):
             yield Message(form, (step.image,), step.sign, size, description=described)
 
     def exposed(
-        self, form: Semijoin, pairs: Pairs, step: Step, joining: JoinValueRows, bounds: Bounds
+        self, form: Semijoin, pairs: RangePairs, step: Step, joining: JoinValueRows, bounds: Bounds
     ) -> Iterator[Message]:
         found = pairs.exposed(bounds)
         if len(found):
@@ -109,28 +109,28 @@ class RefSJ(Semijoins):
 class RefSJSub(RefSJ):
     name: ClassVar[str] = "Ref-SJ-Sub"
 
-    def skyline(self, pairs: Pairs, at: int, values: Longs) -> Longs:
+    def skyline(self, pairs: RangePairs, at: int, values: Longs) -> Longs:
         return skylines.minimum_area(pairs, at, values)
 
 
 class RefSJTup(RefSJ):
     name: ClassVar[str] = "Ref-SJ-Tup"
 
-    def skyline(self, pairs: Pairs, at: int, values: Longs) -> Longs:
+    def skyline(self, pairs: RangePairs, at: int, values: Longs) -> Longs:
         return skylines.joining_tuples(pairs, at, values)
 
 
 class RefSJClu(RefSJ):
     name: ClassVar[str] = "Ref-SJ-Clu"
 
-    def skyline(self, pairs: Pairs, at: int, values: Longs) -> Longs:
+    def skyline(self, pairs: RangePairs, at: int, values: Longs) -> Longs:
         return skylines.clusters(pairs, at, values)
 
 
 class RefSJCluPlus(RefSJ):
     name: ClassVar[str] = "Ref-SJ-Clu+"
 
-    def skyline(self, pairs: Pairs, at: int, values: Longs) -> Longs:
+    def skyline(self, pairs: RangePairs, at: int, values: Longs) -> Longs:
         return skylines.improved_clusters(pairs, at, values)
 
 

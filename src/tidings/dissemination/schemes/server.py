@@ -15,7 +15,7 @@ import numpy as np
 from tidings.dissemination.schemes.filters import Subscription
 from tidings.dissemination.schemes.message import GAINED, LOST, Image, Longs
 from tidings.dissemination.schemes.ordered_rows import OrderedRows
-from tidings.dissemination.schemes.pairs import Pairs
+from tidings.dissemination.schemes.pairs import RangePairs
 from tidings.dissemination.schemes.population import Population
 from tidings.dissemination.schemes.signature import Semijoin, Side, Signature
 from tidings.dissemination.schemes.sizes import size_of_all
@@ -41,7 +41,7 @@ class Server:
     def __init__(self, tables: Iterable[Table]) -> None:
         self.tables = by_name(tables)
         self.populations: list[Population] = []
-        self.groups: dict[Semijoin, Pairs] = {}
+        self.groups: dict[Semijoin, RangePairs] = {}
         self.gone: set[int] = set()
         """The numbers of subscriptions that were there."""
         self._known: dict[tuple[Signature, tuple[Semijoin, ...]], Population] = {}
@@ -75,7 +75,7 @@ class Server:
         self._known[signature, chosen].add(numbers, bounds)
         for form in chosen:
             base, filtering = (bounds[signature.tables.index(side.table)] for side in form)
-            self.groups.setdefault(form, Pairs()).add(numbers, base, filtering)
+            self.groups.setdefault(form, RangePairs()).add(numbers, base, filtering)
         for edge in signature.edges:
             for slot, join in ((edge.left, edge.left_columns), (edge.right, edge.right_columns)):
                 self.rows(Side(signature.tables[slot], join, signature.selections[slot]))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tidings.kinds.joins.schema.shape import Shape
+from tidings.kinds.joins.schema.shape import JoinShape
 
 
 class Side(NamedTuple):
@@ -65,7 +65,7 @@ def binary(left: Side, right: Side) -> Signature:
     return Signature((left.table, right.table), (edge,), (left.selection, right.selection))
 
 
-def signature_of(shape: Shape, choose: Callable[[int, tuple[int, ...]], int | None]) -> Signature:
+def signature_of(shape: JoinShape, choose: Callable[[int, tuple[int, ...]], int | None]) -> Signature:
     """The signature of a subscription's shape. Several equated columns are one composite (Appendix C); `choose` takes
     a slot and the columns that are selected on there, and says which of them the ranges look at."""
     edges = []

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.dissemination.schemes.message import Longs
-from tidings.dissemination.schemes.pairs import Pairs
+from tidings.dissemination.schemes.pairs import RangePairs
 
 
-def minimum_area(pairs: Pairs, at: int, values: Longs) -> Longs:
+def minimum_area(pairs: RangePairs, at: int, values: Longs) -> Longs:
     """Ref-SJ-Sub: the affected ranges themselves, without those around another one."""
     low, high = pairs.filtering(pairs.affected(at, values))
     order = np.lexsort((high, ~low))  # ~low falls as low rises, for every 64-bit integer
@@ -27,18 +27,18 @@ def minimum_area(pairs: Pairs, at: int, values: Longs) -> Longs:
     return np.column_stack([low[kept], high[kept]])[::-1]
 
 
-def joining_tuples(pairs: Pairs, at: int, values: Longs) -> Longs:
+def joining_tuples(pairs: RangePairs, at: int, values: Longs) -> Longs:
     """Ref-SJ-Tup: every joining row, independent of the subscriptions."""
     return np.column_stack([values, values])
 
 
-def clusters(pairs: Pairs, at: int, values: Longs) -> Longs:
+def clusters(pairs: RangePairs, at: int, values: Longs) -> Longs:
     """Ref-SJ-Clu: of each cluster of ranges the last value up to its anchor and the first from its anchor on."""
     near = values[_next_to_anchors(pairs.anchors, values)]
     return np.column_stack([near, near])
 
 
-def improved_clusters(pairs: Pairs, at: int, values: Longs) -> Longs:
+def improved_clusters(pairs: RangePairs, at: int, values: Longs) -> Longs:
     """Ref-SJ-Clu+: runs of those values, broken where a range that holds `at` lies inside a gap between two.
 
     A run from q to r is the one point (r, q). A range that it covers holds a value of the run, or lies in a gap of it,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tidings.errors import EventError
-from tidings.kinds.joins.schema.shape import Range, Shape, admits, read
+from tidings.kinds.joins.schema.shape import JoinShape, Range, admits, read
 from tidings.kinds.joins.schema.table import Row, Table
 from tidings.language.query import Query
 
@@ -23,7 +23,7 @@ Form = Counter[tuple[str, Row]]
 """Rows with the names of their tables."""
 
 
-def selected(shape: Shape, ranges: Sequence[Range], rows: Rows, slot: int) -> Counter[Row]:
+def selected(shape: JoinShape, ranges: Sequence[Range], rows: Rows, slot: int) -> Counter[Row]:
     """The rows of a slot's table that are in all its ranges."""
     wanted = [
         (column, found) for (at, column), found in zip(shape.selections, ranges, strict=True) if at == slot
@@ -37,7 +37,7 @@ def selected(shape: Shape, ranges: Sequence[Range], rows: Rows, slot: int) -> Co
     )
 
 
-def result(shape: Shape, ranges: Sequence[Range], rows: Rows) -> Counter[Joined]:
+def result(shape: JoinShape, ranges: Sequence[Range], rows: Rows) -> Counter[Joined]:
     """The joined rows and how often each occurs."""
     joined: Counter[Joined] = Counter({(): 1})
     for slot in range(len(shape.tables)):
@@ -56,7 +56,7 @@ def result(shape: Shape, ranges: Sequence[Range], rows: Rows) -> Counter[Joined]
     return joined
 
 
-def semijoin(shape: Shape, ranges: Sequence[Range], rows: Rows) -> Form:
+def semijoin(shape: JoinShape, ranges: Sequence[Range], rows: Rows) -> Form:
     """The rows, copies counted, that take part in at least one joined row."""
     joined = result(shape, ranges, rows)
     return Counter(
@@ -69,7 +69,7 @@ def semijoin(shape: Shape, ranges: Sequence[Range], rows: Rows) -> Form:
 
 
 def binary_semijoin(
-    shape: Shape, ranges: Sequence[Range], rows: Rows, base: int, filtering: int
+    shape: JoinShape, ranges: Sequence[Range], rows: Rows, base: int, filtering: int
 ) -> Counter[Row]:
     """The selected rows of slot `base` that agree with a selected row of slot `filtering` on what the two share."""
     shared = [dict(refs) for refs in shape.variables if {base, filtering} <= {at for at, _ in refs}]
@@ -96,7 +96,7 @@ class Naive:
     def __init__(self, tables: Iterable[Table]) -> None:
         self.tables = {table.name: table for table in tables}
         self.rows: dict[str, Counter[Row]] = {name: Counter() for name in self.tables}
-        self.subscriptions: dict[str, tuple[Shape, tuple[Range, ...]]] = {}
+        self.subscriptions: dict[str, tuple[JoinShape, tuple[Range, ...]]] = {}
         self.forms: dict[str, Form] = {}
 
     def subscribe(self, id: str, query: Query) -> None:

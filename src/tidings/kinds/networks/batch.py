@@ -11,14 +11,14 @@ import numpy as np
 from tidings.kinds.networks.kernels.batches import reach_many
 from tidings.kinds.networks.kernels.layout import PREFERRED
 from tidings.kinds.networks.kernels.walks import adaptive
-from tidings.kinds.networks.snapshot import Snapshot
+from tidings.kinds.networks.snapshot import NetworkSnapshot
 from tidings.kinds.networks.walk import Walk
 
 _ROOM = 1 << 16
 
 
 def reach_all(
-    snapshot: Snapshot, sources: Sequence[int], events: Sequence[Mapping[str, Any]]
+    snapshot: NetworkSnapshot, sources: Sequence[int], events: Sequence[Mapping[str, Any]]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The nodes that each event reaches from its own source, as two columns: (row of the event, number of the node)."""
     count = len(sources)

@@ -23,14 +23,14 @@ from tidings.kinds.networks.faults import NetworkError
 from tidings.kinds.networks.files.storage import load_network, save_network
 from tidings.kinds.networks.index.columns import Columns
 from tidings.kinds.networks.index.filing import ExpressionIndex, choose_rows
-from tidings.kinds.networks.index.names import Names
+from tidings.kinds.networks.index.names import NodeNames
 from tidings.kinds.networks.index.tail import Tail
 from tidings.kinds.networks.index.wiring import Wiring
 from tidings.kinds.networks.kernels.layout import NOWHERE
 from tidings.kinds.networks.labels import MATCHES, labels_condition
-from tidings.kinds.networks.paths import Cut, Step, find_frontier, find_path
+from tidings.kinds.networks.paths import Cut, PathStep, find_frontier, find_path
 from tidings.kinds.networks.ranking import Ranking
-from tidings.kinds.networks.snapshot import Snapshot
+from tidings.kinds.networks.snapshot import NetworkSnapshot
 from tidings.language.query import Condition
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Network:
         self.match, self.labels = match, labels
         self._lock = RLock()
         self._journal: list[tuple[str, tuple[Any, ...]]] | None = None  # changes during a rebuild
-        self._fill(Names(*join_texts(())), Expressions(), Columns.empty())
+        self._fill(NodeNames(*join_texts(())), Expressions(), Columns.empty())
 
     @classmethod
     def from_tables(
@@ -77,7 +77,7 @@ class Network:
             columns, facts = self._wiring.columns(), {"match": self.match, "labels": self.labels}
             save_network(Path(folder), self._names, self._expressions, columns, facts)
 
-    def _fill(self, names: Names, expressions: Expressions, columns: Columns) -> None:
+    def _fill(self, names: NodeNames, expressions: Expressions, columns: Columns) -> None:
         self._names, self._expressions = names, expressions
         self._count = len(columns.node)
         self._tail = Tail(expressions, self._lock)
@@ -88,7 +88,7 @@ class Network:
         """Ids for everything; the index of expressions is made when an event comes."""
         self._wiring = Wiring(columns)
         self._expression_index: ExpressionIndex | None = None
-        self._snapshot: Snapshot | None = None
+        self._snapshot: NetworkSnapshot | None = None
 
     # ------------------------------------------------------------------ looking
 
@@ -144,7 +144,7 @@ class Network:
         with self._lock:
             return islice(Ranking(self._now(), self._id(source), event), k)
 
-    def path(self, source: str, event: Mapping[str, Any], node: str) -> list[Step] | None:
+    def path(self, source: str, event: Mapping[str, Any], node: str) -> list[PathStep] | None:
         """The steps of a valid path by which the event gets to the node; None if there is none."""
         with self._lock:
             return find_path(self._now(), self._id(source), event, self._id(node))
@@ -168,14 +168,14 @@ class Network:
             rows = choose_rows(self._expressions.table, wiring.indexed_where)
         return ExpressionIndex(rows, wiring.indexed_where)
 
-    def _now(self) -> Snapshot:
+    def _now(self) -> NetworkSnapshot:
         """A snapshot of the network, renumbered first if most of it is newer than its ids."""
         if self._wiring.changes > self._wiring.base:
             self.rebuild()
         if self._expression_index is None:
             self._expression_index = self._file(self._wiring)
         if self._snapshot is None:
-            self._snapshot = Snapshot(
+            self._snapshot = NetworkSnapshot(
                 self._wiring, self._expression_index, self._tail, self._choice, self._names, self._expressions
             )
         return self._snapshot

@@ -14,12 +14,12 @@ import numpy as np
 
 from tidings.kinds.networks.kernels import walks
 from tidings.kinds.networks.kernels.layout import NOWHERE
-from tidings.kinds.networks.snapshot import Snapshot
+from tidings.kinds.networks.snapshot import NetworkSnapshot
 from tidings.kinds.networks.walk import Walk
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """A step over an edge to `node`; the expressions of both accepted the event (None accepts every event)."""
 
     node: str
@@ -35,7 +35,7 @@ class Cut:
     where: str
 
 
-def find_path(snapshot: Snapshot, source: int, event: Any, node: int) -> list[Step] | None:
+def find_path(snapshot: NetworkSnapshot, source: int, event: Any, node: int) -> list[PathStep] | None:
     """The steps of a shortest valid path from the publisher to a node; None if the event does not get there."""
     passed = _passed(snapshot, source, event)
     if not passed[node]:
@@ -51,19 +51,19 @@ def find_path(snapshot: Snapshot, source: int, event: Any, node: int) -> list[St
     way = [node]
     while (here := came_from[way[-1]]) != source:
         way.append(here)
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     edge_where: str | None = None
     for entity in reversed(way):
         where = snapshot.where_text(entity)
         if (owner := int(snapshot.wiring.owner[entity])) < 0:
             edge_where = where
         else:
-            steps.append(Step(snapshot.name(owner), edge_where, where))
+            steps.append(PathStep(snapshot.name(owner), edge_where, where))
             edge_where = None
     return steps
 
 
-def find_frontier(snapshot: Snapshot, source: int, event: Any, node: int) -> list[Cut]:
+def find_frontier(snapshot: NetworkSnapshot, source: int, event: Any, node: int) -> list[Cut]:
     """The nodes and edges that stopped the event on its paths to a node; empty if it reaches the node, or if no path exists."""
     passed = _passed(snapshot, source, event)
     if passed[node]:
@@ -86,7 +86,7 @@ def find_frontier(snapshot: Snapshot, source: int, event: Any, node: int) -> lis
     return list(cuts)
 
 
-def _passed(snapshot: Snapshot, source: int, event: Any) -> np.ndarray:
+def _passed(snapshot: NetworkSnapshot, source: int, event: Any) -> np.ndarray:
     """A flag for each entity: whether the event reached it and was accepted."""
     walk = Walk(snapshot, source, event, walks.adaptive)
     passed = np.zeros(snapshot.size, dtype=np.bool_)

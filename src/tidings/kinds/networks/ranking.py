@@ -13,14 +13,14 @@ import numpy as np
 
 from tidings.kinds.networks.kernels.costs import Costs, cheapest, push
 from tidings.kinds.networks.kernels.layout import Space
-from tidings.kinds.networks.snapshot import Snapshot
+from tidings.kinds.networks.snapshot import NetworkSnapshot
 from tidings.kinds.networks.walk import Walk
 
 
 class Ranking(Iterator[tuple[str, float]]):
     """An iterator of names and costs."""
 
-    def __init__(self, snapshot: Snapshot, source: int, event: Any) -> None:
+    def __init__(self, snapshot: NetworkSnapshot, source: int, event: Any) -> None:
         size, wiring = snapshot.size, snapshot.wiring
         self._costs = Costs(
             wiring.cost,

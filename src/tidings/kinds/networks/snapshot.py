@@ -11,7 +11,7 @@ from tidings.kinds.filters.kernels.layout import ABSENT, Lists, Pairs
 from tidings.kinds.networks.choice import AlgorithmChoice
 from tidings.kinds.networks.expressions import Expressions
 from tidings.kinds.networks.index.filing import ExpressionIndex
-from tidings.kinds.networks.index.names import Names
+from tidings.kinds.networks.index.names import NodeNames
 from tidings.kinds.networks.index.tail import Tail
 from tidings.kinds.networks.index.wiring import Wiring
 from tidings.kinds.networks.kernels.batches import reset
@@ -19,14 +19,14 @@ from tidings.kinds.networks.kernels.cursor import Entered
 from tidings.kinds.networks.kernels.layout import REGISTERS, Graph, Space
 
 
-class Snapshot:
+class NetworkSnapshot:
     def __init__(
         self,
         wiring: Wiring,
         expression_index: ExpressionIndex,
         tail: Tail,
         choice: AlgorithmChoice,
-        names: Names,
+        names: NodeNames,
         expressions: Expressions,
     ) -> None:
         self.wiring, self.expression_index, self._tail, self.choice = wiring, expression_index, tail, choice

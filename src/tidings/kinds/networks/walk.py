@@ -25,7 +25,7 @@ from tidings.kinds.networks.kernels.layout import (
     Space,
 )
 from tidings.kinds.networks.kernels.walks import adaptive
-from tidings.kinds.networks.snapshot import Snapshot
+from tidings.kinds.networks.snapshot import NetworkSnapshot
 
 Loop = Callable[..., int]
 Accept = Callable[[int, Space], None]
@@ -42,7 +42,7 @@ class Walk:
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        snapshot: NetworkSnapshot,
         source: int,
         event: Mapping[str, Any],
         loop: Loop,

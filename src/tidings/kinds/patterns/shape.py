@@ -83,7 +83,7 @@ class Atom:
 
 
 @dataclass(slots=True)
-class Shape:
+class PatternShape:
     """A compiled pattern; `terms` and `atoms` say what each slot of a row has to be filled with.
 
     A shape read back from an index has its programs and the counts of its slots, which is all that its rows need.
@@ -115,7 +115,7 @@ class Shape:
         )
 
 
-def compile_pattern(pattern: Pattern, literals: Collection[Parameter] = ()) -> Shape:
+def compile_pattern(pattern: Pattern, literals: Collection[Parameter] = ()) -> PatternShape:
     """The shape of `pattern`. A literal that stands as an object is matched by value: it becomes a variable
     without a name and a test `= literal`; so does a parameter that is one of `literals`."""
     if len(pattern.edges) > MAX_EDGES:
@@ -127,7 +127,7 @@ def compile_pattern(pattern: Pattern, literals: Collection[Parameter] = ()) -> S
 
 class _Compiler:
     def __init__(self, pattern: Pattern, literals: Collection[Parameter]) -> None:
-        self.shape = Shape()
+        self.shape = PatternShape()
         self.literals = literals
         self.slots: dict[Variable, int] = {}
         self.term_slots: dict[Constant, int] = {}

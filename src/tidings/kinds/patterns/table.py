@@ -14,7 +14,7 @@ import numpy as np
 
 from tidings.arrays.vocabulary import Vocabulary, freeze_texts, thaw_texts
 from tidings.kinds.patterns.kernels.layout import HEADER
-from tidings.kinds.patterns.shape import Atom, Shape
+from tidings.kinds.patterns.shape import Atom, PatternShape
 from tidings.language.query import Parameter
 from tidings.model.terms import ntriples
 
@@ -30,7 +30,7 @@ class PatternTable:
     def __init__(self) -> None:
         self.terms = Vocabulary()
         self.constants = Vocabulary()
-        self.shapes: list[Shape] = []
+        self.shapes: list[PatternShape] = []
         self.every: list[bool] = []
         self.later: list[bool] = []
         self._shape_numbers: dict[object, int] = {}
@@ -45,7 +45,7 @@ class PatternTable:
     def __len__(self) -> int:
         return len(self.row_shape)
 
-    def add_shape(self, shape: Shape, every: bool = False, later: bool = False) -> int:
+    def add_shape(self, shape: PatternShape, every: bool = False, later: bool = False) -> int:
         """A shape to add rows of; `later` tells that a later stage decides, `every` that it needs all bindings."""
         key = (shape.key(), every, later)
         if key not in self._shape_numbers:
@@ -196,7 +196,7 @@ class PatternTable:
             return arrays[f"program_{name}"][first[i] : first[i + 1]]
 
         for i, (variables, select) in enumerate(zip(facts["variables"], facts["select"], strict=True)):
-            shape = Shape(
+            shape = PatternShape(
                 tuple(variables),
                 tuple(select),
                 [],

@@ -17,7 +17,7 @@ from tidings.kinds.joins.schema.table import Table
 Kept = TypeVar("Kept")
 
 
-class Step(NamedTuple, Generic[Kept]):
+class RowStep(NamedTuple, Generic[Kept]):
     """A row of a table comes (sign 1) or goes (-1) by an event."""
 
     event: int
@@ -44,7 +44,7 @@ class Ledger(Generic[Kept]):
         names: Sequence[Sequence[Hashable]],
         rows: Sequence[Sequence[Kept]],
         errors: dict[int, str],
-    ) -> Iterator[Step[Kept]]:
+    ) -> Iterator[RowStep[Kept]]:
         """The rows that come and go. For each image, by table, `names` has its key and `rows` what to keep of it."""
         admitted = self.sequences.admit_all(changes.source, changes.sequence, changes.ties).tolist()
         columns = (changes.event, changes.table, changes.op, changes.new, changes.old, changes.sequence)
@@ -60,7 +60,7 @@ class Ledger(Generic[Kept]):
                 if op == INSERT:
                     yield self._insert(event, table, names[table][new], rows[table][new])
                 elif op == DELETE:
-                    yield Step(event, table, self._take(table, names[table][old], "delete"), -1)
+                    yield RowStep(event, table, self._take(table, names[table][old], "delete"), -1)
                 elif op == UPDATE:
                     name = names[table][new]
                     old_name = name if old < 0 else names[table][old]
@@ -68,22 +68,22 @@ class Ledger(Generic[Kept]):
                 else:
                     gone = self.rows(table)
                     self.known[table].clear()
-                    yield from (Step(event, table, row, -1) for row in gone)
+                    yield from (RowStep(event, table, row, -1) for row in gone)
             except _Refused as refused:
                 errors[event] = str(refused)
 
-    def _insert(self, event: int, table: int, name: Hashable, row: Kept) -> Step[Kept]:
+    def _insert(self, event: int, table: int, name: Hashable, row: Kept) -> RowStep[Kept]:
         rows = self.known[table].setdefault(name, [])
         if rows and self.tables[table].key:
             raise _Refused(
                 f"a row of table '{self.tables[table].name}' with this key is there; update it, or delete it first"
             )
         rows.append(row)
-        return Step(event, table, row, 1)
+        return RowStep(event, table, row, 1)
 
     def _update(
         self, event: int, table: int, name: Hashable, row: Kept, old_name: Hashable
-    ) -> tuple[Step[Kept], ...]:
+    ) -> tuple[RowStep[Kept], ...]:
         known = self.known[table]
         if name != old_name and self.tables[table].key and known.get(name):
             raise _Refused(
@@ -94,7 +94,7 @@ class Ledger(Generic[Kept]):
             known.setdefault(name, []).append(old)
             return ()
         known.setdefault(name, []).append(row)
-        return Step(event, table, row, 1), Step(event, table, old, -1)
+        return RowStep(event, table, row, 1), RowStep(event, table, old, -1)
 
     def _take(self, table: int, name: Hashable, purpose: str) -> Kept:
         rows = self.known[table].get(name)

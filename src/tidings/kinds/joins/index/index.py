@@ -17,14 +17,14 @@ import numpy as np
 
 from tidings.kinds.joins.index import storage
 from tidings.kinds.joins.index.integrity import refuse_damaged_index
-from tidings.kinds.joins.index.search_plan import Step, plan
+from tidings.kinds.joins.index.search_plan import SearchStep, plan
 from tidings.kinds.joins.index.stabbing import ClusterTrees, build_trees
 from tidings.kinds.joins.index.subscriptions import Subscriptions
 from tidings.kinds.joins.kernels.clusters import CLUSTER, NODE, RANGE
 from tidings.kinds.joins.kernels.layout import NONE, SIDE, SLOT, STEP, IndexArrays
 from tidings.kinds.joins.rows.rows import OrderSpec, Rows
 from tidings.kinds.joins.schema.order_keys import HIGHEST, LOWEST
-from tidings.kinds.joins.schema.shape import Shape
+from tidings.kinds.joins.schema.shape import JoinShape
 from tidings.kinds.joins.schema.table import Table
 
 FEW = 64  # members of a side that are scanned instead of indexed by a tree
@@ -40,7 +40,7 @@ class JoinIndex:
     orders: list[OrderSpec]
     looked_at: list[tuple[int, int]]
     numbers: np.ndarray
-    indexed_sides: dict[Shape, list[IndexedSide]] = field(default_factory=dict)
+    indexed_sides: dict[JoinShape, list[IndexedSide]] = field(default_factory=dict)
     _prepared: list[Any] = field(default_factory=list, repr=False)  # the last rows, and the arrays for them
 
     @classmethod
@@ -108,7 +108,7 @@ class IndexedSide(NamedTuple):
 class _IndexBuilder:
     def __init__(self, subscriptions: Subscriptions, few: int, room: int) -> None:
         self.subscriptions, self.few, self.room = subscriptions, few, room
-        self.ranges: list[tuple[Shape, int, int]] = []  # of each side: its shape and selections
+        self.ranges: list[tuple[JoinShape, int, int]] = []  # of each side: its shape and selections
         self.orders: dict[OrderSpec, int] = {}
         self.looked_at: set[tuple[int, int]] = set()
         self.slots: list[tuple[int, ...]] = []
@@ -121,7 +121,7 @@ class _IndexBuilder:
         self.numbers: list[np.ndarray] = []
         self.sizes = dict.fromkeys(("members", "clusters", "boundaries", "nodes", "listed"), 0)
 
-    def add(self, shape: Shape, numbers: np.ndarray) -> None:
+    def add(self, shape: JoinShape, numbers: np.ndarray) -> None:
         tables = [self.subscriptions.table_numbers[name] for name in shape.tables]
         bounds = self.subscriptions.bounds_of(numbers, len(shape.selections))
         full = ~(bounds["low"] > bounds["high"]).any(axis=1)  # an empty range never matches
@@ -180,7 +180,7 @@ class _IndexBuilder:
     def _order(self, spec: OrderSpec) -> int:
         return self.orders.setdefault(spec, len(self.orders))
 
-    def _add_step(self, step: Step, table: int, column: int) -> None:
+    def _add_step(self, step: SearchStep, table: int, column: int) -> None:
         order = self._order((table, step.key, column)) if step.key else NONE
         self.steps.append(
             (step.slot, step.parent, order, len(self.columns), len(step.from_columns), len(self.equals),
@@ -230,8 +230,8 @@ class _IndexBuilder:
     def _by_table(self) -> np.ndarray:
         return np.argsort(np.array([side["table"] for side in self.sides], dtype=np.int64), kind="stable")
 
-    def indexed_sides(self) -> dict[Shape, list[IndexedSide]]:
-        found: dict[Shape, list[IndexedSide]] = {}
+    def indexed_sides(self) -> dict[JoinShape, list[IndexedSide]]:
+        found: dict[JoinShape, list[IndexedSide]] = {}
         for side, at in enumerate(self._by_table().tolist()):
             shape, c, a = self.ranges[at]
             found.setdefault(shape, []).append(IndexedSide(side, c, a))
@@ -293,6 +293,6 @@ def _breadth_of(selection: int, breadth: Sequence[float]) -> float:
     return 1.0 if selection == NONE else breadth[selection]
 
 
-def _narrowest(shape: Shape, slot: int, breadth: Sequence[float]) -> int:
+def _narrowest(shape: JoinShape, slot: int, breadth: Sequence[float]) -> int:
     own = [s for s, (at, _) in enumerate(shape.selections) if at == slot]
     return min(own, key=lambda s: breadth[s], default=NONE)

@@ -13,14 +13,14 @@ import numpy as np
 
 from tidings.arrays.bounds import are_texts, ascends, refuse_unless, within
 from tidings.kinds.joins.rows.rows import OrderSpec
-from tidings.kinds.joins.schema.shape import MAX_TABLES, Shape
+from tidings.kinds.joins.schema.shape import MAX_TABLES, JoinShape
 from tidings.kinds.joins.schema.table import Table
 
 Arrays = Mapping[str, np.ndarray]
 
 
 def refuse_damaged_subscriptions(
-    folder: Path, arrays: Arrays, shapes: Sequence[Shape], tables: Sequence[Table], count: int
+    folder: Path, arrays: Arrays, shapes: Sequence[JoinShape], tables: Sequence[Table], count: int
 ) -> None:
     """An `IndexFileError` names the array that is wrong, or does not fit the others; `count` are subscribed."""
     refuse_unless(folder, _shapes(shapes, tables))
@@ -43,7 +43,7 @@ def refuse_damaged_index(
     refuse_unless(folder, _trees(arrays, count))
 
 
-def _shapes(shapes: Sequence[Shape], tables: Sequence[Table]) -> Iterator[tuple[str, bool]]:
+def _shapes(shapes: Sequence[JoinShape], tables: Sequence[Table]) -> Iterator[tuple[str, bool]]:
     widths = {table.name: len(table.names) for table in tables}
     for shape in shapes:
         yield "shapes", 1 <= len(shape.tables) <= MAX_TABLES and all(name in widths for name in shape.tables)
@@ -57,7 +57,7 @@ def _shapes(shapes: Sequence[Shape], tables: Sequence[Table]) -> Iterator[tuple[
         )
 
 
-def _subscriptions(arrays: Arrays, shapes: Sequence[Shape], count: int) -> Iterator[tuple[str, bool]]:
+def _subscriptions(arrays: Arrays, shapes: Sequence[JoinShape], count: int) -> Iterator[tuple[str, bool]]:
     shape_of, first, bounds = arrays["shape_of"], arrays["first_bound"], arrays["bounds"]
     yield "records", len(arrays["records"]) == count
     yield "shape_of", len(shape_of) == count and within(shape_of, 0, len(shapes))
@@ -73,7 +73,7 @@ def _subscriptions(arrays: Arrays, shapes: Sequence[Shape], count: int) -> Itera
 
 
 def _text_bounds(
-    arrays: Arrays, shapes: Sequence[Shape], tables: Sequence[Table]
+    arrays: Arrays, shapes: Sequence[JoinShape], tables: Sequence[Table]
 ) -> Iterator[tuple[str, bool]]:
     """Only what is compared with texts has bounds that are texts."""
     types = {table.name: table.types for table in tables}

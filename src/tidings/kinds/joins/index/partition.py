@@ -20,7 +20,7 @@ from tidings.kinds.joins.index.levels import Levels
 from tidings.kinds.joins.index.subscriptions import Subscriptions
 from tidings.kinds.joins.kernels.layout import IndexArrays
 from tidings.kinds.joins.rows.rows import Rows
-from tidings.kinds.joins.schema.shape import Shape
+from tidings.kinds.joins.schema.shape import JoinShape
 from tidings.kinds.joins.schema.table import Table
 
 WHOLE = "*"
@@ -56,7 +56,7 @@ class Partition(NamedTuple):
         return found
 
 
-def partition_of(shape: Shape, tables: Mapping[str, Table], buckets: int) -> Partition:
+def partition_of(shape: JoinShape, tables: Mapping[str, Table], buckets: int) -> Partition:
     """The partition class of a shape."""
     names = [tables[name].names for name in shape.tables]
     if len(shape.tables) == 1:
@@ -76,7 +76,7 @@ def partition_of(shape: Shape, tables: Mapping[str, Table], buckets: int) -> Par
 
 
 def partitions(
-    shapes: Iterable[Shape], tables: Mapping[str, Table], buckets: int, known: Iterable[Partition] = ()
+    shapes: Iterable[JoinShape], tables: Mapping[str, Table], buckets: int, known: Iterable[Partition] = ()
 ) -> dict[str, Partition]:
     """The partition classes of all shapes by name, `known` ones included."""
     found = {partition.name: partition for partition in known}

@@ -15,7 +15,7 @@ from tidings.arrays.growing import Growing
 from tidings.errors import SubscriptionError
 from tidings.kinds.joins.kernels.layout import BOUND, NONE, SUBSCRIPTION, SubscriptionArrays
 from tidings.kinds.joins.rows.texts import Texts
-from tidings.kinds.joins.schema.shape import Range, Shape
+from tidings.kinds.joins.schema.shape import JoinShape, Range
 from tidings.kinds.joins.schema.table import Table
 from tidings.kinds.joins.schema.templates import FilledRanges
 
@@ -29,8 +29,8 @@ class Subscriptions:
     def __init__(self, tables: Sequence[Table], texts: Texts) -> None:
         self.tables, self.texts = tables, texts
         self.table_numbers = {table.name: number for number, table in enumerate(tables)}
-        self.shapes: list[Shape] = []
-        self._shape_numbers: dict[Shape, int] = {}
+        self.shapes: list[JoinShape] = []
+        self._shape_numbers: dict[JoinShape, int] = {}
         self._id_first, self._id_bytes = Growing(np.int32, [0]), Growing(np.uint8)
         self._numbers: dict[str, int] = {}
         self.records, self.shape_of = Growing(SUBSCRIPTION), Growing(np.int32)
@@ -47,13 +47,15 @@ class Subscriptions:
         number = self._numbers.get(id, -1)
         return number if number >= 0 and self.records.all["until"][number] != ENDED else -1
 
-    def add(self, id: str, shape: Shape, ranges: Sequence[Range], until: float = ALWAYS) -> int:
+    def add(self, id: str, shape: JoinShape, ranges: Sequence[Range], until: float = ALWAYS) -> int:
         types = self.selection_types(shape)
         records = [self._record(found, kind) for found, kind in zip(ranges, types, strict=True)]
         bounds = np.array(records, dtype=BOUND).reshape(1, len(records))
         return int(self.add_many([id], shape, bounds, np.array([until]))[0])
 
-    def add_many(self, ids: Sequence[str], shape: Shape, bounds: np.ndarray, until: np.ndarray) -> np.ndarray:
+    def add_many(
+        self, ids: Sequence[str], shape: JoinShape, bounds: np.ndarray, until: np.ndarray
+    ) -> np.ndarray:
         """Subscriptions of one shape, with a row of `bounds` for each; those with the same ids end."""
         first, count = len(self), len(ids)
         for id in ids:
@@ -81,13 +83,13 @@ class Subscriptions:
         self.ended += 1
         self.records.all["until"][number] = ENDED
 
-    def number_shape(self, shape: Shape) -> int:
+    def number_shape(self, shape: JoinShape) -> int:
         number = self._shape_numbers.setdefault(shape, len(self.shapes))
         if number == len(self.shapes):
             self.shapes.append(shape)
         return number
 
-    def selection_types(self, shape: Shape) -> list[str]:
+    def selection_types(self, shape: JoinShape) -> list[str]:
         return [
             self.tables[self.table_numbers[shape.tables[slot]]].types[column]
             for slot, column in shape.selections
@@ -122,7 +124,7 @@ class Subscriptions:
     def are_live(self, numbers: np.ndarray | slice) -> np.ndarray:
         return self.records.all["until"][numbers] != ENDED
 
-    def bounds_of_columns(self, shape: Shape, filled: Sequence[FilledRanges]) -> np.ndarray:
+    def bounds_of_columns(self, shape: JoinShape, filled: Sequence[FilledRanges]) -> np.ndarray:
         """The bounds for `add_many`, from the filled selections of a template."""
         count = len(filled[0].low) if filled else 0
         bounds = np.zeros((count, len(filled)), dtype=BOUND)
@@ -146,7 +148,7 @@ class Subscriptions:
             "options": self.options.all,
         }
 
-    def thaw(self, arrays: Mapping[str, np.ndarray], shapes: Iterable[Shape], ids: Sequence[str]) -> None:
+    def thaw(self, arrays: Mapping[str, np.ndarray], shapes: Iterable[JoinShape], ids: Sequence[str]) -> None:
         """Loads what `freeze` gave into an empty object."""
         for shape in shapes:
             self.number_shape(shape)

@@ -16,7 +16,17 @@ from tidings.kinds.joins.schema.table import Table
 from tidings.language.query import And, Attribute, Between, Comparison, Condition, JoinedTable, OneOf, Query
 
 __all__ = [
-    "ALL", "EMPTY", "MAX_TABLES", "ColumnRef", "Range", "Selection", "Shape", "admits", "is_empty", "outline", "read"
+    "ALL",
+    "EMPTY",
+    "MAX_TABLES",
+    "ColumnRef",
+    "JoinShape",
+    "Range",
+    "Selection",
+    "admits",
+    "is_empty",
+    "outline",
+    "read"
 ]  # fmt: skip
 
 MAX_TABLES = 8
@@ -24,7 +34,7 @@ ColumnRef = tuple[int, int]
 """A slot and a column of its table."""
 
 
-class Shape(NamedTuple):
+class JoinShape(NamedTuple):
     tables: tuple[str, ...]
     """The slots, as in the text."""
     variables: tuple[tuple[ColumnRef, ...], ...]
@@ -46,7 +56,7 @@ class Selection(NamedTuple):
     conditions: tuple[Leaf, ...]
 
 
-def read(query: Query, tables: Mapping[str, Table]) -> tuple[Shape, tuple[Range, ...]]:
+def read(query: Query, tables: Mapping[str, Table]) -> tuple[JoinShape, tuple[Range, ...]]:
     """The shape of a query over declared tables, and the ranges of its selections in the same order."""
     shape, selections = outline(query, tables)
     return shape, tuple(
@@ -54,7 +64,7 @@ def read(query: Query, tables: Mapping[str, Table]) -> tuple[Shape, tuple[Range,
     )
 
 
-def outline(query: Query, tables: Mapping[str, Table]) -> tuple[Shape, tuple[Selection, ...]]:
+def outline(query: Query, tables: Mapping[str, Table]) -> tuple[JoinShape, tuple[Selection, ...]]:
     """The shape of a query, or of a template, and the conditions on each column."""
     joined = _tables(query, tables)
     variables, shared = _variables(query, joined)
@@ -68,7 +78,7 @@ def outline(query: Query, tables: Mapping[str, Table]) -> tuple[Shape, tuple[Sel
         table = joined[slot]
         name = f"{table.name}.{table.names[column]}"
         selections.append(Selection(name, table.types[column], tuple(found[slot, column])))
-    return Shape(tuple(table.name for table in joined), variables, refs), tuple(selections)
+    return JoinShape(tuple(table.name for table in joined), variables, refs), tuple(selections)
 
 
 def _tables(query: Query, tables: Mapping[str, Table]) -> list[Table]:

@@ -17,13 +17,13 @@ from lxml import etree
 from tidings.errors import EventError
 from tidings.formats.documents import safe_xml
 from tidings.kinds.networks.faults import NetworkError
-from tidings.kinds.networks.files.sources import Rows
+from tidings.kinds.networks.files.sources import LocatedTable
 
 MAX_GRAPHML = 256 * 1024 * 1024
 _DATA = ("where", "cost")
 
 
-def read_graphml(path: Path) -> tuple[Rows, Rows]:
+def read_graphml(path: Path) -> tuple[LocatedTable, LocatedTable]:
     """Nodes and edges, each with its line number."""
     size = path.stat().st_size
     if size > MAX_GRAPHML:
@@ -80,10 +80,10 @@ class _Graph:
                 while element.getprevious() is not None:  # what is done with need not stay in memory
                     del element.getparent()[0]
 
-    def rows(self, kind: str) -> Rows:
+    def rows(self, kind: str) -> LocatedTable:
         columns = dict(self._columns[kind])
         lines = columns.pop("line")
-        return Rows(
+        return LocatedTable(
             pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()}),
             lambda row: f"{self._path}:{lines[row]}",
         )

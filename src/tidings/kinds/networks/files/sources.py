@@ -26,7 +26,7 @@ _FORMS = "give nodes.csv or edges.csv, their folder, the same as .parquet, a .gr
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LocatedTable:
     """A table, and a function that gives the location (file and line) of a row."""
 
     table: pa.Table
@@ -76,7 +76,7 @@ def _tables_in(folder: Path) -> Path | None:
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
-def _tables(path: Path) -> tuple[Rows, Rows]:
+def _tables(path: Path) -> tuple[LocatedTable, LocatedTable]:
     found = _tables_in(path) if path.is_dir() else path
     assert found is not None
     suffix = found.suffix.lower()
@@ -96,16 +96,16 @@ def _tables(path: Path) -> tuple[Rows, Rows]:
     return _named(edges), edges
 
 
-def _named(edges: Rows) -> Rows:
+def _named(edges: LocatedTable) -> LocatedTable:
     """The nodes that edges name."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     ends = [edges.table[name].combine_chunks().drop_null() for name in ("source", "target")]
-    return Rows(pa.table({"id": pc.unique(pa.concat_arrays(ends))}), lambda row: edges.location(0))
+    return LocatedTable(pa.table({"id": pc.unique(pa.concat_arrays(ends))}), lambda row: edges.location(0))
 
 
-def _csv(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> Rows:
+def _csv(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> LocatedTable:
     import pyarrow as pa
     import pyarrow.csv as pc
 
@@ -126,10 +126,10 @@ def _csv(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> Rows:
         # A text over several lines moves those after it.
         return f"{path}:{row + 2}" if lines == table.num_rows + 1 else f"{path}: row {row + 1}"
 
-    return Rows(_checked(path, table, columns, needed), location)
+    return LocatedTable(_checked(path, table, columns, needed), location)
 
 
-def _parquet(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> Rows:
+def _parquet(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> LocatedTable:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -139,7 +139,7 @@ def _parquet(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> R
     except (pa.ArrowException, OSError) as error:
         raise NetworkError(f"{path} is not readable as Parquet: {error}") from None
     _check_columns(path, names, needed)
-    return Rows(_checked(path, table, columns, needed), lambda row: f"{path}: row {row + 1}")
+    return LocatedTable(_checked(path, table, columns, needed), lambda row: f"{path}: row {row + 1}")
 
 
 def _checked(path: Path, table: pa.Table, columns: tuple[str, ...], needed: tuple[str, ...]) -> pa.Table:
@@ -174,7 +174,7 @@ def _check_columns(path: Path, names: list[str], needed: tuple[str, ...]) -> Non
 # -- what is wrong, and where
 
 
-def _first_error(nodes: Rows, edges: Rows) -> NetworkError | None:
+def _first_error(nodes: LocatedTable, edges: LocatedTable) -> NetworkError | None:
     """The first error of a row, with its location."""
     known: dict[str, int] = {}
     for row, id in enumerate(nodes.table["id"].to_pylist()):
@@ -211,7 +211,7 @@ def _first_error(nodes: Rows, edges: Rows) -> NetworkError | None:
     return next(_wrong_values(nodes), None) or next(_wrong_values(edges), None)
 
 
-def _wrong_values(rows: Rows) -> Iterator[NetworkError]:
+def _wrong_values(rows: LocatedTable) -> Iterator[NetworkError]:
     from tidings.kinds.networks.expressions import read_condition
 
     columns = {

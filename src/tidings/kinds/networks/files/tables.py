@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from tidings.kinds.networks.expressions import NONE, Expressions
 from tidings.kinds.networks.faults import NetworkError, first_names
 from tidings.kinds.networks.index.columns import Columns
-from tidings.kinds.networks.index.names import Names
+from tidings.kinds.networks.index.names import NodeNames
 from tidings.kinds.networks.labels import labels_condition
 
 Namer = Callable[[int], str]
@@ -19,7 +19,7 @@ Namer = Callable[[int], str]
 
 def read_tables(
     nodes: pa.Table, edges: pa.Table, match: str, labels: str
-) -> tuple[Names, Expressions, Columns]:
+) -> tuple[NodeNames, Expressions, Columns]:
     """Names, expressions and columns from the tables; a `NetworkError` counts what is wrong with them."""
     ids, ends = _texts(nodes, "id", "node"), [_texts(edges, name, "edge") for name in ("source", "target")]
 
@@ -68,13 +68,13 @@ def _spans(column: pa.ChunkedArray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
             yield np.frombuffer(data if data is not None else b"", dtype=np.uint8), start.astype(np.int64)
 
 
-def _names(ids: pa.ChunkedArray) -> Names:
+def _names(ids: pa.ChunkedArray) -> NodeNames:
     """Names for the nodes, refused if one is given twice."""
     pieces = list(_spans(ids))
     blob = np.concatenate([np.zeros(0, dtype=np.uint8), *(texts[s[0] : s[-1]] for texts, s in pieces)])
     start = np.zeros(len(ids) + 1, dtype=np.int64)
     np.cumsum(np.concatenate([np.zeros(0, np.int64), *(np.diff(s) for _, s in pieces)]), out=start[1:])
-    names = Names(blob, start)
+    names = NodeNames(blob, start)
     again = np.flatnonzero(names.find_all(blob, start) != np.arange(len(ids)))
     if len(again):
         repeated = pc.unique(ids.take(pa.array(again)))
@@ -85,7 +85,7 @@ def _names(ids: pa.ChunkedArray) -> Names:
     return names
 
 
-def _numbers(names: Names, ends: list[pa.ChunkedArray]) -> tuple[np.ndarray, np.ndarray]:
+def _numbers(names: NodeNames, ends: list[pa.ChunkedArray]) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of the edges' ends."""
     none = np.zeros(0, dtype=np.int32)
     source, target = (np.concatenate([none, *(names.find_all(*s) for s in _spans(end))]) for end in ends)

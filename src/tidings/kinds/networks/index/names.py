@@ -15,7 +15,7 @@ from tidings.arrays.vocabulary import StoredTexts
 from tidings.kinds.networks.kernels.lookup import find_text, find_texts
 
 
-class Names:
+class NodeNames:
     def __init__(self, blob: np.ndarray, start: np.ndarray) -> None:
         self._slots = make_span_table(blob, start)
         for array in (blob, start, self._slots):

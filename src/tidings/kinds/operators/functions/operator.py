@@ -23,14 +23,13 @@ from operator import attrgetter
 from typing import Any, overload
 
 from tidings.errors import SubscriptionError
-from tidings.kinds.operators.functions.signature import OperatorError, Out, Parameter, read_signature
-from tidings.language.query import Call, Constant, Variable
-from tidings.language.query import Parameter as Placeholder
+from tidings.kinds.operators.functions.signature import FunctionParameter, OperatorError, Out, read_signature
+from tidings.language.query import Call, Constant, Parameter, Variable
 from tidings.language.tokens import NAME, SPARQL_WORDS, WORDS
 from tidings.model.terms import Iri, Literal, ntriples
 from tidings.model.values import constant_view
 
-__all__ = ["Operator", "OperatorError", "Out", "Parameter", "operator"]
+__all__ = ["Operator", "OperatorError", "Out", "operator"]
 
 _NAME = re.compile(NAME)
 _RESERVED = WORDS | SPARQL_WORDS | {"TRUE", "FALSE"}
@@ -52,7 +51,7 @@ class Operator:
     retries: int = 0
     batch: bool = False
     is_async: bool = field(init=False)
-    parameters: tuple[Parameter, ...] = field(init=False, repr=False)
+    parameters: tuple[FunctionParameter, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._check_settings()
@@ -64,11 +63,11 @@ class Operator:
             )
 
     @cached_property
-    def inputs(self) -> tuple[Parameter, ...]:
+    def inputs(self) -> tuple[FunctionParameter, ...]:
         return tuple(parameter for parameter in self.parameters if not parameter.is_out)
 
     @cached_property
-    def outs(self) -> tuple[Parameter, ...]:
+    def outs(self) -> tuple[FunctionParameter, ...]:
         return tuple(parameter for parameter in self.parameters if parameter.is_out)
 
     @cached_property
@@ -126,7 +125,7 @@ class Operator:
                 f"write it as {self.signature}"
             )
         for parameter, argument in zip(self.parameters, call.arguments, strict=True):
-            if isinstance(argument, Variable | Placeholder):
+            if isinstance(argument, Variable | Parameter):
                 continue
             if not parameter.is_out:
                 self._read(parameter, argument)
@@ -142,7 +141,7 @@ class Operator:
             self._read(parameter, value) for parameter, value in zip(self.inputs, inputs, strict=True)
         )
 
-    def _read(self, parameter: Parameter, value: object) -> Any:
+    def _read(self, parameter: FunctionParameter, value: object) -> Any:
         found = parameter.read(value)
         if found is None:
             shown = ntriples(value) if isinstance(value, Iri | Literal) else repr(value)

@@ -44,7 +44,7 @@ class Out(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class FunctionParameter:
     """A parameter after the event: an input, or one that the operator binds. No types means any."""
 
     name: str
@@ -79,7 +79,7 @@ class Parameter:
         return frozenset(kind for own in self.types for kind in _KINDS[own])
 
 
-def read_signature(function: Callable[..., Any], name: str) -> tuple[Parameter, ...]:
+def read_signature(function: Callable[..., Any], name: str) -> tuple[FunctionParameter, ...]:
     """The parameters after the event; an `OperatorError` if a subscription could not call the function."""
     try:
         found = list(inspect.signature(function).parameters.values())
@@ -120,10 +120,10 @@ def _is_out(hint: object) -> bool:
     return hint is Out or typing.get_origin(hint) is Out or (isinstance(hint, str) and hint.startswith("Out"))
 
 
-def _parameter(parameter: inspect.Parameter, name: str, scope: dict[str, Any]) -> Parameter:
+def _parameter(parameter: inspect.Parameter, name: str, scope: dict[str, Any]) -> FunctionParameter:
     hint = parameter.annotation
     if hint is parameter.empty:
-        return Parameter(parameter.name)
+        return FunctionParameter(parameter.name)
     if isinstance(hint, str):
         try:
             hint = eval(hint, scope)
@@ -135,7 +135,7 @@ def _parameter(parameter: inspect.Parameter, name: str, scope: dict[str, Any]) -
     is_out = _is_out(hint)
     if is_out:
         hint = typing.get_args(hint)[0] if typing.get_args(hint) else Any
-    return Parameter(parameter.name, is_out, _types(hint, f"{name}'s {parameter.name}"))
+    return FunctionParameter(parameter.name, is_out, _types(hint, f"{name}'s {parameter.name}"))
 
 
 def _types(hint: Any, what: str) -> tuple[type, ...]:

@@ -18,7 +18,7 @@ from tidings.model.terms import Iri, Literal
 SHOWN = 10
 
 
-class Names:
+class KnownNames:
     """The names that there are, numbered in the order given; `kind` says what they are names of."""
 
     def __init__(self, kind: str, names: Iterable[str]) -> None:
@@ -40,7 +40,7 @@ class Names:
 class NamingOperator(Operator):
     """An operator whose first argument, where it is a constant, is one of the names."""
 
-    names: Names = field(kw_only=True, repr=False)
+    names: KnownNames = field(kw_only=True, repr=False)
 
     def check(self, call: Call) -> None:
         super().check(call)

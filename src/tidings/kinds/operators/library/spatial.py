@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 from tidings.errors import EventError, TidingsError
 from tidings.kinds.operators.functions.operator import Operator, Out
-from tidings.kinds.operators.library.names import Names, NamingOperator
-from tidings.kinds.operators.library.sphere import Outline
+from tidings.kinds.operators.library.names import KnownNames, NamingOperator
+from tidings.kinds.operators.library.sphere import ArcOutline
 from tidings.model.attributes import values_at
 from tidings.model.event import Event
 
@@ -59,11 +59,11 @@ class Places:
     ) -> None:
         self.paths = (latitude, longitude)
         self.geometries = {name: geometry(name, given) for name, given in named(places).items()}
-        self.names = Names("place", self.geometries)
+        self.names = KnownNames("place", self.geometries)
         self.order, self.shapes = list(self.geometries), list(self.geometries.values())
         shapely.prepare(self.shapes)
         self.tree = shapely.STRtree(self.shapes)
-        self.outlines: dict[int, Outline] = {}  # built when a distance is first computed
+        self.outlines: dict[int, ArcOutline] = {}  # built when a distance is first computed
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is prepared does not travel to another process.
@@ -179,11 +179,11 @@ def geometry(name: str, given: Geometry) -> BaseGeometry:
     return shapely.force_2d(found)
 
 
-def outline(found: BaseGeometry) -> Outline:
+def outline(found: BaseGeometry) -> ArcOutline:
     """The rings, lines and points of a geometry."""
     parts = shapely.get_parts(shapely.segmentize(found, STEP))
     while (shapely.get_type_id(parts) >= shapely.GeometryType.MULTIPOINT).any():
         parts = shapely.get_parts(parts)
     areas = shapely.get_type_id(parts) == shapely.GeometryType.POLYGON
     lines = [*shapely.get_rings(parts[areas]), *parts[~areas]]
-    return Outline(*shapely.get_coordinates(lines, return_index=True))
+    return ArcOutline(*shapely.get_coordinates(lines, return_index=True))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 RADIUS = 6_371_008.8  # metres: the mean of the ellipsoid's three half axes
 
 
-class Outline:
+class ArcOutline:
     """Arcs between vertices. Each vertex begins one, towards the next of its part; a part's last has no length."""
 
     def __init__(self, longitudes_latitudes: NDArray[Any], parts: NDArray[Any]) -> None:

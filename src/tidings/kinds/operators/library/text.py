@@ -15,7 +15,7 @@ import ahocorasick
 
 from tidings.errors import TidingsError
 from tidings.kinds.operators.functions.operator import Operator, Out
-from tidings.kinds.operators.library.names import Names, NamingOperator
+from tidings.kinds.operators.library.names import KnownNames, NamingOperator
 from tidings.model.attributes import values_at
 from tidings.model.event import Event
 
@@ -61,7 +61,7 @@ class Keywords:
                 )
         self.paths = paths
         self.whole_words = whole_words
-        self.names = Names("keyword set", self.sets)
+        self.names = KnownNames("keyword set", self.sets)
         self.automaton = automaton(self.sets)
         self.found = lru_cache(maxsize=REMEMBERED)(self.find)
 
