@@ -9,7 +9,7 @@ from benchmarks import filter_texts, table_kernels
 from benchmarks.conjunctions import Conjunctions
 from benchmarks.filter_workloads import Ints, Workload
 from tidings.formats.namespaces import XSD
-from tidings.kinds.filters.attribute_reader import Reader
+from tidings.kinds.filters.attribute_reader import AttributeReader
 from tidings.kinds.filters.columns import read_events
 from tidings.kinds.filters.index import FilterIndex
 from tidings.kinds.filters.kernels.layout import Pairs
@@ -28,7 +28,7 @@ class Tidings:
         else:
             self.index = FilterIndex.build(expression_table(workload))
         self.nbytes = self.index.nbytes
-        self._reader = Reader(self.index)
+        self._reader = AttributeReader(self.index)
 
     def prepare(self, workload: Workload, count: int) -> Pairs:
         """The first `count` events, read."""

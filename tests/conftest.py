@@ -74,7 +74,7 @@ def parser_rests_while_events_are_matched() -> Iterator[None]:
             patch.setattr(Engine, name, _counted(getattr(Engine, name), state, 1))
         for name in ("subscribe", "subscribe_table", "why"):
             patch.setattr(Engine, name, _counted(getattr(Engine, name), state, 0))
-        patch.setattr(grammar.Reading, "query", refusing(grammar.Reading.query))
+        patch.setattr(grammar.QueryParser, "query", refusing(grammar.QueryParser.query))
         patch.setattr(sparql, "read_sparql", refusing(sparql.read_sparql))
         patch.setattr(shapes.Shapes, "read", refusing(shapes.Shapes.read))
         yield

@@ -4,6 +4,9 @@ Every error a user can cause is a `TidingsError` whose text is one readable sent
 prints it, the engine reports it per subscription or per event, and nothing else is lost.
 """
 
+import difflib
+from collections.abc import Iterable
+
 
 class TidingsError(Exception):
     """Something the user can mend; `str(error)` says what was given, what is needed, what to try."""
@@ -33,3 +36,15 @@ class TaxonomyError(TidingsError):
 
 class IndexFileError(TidingsError):
     """A folder does not hold a readable index: missing, of another format, or damaged."""
+
+
+def nearest(word: str, options: Iterable[str], likeness: float = 0.6) -> str | None:
+    """The option that is spelled most like `word`; None if none is at least `likeness` (0 to 1) similar."""
+    found = difflib.get_close_matches(word, list(options), n=1, cutoff=likeness)
+    return found[0] if found else None
+
+
+def did_you_mean(word: str, options: Iterable[str], otherwise: str, likeness: float = 0.6) -> str:
+    """`did you mean 'x'?` for the nearest option, or the other advice if none is near."""
+    near = nearest(word, options, likeness)
+    return otherwise if near is None else f"did you mean '{near}'?"

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.model.attributes import flatten, is_there, values_at, with_element
+from tidings.model.attributes import flatten, has_path, values_at, with_element
 
 DOCUMENTS = st.dictionaries(
     st.sampled_from(["a", "b", "a.b", "b.a", ""]),
@@ -36,16 +36,16 @@ def test_a_dict_contributes_its_keys_and_a_list_its_elements() -> None:
     ]
     assert values_at(document, "user.age") == [5, 6]
     assert values_at(document, "user.tags") == ["x", "y"]
-    assert is_there(document, "empty")
+    assert has_path(document, "empty")
     assert not values_at(document, "empty")
-    assert not is_there(document, "user.a")
+    assert not has_path(document, "user.a")
 
 
 @given(DOCUMENTS)
 def test_a_path_finds_what_flattening_shows(document: dict[str, Any]) -> None:
     shown = list(flatten(document))
     for path in ["", "a", "b", "a.b", "a.a", "b.a.b", "a.", ".a", "a.b.a.b"]:
-        assert is_there(document, path) == (path in [found for found, _ in shown])
+        assert has_path(document, path) == (path in [found for found, _ in shown])
         assert values_at(document, path) == [v for found, v in shown if found == path and v is not None]
 
 

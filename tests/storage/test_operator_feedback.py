@@ -8,7 +8,7 @@ import pytest
 
 from tests.kinds.operators.test_learning import OPERATORS, engine, events
 from tidings.kinds.operators.functions.signature import OperatorError
-from tidings.kinds.operators.learning import Diary, Learning
+from tidings.kinds.operators.learning import Learning, LearningRecorder
 from tidings.storage import operator_feedback, versions
 from tidings.storage.versions import Change, Version
 
@@ -33,33 +33,33 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_the_next_base_begins_with_what_all_streams_have_learnt(root: Path) -> None:
-    operator_feedback.gather(root, "first", 1, 0, lesson(10))
-    operator_feedback.gather(root, "first", 1, 1, lesson(5))
-    operator_feedback.gather(root, "second", 1, 0, lesson(7))
+    operator_feedback.record(root, "first", 1, 0, lesson(10))
+    operator_feedback.record(root, "first", 1, 1, lesson(5))
+    operator_feedback.record(root, "second", 1, 0, lesson(7))
     second = versions.compact(root, operators=OPERATORS)
     assert second == Version(2, 0)
     assert wanted(root, second)["often()"] == 22
     assert versions.compact(root) == second, "there is nothing new"
-    operator_feedback.gather(root, "first", 2, 2, lesson(3))
+    operator_feedback.record(root, "first", 2, 2, lesson(3))
     assert wanted(root, versions.compact(root, operators=OPERATORS))["often()"] == 25
 
 
 def test_a_batch_that_is_replayed_replaces_itself(root: Path) -> None:
-    operator_feedback.gather(root, "q", 1, 0, lesson(10))
+    operator_feedback.record(root, "q", 1, 0, lesson(10))
     for count in (4, 4, 6):
-        operator_feedback.gather(root, "q", 1, 1, lesson(count))
-    operator_feedback.gather(root, "q", 1, 0, lesson(100))  # nothing that Spark would do
+        operator_feedback.record(root, "q", 1, 1, lesson(count))
+    operator_feedback.record(root, "q", 1, 0, lesson(100))  # nothing that Spark would do
     assert wanted(root, versions.compact(root))["often()"] == 16
 
 
 def test_a_replay_after_a_base_has_taken_its_batch_in_counts_once(root: Path) -> None:
-    operator_feedback.gather(root, "q", 1, 0, lesson(10))
+    operator_feedback.record(root, "q", 1, 0, lesson(10))
     versions.compact(root)
-    operator_feedback.gather(root, "q", 1, 0, lesson(10))
-    operator_feedback.gather(root, "q", 2, 1, lesson(2))
+    operator_feedback.record(root, "q", 1, 0, lesson(10))
+    operator_feedback.record(root, "q", 2, 1, lesson(2))
     third = versions.compact(root)
     assert wanted(root, third)["often()"] == 12
-    operator_feedback.gather(root, "q", 2, 2, lesson(1))
+    operator_feedback.record(root, "q", 2, 2, lesson(1))
     fourth = versions.compact(root)
     assert wanted(root, fourth)["often()"] == 13
     # What no stream goes on with is tidied away.
@@ -67,7 +67,7 @@ def test_a_replay_after_a_base_has_taken_its_batch_in_counts_once(root: Path) ->
 
 
 def test_an_index_that_is_built_anew_knows_what_the_one_before_it_knew(root: Path) -> None:
-    operator_feedback.gather(root, "q", 1, 0, lesson(10))
+    operator_feedback.record(root, "q", 1, 0, lesson(10))
     second = versions.publish(root, engine(new="WHERE often() AND rarely('y')"))
     assert wanted(root, second) == {"often()": 10, "rarely('y')": 0}
     third = versions.publish(root, engine())
@@ -79,27 +79,29 @@ def test_an_index_that_is_built_anew_knows_what_the_one_before_it_knew(root: Pat
 
 
 def test_a_batch_without_calls_leaves_nothing(root: Path) -> None:
-    operator_feedback.gather(root, "q", 1, 0, Learning())
+    operator_feedback.record(root, "q", 1, 0, Learning())
     assert not (root / operator_feedback.FOLDER).exists()
 
 
 def test_files_that_cannot_be_read_are_as_if_nothing_had_been_learnt(root: Path) -> None:
-    operator_feedback.gather(root, "q", 1, 0, lesson(10))
+    operator_feedback.record(root, "q", 1, 0, lesson(10))
     path = root / operator_feedback.FOLDER / "q-v1.arrow"
     for data in (b"", b"1", b"1 5\nabc", path.read_bytes()[:300]):
         path.write_bytes(data)
         assert set(wanted(root, versions.publish(root, engine())).values()) == {0}
-    operator_feedback.gather(root, "q", 1, 1, lesson(3))
+    operator_feedback.record(root, "q", 1, 1, lesson(3))
     (root / f"v{versions.current(root).base}" / "operators" / "manifest.json").write_text("{}")
     versions.publish(root, engine())  # of a base that is damaged nothing is known, and it is not asked
     assert wanted(root, versions.current(root))["often()"] == 3
 
 
 def test_selectivities_are_handed_on(root: Path) -> None:
-    operator_feedback.gather(root, "q", 1, 0, lesson(100))
+    operator_feedback.record(root, "q", 1, 0, lesson(100))
     version = versions.compact(root)
     opened = versions.open(root, version, operators=OPERATORS)
-    rows = {row["text"]: row for row in Diary.whole(opened._checker.table.predicates).rows.to_pylist()}
+    rows = {
+        row["text"]: row for row in LearningRecorder.whole(opened._checker.table.predicates).rows.to_pylist()
+    }
     assert rows[b"often()"]["hits"] / rows[b"often()"]["trials"] == pytest.approx(0.9, abs=0.05)
     assert len(opened.learnt()) == 0, "what was read is not told again"
 

@@ -1,1 +1,1 @@
-"""Compiled loops that several kinds of subscription share, and arrays that live in files."""
+"""Compiled loops that several kinds of subscription share, and arrays in files."""

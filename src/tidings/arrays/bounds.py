@@ -1,7 +1,7 @@
-"""Whether arrays from a folder can be right: what every check of a saved index begins with.
+"""Checks arrays from a folder; every check of a saved index uses these functions.
 
-Loops over arrays check nothing while they run: they trust that a first is a place in its list and that every
-open-addressed table has a free place, where a lookup ends. It is checked once, when a folder is opened.
+Compiled loops check nothing while they run: they trust that a `first` is a position in its list and that every
+open-addressed table has a free slot, where a lookup ends. This is checked once, when a folder is opened.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidings.errors import IndexFileError
 
 
 def refuse_unless(folder: Path, checks: Iterable[tuple[str, bool]]) -> None:
-    """Takes names of arrays and whether they are right, up to the first that is not."""
+    """Raises an `IndexFileError` for the first check, a name of an array and a truth, that failed."""
     for name, right in checks:
         if not right:
             raise IndexFileError(
@@ -27,7 +27,7 @@ def refuse_unless(folder: Path, checks: Iterable[tuple[str, bool]]) -> None:
 
 
 def are_texts(blob: np.ndarray, start: np.ndarray) -> bool:
-    """Whether the texts that lie there end to end can be read."""
+    """Whether the concatenated texts can be decoded."""
     column = pa.Array.from_buffers(
         pa.large_string(), len(start) - 1, [None, pa.py_buffer(start), pa.py_buffer(blob)]
     )
@@ -43,7 +43,7 @@ def are_texts(blob: np.ndarray, start: np.ndarray) -> bool:
 
 @compiled
 def ascends(first, size):  # type: ignore[no-untyped-def]
-    """Whether `first` cuts a list of that size into pieces."""
+    """Whether `first` divides a list of that size into consecutive pieces."""
     count = first.shape[0] - 1
     if count < 0 or first[0] != 0 or first[count] != size:
         return False
@@ -64,7 +64,7 @@ def within(numbers, low, high):  # type: ignore[no-untyped-def]
 
 @compiled
 def slots_fit(slots, count):  # type: ignore[no-untyped-def]
-    """Whether a table of spans leads to those that there are, and has a free place."""
+    """Whether a table of spans leads to existing spans only, and has a free slot."""
     free, outside = 0, 0
     for i in range(slots.shape[0]):
         free += slots[i] < 0

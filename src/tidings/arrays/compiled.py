@@ -1,11 +1,11 @@
-"""The one decorator of every compiled loop, so that compiler flags are decided in one place.
+"""The decorators of all compiled loops, so that the compiler flags are set in one place.
 
-`error_model="numpy"` drops the zero-division checks; `nogil` lets other threads go on while a loop runs; `cache`
-keeps machine code on disk, which the Makefile warms before several processes start. A loop's cache knows its own
-file only: when a loop that it calls has changed, all have to be compiled anew (CONTRIBUTING.md).
+`error_model="numpy"` drops the zero-division checks; `nogil` lets other threads run during a loop; `cache` keeps machine
+code on disk, which the Makefile warms before several processes start. A loop's cache depends on its own file only: when
+a loop that it calls has changed, all have to be recompiled (CONTRIBUTING.md).
 
-Numba reads a cache's list of files, adds to it and writes it back: of two processes that do so at once, one may call the
-other's machine code its own. So they take turns, by a lock in the folder.
+Numba reads a cache's list of files, adds to it and writes it back: of two processes that do so at once, one may take the
+other's machine code for its own. A lock in the folder prevents that.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _FLAGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 
 
-class _InTurn(caching.IndexDataCacheFile):
-    """Numba's cache of a function, for many processes."""
+class _LockedCache(caching.IndexDataCacheFile):
+    """Numba's cache of a function, with a lock between processes."""
 
     def save(self, key: Any, data: Any) -> None:
-        with self._turn(fcntl.LOCK_EX):
+        with self._locked(fcntl.LOCK_EX):
             super().save(key, data)
 
     def load(self, key: Any) -> Any:
-        with self._turn(fcntl.LOCK_SH):
+        with self._locked(fcntl.LOCK_SH):
             return super().load(key)
 
     @contextmanager
-    def _turn(self, how: int) -> Iterator[None]:
+    def _locked(self, how: int) -> Iterator[None]:
         try:
             file = os.open(os.path.join(self._cache_path, "loops.lock"), os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError:  # nobody writes to a folder that is read only
+        except OSError:  # a read-only folder has no writers
             yield
             return
         try:
@@ -51,7 +51,7 @@ class _InTurn(caching.IndexDataCacheFile):
             os.close(file)
 
 
-caching.IndexDataCacheFile = _InTurn  # type: ignore[misc]
+caching.IndexDataCacheFile = _LockedCache  # type: ignore[misc]
 
 
 def compiled(function: Function) -> Function:

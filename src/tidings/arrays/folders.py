@@ -24,7 +24,7 @@ def save(folder: Path, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "manifest.json").unlink(missing_ok=True)
     for name, array in arrays.items():
-        # Never into a file that is there: whoever has it mapped, this engine too, goes on with what it was.
+        # Never overwrite a file: processes that have it mapped, this one too, keep using the old content.
         aside = folder / f"{name}.writing.npy"
         np.save(aside, np.ascontiguousarray(array), allow_pickle=False)
         aside.replace(folder / f"{name}.npy")

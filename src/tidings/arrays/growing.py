@@ -1,4 +1,4 @@
-"""A column that grows: the loops look at all of it at any time, without a copy."""
+"""A growing column, whose values compiled loops can read at any time without a copy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Growing:
-    """Values of one type, of which new ones come at the end. `all` is good until the next one comes."""
+    """Values of one type; new ones are appended. `all` is valid until the next append."""
 
     def __init__(self, dtype: Any, values: Iterable[Any] = ()) -> None:
         self._room = np.array(values if isinstance(values, np.ndarray) else list(values), dtype=dtype)

@@ -1,4 +1,4 @@
-"""Values and texts gathered into Arrow columns, texts as a reader wants them: without the marks of N-Triples."""
+"""Gathers values and texts into Arrow columns; texts are plain, without the quotes and brackets of N-Triples."""
 
 from __future__ import annotations
 

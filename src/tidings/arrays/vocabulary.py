@@ -1,8 +1,8 @@
-"""Terms <-> dense integers.
+"""Maps terms to dense integers and back.
 
-A vocabulary grows while subscriptions are added, one number for each distinct N-Triples text, and never by
-events: a term that no subscription knows gets a number above all of these, for its batch only. Frozen, it is three
-arrays that live in a file: the texts end to end, where each starts, and an open-addressed table of their hashes.
+A vocabulary grows while subscriptions are added, one number for each distinct N-Triples text, but never by events: a
+term that no subscription has gets a number above all of these, for its batch only. A frozen vocabulary is three arrays:
+the concatenated texts, their starts, and an open-addressed table of their hashes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def freeze_texts(texts: Iterable[str]) -> dict[str, np.ndarray]:
 
 
 def join_texts(texts: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Texts end to end, and where each starts."""
+    """The concatenated texts, and where each starts."""
     encoded = [text.encode(errors="surrogatepass") for text in texts]
     start = np.zeros(len(encoded) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=start[1:])
@@ -67,7 +67,7 @@ def thaw_texts(arrays: Mapping[str, np.ndarray]) -> list[str]:
 
 
 class StoredTexts(Sequence[str]):
-    """Texts that lie in arrays, end to end, and become strings when they are asked for."""
+    """Concatenated texts in arrays, which are decoded when they are used."""
 
     def __init__(self, blob: np.ndarray, start: np.ndarray) -> None:
         self.blob, self.start = blob, start

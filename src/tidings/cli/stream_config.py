@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tidings.errors import TidingsError
+from tidings.errors import TidingsError, nearest
 
 _KINDS = {str: "a text", int: "a whole number", list: "a list of texts", dict: "a table"}
 _TOP: dict[str, type] = {
@@ -90,10 +89,10 @@ class StreamConfig:
 def _check(path: Path, prefix: str, table: dict[str, Any], known: dict[str, type]) -> None:
     for key, value in table.items():
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
+            near = nearest(key, known)
             advice = (
-                f"did you mean {prefix}{near[0]}?"
-                if near
+                f"did you mean {prefix}{near}?"
+                if near is not None
                 else f"there are {', '.join(prefix + k for k in known)}"
             )
             raise TidingsError(f"{path}: {prefix}{key} is not known; {advice}")

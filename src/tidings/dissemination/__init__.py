@@ -1,4 +1,4 @@
-"""Messages for many subscribers of one join: Select-joins, Sections 2 to 4.
+"""Generates messages for many subscribers of joins: Select-joins, Sections 2 to 4.
 
     from tidings import dissemination
 

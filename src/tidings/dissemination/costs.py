@@ -1,8 +1,8 @@
-"""What one semijoin of a form costs, estimated in two ways. Select-joins, Appendix D.
+"""Estimates the cost of one semijoin of a form, by two models. Select-joins, Appendix D.
 
-The parametric model is a formula over a few statistics of tables and changes; it takes ranges and values as uniform.
-The sampled one simulates: some of the subscriptions, in every group that they could choose, are told of real changes,
-and a group's cost is the bytes that reach its members. It needs no assumption, and takes as long as telling them.
+The parametric model is a formula over a few statistics of tables and changes; it assumes uniform ranges and values.
+The sampled model simulates: a sample of the subscriptions, in every group that they could choose, gets messages of real
+changes, and a group's cost is the bytes that reach its members. It needs no assumption, but takes as long as sending.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def measured(server: Server, changes: Iterable[Change]) -> Statistics:
         {table: counts[table] / total if total else 1 / len(server.tables) for table in server.tables},
         {
             side: server.rows(side).rows_a_value
-            for people in server.populations
-            for table in people.signature.tables
-            for form in people.signature.semijoins(table)
+            for population in server.populations
+            for table in population.signature.tables
+            for form in population.signature.semijoins(table)
             for side in form
         },
     )
@@ -66,15 +66,17 @@ def sampled(
     The rows are those of the server, which does not change; at most `subscriptions` are drawn of each population.
     """
     trial = Server(server.tables.values())
-    for people in server.populations:
-        drawn = np.sort(rng.permutation(len(people))[:subscriptions])
+    for population in server.populations:
+        drawn = np.sort(rng.permutation(len(population))[:subscriptions])
         ranges = [
-            (people.low(place)[drawn], people.high(place)[drawn])
-            for place in range(len(people.signature.tables))
+            (population.low(slot)[drawn], population.high(slot)[drawn])
+            for slot in range(len(population.signature.tables))
         ]
         # All choices at once are no decomposition, and only good for comparing them.
-        choices = [form for table in people.signature.tables for form in people.signature.semijoins(table)]
-        trial.subscribe(people.signature, ranges, choices)
+        choices = [
+            form for table in population.signature.tables for form in population.signature.semijoins(table)
+        ]
+        trial.subscribe(population.signature, ranges, choices)
     for table, rows in server.contents().items():
         trial.load(table, rows)
     scheme, received, count = RefSJCluPlus(trial), defaultdict[Semijoin, float](float), 0

@@ -1,8 +1,8 @@
-"""The decomposition of joins of many tables into binary semijoins, one for each table. Select-joins, 4.
+"""Decomposes joins of many tables into binary semijoins, one for each table. Select-joins, 4.
 
-A table is filtered by one of its neighbours in the join graph; which one is a matter of cost alone, because the client
-joins what it gets and any choice lets through every row that takes part in a result. All semijoins of one form are
-one group, and a group costs what one of its semijoins costs times their number. So the cheapest neighbour of each table
+A table is filtered by one of its neighbours in the join graph; the choice only affects the cost, because the client
+joins the rows it receives and any neighbour admits every row that takes part in a result. All semijoins of one form are
+one group, and a group costs as much as one of its semijoins times their number. So the cheapest neighbour of each table
 is best, whatever the others choose (Appendix E).
 """
 
@@ -42,7 +42,7 @@ def decompose(signatures: Iterable[Signature], cost: Cost) -> Decomposition:
 
 
 def total_cost(decomposition: Decomposition, subscriptions: Mapping[Signature, int], cost: Cost) -> float:
-    """What a decomposition costs: of each group its number of semijoins times the cost of one."""
+    """The cost of a decomposition: the sum over groups of their number of semijoins times the cost of one."""
     return sum(
         cost(form) * subscriptions[signature] for signature, forms in decomposition.items() for form in forms
     )

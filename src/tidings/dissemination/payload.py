@@ -1,10 +1,10 @@
-"""Select with payload: bulky columns in a table of their own, joined back by the key. Select-joins, Appendix I.
+"""Moves bulky payload columns to a table of their own, joined back by the key. Select-joins, Appendix I.
 
     products(id, rating, photo), payload photo   =>   products(id, rating) ⋈ products_payload(products_id, photo)
 
-A subscription that selects by rating becomes a join, so a photo goes to a subscriber once, however often the rating
-changes within its range: the semijoin of the payload table has it already. Tables without a key stay whole, because
-nothing else tells two of their rows apart.
+A subscription that selects by rating becomes a join, so a photo is sent to a subscriber once, however often the rating
+changes within its range: the semijoin of the payload table has it already. Tables without a key are not split, because
+nothing else identifies their rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidings.model.event import Event
 
 
 class Split(NamedTuple):
-    """A table, what is left of it, and what was taken from it with the key beside."""
+    """A table and its two parts: the facts, and the payload with the key."""
 
     whole: Table
     facts: Table
@@ -38,17 +38,17 @@ class Split(NamedTuple):
         )
 
     def merged(self, facts: Row, payload: Row) -> Row:
-        """The row of the whole that two joined rows stand for."""
+        """The row of the whole table that two joined rows represent."""
         of = dict(zip(self.facts.names, facts, strict=True))
         of |= dict(zip(self.payload.names, payload, strict=True))
         return tuple(of[name] for name in self.whole.names)
 
     def facts_given(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Of a row as a user gives it what is not payload; names of no column too, so that they are noticed."""
+        """The members of a user's row that are not payload; unknown names too, so that they are reported."""
         return {name: value for name, value in row.items() if name not in self.whole.payload}
 
     def payload_given(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Of a row as a user gives it the payload and the key, by the payload table's names."""
+        """The payload and the key of a user's row, by the payload table's names."""
         named = dict(zip(self.whole.key, self.payload.key, strict=True))
         named |= {name: name for name in self.whole.payload}
         return {named[name]: value for name, value in row.items() if name in named}
@@ -74,12 +74,12 @@ class Payloads:
             self.tables.extend((split_off.facts, split_off.payload) if split_off else (table,))
 
     def split(self, table: str) -> Split | None:
-        """How a table was split; None if it was not."""
+        """The parts of a table; None if it was not split."""
         return self._splits.get(table)
 
     def query(self, query: Query) -> Query:
-        """The same question of the split tables: each is joined with its payload by the key."""
-        named = [query.stream, *(one.name for one in query.joined)]
+        """The same query over the split tables: each is joined with its payload by the key."""
+        named = [query.stream, *(table.name for table in query.joined)]
         joined = []
         for split in (self._splits[name] for name in named if name in self._splits):
             pairs = zip(split.whole.key, split.payload.key, strict=True)
@@ -97,7 +97,7 @@ class Payloads:
     def changes(self, change: Change) -> list[Change]:
         """A change of the whole as changes of its parts, without those that change nothing.
 
-        The payload comes before the facts and leaves after them, so that a row is told of once, with its payload.
+        The payload is inserted before the facts and deleted after them, so that a row is reported once, with its payload.
         """
         split = self._splits.get(change.table)
         if split is None:
@@ -119,7 +119,7 @@ class Payloads:
         """An event of `Event.insert`, `update` or `delete` as events of the parts; any other event as it is.
 
         Those of a payload table have a source of their own, so that the numbers of changes go on for each. EventError
-        says what is wrong with a row, before a part of it is anywhere.
+        says what is wrong with a row, before any part of it is applied.
         """
         split = self._splits.get(event.attributes.get("table", "")) if event.type in _CHANGES else None
         if split is None:

@@ -30,7 +30,7 @@ from tidings.kinds.networks.kind import Networks, load_networks, save_networks
 from tidings.kinds.networks.network import Network
 from tidings.kinds.operators.functions.catalogue import Catalogue
 from tidings.kinds.operators.functions.operator import Operator
-from tidings.kinds.operators.functions.threads import Turn
+from tidings.kinds.operators.functions.threads import OperatorLock
 from tidings.kinds.operators.kind import OperatorChecker, Operators
 from tidings.kinds.operators.learning import Learning
 from tidings.kinds.operators.scheduling.schedulers import Adaptive, Scheduler
@@ -87,7 +87,7 @@ class Engine:
             own,
         )
         self._planner = Planner(self.prefixes, self._kinds)
-        self._lock = Turn()  # one caller at a time: an index must not change while it is matched
+        self._lock = OperatorLock()  # one caller at a time: an index must not change while it is matched
         self._index = SubscriptionIndex(self._kinds, Residuals(self.taxonomy, self._conditions))
         keeping: list[Kind] = [
             JoinKind(tables, self.prefixes),

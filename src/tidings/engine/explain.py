@@ -27,7 +27,7 @@ from tidings.kinds.patterns import naive
 from tidings.kinds.patterns.kind import is_residual
 from tidings.language import conditions
 from tidings.language.alternatives import Way, alternatives
-from tidings.language.condition_tree import clauses, lines, seen
+from tidings.language.condition_tree import clauses, evidence_of, tree_clauses
 from tidings.language.printer import condition_text
 from tidings.language.query import (
     Condition,
@@ -255,7 +255,7 @@ class _Asking:
                 solution=solution,
                 spared=spared,
             )
-            told += lines(tree)
+            told += tree_clauses(tree)
         if truth == FALSE and tried.cut:
             return Explanation(self.id, "undecided", told, message=_LEFT_OUT)
         if truth != TRUE or solution is None:
@@ -287,7 +287,9 @@ def _tell(tried: _Tried, binding: Mapping[str, Any], attributes: Mapping[str, An
             new = [v.name for v in variables(clause) if v.name in binding and v.name not in shown]
             shown.update(new)
             evidence = [f"?{name} = {value_text(binding[name])}" for name in new]
-            told.append(Clause(condition_text(clause), True, _joined([*evidence, seen(clause, attributes)])))
+            told.append(
+                Clause(condition_text(clause), True, _joined([*evidence, evidence_of(clause, attributes)]))
+            )
     return tuple(told)
 
 
@@ -296,7 +298,7 @@ def _lacking(clause: Condition, binding: Mapping[str, Any], attributes: Mapping[
     if isinstance(clause, TriplePattern):
         return "no such triple" + (f" with {', '.join(bound)}" if bound else "")
     return _joined(
-        ["does not hold" + (f" for {', '.join(bound)}" if bound else ""), seen(clause, attributes)]
+        ["does not hold" + (f" for {', '.join(bound)}" if bound else ""), evidence_of(clause, attributes)]
     )
 
 

@@ -1,9 +1,9 @@
-"""Which addresses a service may ask on behalf of others: those of the open internet, and networks named as allowed.
+"""Restricts outgoing connections to public addresses and explicitly allowed networks (blocks SSRF and DNS rebinding).
 
-A feed or a webhook may name any host, and the host's name may lead anywhere, today here and tomorrow there, by
-a redirect or by another answer of DNS. So the question is put where a connection is made: a name is resolved
-once, each address is looked at, and the connection goes to the very address that was found good. A client from
-here knows no other way out: no proxy of the environment, no Unix socket.
+A feed or a webhook may name any host, and the host's name may resolve to any address, which a redirect or another DNS
+answer can change. So the check is made when a connection is made: a name is resolved once, each address is checked, and
+the connection goes to the address that passed. Clients from this module use no other route: no proxy of the
+environment, no Unix socket.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 class AddressRefused(TidingsError):
-    """An address that nobody may send this service to."""
+    """An address that this service must not connect to."""
 
     status = 422
 
@@ -94,7 +94,7 @@ def networks(allowed: Iterable[str]) -> tuple[Network, ...]:
 
 
 def refusal(address: str, allowed: Sequence[Network] = ()) -> str | None:
-    """Why nobody is sent to `address`; None if it is on the open internet, or inside an allowed network."""
+    """Why a connection to `address` is refused; None if it is public, or inside an allowed network."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
@@ -102,7 +102,7 @@ def refusal(address: str, allowed: Sequence[Network] = ()) -> str | None:
     if isinstance(found, ipaddress.IPv6Address):
         if found.ipv4_mapped is not None:
             return _refusal(found.ipv4_mapped, allowed)  # the same machine, in another spelling
-        for inner in _carried(found):
+        for inner in _embedded(found):
             if (reason := _refusal(inner, allowed)) is not None:
                 return reason
     return _refusal(found, allowed)
@@ -115,12 +115,12 @@ def _refusal(address: Address, allowed: Sequence[Network]) -> str | None:
         if address in network:
             return kind
     # Addresses that carry another have been opened up: of themselves they are not "global".
-    carries = isinstance(address, ipaddress.IPv6Address) and bool(_carried(address))
+    carries = isinstance(address, ipaddress.IPv6Address) and bool(_embedded(address))
     return None if carries or (address.is_global and not address.is_reserved) else "reserved addresses"
 
 
-def _carried(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
-    """The IPv4 addresses to which a packet for this one goes on: NAT64, 6to4, Teredo."""
+def _embedded(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
+    """The IPv4 addresses that this one embeds and packets are forwarded to: NAT64, 6to4, Teredo."""
     if address in _NAT64:
         return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
     if address.sixtofour is not None:
@@ -129,7 +129,7 @@ def _carried(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
 
 
 def check_url(url: str, allowed: Iterable[str] = ()) -> None:
-    """Refuses what can be refused before anything is asked: no address on the web, or one that names the inside.
+    """Refuses an address before any request: one that is no web address, or names a private network.
 
     A name is not looked up here; where it leads is seen at each connection.
     """
@@ -179,7 +179,7 @@ def resolve_host(host: str, port: int) -> list[str]:
 
 
 def permitted(host: str, addresses: Sequence[str], allowed: Sequence[Network]) -> list[str]:
-    """Those of a host's addresses that may be connected to; raises `AddressRefused` if there is none."""
+    """The addresses of a host that connections are permitted to; raises `AddressRefused` if there is none."""
     reasons = {address: refusal(address, allowed) for address in addresses}
     good = [address for address, reason in reasons.items() if reason is None]
     if not good:
@@ -189,7 +189,7 @@ def permitted(host: str, addresses: Sequence[str], allowed: Sequence[Network]) -
 
 
 class _TimedStream(httpcore.NetworkStream):
-    """A timeout counts from one piece to the next; whoever sends a byte of a header now and then never runs into it.
+    """Adds a deadline: a timeout counts from one chunk to the next, so a server that sends single bytes would never hit it.
     The deadline does not move."""
 
     def __init__(self, inner: httpcore.NetworkStream) -> None:
@@ -241,7 +241,7 @@ class GuardedBackend(httpcore.NetworkBackend):
         try:
             addresses = self._resolve(host, port)
         except (OSError, UnicodeError) as error:
-            raise _unknown(host, error) from None
+            raise _unresolved(host, error) from None
         failure: Exception = httpcore.ConnectTimeout(f"{host} did not answer in time")
         for address in permitted(host, addresses, self._allowed):
             if (left := until - time.monotonic()) <= 0:
@@ -261,7 +261,7 @@ class GuardedBackend(httpcore.NetworkBackend):
 
 
 class AsyncGuardedBackend(httpcore.AsyncNetworkBackend):
-    """The same for asyncio; names are looked up in threads of its own, few at a time."""
+    """The same for asyncio; names are resolved in separate threads, few at a time."""
 
     def __init__(self, allowed: Sequence[Network], resolve: Resolve = resolve_host) -> None:
         self._allowed, self._resolve = allowed, resolve
@@ -285,7 +285,7 @@ class AsyncGuardedBackend(httpcore.AsyncNetworkBackend):
         except TimeoutError:
             raise httpcore.ConnectTimeout(f"the name {host} was not found in time") from None
         except (OSError, UnicodeError) as error:
-            raise _unknown(host, error) from None
+            raise _unresolved(host, error) from None
         failure: Exception = httpcore.ConnectTimeout(f"{host} did not answer in time")
         for address in permitted(host, addresses, self._allowed):
             if (left := until - time.monotonic()) <= 0:
@@ -305,7 +305,7 @@ class AsyncGuardedBackend(httpcore.AsyncNetworkBackend):
         await anyio.sleep(seconds)
 
 
-def _unknown(host: str, error: Exception) -> httpcore.ConnectError:
+def _unresolved(host: str, error: Exception) -> httpcore.ConnectError:
     return httpcore.ConnectError(f"the name {host[:200]!r} cannot be looked up: {error}")
 
 

@@ -1,4 +1,4 @@
-"""Atom 1.0 and 0.3: elements into facts. What has HTML in it keeps it, but for titles, which are plain text."""
+"""Reads Atom 1.0 and 0.3: converts elements to facts. HTML is kept, except in titles, which become plain text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from lxml import etree
 
 from tidings.feeds.elements import Element, add_extension, children, descendants, language_of, qualified, text
-from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, Facts, bounded, event, iri, name
+from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, Facts, iri, limit_size, make_event, make_node_name
 from tidings.model.event import Event
 
 NAMESPACES = frozenset({"", "http://www.w3.org/2005/Atom", "http://purl.org/atom/ns#"})
@@ -28,8 +28,8 @@ _TERMS = {
 def items(root: Element, source: str) -> list[Event]:
     channel = _channel(root, source)
     entries = descendants(root, "entry")
-    return bounded(
-        event(*read, source or channel.node.value)
+    return limit_size(
+        make_event(*read, source or channel.node.value)
         for element in entries
         if (read := _entry(element, channel, root, source)) is not None
     )
@@ -61,7 +61,7 @@ def _channel(root: Element, source: str) -> Facts:
         alternate,
     )
     node = next(filter(None, map(iri, addresses)), None)
-    facts = Facts(node or name("channel", text(title) if title is not None else ""), "channel")
+    facts = Facts(node or make_node_name("channel", text(title) if title is not None else ""), "channel")
     facts.text(RSS + "title", _plain(title))
     facts.text(RSS + "link", alternate)
     facts.text(RSS + "description", _plain(_first(root, "subtitle", "tagline")))
@@ -81,7 +81,7 @@ def _entry(element: Element, channel: Facts, root: Element, source: str) -> tupl
     if not identity:
         return None
     node = next((n for n in (iri(link, base), iri(ids)) if n is not None and n != channel.node), None)
-    facts = Facts(node or name("item", channel.node.value, identity), "item")
+    facts = Facts(node or make_node_name("item", channel.node.value, identity), "item")
     facts.text(RSS + "title", _plain(_first(element, "title")))
     facts.text(RSS + "link", link)
     facts.text(RSS + "description", _markup(summary) or _markup(content))

@@ -1,4 +1,4 @@
-"""The dates that feeds write, as one: RFC 822, ISO 8601 and their common misspellings, all in UTC.
+"""Reads the dates of feeds, in RFC 822, ISO 8601 and their common misspellings, and converts them to UTC.
 
 A date without a zone is UTC, a day or month or year without a time begins at midnight.
 """

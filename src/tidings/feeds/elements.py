@@ -1,4 +1,4 @@
-"""Questions to lxml's elements that the readers of RSS and Atom share."""
+"""Accessors of lxml elements that the readers of RSS and Atom share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def local(element: Element) -> str:
 
 
 def children(element: Element) -> Iterator[Element]:
-    """The child elements; an entity that nobody declared is a child too, but not one of these."""
+    """The child elements, without undeclared entities, which lxml also gives as children."""
     return (child for child in element if isinstance(child.tag, str))
 
 

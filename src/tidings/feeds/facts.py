@@ -1,6 +1,6 @@
-"""What a feed says about one node, an item or a channel, as triples in the terms of RSS 1.0.
+"""Facts: the triples of a feed about one node, an item or a channel, in the terms of RSS 1.0.
 
-The readers of the formats fill `Facts`; `event` makes an item's facts and its channel's into one event. An event's
+The readers of the formats fill `Facts`; `make_event` makes an item's facts and its channel's into one event. An event's
 id is the hash of its feed, the item and what is said about it, so reading the same item again gives the same
 id, whatever else of the feed has changed.
 """
@@ -42,7 +42,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Facts:
-    """Triples about `node`, in the order they were said, none twice."""
+    """Triples about `node`, in the order of the feed, without repetitions."""
 
     def __init__(self, node: Node, kind: str) -> None:
         self.node = node
@@ -56,7 +56,7 @@ class Facts:
         """A text; a date where the predicate wants one; nothing if it is empty."""
         value = _SURROGATE.sub("\ufffd", value or "").strip()
         if value:
-            self.add(predicate, dated(value) if predicate in DATES else ox.Literal(value))
+            self.add(predicate, date_literal(value) if predicate in DATES else ox.Literal(value))
 
     def link(self, predicate: str, address: str | None, base: str = "") -> ox.NamedNode | None:
         """A resource; a text if its address is none."""
@@ -95,11 +95,11 @@ class Facts:
         return ox.serialize(self._triples, format=ox.RdfFormat.N_TRIPLES) or b""
 
 
-def event(item: Facts, channel: Facts, identity: str, source: str) -> Event:
+def make_event(item: Facts, channel: Facts, identity: str, source: str) -> Event:
     """One item with its channel's facts."""
-    said = item.ntriples()
+    triples = item.ntriples()
     digest = blake2b(f"{source}\0{identity}\0".encode(errors="replace"), digest_size=16)
-    digest.update(b"\n".join(sorted(said.splitlines())))
+    digest.update(b"\n".join(sorted(triples.splitlines())))
     member = f"{channel.node} <{RSS}items> {item.node} .\n".encode()
     return Event(
         id=digest.hexdigest(),
@@ -107,26 +107,26 @@ def event(item: Facts, channel: Facts, identity: str, source: str) -> Event:
         type="feed.item",
         time=next(filter(None, map(utc, item.values(DC + "date") + item.values(DCTERMS + "modified"))), None),
         datacontenttype=NTRIPLES,
-        data=said + member + channel.ntriples(),
+        data=triples + member + channel.ntriples(),
     )
 
 
-def bounded(events: Iterable[Event]) -> list[Event]:
-    """The events of one document. A channel is part of each, so that short documents with a long one could grow to
-    any size; this is where they stop."""
+def limit_size(events: Iterable[Event]) -> list[Event]:
+    """The events of one document, limited in total size: each contains the channel, so a document with a long channel
+    and many short items could grow to any size."""
     found, size = [], 0
-    for one in events:
-        size += len(one.data)
+    for event in events:
+        size += len(event.data)
         if size > MAX_EVENTS_BYTES:
             raise EventError(
                 f"the feed's items, each with what the feed says of itself, are more than {MAX_EVENTS_BYTES:,} bytes;"
                 " shorten it"
             )
-        found.append(one)
+        found.append(event)
     return found
 
 
-def dated(value: str) -> ox.Literal:
+def date_literal(value: str) -> ox.Literal:
     moment = utc(value)
     return ox.Literal(value) if moment is None else ox.Literal(moment, datatype=DATE_TIME)
 
@@ -146,7 +146,7 @@ def iri(address: str | None, base: str = "") -> ox.NamedNode | None:
         return None
 
 
-def name(kind: str, *identity: str) -> ox.NamedNode:
+def make_node_name(kind: str, *identity: str) -> ox.NamedNode:
     """A name for a node that has no address."""
     digest = blake2b("\0".join(identity).encode(errors="replace"), digest_size=16)
     return ox.NamedNode(f"urn:tidings:{kind}:{digest.hexdigest()}")

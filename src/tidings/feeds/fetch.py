@@ -1,8 +1,8 @@
-"""The one fetcher of feeds: asks each address politely when it is due, and appends the items that are new.
+"""Fetches feeds politely when they are due, and appends the new items.
 
-Everything it knows about a feed is in a `FeedStates` file, so that a restart asks no more often and delivers
-nothing twice. Items are appended before they are remembered: a crash in between repeats some, with the same
-ids, and loses none. A feed's trouble is that feed's state and never another's.
+The state of each feed is in a `FeedStates` file, so that a restart requests no more often and delivers nothing twice.
+Items are appended before they are recorded: a crash in between repeats some, with the same ids, and loses none. An error
+of one feed affects no other.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from urllib.parse import urlsplit
 import httpx
 
 from tidings.errors import EventError, TidingsError
-from tidings.feeds.http import Answer, get
+from tidings.feeds.http import FeedResponse, get
 from tidings.feeds.read import read_feed
 from tidings.feeds.states import Feed, FeedStates
 from tidings.formats.documents import MAX_BYTES
 from tidings.model.event import Event
 
-INTERVAL = 15 * 60.0  # seconds from one look at a feed to the next
+INTERVAL = 15 * 60.0  # seconds from one fetch of a feed to the next
 HOST_INTERVAL = 2.0  # from one request to a host to the next
 LONGEST = 24 * 60 * 60.0
 HOSTS_AT_ONCE = 8
@@ -42,7 +42,7 @@ def is_address(url: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FeedResult:
-    """What came of one look at a feed: status is "ok", "unchanged", "error" or "gone"."""
+    """The result of fetching a feed: status is "ok", "unchanged", "error" or "gone"."""
 
     url: str
     status: str
@@ -51,9 +51,9 @@ class FeedResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _FetchedFeed:
     feed: Feed
-    answer: Answer
+    answer: FeedResponse
     events: list[Event]
 
 
@@ -85,7 +85,7 @@ class Fetcher:
         self._asked: dict[str, float] = {}  # host -> when its last request was sent
 
     def follow(self, urls: Iterable[str]) -> None:
-        """From now on these feeds and no others. What is known about a feed is kept for when it comes back."""
+        """Follows exactly these feeds from now on. The state of other feeds is kept for when they are followed again."""
         urls = list(dict.fromkeys(urls))
         for url in urls:
             if not is_address(url):
@@ -95,7 +95,7 @@ class Fetcher:
         self._states.follow(urls, self._clock())
 
     def feeds(self) -> list[Feed]:
-        """The followed feeds and how they are."""
+        """The followed feeds and their states."""
         return self._states.followed()
 
     def due_in(self) -> float | None:
@@ -104,9 +104,9 @@ class Fetcher:
         return max(0.0, min(due) - self._clock()) if due else None
 
     def fetch_due(self, per_host: int | None = None) -> list[FeedResult]:
-        """Looks at every feed that is due; hosts side by side, the feeds of one host one after the other.
+        """Fetches every feed that is due: hosts in parallel, the feeds of one host one after the other.
 
-        With `per_host`, a host's feeds beyond so many stay due: a host with very many delays no other's.
+        With `per_host`, further feeds of a host stay due: a host with very many delays no other's.
         """
         now = self._clock()
         hosts: dict[str, list[Feed]] = {}
@@ -115,16 +115,16 @@ class Fetcher:
                 waiting = hosts.setdefault(urlsplit(feed.address).netloc, [])
                 if per_host is None or len(waiting) < per_host:
                     waiting.append(feed)
-        looks: SimpleQueue[_Look | BaseException] = SimpleQueue()
+        fetched: SimpleQueue[_FetchedFeed | BaseException] = SimpleQueue()
         gate = threading.Semaphore(HOSTS_AT_ONCE)
         for feeds in hosts.values():
-            threading.Thread(target=self._look_at, args=(feeds, looks, gate), daemon=True).start()
+            threading.Thread(target=self._fetch_host, args=(feeds, fetched, gate), daemon=True).start()
         results = []
         for _ in range(sum(map(len, hosts.values()))):
-            look = looks.get()
-            if isinstance(look, BaseException):
-                raise look
-            results.append(self._settle(look))
+            result = fetched.get()
+            if isinstance(result, BaseException):
+                raise result
+            results.append(self._record(result))
         return results
 
     def close(self) -> None:
@@ -137,10 +137,10 @@ class Fetcher:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _look_at(
-        self, feeds: list[Feed], looks: SimpleQueue[_Look | BaseException], gate: threading.Semaphore
+    def _fetch_host(
+        self, feeds: list[Feed], fetched: SimpleQueue[_FetchedFeed | BaseException], gate: threading.Semaphore
     ) -> None:
-        """Runs in a thread of its own, for one host: asks and reads, and leaves the rest to `_settle`."""
+        """Runs in its own thread, for one host: fetches and parses; `_record` does the rest."""
         host = urlsplit(feeds[0].address).netloc
         with gate:
             for feed in feeds:
@@ -149,30 +149,32 @@ class Fetcher:
                     if wait > 0:
                         self._sleep(wait)
                     self._asked[host] = self._clock()
-                    looks.put(self._look(feed))
-                except BaseException as error:  # whatever it is, the caller must hear of it rather than wait
-                    looks.put(error)
+                    fetched.put(self._fetch(feed))
+                except BaseException as error:  # the caller waits for a result, so every error is passed on
+                    fetched.put(error)
                     return
 
-    def _look(self, feed: Feed) -> _Look:
+    def _fetch(self, feed: Feed) -> _FetchedFeed:
         answer = get(self._client, feed.address, feed.etag, feed.modified, self._max_bytes)
         if answer.status != "ok":
-            return _Look(feed, answer, [])
+            return _FetchedFeed(feed, answer, [])
         try:
-            return _Look(feed, answer, read_feed(answer.body, feed.url, answer.content_type, self._max_bytes))
+            return _FetchedFeed(
+                feed, answer, read_feed(answer.body, feed.url, answer.content_type, self._max_bytes)
+            )
         except EventError as error:
-            return _Look(feed, replace(answer, status="error", error=str(error)), [])
-        except Exception as error:  # nobody foresaw it, but it is this feed's all the same
+            return _FetchedFeed(feed, replace(answer, status="error", error=str(error)), [])
+        except Exception as error:  # an unexpected error of this feed must not affect the others
             what = f"{feed.url}: cannot be read: {type(error).__name__}: {error}"
-            return _Look(feed, replace(answer, status="error", error=what[:500]), [])
+            return _FetchedFeed(feed, replace(answer, status="error", error=what[:500]), [])
 
-    def _settle(self, look: _Look) -> FeedResult:
-        """Appends what is new, then writes down how the feed is."""
-        feed, answer, now = look.feed, look.answer, self._clock()
+    def _record(self, result: _FetchedFeed) -> FeedResult:
+        """Appends the new items, then saves the state of the feed."""
+        feed, answer, now = result.feed, result.answer, self._clock()
         new: list[Event] = []
         if answer.status in ("ok", "unchanged"):
-            known = self._states.known(feed.url, [event.id for event in look.events])
-            new = list({event.id: event for event in look.events if event.id not in known}.values())
+            known = self._states.known(feed.url, [event.id for event in result.events])
+            new = list({event.id: event for event in result.events if event.id not in known}.values())
             if new:
                 self._append(new)
             feed = replace(
@@ -184,7 +186,7 @@ class Fetcher:
             failures = feed.failures + 1
             feed = replace(feed, failures=failures, error=answer.error, gone=answer.status == "gone")
             feed = replace(feed, due=now + (answer.retry_after or self._back_off(failures)))
-        self._states.save(feed, [event.id for event in look.events], now)
+        self._states.save(feed, [event.id for event in result.events], now)
         return FeedResult(feed.url, answer.status, len(new), answer.error)
 
     def _back_off(self, failures: int) -> float:

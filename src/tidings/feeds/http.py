@@ -1,7 +1,7 @@
-"""One conditional GET of one document: bounded in size and time, redirects followed, whatever happens an answer.
+"""Makes one conditional GET, bounded in size and time; follows redirects, and returns errors as an `FeedResponse`.
 
-Compressed bodies are unpacked here, piece by piece, because a kilobyte can unpack to a megabyte: the limit counts
-what comes out.
+Compressed bodies are decompressed here in chunks, because a kilobyte can expand to a megabyte: the limit counts the
+decompressed bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FeedResponse:
     """`status` is "ok", "unchanged", "gone" or "error"; `address` is where to ask next time."""
 
     status: str
@@ -47,8 +47,10 @@ class _Refused(Exception):
     """The document is not wanted; the text says why."""
 
 
-def get(client: httpx.Client, address: str, etag: str | None, modified: str | None, max_bytes: int) -> Answer:
-    """Asks for the document at `address`, unless it is still the one with this ETag or Last-Modified."""
+def get(
+    client: httpx.Client, address: str, etag: str | None, modified: str | None, max_bytes: int
+) -> FeedResponse:
+    """Gets the document at `address`, unless it still has this ETag or Last-Modified."""
     headers = dict(_HEADERS)
     if etag:
         headers["If-None-Match"] = etag
@@ -72,27 +74,27 @@ def get(client: httpx.Client, address: str, etag: str | None, modified: str | No
         raise _Refused(f"more than {MAX_REDIRECTS} redirects")
     except (httpx.HTTPError, httpx.InvalidURL, AddressRefused, _Refused, ValueError) as error:
         what = str(error) or type(error).__name__
-        return Answer("error", address, error=f"{address}: {what}")
+        return FeedResponse("error", address, error=f"{address}: {what}")
     finally:
         DEADLINE.reset(before)
 
 
-def _answer(response: httpx.Response, address: str, max_bytes: int, deadline: float) -> Answer:
+def _answer(response: httpx.Response, address: str, max_bytes: int, deadline: float) -> FeedResponse:
     code = response.status_code
     if code == 304:
-        return Answer("unchanged", address)
+        return FeedResponse("unchanged", address)
     if code == 410:
-        return Answer("gone", address, error=f"{address}: the feed is gone for good (410)")
+        return FeedResponse("gone", address, error=f"{address}: the feed is gone for good (410)")
     if code != 200:
         error = f"{address}: the server answered {code} {response.reason_phrase}".rstrip()
-        return Answer("error", address, error=error, retry_after=_retry_after(response))
+        return FeedResponse("error", address, error=error, retry_after=_retry_after(response))
     body = bytearray()
     for piece in _unpacked(response, max_bytes, deadline):
         body += piece
         if len(body) > max_bytes:
             raise _Refused(f"the document has more than {max_bytes:,} bytes")
     headers = response.headers
-    answer = Answer("ok", address, bytes(body), headers.get("Content-Type"))
+    answer = FeedResponse("ok", address, bytes(body), headers.get("Content-Type"))
     return replace(answer, etag=headers.get("ETag"), modified=headers.get("Last-Modified"))
 
 
@@ -122,12 +124,12 @@ def _unpacker(coding: str) -> zlib._Decompress:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    said = response.headers.get("Retry-After", "").strip()
-    if said.isdecimal():
-        seconds = float(said[:9])
+    header = response.headers.get("Retry-After", "").strip()
+    if header.isdecimal():
+        seconds = float(header[:9])
     else:
         try:
-            seconds = parsedate_to_datetime(said).timestamp() - time.time()
+            seconds = parsedate_to_datetime(header).timestamp() - time.time()
         except (ValueError, TypeError, IndexError, OverflowError):
             return None
     return min(max(seconds, 1.0), LONGEST_WAIT)

@@ -1,4 +1,4 @@
-"""JSON Feed 1.0 and 1.1: objects into facts. A member of the wrong type is as good as none."""
+"""Reads JSON Feed 1.0 and 1.1: converts objects to facts. A member of the wrong type is ignored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tidings.errors import EventError
-from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, Facts, bounded, event, iri, name
+from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, Facts, iri, limit_size, make_event, make_node_name
 from tidings.model.event import Event
 
 
@@ -19,8 +19,8 @@ def items(document: bytes, source: str) -> list[Event]:
     if not isinstance(entries, list):
         raise EventError("not a JSON Feed: an object with a list of 'items' is needed")
     channel = _channel(feed, source)
-    return bounded(
-        event(*read, source or channel.node.value)
+    return limit_size(
+        make_event(*read, source or channel.node.value)
         for entry in entries
         if isinstance(entry, dict) and (read := _item(entry, feed, channel, source)) is not None
     )
@@ -45,7 +45,7 @@ def _list(thing: dict[str, Any], key: str) -> list[Any]:
 def _channel(feed: dict[str, Any], source: str) -> Facts:
     addresses = (_word(feed, "feed_url"), source, _word(feed, "home_page_url"))
     node = next(filter(None, map(iri, addresses)), None)
-    facts = Facts(node or name("channel", _word(feed, "title")), "channel")
+    facts = Facts(node or make_node_name("channel", _word(feed, "title")), "channel")
     facts.text(RSS + "title", _word(feed, "title"))
     facts.text(RSS + "link", _word(feed, "home_page_url"))
     facts.text(RSS + "description", _word(feed, "description"))
@@ -66,7 +66,7 @@ def _item(
     if not identity:
         return None
     node = next((n for n in (link, iri(key)) if n is not None and n != channel.node), None)
-    facts = Facts(node or name("item", channel.node.value, identity), "item")
+    facts = Facts(node or make_node_name("item", channel.node.value, identity), "item")
     facts.text(RSS + "title", _word(entry, "title"))
     facts.text(RSS + "link", link.value if link else "")
     facts.text(RSS + "description", _word(entry, "summary", "content_text", "content_html"))

@@ -1,7 +1,7 @@
-"""OPML 2.0, as feed readers exchange their lists of feeds: read leniently, written by the rules.
+"""Reads and writes OPML 2.0, in which feed readers exchange lists of feeds; reading is lenient, writing is strict.
 
-Outlines may nest, and name their feed as `xmlUrl` or `url`. An outline whose address is none on the web costs no
-other: it is in `rejected`, with the reason.
+Outlines may nest, and name their feed as `xmlUrl` or `url`. An outline without a valid web address does not affect the
+others: it is in `rejected`, with the reason.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A feed's bytes, of whatever format, into events: one an item, all in the terms of RSS 1.0.
+"""Reads a feed of any format into events, one for each item, all in the terms of RSS 1.0.
 
 So one subscription, `(?i, rss:title, ?t), (?i, dc:subject, ?s)`, matches RSS 0.9x, 1.0 and 2.0, Atom and JSON Feed
-alike. The reading is lenient, as feeds are written: what can be understood is kept, an item that cannot costs
-no other; a document that is no feed is an `EventError` with the feed's name.
+alike. Reading is lenient: readable parts are kept, and an unreadable item does not affect the others; a document that
+is no feed is an `EventError` with the feed's name.
 
 lxml reads the elements rather than a feed library, since those keep a fixed set of fields and drop the others:
 second authors, extension modules, permanent ids.
@@ -35,7 +35,7 @@ def read_feed(
         if _is_json(data, content_type):
             return jsonfeed.items(safe_text(data, max_bytes), source)
         document = safe_xml(data, max_bytes, _charset(content_type), _html_character)
-        return _xml_items(_mended(document.translate(None, _FORBIDDEN)), source)
+        return _xml_items(_escape_ampersands(document.translate(None, _FORBIDDEN)), source)
     except EventError as error:
         raise EventError(f"{source or 'the feed'}: {error}") from None
 
@@ -89,14 +89,14 @@ def _xml_items(document: bytes, source: str) -> list[Event]:
 
 
 def _drop_half_an_item(root: Element, document: bytes) -> None:
-    """A document cut off in an item will have the whole of it another time."""
+    """Removes the last item of a truncated document; a later fetch will have all of it."""
     found = descendants(root, "item", "entry")
     if len(_END_OF_ITEM.findall(document)) < len(found) and found[-1] is not root:
         found[-1].getparent().remove(found[-1])
 
 
-def _mended(document: bytes) -> bytes:
-    """`&` where `&amp;` was meant, most often in addresses; the parser would leave out what follows."""
+def _escape_ampersands(document: bytes) -> bytes:
+    """Replaces `&` by `&amp;` where that was meant, most often in addresses; the parser would drop what follows."""
     if _STRAY.search(document) is None:
         return document
     first, *others = document.split(b"<![CDATA[")

@@ -1,4 +1,4 @@
-"""RSS 0.9x and 2.0, and RSS 1.0 that is no proper RDF: elements into facts."""
+"""Reads RSS 0.9x and 2.0, and RSS 1.0 that is not valid RDF: converts elements to facts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidings.feeds.elements import (
     qualified,
     text,
 )
-from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, Facts, bounded, event, iri, name
+from tidings.feeds.facts import CONTENT, DC, DCTERMS, RSS, Facts, iri, limit_size, make_event, make_node_name
 from tidings.formats.namespaces import RDF
 from tidings.model.event import Event
 
@@ -49,8 +49,8 @@ def items(root: Element, source: str) -> list[Event]:
     channel = _channel(channels[0] if channels else root, source)
     base = channel.first(RSS + "link") or source
     language = channel.first(DC + "language")
-    return bounded(
-        event(*read, source or channel.node.value)
+    return limit_size(
+        make_event(*read, source or channel.node.value)
         for element in descendants(root, "item")
         if qualified(element)[0] in CORE and (read := _item(element, channel, base, language)) is not None
     )
@@ -62,7 +62,7 @@ def _channel(element: Element, source: str) -> Facts:
         c.get("href") for c in children(element) if qualified(c) == (ATOM, "link") and c.get("rel") == "self"
     ]
     addresses = (element.get(f"{{{RDF}}}about"), *own, source, direct.get("link"))
-    node = next(filter(None, map(iri, addresses)), None) or name("channel", direct.get("title", ""))
+    node = next(filter(None, map(iri, addresses)), None) or make_node_name("channel", direct.get("title", ""))
     facts = Facts(node, "channel")
     for child in children(element):
         space, word = qualified(child)
@@ -87,7 +87,7 @@ def _item(
     if not identity:
         return None
     node = next((n for n in (iri(link, base), iri(guid)) if n is not None and n != channel.node), None)
-    facts = Facts(node or name("item", channel.node.value, identity), "item")
+    facts = Facts(node or make_node_name("item", channel.node.value, identity), "item")
     address = iri(link, base)
     facts.text(RSS + "link", address.value if address else link)
     for child in children(element):

@@ -1,8 +1,8 @@
-"""RSS 1.0 and 0.90: RDF already. An event takes the item's part of the graph, extension modules and all.
+"""Reads RSS 1.0 and 0.90, which are RDF: an event has the item's part of the graph, with all extension modules.
 
-The part of an item is what can be reached from it without passing another item or a channel. A few things are
-said once more in the common form: dates are typed, members of a container are also values of the property
-that has the container, a subject with an rdf:value is also that text.
+The part of an item is what can be reached from it without passing another item or a channel. A few triples are added in
+the common form: dates are typed, members of a container are also values of the property that has the container, a
+subject with an rdf:value is also that text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,19 @@ import pyoxigraph as ox
 from tidings.errors import EventError
 from tidings.feeds import rss
 from tidings.feeds.elements import Element
-from tidings.feeds.facts import DATES, DC, RSS, Facts, Node, Value, bounded, dated, event, iri, name
+from tidings.feeds.facts import (
+    DATES,
+    DC,
+    RSS,
+    Facts,
+    Node,
+    Value,
+    date_literal,
+    iri,
+    limit_size,
+    make_event,
+    make_node_name,
+)
 from tidings.formats.namespaces import RDF
 from tidings.model.event import Event
 
@@ -41,38 +53,38 @@ def items(document: bytes, root: Element, source: str) -> list[Event]:
     if not nodes or not channels:
         return rss.items(root, source)
     apart: frozenset[Value] = frozenset([*nodes, *channels])
-    room = _Room(2 * sum(map(len, graph.values())) + SHARED)
-    channel = _part(channels[0], "channel", graph, apart, room)
-    return bounded(_event(node, channel, graph, apart, source, room) for node in nodes)
+    budget = _TripleBudget(2 * sum(map(len, graph.values())) + SHARED)
+    channel = _part(channels[0], "channel", graph, apart, budget)
+    return limit_size(_event(node, channel, graph, apart, source, budget) for node in nodes)
 
 
 def _event(
-    node: Node, channel: Facts, graph: Graph, apart: frozenset[Value], source: str, room: _Room
+    node: Node, channel: Facts, graph: Graph, apart: frozenset[Value], source: str, budget: _TripleBudget
 ) -> Event:
-    facts = _part(node, "item", graph, apart, room)
+    facts = _part(node, "item", graph, apart, budget)
     if not facts.values(RSS + "link") and isinstance(node, ox.NamedNode):
         facts.text(RSS + "link", node.value)
     if not facts.values(DC + "language"):
         facts.text(DC + "language", channel.first(DC + "language"))
-    return event(facts, channel, facts.node.value, source or channel.node.value)
+    return make_event(facts, channel, facts.node.value, source or channel.node.value)
 
 
 def _graph(document: bytes, base: str | None) -> Graph:
     """The triples by subject, in RSS 1.0's names and with typed dates."""
     graph: Graph = {}
     for quad in ox.parse(document, format=ox.RdfFormat.RDF_XML, base_iri=base):
-        subject, predicate, value = quad.subject, _modern(quad.predicate), quad.object
+        subject, predicate, value = quad.subject, _current_name(quad.predicate), quad.object
         if isinstance(subject, ox.Triple) or isinstance(value, ox.Triple):
             continue
         if predicate == _TYPE and isinstance(value, ox.NamedNode):
-            value = _modern(value)
+            value = _current_name(value)
         elif predicate.value in DATES and isinstance(value, ox.Literal):
-            value = dated(value.value)
+            value = date_literal(value.value)
         graph.setdefault(subject, []).append((subject, predicate, value))
     return graph
 
 
-def _modern(node: ox.NamedNode) -> ox.NamedNode:
+def _current_name(node: ox.NamedNode) -> ox.NamedNode:
     for old in _OLD:
         if node.value.startswith(old):
             return ox.NamedNode(RSS + node.value[len(old) :])
@@ -80,11 +92,13 @@ def _modern(node: ox.NamedNode) -> ox.NamedNode:
 
 
 def _typed(graph: Graph, kind: ox.NamedNode) -> list[Node]:
-    return [said[0][0] for said in graph.values() if any(p == _TYPE and o == kind for _, p, o in said)]
+    return [
+        triples[0][0] for triples in graph.values() if any(p == _TYPE and o == kind for _, p, o in triples)
+    ]
 
 
-class _Room:
-    """How many more triples the events of one document may have: what many items lead to is said in each."""
+class _TripleBudget:
+    """Limits the triples of all events of one document: triples that many items lead to are repeated in each event."""
 
     def __init__(self, triples: int) -> None:
         self._triples = triples
@@ -97,8 +111,8 @@ class _Room:
             )
 
 
-def _part(node: Node, kind: str, graph: Graph, apart: frozenset[Value], room: _Room) -> Facts:
-    """All that is said about `node`, and about what it leads to.
+def _part(node: Node, kind: str, graph: Graph, apart: frozenset[Value], budget: _TripleBudget) -> Facts:
+    """All triples about `node`, and about the nodes that it leads to.
 
     Blank nodes are numbered as they are reached, so that reading the item again gives the same triples.
     """
@@ -113,12 +127,12 @@ def _part(node: Node, kind: str, graph: Graph, apart: frozenset[Value], room: _R
     reached, waiting = {node}, deque([node])
     while waiting:
         about = graph.get(waiting.popleft(), ())
-        room.take(len(about))
+        budget.take(len(about))
         for subject, predicate, value in about:
             if predicate == _ITEMS:
-                continue  # the channel's list of all items; an event tells of its own
-            for told in (value, *_shortcuts(predicate, value, graph)):
-                known = told if isinstance(told, ox.Literal) else stable(told)
+                continue  # the channel's list of all items; an event has its own item only
+            for named in (value, *_shortcuts(predicate, value, graph)):
+                known = named if isinstance(named, ox.Literal) else stable(named)
                 facts.extend([ox.Triple(stable(subject), predicate, known)])
             if isinstance(value, Node) and value in graph and value not in reached and value not in apart:
                 reached.add(value)
@@ -132,7 +146,7 @@ def _named(node: Node, kind: str, graph: Graph) -> ox.NamedNode:
         return node
     words = {p.value: o.value for _, p, o in graph[node] if isinstance(o, ox.Literal)}
     link = words.get(RSS + "link", "")
-    return iri(link) or name(kind, link, words.get(RSS + "title", ""))
+    return iri(link) or make_node_name(kind, link, words.get(RSS + "title", ""))
 
 
 def _shortcuts(predicate: ox.NamedNode, value: Value, graph: Graph) -> list[Value]:

@@ -1,7 +1,7 @@
-"""What is known about each followed feed, in one SQLite file: when it is due, what it last said, its error.
+"""Stores the state of each followed feed in one SQLite file: when it is due, its ETag, its error, the ids of its items.
 
-A feed's row and the ids of its items change in one transaction. Ids are remembered as long as the feed shows
-them, and beyond that up to `REMEMBERED` of them, the latest.
+A feed's row and the ids of its items change in one transaction. Ids are kept as long as the feed contains them, and
+after that the latest `REMEMBERED` of them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Feed:
 
 
 class FeedStates:
-    """Of one thread. Another may look into the file meanwhile, with `read_only`."""
+    """The states of all feeds, for one thread. Another may read the file meanwhile, with `read_only`."""
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         path = Path(path).absolute()
@@ -81,17 +81,17 @@ class FeedStates:
         return [replace(feed, gone=bool(feed.gone)) for feed in (Feed(*row) for row in rows)]
 
     def known(self, url: str, ids: Iterable[str]) -> set[str]:
-        """Those of `ids` that the feed has shown before."""
+        """The ids among these that the feed has contained before."""
         found = (self._db.execute("SELECT id FROM items WHERE url = ? AND id = ?", (url, id)) for id in ids)
         return {row[0] for rows in found for row in rows}
 
-    def save(self, feed: Feed, shown: Iterable[str], now: float) -> None:
+    def save(self, feed: Feed, ids: Iterable[str], now: float) -> None:
         """The feed's new state, and the items it shows now."""
         with self._db:
             values = [*astuple(feed)[1:], feed.url]
             names = [f"{name} = ?" for name in _COLUMNS.split(", ")[1:]]
             self._db.execute(f"UPDATE feeds SET {', '.join(names)} WHERE url = ?", values)
-            rows = [(feed.url, id, now) for id in shown]
+            rows = [(feed.url, id, now) for id in ids]
             self._db.executemany("INSERT OR REPLACE INTO items VALUES (?, ?, ?)", rows)
             self._db.execute(
                 "DELETE FROM items WHERE url = ? AND shown < ? AND id NOT IN"

@@ -1,1 +1,1 @@
-"""Bytes from outside made safe and read: XML, RDF, JSON lines."""
+"""Makes bytes from outside safe and reads them: XML, RDF, JSON lines."""

@@ -1,8 +1,8 @@
-"""The DOCTYPE of an XML document: its entities, measured before they are expanded.
+"""Reads the DOCTYPE of an XML document and measures its entities before they are expanded.
 
-Internal entities are harmless while they are short: RDF people abbreviate namespaces with them. External and
-parameter entities are refused, and so is any entity that would grow beyond `MAX_ENTITY` characters or refers
-to itself. A reference to an external DTD is kept harmless by never being read.
+Short internal entities are harmless: RDF documents abbreviate namespaces with them. External and parameter entities are
+refused, and so is any entity that would grow beyond `MAX_ENTITY` characters or refers to itself. An external DTD is
+never read.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _PREDEFINED = frozenset({"amp", "lt", "gt", "quot", "apos"})
 
 @dataclass
 class Doctype:
-    """The declared entities, none of them expanded until asked for; the first declaration of a name counts."""
+    """The declared entities, expanded on first use; the first declaration of a name counts."""
 
     entities: dict[str, str] = field(default_factory=dict)
     _measures: dict[str, tuple[int, int]] = field(default_factory=dict)  # size when expanded, nesting
     _replacements: dict[str, str] = field(default_factory=dict)
 
     def replacement(self, name: str) -> str | None:
-        """What stands for `&name;`, everything in it replaced too; None if it was not declared."""
+        """The full expansion of `&name;`; None if it was not declared."""
         if not self._replaces(name):
             return None
         if name not in self._replacements:
@@ -137,7 +137,7 @@ def _with_characters(value: str) -> str:
 
 
 def _safe_in_attributes(value: str) -> str:
-    """Quotes in an entity do not end the attribute it stands in. One with markup cannot stand in an attribute."""
+    """Escapes quotes, so that an entity does not end the attribute around it. One with markup is invalid in an attribute."""
     if "<" in value:
         return value
     return value.replace('"', "&quot;").replace("'", "&apos;")

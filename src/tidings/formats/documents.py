@@ -1,10 +1,9 @@
-"""Bytes from outside, made safe before any parser sees them.
+"""Makes documents from outside safe before any parser reads them.
 
-What leaves here is UTF-8, within a size limit, nests no deeper than a parser's stack bears, and, if XML, has no
-DOCTYPE: declared entities are short, internal, and already replaced, so no parser has anything left to expand
-or to fetch. Reasons: pyoxigraph aborts the process on an entity bomb of under 1 KB and on JSON-LD or triple
-terms nested ten thousand deep, and needs minutes for XML nested as deep. Everything else that is wrong with a
-document is left for its parser to say.
+The result is UTF-8, within a size limit, nests no deeper than a parser's stack allows, and, if XML, has no DOCTYPE:
+declared entities are short, internal and already replaced, so a parser has nothing to expand or to fetch. Reasons:
+pyoxigraph aborts the process on an entity bomb of under 1 KB and on JSON-LD or triple terms nested ten thousand deep,
+and needs minutes for XML nested as deep. All other errors of a document are left to its parser.
 """
 
 from __future__ import annotations
@@ -138,7 +137,7 @@ def is_utf8(data: bytes) -> bool:
 
 
 def _marked_encoding(data: bytes) -> str | None:
-    """The encoding that the first bytes give away: a byte order mark, or the zeros of wide characters."""
+    """The encoding that the first bytes show: a byte order mark, or the zeros of wide characters."""
     if b"\0" < data[:1] < b"\x80" and b"\0" not in data[:4]:
         return None
     for mark, encoding in _BOMS:
@@ -232,7 +231,7 @@ def _without_doctype(text: str, name_of: Callable[[str], str | None] | None, max
 
 
 def _end_of_prolog(text: str) -> int:
-    """Where the DOCTYPE or the root element starts."""
+    """The offset at which the DOCTYPE or the root element starts."""
     position = 0
     while (start := text.find("<", position)) >= 0:
         if text.startswith("<?", start):
@@ -255,7 +254,7 @@ def _check_elements(text: str) -> None:
 def _outside_markup(text: str, position: int) -> Iterator[tuple[int, int]]:
     """The stretches where an entity reference counts: text and tags, not comments, CDATA or instructions.
 
-    Checks on the way that elements do not nest too deep and that no declaration stands among them.
+    Also checks that elements do not nest too deep and that there is no declaration among them.
     """
     depth = 0
     tags = _TAG.finditer(text, position)

@@ -1,6 +1,6 @@
-"""JSON lines as a table of events, without a Python object for each: every member is an attribute.
+"""Reads JSON lines into a table of events, without a Python object for each: every member is an attribute.
 
-Members named id, source, type and time are the envelope's too. An event without an id is known by the number of its
+Members named id, source, type and time also belong to the envelope. The id of an event without one is the number of its
 line, counted from 1 over the lines that are not blank.
 """
 
@@ -23,7 +23,7 @@ def _names() -> PathTable:
 
 
 def read_lines(data: bytes) -> pa.Table:
-    """The events of an NDJSON document; a line that is no JSON object is told when it is matched."""
+    """The events of an NDJSON document; a line that is no JSON object is an error when it is matched."""
     start, stop = lines(data)
     # Each up to the beginning of the next: what lies between is blank.
     where = np.append(start, len(data) if len(start) else 0).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The namespaces of RDF, which every reader and writer of it knows."""
+"""The namespaces of RDF, RDF Schema and XML Schema."""
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"

@@ -1,7 +1,7 @@
-"""RDF bytes in any syntax -> the canonical N-Triples bytes that the rest of Tidings works on.
+"""Converts RDF in any syntax to the canonical N-Triples bytes that the rest of Tidings works on.
 
-Nothing reaches the parser before `documents` has bounded its size, its encoding and its entities. Plain Turtle
-needs no parser. Named graphs are merged: an event is one graph.
+`documents` bounds the size, encoding and entities of a document before a parser reads it. Plain Turtle is read by a
+compiled loop. Named graphs are merged: an event is one graph.
 """
 
 from __future__ import annotations

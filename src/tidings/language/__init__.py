@@ -1,1 +1,1 @@
-"""Text <-> query: one language for every kind of subscription (LANGUAGE.md shows it by example)."""
+"""Parses and prints queries: one language for every kind of subscription (LANGUAGE.md shows it by example)."""

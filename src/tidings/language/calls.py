@@ -1,7 +1,7 @@
-"""Calls of operators: `locIn(Bronx)`, `mobPattern(?people)`, and what to say to those that are misspelled.
+"""Parses calls of operators, such as `locIn(Bronx)` and `mobPattern(?people)`, and explains misspelled ones.
 
-A call is a condition of its own, one token like a triple. It has no value: what it finds out it binds to variables,
-inside of a NOT for that NOT only. Which operators there are is not the language's matter.
+A call is a condition of its own, one token like a triple. It has no value: it binds its results to variables, inside a
+NOT for that NOT only. The language does not know which operators exist.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from tidings.language.faults import Misread, error_at, shown, syntax_error
+from tidings.language.faults import Misread, error_at, quoted, syntax_error
 from tidings.language.operands import BONDS, name_of
-from tidings.language.predicates import TESTS, Predicates
+from tidings.language.predicates import TESTS, PredicateParser
 from tidings.language.query import Call, Variable
 from tidings.language.tokens import CALL, CALLED, STRING, TERM
 
@@ -25,13 +25,13 @@ _VALUED = TESTS | {"NOT", "IS", "ISA", "COMPARE", *BONDS}
 
 
 def pieces(call: str) -> tuple[str, list[str]]:
-    """The name of a call as it is spelled, and its arguments, blanks around them included."""
+    """The name of a call as written, and its arguments with the blanks around them."""
     opening = _CALLED.match(call).end() - 1  # type: ignore[union-attr]
     return call[:opening], _ARGUMENT.findall(call, opening)
 
 
-class Calls(Predicates):
-    """Reads the call that stands at the next token."""
+class CallParser(PredicateParser):
+    """Parses the call at the next token."""
 
     def _call(self) -> Call:
         at = self.at
@@ -41,7 +41,7 @@ class Calls(Predicates):
             self._refuse(at, "a call cannot stand in ANY ... SATISFIES", "put it beside the ANY, after AND")
         name, written = pieces(token)
         if len(written) > MAX_ARGUMENTS:
-            what = f"the call of {shown(name)} has {len(written):,} arguments"
+            what = f"the call of {quoted(name)} has {len(written):,} arguments"
             self._refuse(at, what, f"at most {MAX_ARGUMENTS} are read")
         argument = self.lexicon.argument
         try:
@@ -59,7 +59,7 @@ class Calls(Predicates):
         return Call(name_of(name), arguments)
 
     def _refuse_argument(self, at: int) -> NoReturn:
-        """The error for the first argument that has no meaning, with its place."""
+        """The error for the first invalid argument, with its position."""
         start, token = self.offset(at), self.tokens[at]
         for found in _ARGUMENT.finditer(token, token.index("(", len(pieces(token)[0]))):
             try:
@@ -70,10 +70,10 @@ class Calls(Predicates):
         raise AssertionError(token)
 
     def _refuse_value(self, at: int) -> NoReturn:
-        """The error for a call that stands where a value is needed."""
+        """The error for a call where a value is needed."""
         name = pieces(self.tokens[at])[0]
-        advice = f"let it bind a ?variable and compare that, as in {shown(name)[1:-1]}(?x) AND ?x > 5"
-        self._refuse(at, f"the call of {shown(name)} has no value", advice)
+        advice = f"let it bind a ?variable and compare that, as in {quoted(name)[1:-1]}(?x) AND ?x > 5"
+        self._refuse(at, f"the call of {quoted(name)} has no value", advice)
 
     def _fail(self, *acceptable: str) -> NoReturn:
         at = self.at
@@ -87,7 +87,7 @@ class Calls(Predicates):
     def _refuse_call(self, at: int) -> NoReturn:
         """The error for a name and a parenthesis that look like a call and are none."""
         begin, opening = self.offset(at), self.offset(at + 1)
-        name, text = shown(self.tokens[at]), self.text
+        name, text = quoted(self.tokens[at]), self.text
         if begin + len(self.tokens[at]) < opening:
             if _CALL.match(self.tokens[at] + text[opening:]):
                 self._refuse(at + 1, f"a blank stands between {name} and its parenthesis", "leave it out")
@@ -110,4 +110,4 @@ class Calls(Predicates):
         if word in "'\"":
             raise syntax_error(text, here, ())
         advice = "an argument is a ?variable, a $parameter, a constant or a text; put quotes around ( ) , ? ' \" < > = !"
-        raise error_at(text, here, f"found {shown(word)} in the call of {name}", advice)
+        raise error_at(text, here, f"found {quoted(word)} in the call of {name}", advice)

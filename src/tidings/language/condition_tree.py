@@ -1,4 +1,4 @@
-"""A filter as the tree it is, for reading: each part with whether it held, what it saw, and whether it decided."""
+"""Explains a filter as a tree: for each part whether it held, the values it saw, and whether it was decisive."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidings.language.query import (
     Or,
     leaves,
 )
-from tidings.model.attributes import is_there, values_at, with_element
+from tidings.model.attributes import has_path, values_at, with_element
 from tidings.model.explanation import Clause
 
 ALL, ANY, NOT = "all of", "any of", "not"
@@ -29,80 +29,84 @@ _MAX_VALUES, _MAX_TEXT = 5, 60
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a condition after a look at an event; `inner` are the parts it is made of."""
+class ConditionPart:
+    """An evaluated part of a condition; `inner` are the parts it consists of."""
 
     text: str
     held: bool | None
     evidence: str = ""
-    inner: tuple[Part, ...] = ()
+    inner: tuple[ConditionPart, ...] = ()
     fate: str = ""
 
 
 def clauses(condition: Condition, attributes: Mapping[str, Any]) -> tuple[Clause, ...]:
     """The tree of a condition without triples, line by line."""
-    return lines(look(condition, attributes))
+    return tree_clauses(build_tree(condition, attributes))
 
 
-def lines(root: Part) -> tuple[Clause, ...]:
-    """A tree line by line; the parts of an AND at the top stand side by side."""
-    # Where the verdict comes from every leaf, to mark them would say nothing.
-    told = list(_lines(root, 0, not _all_decide(root)))
+def tree_clauses(root: ConditionPart) -> tuple[Clause, ...]:
+    """A tree as clauses, one for each line; the parts of a top-level AND are not indented."""
+    # If every leaf is decisive, marking them would say nothing.
+    found = list(_lines(root, 0, not _all_decide(root)))
     if root.text == ALL:
-        return tuple(replace(clause, depth=clause.depth - 1) for clause in told[1:])
-    return tuple(told)
+        return tuple(replace(clause, depth=clause.depth - 1) for clause in found[1:])
+    return tuple(found)
 
 
-def look(condition: Condition, attributes: Mapping[str, Any]) -> Part:
+def build_tree(condition: Condition, attributes: Mapping[str, Any]) -> ConditionPart:
     """The tree of a condition without triples."""
     match condition:
         case And(parts):
-            inner = tuple(look(part, attributes) for part in parts)
-            return Part(ALL, all(part.held for part in inner), inner=inner)
+            inner = tuple(build_tree(part, attributes) for part in parts)
+            return ConditionPart(ALL, all(part.held for part in inner), inner=inner)
         case Or(parts):
-            inner = tuple(look(part, attributes) for part in parts)
-            return Part(ANY, any(part.held for part in inner), inner=inner)
+            inner = tuple(build_tree(part, attributes) for part in parts)
+            return ConditionPart(ANY, any(part.held for part in inner), inner=inner)
         case Not(And() | Or() | Not() | AnyElement() as part):
-            negated = look(part, attributes)
-            return Part(NOT, not negated.held, inner=(negated,))
+            negated = build_tree(part, attributes)
+            return ConditionPart(NOT, not negated.held, inner=(negated,))
         case AnyElement(name, attribute, inside):
             elements = values_at(attributes, attribute.path)
-            looks = [look(inside, with_element(attributes, name, element)) for element in elements]
-            # The first that fulfils the condition is the reason; without one, the first stands for all.
-            chosen = next((i for i, look in enumerate(looks) if look.held), 0)
-            evidence = seen(condition, attributes)
-            if looks:
-                evidence = f"{name} is {shown(elements[chosen])}, {chosen + 1} of {len(elements)}"
-            held = any(look.held for look in looks)
-            return Part(f"any {name} in {attribute.path}", held, evidence, tuple(looks[chosen : chosen + 1]))
-    return Part(condition_text(condition), holds(condition, attributes), seen(condition, attributes))
+            trees = [build_tree(inside, with_element(attributes, name, element)) for element in elements]
+            # The first element that satisfies the condition is shown; if none does, the first element.
+            chosen = next((i for i, tree in enumerate(trees) if tree.held), 0)
+            evidence = evidence_of(condition, attributes)
+            if trees:
+                evidence = f"{name} is {format_value(elements[chosen])}, {chosen + 1} of {len(elements)}"
+            held = any(tree.held for tree in trees)
+            return ConditionPart(
+                f"any {name} in {attribute.path}", held, evidence, tuple(trees[chosen : chosen + 1])
+            )
+    return ConditionPart(
+        condition_text(condition), holds(condition, attributes), evidence_of(condition, attributes)
+    )
 
 
-def _decides(inner: Part, part: Part) -> bool:
-    """An AND that fails does so by the parts that fail, an OR that holds by those that hold; else by all."""
+def _decides(inner: ConditionPart, part: ConditionPart) -> bool:
+    """Whether an inner part is decisive: a false AND is decided by its false parts, a true OR by its true ones; else all."""
     if part.held is None:  # by what failed
         return inner.held is None and (inner.fate == "failed" or bool(inner.inner))
     return inner.fate != "spared" and (inner.held == part.held or part.text == NOT)
 
 
-def _all_decide(part: Part) -> bool:
+def _all_decide(part: ConditionPart) -> bool:
     return all(_decides(inner, part) and _all_decide(inner) for inner in part.inner)
 
 
-def _lines(part: Part, depth: int, decides: bool) -> Iterator[Clause]:
+def _lines(part: ConditionPart, depth: int, decides: bool) -> Iterator[Clause]:
     yield Clause(part.text, part.held, part.evidence, depth, decides and not part.inner, part.fate)
     for inner in part.inner:
         yield from _lines(inner, depth + 1, decides and _decides(inner, part))
 
 
-def seen(condition: Condition, attributes: Mapping[str, Any]) -> str:
-    """The values that a condition looked at: "age is 31"."""
+def evidence_of(condition: Condition, attributes: Mapping[str, Any]) -> str:
+    """The values that a condition was evaluated on: "age is 31"."""
     named = dict.fromkeys(name for leaf in leaves(condition) for name in _names(leaf))
-    return ", ".join(_what(path, attributes) for path in named)
+    return ", ".join(_describe_path(path, attributes) for path in named)
 
 
 def _names(node: object) -> Iterator[str]:
-    """The paths of the attributes that a leaf or an operand names; of an element's own there is no value outside."""
+    """The paths of the attributes in a leaf or an operand; those of an ANY's elements have no value outside it."""
     if isinstance(node, Attribute):
         yield node.path
     elif isinstance(node, AnyElement):
@@ -112,15 +116,15 @@ def _names(node: object) -> Iterator[str]:
             yield from _names(getattr(node, field.name))
 
 
-def _what(path: str, attributes: Mapping[str, Any]) -> str:
+def _describe_path(path: str, attributes: Mapping[str, Any]) -> str:
     found = values_at(attributes, path)
     if not found:
-        return f"{path} has no value" if is_there(attributes, path) else f"{path} is missing"
+        return f"{path} has no value" if has_path(attributes, path) else f"{path} is missing"
     more = f" and {len(found) - _MAX_VALUES:,} more" if len(found) > _MAX_VALUES else ""
-    return f"{path} is {', '.join(map(shown, found[:_MAX_VALUES]))}{more}"
+    return f"{path} is {', '.join(map(format_value, found[:_MAX_VALUES]))}{more}"
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A value as a subscription would write it, cut where it is long."""
     if isinstance(value, str):
         text = f"'{value[: _MAX_TEXT + 1]}'"

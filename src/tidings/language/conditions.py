@@ -1,7 +1,7 @@
-"""Whether a condition without triples holds: the one place that says what its forms mean.
+"""Evaluates conditions without triples: defines what each form of condition means.
 
-An operand has any number of values; a comparison holds if it holds for one of them, for one pair where both sides
-have several. What has no value satisfies nothing. AND, OR and NOT know true and false only.
+An operand has any number of values; a comparison holds if it holds for one of them, or for one pair if both sides have
+several. An operand without a value satisfies nothing. AND, OR and NOT are two-valued.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tidings.language.query import (
     Variable,
 )
 from tidings.model import values
-from tidings.model.attributes import is_there, values_at, with_element
+from tidings.model.attributes import has_path, values_at, with_element
 from tidings.model.terms import Iri, Literal
 from tidings.model.text_tests import text_holds
 
@@ -89,7 +89,7 @@ def holds(
         case Exists(attribute):
             return bool(values_at(attributes, attribute.path))
         case Missing(attribute):
-            return not is_there(attributes, attribute.path)
+            return not has_path(attributes, attribute.path)
         case AnyElement(name, attribute, inner):
             elements = values_at(attributes, attribute.path)
             return any(holds(inner, with_element(attributes, name, e), binding, is_a) for e in elements)
@@ -103,7 +103,7 @@ def holds(
 def operand_values(
     operand: Operand, attributes: Mapping[str, Any], binding: Mapping[str, Any] | None = None
 ) -> list[Any]:
-    """What an operand stands for: a variable's term, the values at a path, the numbers of an arithmetic."""
+    """The values of an operand: a variable's term, the values at a path, the results of arithmetic."""
     match operand:
         case Attribute(path):
             return values_at(attributes, path)
@@ -124,7 +124,7 @@ def _numbers(
     attributes: Mapping[str, Any],
     binding: Mapping[str, Any] | None,
 ) -> list[Fraction]:
-    """The different numbers of one side; a constant is one as it is written, a value also if it reads as one."""
+    """The distinct numbers of one side; a constant counts as written, a value also if its text reads as a number."""
     if isinstance(side, Iri | Literal):
         view = values.constant_view(side)
         return [view[1]] if view is not None and view[0] == values.NUMBER else []

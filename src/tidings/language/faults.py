@@ -1,16 +1,15 @@
-"""What to say to someone whose text cannot be read: the place, what was found, what would be right.
+"""Builds the error messages for texts that cannot be parsed: the position, what was found, what would be right.
 
-The lexicon and the builders raise a `Misread` that knows no place; the parser adds it. Syntax errors are put in
-the words of LANGUAGE.md, never in the names of tokens.
+The lexicon and the builders raise a `Misread` without a position; the parser adds it. Syntax errors use the words of
+LANGUAGE.md, never the names of tokens.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterable
 
-from tidings.errors import SubscriptionError
+from tidings.errors import SubscriptionError, did_you_mean
 from tidings.language.tokens import QUOTED_NAME, STRING, TRIPLE
 
 # What a phrase speaks for: the words that might have been meant where it is expected.
@@ -82,25 +81,19 @@ class Misread(Exception):
         self.advice = advice
 
 
-def place(text: str, offset: int) -> tuple[int, int]:
+def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """Line and column, both from 1, of a position in the text."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
 def error_at(text: str, offset: int, what: str, advice: str) -> SubscriptionError:
-    line, column = place(text, offset)
+    line, column = line_and_column(text, offset)
     error = SubscriptionError(f"{what} at {line}:{column}; {advice}")
     error.line, error.column = line, column
     return error
 
 
-def did_you_mean(word: str, options: Iterable[str], otherwise: str, likeness: float = 0.6) -> str:
-    """`did you mean 'x'?` for the nearest option, or the other advice if none is near."""
-    near = difflib.get_close_matches(word, list(options), n=1, cutoff=likeness)
-    return f"did you mean '{near[0]}'?" if near else otherwise
-
-
-def unbound(
+def unbound_error(
     variable: str, bound: Iterable[str], text: str, offset: int, calls: bool = False
 ) -> SubscriptionError:
     """The error for a variable that no triple binds, and no call of a text with `calls`."""
@@ -111,8 +104,8 @@ def unbound(
     return error_at(text, offset, f"variable {variable} is in no {where}", advice)
 
 
-def shown(text: str) -> str:
-    """A piece of the text as a message quotes it: one line, not long."""
+def quoted(text: str) -> str:
+    """A piece of the text as a message quotes it: on one line, shortened."""
     text = " ".join(text[:200].split())
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
@@ -136,14 +129,14 @@ def syntax_error(text: str, offset: int, acceptable: Collection[str]) -> Subscri
     if (opening := _broken_triple(text, offset)) is not None:
         inside = re.compile(r"\([^()]*\)?").match(text, opening)[0]  # type: ignore[index]
         advice = "a triple is (subject, property, object); put quotes around texts and <> around IRIs with ? = ! ( ) ,"
-        return error_at(text, opening, f"{shown(inside)} is not a triple", advice)
+        return error_at(text, opening, f"{quoted(inside)} is not a triple", advice)
     meant = [option for name in acceptable for option in _PHRASES.get(name, ("", name))[1].split()]
     return error_at(
-        text, offset, f"found {shown(word)}", did_you_mean(word.upper(), meant, _expected(acceptable))
+        text, offset, f"found {quoted(word)}", did_you_mean(word.upper(), meant, _expected(acceptable))
     )
 
 
-def spoken(terminals: Iterable[str]) -> list[str]:
+def describe_terminals(terminals: Iterable[str]) -> list[str]:
     """Terminals of the SPARQL grammar as words and phrases."""
     left, phrases = {name.lstrip("_") for name in terminals}, []
     for needed, spoken_for, phrase in _GROUPS:
@@ -159,7 +152,7 @@ def _expected(acceptable: Iterable[str]) -> str:
 
 
 def _broken_triple(text: str, offset: int) -> int | None:
-    """Where the innermost parenthesis around `offset` opens, if commas in it show that a triple was meant."""
+    """The offset of the innermost open parenthesis around `offset`, if its commas show that a triple was meant."""
     opening = text.rfind("(", 0, offset + 1)
     if (
         opening < 0

@@ -1,14 +1,14 @@
-"""Our own language, by recursive descent over the tokens of one text (LANGUAGE.md).
+"""Parses our own language by recursive descent over the tokens of one text (LANGUAGE.md).
 
-Conjunctions in conjunctions and disjunctions in disjunctions are flattened. What opens with a parenthesis may turn
-out to be arithmetic: `(a + b) > c` is read like a condition until the parenthesis closes.
+Conjunctions in conjunctions and disjunctions in disjunctions are flattened. A parenthesis may open arithmetic:
+`(a + b) > c` is parsed like a condition until the parenthesis closes.
 """
 
 from __future__ import annotations
 
 import re
 
-from tidings.language.faults import Misread, error_at, shown
+from tidings.language.faults import Misread, error_at, quoted
 from tidings.language.operands import BONDS, MAX_NESTING, NAMES, name_of, too_deep
 from tidings.language.predicates import LONE, TESTS
 from tidings.language.query import (
@@ -27,7 +27,7 @@ from tidings.language.query import (
     Via,
 )
 from tidings.language.scanner import END
-from tidings.language.tables import Tables
+from tidings.language.tables import TableParser
 from tidings.language.tokens import TERM
 from tidings.model.terms import Literal
 
@@ -37,8 +37,8 @@ _ABOUT_A_NAME = TESTS | {"NOT", "IS", "COMPARE", *BONDS}
 _TRIPLE = re.compile(rf"\(({TERM}),({TERM}),({TERM})\)")
 
 
-class Reading(Tables):
-    """Reads the whole text; `query()` is what it says."""
+class QueryParser(TableParser):
+    """Parses a whole text; `query()` returns the query."""
 
     def query(self) -> Query:
         select: tuple[Variable, ...] | None = None
@@ -182,7 +182,7 @@ class Reading(Tables):
         at = self.at
         name = self._name()
         if "." in name:
-            self._refuse(at, f"{shown(name)} names an element", "the name of an element has no dots in it")
+            self._refuse(at, f"{quoted(name)} names an element", "the name of an element has no dots in it")
         if self.kinds[self.at] == "IN_LIST":
             self._refuse(self.at, f"ANY {name} IN stands before a list", "name an attribute that holds one")
         if not self._takes("IN"):

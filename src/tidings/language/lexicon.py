@@ -1,4 +1,4 @@
-"""What a word means: from the spelling of a term to the term.
+"""Converts the spelling of a term to the term.
 
 Quoted texts, IRIs, numbers and dates mean the same everywhere. A bare word in a triple is a name in the default
 prefix, percent-encoded, so `RSS Filter` is <urn:tidings:RSS%20Filter>; in a call it is a plain text. A lexicon is a set of prefixes and
@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from tidings.errors import did_you_mean
 from tidings.formats.namespaces import XSD
-from tidings.language.faults import Misread, did_you_mean
+from tidings.language.faults import Misread
 from tidings.language.prefixes import WELL_KNOWN
 from tidings.language.query import Node, Parameter, Variable
 from tidings.language.remembered import Remembered
 from tidings.language.tokens import BOOLEAN, DATE, NUMBER, PARAMETER
-from tidings.language.units import apart, is_quantity, quantity
+from tidings.language.units import is_quantity, join_quantity, quantity
 from tidings.model.terms import Iri, Literal
 from tidings.model.values import instant
 
@@ -90,7 +91,7 @@ class Lexicon:
         try:
             if is_quantity(text):
                 return quantity(text)
-            if joined := apart(text):
+            if joined := join_quantity(text):
                 raise Misread(f"{text!r} has a blank before its unit", f"write {joined}")
             return self.terms[text] if _MEANT.fullmatch(text) else Literal(text)
         except Misread as fault:

@@ -1,7 +1,7 @@
-"""Operands: the tokens of one text, and what stands on either side of a comparison.
+"""Parses operands, the two sides of a comparison, from the tokens of one text.
 
-A name is an attribute, `?x` a variable, everything else a constant, and `+ - * /` join them with the usual
-precedence. Whatever nests or repeats is counted, so the descent into a text is bounded.
+A name is an attribute, `?x` a variable, everything else a constant, and `+ - * /` combine them with the usual
+precedence. Nesting and repetitions are counted, so the recursion is bounded.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import NoReturn
 
 from tidings.errors import SubscriptionError
 from tidings.formats.namespaces import XSD
-from tidings.language.faults import Misread, error_at, shown, syntax_error
+from tidings.language.faults import Misread, error_at, quoted, syntax_error
 from tidings.language.lexicon import Lexicon
 from tidings.language.query import Arithmetic, Attribute, Constant, Operand, Variable
 from tidings.language.remembered import Remembered
-from tidings.language.scanner import JOINTS, place, scan
+from tidings.language.scanner import JOINTS, scan, token_offset
 from tidings.language.tokens import WORDS
 from tidings.language.units import quantity
 from tidings.model.terms import Iri, Literal
@@ -37,7 +37,7 @@ def name_of(token: str) -> str:
 ATTRIBUTES = Remembered(lambda token: Attribute(name_of(token)), 100_000)
 
 
-class Operands:
+class OperandParser:
     """One text while it is read: its tokens, and `at`, the next one."""
 
     def __init__(self, text: str, lexicon: Lexicon, tokens: list[str] | None = None) -> None:
@@ -53,7 +53,7 @@ class Operands:
         self.bound_under_not: set[str] = set()
         self.has_triples = False
         self.has_calls = False
-        # Whether the constants stand in the tree in the order of the text, and no joint of the language is a name.
+        # Whether the constants of the tree are in the order of the text, and no keyword of the language is used as a name.
         self.regular = True
         self.deepest = 0
         self._depth = 0
@@ -64,8 +64,8 @@ class Operands:
         self._lone: Operand | Constant = _ZERO
 
     def offset(self, at: int) -> int:
-        """Where a token begins."""
-        return place(self.text, at)
+        """The offset of a token in the text."""
+        return token_offset(self.text, at)
 
     def _primary(self, *expected: str) -> Operand | Constant:
         at = self.at
@@ -138,7 +138,7 @@ class Operands:
         if isinstance(term, Iri | Literal):
             view = constant_view(term)
             if view is None or view[0] != NUMBER:
-                found = shown(self.tokens[at])
+                found = quoted(self.tokens[at])
                 self._refuse(
                     at, f"arithmetic with {found}, which is not a number", "write a number without quotes"
                 )

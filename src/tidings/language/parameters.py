@@ -1,8 +1,8 @@
-"""Between a query with constants and a query with `$parameters` in their places.
+"""Replaces the constants of a query by `$parameters`, and parameters by constants.
 
-`lift` takes the constants out, `substitute` puts constants in: they undo each other. The order of constants is
-that of the tree from left to right, which is the order in which they stand in the text. A regular expression is
-no constant here, because it is checked and compiled when the text is read.
+`lift` takes the constants out, `substitute` puts constants in: they are inverse. The order of constants is that of the
+tree from left to right, which is their order in the text. A regular expression is no constant here, because it is
+checked and compiled when the text is parsed.
 """
 
 from __future__ import annotations

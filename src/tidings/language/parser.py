@@ -1,8 +1,7 @@
-"""Text -> query: in Tidings' own language, or in the SPARQL subset.
+"""Parses a text to a query: in Tidings' own language, or in the SPARQL subset.
 
-A text is SPARQL if it starts with PREFIX, or if a brace follows its SELECT or WHERE and no condition of our own
-stands right behind that brace. Nesting is bounded, so no text ends in anything but a query or a
-`SubscriptionError`.
+A text is SPARQL if it starts with PREFIX, or if a brace follows its SELECT or WHERE and no condition of our own follows
+that brace. Nesting is bounded, so every text gives a query or a `SubscriptionError`.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ import re
 from collections.abc import Mapping
 
 from tidings.errors import SubscriptionError
-from tidings.language.faults import error_at, unbound
-from tidings.language.grammar import Reading, check_depth
+from tidings.language.faults import error_at, unbound_error
+from tidings.language.grammar import QueryParser, check_depth
 from tidings.language.lexicon import Lexicon
 from tidings.language.operands import MAX_NESTING
 from tidings.language.query import Query
@@ -36,7 +35,7 @@ _KNOWN = Lexicon()
 
 
 def parse(text: str, prefixes: Mapping[str, str] | None = None) -> Query:
-    """The query that `text` asks; `prefixes` are added to the well-known ones."""
+    """The query of a text; `prefixes` are added to the well-known ones."""
     return read(text, Lexicon(prefixes) if prefixes else _KNOWN)[0]
 
 
@@ -57,7 +56,7 @@ def read(text: str, lexicon: Lexicon, tokens: list[str] | None = None) -> tuple[
         from tidings.language.sparql import read_sparql
 
         return read_sparql(text, lexicon), True
-    reading = Reading(text, lexicon, tokens)
+    reading = QueryParser(text, lexicon, tokens)
     query = reading.query()
     if 2 * reading.deepest + 3 > MAX_NESTING:  # a parenthesis may hold an OR of ANDs
         check_depth(query.where, text)
@@ -72,12 +71,12 @@ def read(text: str, lexicon: Lexicon, tokens: list[str] | None = None) -> tuple[
     return query, reading.regular
 
 
-def _unbound(reading: Reading, written: str, at: int) -> SubscriptionError:
+def _unbound(reading: QueryParser, written: str, at: int) -> SubscriptionError:
     offset = reading.offset(at)
     if written in reading.bound_under_not:
         advice = "outside of it the variable has no value; put all that is about it under the NOT"
         return error_at(reading.text, offset, f"{written} is bound under NOT only", advice)
-    return unbound(written, reading.bound, reading.text, offset, reading.has_calls)
+    return unbound_error(written, reading.bound, reading.text, offset, reading.has_calls)
 
 
 def _check_characters(text: str) -> None:

@@ -1,7 +1,7 @@
-"""Predicates: the conditions on values, each an operand and what is asked of it.
+"""Parses predicates: conditions on values, each an operand and a test.
 
-A constant moves to the right of its comparison; otherwise the tree is as written. `IGNORE CASE` folds the operand,
-NOT before a test is NOT before the predicate, except `NOT IN`.
+A constant moves to the right side of its comparison; otherwise the tree is as written. `IGNORE CASE` folds the operand;
+NOT before a test negates the predicate, except in `NOT IN`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tidings.language.faults import Misread, error_at, shown
+from tidings.language.faults import Misread, error_at, quoted
 from tidings.language.lexicon import expression_fault, network_fault
-from tidings.language.operands import ATTRIBUTES, BONDS, VALUES, Operands
+from tidings.language.operands import ATTRIBUTES, BONDS, VALUES, OperandParser
 from tidings.language.query import (
     And,
     Arithmetic,
@@ -38,7 +38,7 @@ from tidings.model.terms import Iri, Literal
 MAX_PREDICATES = 10_000
 REVERSED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 TESTS = frozenset("BETWEEN IN_LIST IN LIKE ILIKE CONTAINS STARTS ENDS MATCHES".split())
-# Stands for an operand alone in parentheses, as in `(a + b) > c`, until what follows them is read.
+# A placeholder for an operand in parentheses, as in `(a + b) > c`, until the rest of the predicate is parsed.
 LONE: Condition = And(())
 _OPERATORS = {**{op: op for op in REVERSED}, "<>": "!="}
 _BEHIND = frozenset({"AND", "OR", "RPAR", END, "COMMA"})
@@ -46,8 +46,8 @@ _IS_A = re.compile(r"\?(\w+)\s+ISA\s*([<>]?=)?\s*(.+)", re.IGNORECASE | re.DOTAL
 _CLASS = re.compile(CLASS)
 
 
-class Predicates(Operands):
-    """Reads the predicate that begins at the next token."""
+class PredicateParser(OperandParser):
+    """Parses the predicate at the next token."""
 
     def _predicate(self) -> Condition:
         start, kinds = self.at, self.kinds
@@ -129,7 +129,7 @@ class Predicates(Operands):
         return Not(Missing(left)) if negated else Missing(left)
 
     def _test(self, left: Operand, negated: bool) -> Condition:
-        """BETWEEN, IN and the tests of texts, which stands next."""
+        """Parses the BETWEEN, IN or text test at the next token."""
         kind = self.kinds[self.at]
         word = self.at
         self.at += 1
@@ -204,9 +204,9 @@ class Predicates(Operands):
             self._fail("PARAMETER", "STRING")
         pattern = self._plain(at, "a pattern")
         if kind == "MATCHES" and (reason := expression_fault(pattern.text)):
-            self._refuse(at, f"{shown(pattern.text)} is not a regular expression", f"RE2 says: {reason}")
+            self._refuse(at, f"{quoted(pattern.text)} is not a regular expression", f"RE2 says: {reason}")
         if kind == "CIDR" and (reason := network_fault(pattern.text)):
-            self._refuse(at, f"{shown(pattern.text)} is not a network of addresses", reason)
+            self._refuse(at, f"{quoted(pattern.text)} is not a network of addresses", reason)
         self.at += 1
         return pattern
 
@@ -240,7 +240,7 @@ class Predicates(Operands):
         return Folded(operand)
 
     def _check_size(self) -> None:
-        """Refuses what is far too large before it is read: each of these tokens has a predicate of its own."""
+        """Refuses a text with far too many predicates before it is parsed: each of these tokens is one predicate."""
         if len(self.kinds) > MAX_PREDICATES:
             self._predicates = sum(map(self.kinds.count, ("COMPARE", "IN_LIST", "CALL"))) - 1
             self._count()

@@ -1,7 +1,7 @@
-"""The prefixes every subscription may use without declaring them.
+"""The prefixes that every subscription may use without declaring them.
 
 The empty prefix is the default one: a bare word of a triple, such as `project` or `RSS Filter`, is a name in it.
-A user's own prefixes are laid over these.
+A user's own prefixes override these.
 """
 
 from __future__ import annotations

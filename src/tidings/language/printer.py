@@ -1,6 +1,6 @@
-"""Query -> text, such that parsing the text gives the same query back.
+"""Prints a query as a text that parses to the same query.
 
-IRIs are written in full, so the text needs no prefixes; parentheses stand only where the tree needs them.
+IRIs are written in full, so the text needs no prefixes; parentheses are written only where the tree needs them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _join_text(table: JoinedTable) -> str:
 
 
 def condition_text(condition: Condition) -> str:
-    """A condition as it stands after WHERE."""
+    """The text of a condition, as after WHERE."""
     if isinstance(condition, And):
         return " AND ".join(_inner(part) for part in condition.parts)
     if isinstance(condition, Or):
@@ -107,7 +107,7 @@ def condition_text(condition: Condition) -> str:
 
 
 def term_text(term: Operand | Constant) -> str:
-    """A variable, an attribute, a constant, or what is computed of them."""
+    """The text of a variable, an attribute, a constant, or an arithmetic expression."""
     if isinstance(term, Variable):
         return f"?{term.name}"
     if isinstance(term, Parameter):

@@ -1,8 +1,7 @@
-"""The query tree: what a subscription says, free of how it was written.
+"""The query tree: what a subscription means, independent of its spelling.
 
-Every node is an immutable value, so equal questions are equal trees and `parse(print(q)) == q` can be tested.
-A `Parameter` stands where a constant will be: in a template of `subscribe_table`, and in the shape that many
-texts share.
+Every node is an immutable value, so equal queries are equal trees and `parse(print(q)) == q` can be tested. A
+`Parameter` takes the place of a constant: in a template of `subscribe_table`, and in the shape that many texts share.
 """
 
 from __future__ import annotations
@@ -224,7 +223,7 @@ class Query:
 
 
 def leaves(condition: Condition) -> Iterator[Leaf]:
-    """The leaves of a condition, left to right; an `AnyElement` is one, whatever it asks of the element."""
+    """The leaves of a condition, left to right; an `AnyElement` is one leaf, whatever its condition."""
     if isinstance(condition, And | Or):
         for part in condition.parts:
             yield from leaves(part)
@@ -239,17 +238,17 @@ def variables(condition: Condition) -> tuple[Variable, ...]:
     found: dict[Variable, None] = {}
     for leaf in leaves(condition):
         if isinstance(leaf, TriplePattern):
-            places: tuple[Operand | Constant, ...] = (leaf.subject, leaf.property, leaf.object)
+            operands_of: tuple[Operand | Constant, ...] = (leaf.subject, leaf.property, leaf.object)
         elif isinstance(leaf, Comparison):
-            places = (leaf.left, leaf.right)
+            operands_of = (leaf.left, leaf.right)
         elif isinstance(leaf, Between | OneOf | TextTest | IsA):
-            places = (leaf.operand,)
+            operands_of = (leaf.operand,)
         elif isinstance(leaf, Call):
-            places = leaf.arguments
+            operands_of = leaf.arguments
         else:
             continue
-        for place in places:
-            for name in operands(place):
+        for operand in operands_of:
+            for name in operands(operand):
                 if isinstance(name, Variable):
                     found[name] = None
     return tuple(found)

@@ -1,4 +1,4 @@
-"""A dictionary that works out what it lacks, once, and starts afresh when it is full."""
+"""A cache: a dictionary that computes missing values and is cleared when it is full."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-_LONGEST = 200  # longer texts hardly come twice
+_LONGEST = 200  # longer texts are rarely repeated
 
 
 class Remembered(dict[str, T]):
-    """`remembered[text]` is `work_out(text)`."""
+    """`remembered[text]` is `compute(text)`, kept for at most `most` texts."""
 
-    def __init__(self, work_out: Callable[[str], T], most: int) -> None:
+    def __init__(self, compute: Callable[[str], T], most: int) -> None:
         super().__init__()
-        self._work_out = work_out
+        self._compute = compute
         self._most = most
 
     def __missing__(self, text: str) -> T:
-        found = self._work_out(text)
+        found = self._compute(text)
         if len(text) <= _LONGEST:
             if len(self) >= self._most:
                 self.clear()

@@ -1,10 +1,10 @@
-"""A text of our own language -> its tokens and their kinds, all at once.
+"""Scans a text of our own language into tokens and their kinds, all at once.
 
-Places are not kept: only an error needs one, and finds it by scanning again. What follows the first thing that is
-no token is one token more (REST), so that scanning is linear in any text.
+Offsets are not kept: only an error needs one, and finds it by scanning again. Everything after the first invalid
+character is one more token (REST), so that scanning is linear in any text.
 
-Where the context decides, words are joined to what they decide about: `IN (` and `USING (` open a list, never a triple, and
-`?x ISA Sport-Team` ends with a class. An IRI never stands right behind an operand, where `<` compares.
+Where the context decides, words are part of the token that they decide about: `IN (` and `USING (` open a list, never a
+triple, and `?x ISA Sport-Team` ends with a class. An IRI never follows an operand directly; there `<` compares.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ kind_of = _KINDS.__getitem__
 
 
 def tokens_of(text: str) -> list[str]:
-    """The tokens of a text, if no IRI stands in it outside of triples."""
+    """The tokens of a text that has no IRI outside of triples."""
     return _TOKENS.findall(text.rstrip())
 
 
@@ -128,8 +128,8 @@ def scan(text: str, tokens: list[str] | None = None) -> tuple[list[str], list[st
     return [*tokens, "", "", ""], [*kinds, END, END, END]
 
 
-def place(text: str, at: int) -> int:
-    """Where a token begins; behind the last one is the end of the text."""
+def token_offset(text: str, at: int) -> int:
+    """The offset of a token in the text; that of the token after the last one is the end of the text."""
     found = next(islice(_matches(text), at, None), None)
     return len(text.rstrip()) if found is None else found.start(1)
 

@@ -1,13 +1,13 @@
-"""Texts of one shape share one parse.
+"""Parses texts of one shape only once.
 
 A text is split into its constants and the rest. The rest, with the kind of each constant, is the shape; a shape is
-parsed once, by its first text, and later texts of it only bring their constants. The first text also proves the
-split: the constants found in its tree must be the ones that were split off, in their order, otherwise its shape is
-not shared and every text of it is parsed.
+parsed once, with its first text, and later texts of it only contribute their constants. The first text also verifies
+the split: the constants in its tree must be the ones that were split off, in their order; otherwise its shape is not
+shared and every text of it is parsed.
 
-A filter without variables is split into the tokens of the scanner. Whatever has triples, and all that is not
-everyday, is split by a regular expression that takes the terms out of the triples too. A call is one part of a shape;
-its constants are taken out of it as well.
+A filter without variables is split into the tokens of the scanner. Texts with triples, and all unusual ones, are split
+by a regular expression that takes the terms out of the triples too. A call is one part of a shape; its constants are
+taken out as well.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _MARK = "\1"  # before the letter of a constant: a name may be the letter itself
 
 
 class _Tokens:
-    """What is known of tokens: their parts in a shape, and of the constants in them the N-Triples texts.
+    """A cache of tokens: their parts in a shape, and the N-Triples texts of the constants in them.
 
     A call may hold several constants; their texts are joined by a null character, which is in none of them.
     """
@@ -96,7 +96,7 @@ class _Tokens:
         self.has_joined = False
 
     def learn(self, tokens: Sequence[str | None]) -> bool:
-        """Takes in the tokens that are new; False if one of them cannot be part of a shape."""
+        """Adds new tokens; False if one of them cannot be part of a shape."""
         if len(self.parts) >= _REMEMBERED_TOKENS:
             self.forget()
         for token in tokens:
@@ -209,7 +209,7 @@ class Shapes:
         return kind if kind in JOINTS else token, ()
 
     def _split_meaning(self, token: str) -> tuple[str, Sequence[Iri | Literal]]:
-        """What a token is in the shape, and the constants in it."""
+        """The part of the shape that a token is, and the constants in it."""
         if _KEPT.match(token):
             return token, ()
         if found := _NETWORK.fullmatch(token):

@@ -1,7 +1,7 @@
-"""The SPARQL subset -> the same query tree: basic graph patterns and FILTER.
+"""Parses the SPARQL subset (basic graph patterns and FILTER) to the same query tree.
 
-A filter joins the pattern by AND. `!` is pushed down to the comparisons, as SPARQL's errors demand:
-`!(?x = 5)` holds for values that are not 5, and like `?x != 5` not for a text.
+A filter is combined with the pattern by AND. `!` is pushed down to the comparisons, as SPARQL's errors require:
+`!(?x = 5)` holds for values that are not 5 and, like `?x != 5`, not for a text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lark import Lark, Token, UnexpectedInput
 
 from tidings.errors import SubscriptionError
 from tidings.formats.namespaces import RDF
-from tidings.language.faults import Misread, error_at, shown, spoken, syntax_error, unbound
+from tidings.language.faults import Misread, describe_terminals, error_at, quoted, syntax_error, unbound_error
 from tidings.language.grammar import check_depth, flat
 from tidings.language.lexicon import Lexicon, expression_fault
 from tidings.language.operands import MAX_NESTING, too_deep
@@ -130,7 +130,7 @@ def _check_variables(query: Query, text: str, lark: Lark) -> None:
             written = f"?{variable.name}"
             tokens = lark.parse_interactive(text).exhaust_lexer()  # read again to find the place
             token = next(token for token in tokens if token.type == "VARIABLE" and token == written)
-            raise unbound(written, [f"?{name.name}" for name in bound], text, token.start_pos or 0)
+            raise unbound_error(written, [f"?{name.name}" for name in bound], text, token.start_pos or 0)
 
 
 def _syntax_error(text: str, error: UnexpectedInput) -> SubscriptionError:
@@ -141,7 +141,7 @@ def _syntax_error(text: str, error: UnexpectedInput) -> SubscriptionError:
     if "_FILTER" in accepted and _CALLED.match(text, offset):
         advice = "write triples as (?x, dc:title, ?t) and join all with AND; calls can stand there"
         return error_at(text, offset, "a call cannot stand in SPARQL", advice)
-    return syntax_error(text, offset, spoken(accepted))
+    return syntax_error(text, offset, describe_terminals(accepted))
 
 
 class SparqlBuilder:
@@ -241,7 +241,7 @@ class SparqlBuilder:
                 raise error_at(self.text, flags[0].start_pos, f"unknown flags {letters!r}", advice)
             expression = f"(?{letters}){expression}"
         if reason := expression_fault(expression):
-            what = f"{shown(expression)} is not a regular expression"
+            what = f"{quoted(expression)} is not a regular expression"
             raise error_at(self.text, token.start_pos, what, f"RE2 says: {reason}")
         return TextTest(operand, "MATCHES", Literal(expression))
 

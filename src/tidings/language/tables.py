@@ -1,16 +1,15 @@
-"""The tables of a question: `FROM a JOIN b USING (x) JOIN c ON a.y = c.z`, and what to say to joins that no change
-of a row can answer.
+"""Parses the tables of a query, `FROM a JOIN b USING (x) JOIN c ON a.y = c.z`, and explains joins that are not supported.
 
-The words of a join are words only behind a table; elsewhere they are names. Which tables and columns there are is
-not the language's matter.
+The words of a join are keywords only after a table; elsewhere they are names. The language does not know which tables
+and columns exist.
 """
 
 from __future__ import annotations
 
 from typing import NoReturn
 
-from tidings.language.calls import Calls
-from tidings.language.faults import shown
+from tidings.language.calls import CallParser
+from tidings.language.faults import quoted
 from tidings.language.operands import BONDS, NAMES, VALUES
 from tidings.language.query import Attribute, JoinedTable
 from tidings.language.tokens import WORDS
@@ -27,8 +26,8 @@ _INNER_ONLY = "only inner joins are standing questions"
 _INNER_JOINS = f"{_INNER_ONLY}: write JOIN b USING (column, ...) or JOIN b ON a.x = b.y"
 
 
-class Tables(Calls):
-    """Reads what stands behind FROM."""
+class TableParser(CallParser):
+    """Parses the tables after FROM."""
 
     _joins = False
 
@@ -46,10 +45,10 @@ class Tables(Calls):
             name = self._name()
             if name in tables:
                 advice = "each table can be in a question once"
-                self._refuse(at, f"the table {shown(name)} stands here again", advice)
+                self._refuse(at, f"the table {quoted(name)} stands here again", advice)
             if len(tables) == MAX_TABLES:
                 advice = f"at most {MAX_TABLES} are joined; make two subscriptions of it"
-                self._refuse(at, f"{shown(name)} is table number {MAX_TABLES + 1} of the question", advice)
+                self._refuse(at, f"{quoted(name)} is table number {MAX_TABLES + 1} of the question", advice)
             tables.append(name)
             self._check_alias(name)
             if self._takes("USING_LIST"):
@@ -81,7 +80,7 @@ class Tables(Calls):
             if self.tokens[self.at].upper() in _OTHER_JOINS:
                 return
             advice = f"a table has no second name here; its columns are written {table}.column"
-            self._refuse(self.at, f"found {shown(self.tokens[self.at])}", advice)
+            self._refuse(self.at, f"found {quoted(self.tokens[self.at])}", advice)
 
     def _columns(self) -> tuple[str, ...]:
         """The columns of USING, whose parenthesis is open."""
@@ -94,9 +93,9 @@ class Tables(Calls):
             name = self._name()
             if "." in token and token[0] != "`":
                 advice = f"a column of USING is in both tables: write {token.rpartition('.')[2]}"
-                self._refuse(at, f"{shown(token)} has a table before the column", advice)
+                self._refuse(at, f"{quoted(token)} has a table before the column", advice)
             if name in found:
-                self._refuse(at, f"the column {shown(name)} stands twice in USING", "once is enough")
+                self._refuse(at, f"the column {quoted(name)} stands twice in USING", "once is enough")
             found[name] = None
             if self._takes("RPAR"):
                 return tuple(found)
@@ -108,10 +107,10 @@ class Tables(Calls):
         if self.kinds[self.at] not in NAMES - WORDS:
             self._fail("LPAR")
         token = self.tokens[self.at]
-        self._refuse(self.at, f"found {shown(token)}", f"the columns stand in parentheses: USING ({token})")
+        self._refuse(self.at, f"found {quoted(token)}", f"the columns stand in parentheses: USING ({token})")
 
     def _equalities(self) -> tuple[tuple[Attribute, Attribute], ...]:
-        """What stands behind ON; parentheses around any of it change nothing."""
+        """Parses the equalities after ON; parentheses around any of them are allowed."""
         found = []
         opened = 0
         while True:
@@ -137,7 +136,7 @@ class Tables(Calls):
         kind, then = self.kinds[self.at : self.at + 2]
         if kind in VALUES or kind == "QUANTITY":
             advice = "ON compares columns; a comparison with a constant belongs behind WHERE"
-            self._refuse(self.at, f"found {shown(self.tokens[self.at])}", advice)
+            self._refuse(self.at, f"found {quoted(self.tokens[self.at])}", advice)
         if kind not in NAMES or (kind in ("NOT", "EXISTS", "MISSING") and then in NAMES):
             self._refuse_equality()
         return Attribute(self._name())
@@ -146,7 +145,7 @@ class Tables(Calls):
         if self.tokens[self.at] in ("", "="):
             self._fail("EQUALITY")
         advice = "tables are joined where columns are equal, as in ON a.x = b.y AND a.z = b.z"
-        self._refuse(self.at, f"found {shown(self.tokens[self.at])}", advice)
+        self._refuse(self.at, f"found {quoted(self.tokens[self.at])}", advice)
 
     def _fail(self, *acceptable: str) -> NoReturn:
         word = self.tokens[self.at].upper()
@@ -155,7 +154,7 @@ class Tables(Calls):
             self._refuse(self.at, what, f"{_INNER_ONLY}, with conditions behind WHERE; leave it out")
         if self.kinds[self.at] in ("INNER", "JOIN") and "MORE" in acceptable:
             self._refuse(
-                self.at, f"found {shown(word)} behind the conditions", "FROM and JOIN stand before WHERE"
+                self.at, f"found {quoted(word)} behind the conditions", "FROM and JOIN stand before WHERE"
             )
         if self.kinds[self.at] == "USING_LIST" and "CONDITION" in acceptable:
             advice = "it stands behind JOIN and a table; an operator of this name is written `using`(...)"

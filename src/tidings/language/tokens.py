@@ -1,8 +1,8 @@
-"""How the tokens are spelled: for the scanner of our own language, for the SPARQL grammar and for the splitter of
-shapes, which must agree on them.
+"""Defines the spelling of tokens as regular expressions, for the scanner of our own language, the SPARQL grammar and
+the splitter of shapes, which must agree on them.
 
-A triple is one token and so is a call, so that their bare terms may hold blanks, `#` or `/` without disturbing the
-rest of the language. Every repetition that could be tried again in vain is possessive: no text makes a token slow to reject.
+A triple is one token and so is a call, so that their bare terms may contain blanks, `#` or `/`. Every repetition that
+could backtrack in vain is possessive: no text makes a token slow to reject.
 """
 
 from __future__ import annotations

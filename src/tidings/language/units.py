@@ -1,7 +1,7 @@
-"""Units: `5000m`, `1.5km`, `20ms` -> the plain number in the unit's base (m, s, kg, B).
+"""Converts numbers with units, `5000m`, `1.5km`, `20ms`, to plain numbers in the unit's base (m, s, kg, B).
 
-The number is exact, whatever the unit: an integer if it is whole, a decimal otherwise. Only these units are known;
-they are told apart by case, as `MB` is no `mB`.
+The number is exact, whatever the unit: an integer if it is whole, a decimal otherwise. Units are case-sensitive: `MB` is
+not `mB`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from decimal import Context, Decimal
 
+from tidings.errors import did_you_mean
 from tidings.formats.namespaces import XSD
-from tidings.language.faults import Misread, did_you_mean
+from tidings.language.faults import Misread
 from tidings.language.tokens import QUANTITY
 from tidings.model.terms import Literal
 
@@ -42,7 +43,7 @@ UNITS: dict[str, dict[str, str]] = {
 _FACTORS = {unit: Decimal(factor) for units in UNITS.values() for unit, factor in units.items()}
 _PARTS = re.compile(r"([+-]?[\d.]+)(.+)")
 _QUANTITY = re.compile(rf"[+-]?{QUANTITY}")
-_APART = re.compile(r"([+-]?[\d.]+)\s+(\w+)")
+_SPLIT_QUANTITY = re.compile(r"([+-]?[\d.]+)\s+(\w+)")
 
 
 def is_quantity(text: str) -> bool:
@@ -51,11 +52,11 @@ def is_quantity(text: str) -> bool:
 
 
 def quantity(text: str) -> Literal:
-    """The number that a number with a unit is."""
+    """The plain number that a number with a unit stands for."""
     number, unit = _PARTS.fullmatch(text).groups()  # type: ignore[union-attr]
     factor = _FACTORS.get(unit)
     if factor is None:
-        raise Misread(f"unknown unit {unit!r}", _near(unit))
+        raise Misread(f"unknown unit {unit!r}", _suggest(unit))
     product = Context(prec=len(number) + 20).multiply(Decimal(number), factor)
     written = format(product, "f")
     if "." in written:
@@ -63,13 +64,13 @@ def quantity(text: str) -> Literal:
     return Literal(written, XSD + ("decimal" if "." in written else "integer"))
 
 
-def apart(text: str) -> str | None:
+def join_quantity(text: str) -> str | None:
     """`5km` if the text is `5 km`: a number and a known unit with a blank between."""
-    found = _APART.fullmatch(text)
+    found = _SPLIT_QUANTITY.fullmatch(text)
     return found[1] + found[2] if found and found[2] in _FACTORS else None
 
 
-def _near(unit: str) -> str:
+def _suggest(unit: str) -> str:
     for known in _FACTORS:
         if known.lower() == unit.lower():
             return f"did you mean '{known}'?"

@@ -1,1 +1,1 @@
-"""What the rest of Tidings speaks of: events, notifications, values, RDF terms, the taxonomy."""
+"""The data model: events, notifications, explanations, values, RDF terms, the taxonomy."""

@@ -1,8 +1,8 @@
-"""An event's attributes: a document like JSON's, looked at by paths.
+"""An event's attributes: a JSON-like document, read by paths.
 
 A dict contributes its keys, joined with dots, so `{"user": {"age": 5}}` and `{"user.age": 5}` both have a 5 at
 `user.age`; a list stands for its elements, each at the list's own path. Nothing here recurses: a document may be
-nested to any depth that its reader lets through.
+nested to any depth that its reader allows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def flatten(attributes: Mapping[str, Any], toward: str | None = None) -> Iterator[tuple[str, Any]]:
-    """Every (path, value) of a document, in its order; `toward` leaves out what cannot lead to that path.
+    """Every (path, value) of a document in order; with `toward`, only those that can lead to that path.
 
     A value is a scalar, None or a dict, which comes before what is in it. An empty list is there without a value,
     as null is, and comes as None.
@@ -30,7 +30,7 @@ def flatten(attributes: Mapping[str, Any], toward: str | None = None) -> Iterato
             waiting.extend((f"{path}.{key}", inner) for key, inner in list(value.items())[::-1])
 
 
-def is_there(attributes: Mapping[str, Any], path: str) -> bool:
+def has_path(attributes: Mapping[str, Any], path: str) -> bool:
     """Whether the document has the path at all, be it null or an empty list."""
     return any(found == path for found, _ in flatten(attributes, path))
 

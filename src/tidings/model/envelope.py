@@ -1,9 +1,8 @@
-"""Events from any table: what a user's own columns mean is decided here and only here.
+"""Converts any table to events; only this module decides what a user's own columns mean.
 
-A column that is missing is null, a column outside the envelope is an attribute, and an event without an id gets the
-hash of its content. `arrange` is for matching: the engine reads attributes from their columns, and only events that
-were notified are looked at one by one, for their ids. `conform` is for keeping: every event becomes a row of
-`EVENT_SCHEMA`.
+A missing column is null, a column outside the envelope is an attribute, and an event without an id gets the hash of its
+content. `arrange` is for matching: the engine reads attributes from their columns, and only events with notifications
+are converted one by one, for their ids. `conform` is for storing: every event becomes a row of `EVENT_SCHEMA`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _DECIMAL = re.compile(rf'"{_NUMBER}([-+.0-9E]+)"')
 
 
 @dataclass(frozen=True, slots=True)
-class Arranged:
+class ArrangedEvents:
     """Events for the engine. Where there is no id, `events` has the number of the row behind `mark`: a filter that
     looks at `id` finds one there, as everywhere, but none that anybody could ask for."""
 
@@ -40,7 +39,7 @@ class Arranged:
     mark: str
 
     def named(self, notifications: pa.RecordBatch) -> pa.RecordBatch:
-        """What the engine said, with the ids that `conform` gives to events without one."""
+        """The engine's notifications, with the ids that `conform` gives to events without one."""
         column = notifications.column("event")
         marked = pc.fill_null(pc.starts_with(column, self.mark), False) if self.mark else pa.array([False])
         if not pc.any(marked).as_py():
@@ -52,10 +51,10 @@ class Arranged:
         return notifications.set_column(position, "event", pc.replace_with_mask(column, marked, ids))
 
 
-def arrange(events: pa.Table | pa.RecordBatch) -> Arranged:
+def arrange(events: pa.Table | pa.RecordBatch) -> ArrangedEvents:
     """The events with the envelope in its types, and every other column as it is."""
     table = _checked(events)
-    # A network asks for the source of every event.
+    # A network needs the source of every event.
     columns = {
         "source": pa.nulls(table.num_rows, pa.string()),
         **dict(zip(table.column_names, table.columns, strict=True)),
@@ -67,11 +66,11 @@ def arrange(events: pa.Table | pa.RecordBatch) -> Arranged:
     unnamed, mark = pc.equal(pc.fill_null(ids, ""), ""), ""
     if pc.any(unnamed).as_py():
         mark = _MARK
-        while pc.any(pc.starts_with(ids, mark)).as_py():  # nobody's own id may look like one of ours
+        while pc.any(pc.starts_with(ids, mark)).as_py():  # a user's own id must not begin with the mark
             mark += _MARK
         rows = pa.array(np.arange(table.num_rows)).cast(pa.string())
         columns["id"] = pc.if_else(unnamed, pc.binary_join_element_wise(mark, rows, ""), ids)
-    return Arranged(table, pa.table(columns), mark)
+    return ArrangedEvents(table, pa.table(columns), mark)
 
 
 def conform(events: pa.Table | pa.RecordBatch | Iterable[Event]) -> pa.RecordBatch:
@@ -98,7 +97,7 @@ def conform(events: pa.Table | pa.RecordBatch | Iterable[Event]) -> pa.RecordBat
 
 
 def _checked(events: pa.Table | pa.RecordBatch) -> pa.Table:
-    """As a table, in which a name is the name of one column."""
+    """The events as a table; refuses repeated column names."""
     table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
     names = table.column_names
     if len(set(names)) < len(names):

@@ -1,7 +1,7 @@
 """An event: a CloudEvents envelope around attributes, a graph, or both.
 
-Events travel as rows of Arrow tables with `EVENT_SCHEMA`; the class is for people who have one in hand. An
-event without an id gets the hash of its content, so that the same content published twice is one event.
+Batches of events are Arrow tables with `EVENT_SCHEMA`; the class represents a single event. An event without an id gets
+the hash of its content, so that the same content published twice is one event.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Event:
         from tidings.formats.rdf import NTRIPLES, canonical
 
         graph = canonical(data, format, base)
-        # By the bytes as they came: a parser names unnamed nodes anew each time.
+        # The hash of the original bytes: a parser gives blank nodes other names each time.
         raw = data.encode(errors="surrogatepass") if isinstance(data, str) else data
         id = envelope.pop("id", "") or content_id(format, raw, None)
         return cls(source=source, id=id, datacontenttype=NTRIPLES, data=graph, **envelope)
@@ -243,7 +243,7 @@ def _json(value: object, **options: Any) -> str:
 
 
 def _plain(value: object) -> object:
-    """What JSON has no form for: dates as their ISO text, sets as lists, anything else as Python prints it."""
+    """Converts values that JSON cannot represent: dates to ISO texts, sets to lists, anything else to Python's text."""
     if isinstance(value, date):
         return value.isoformat()
     return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)

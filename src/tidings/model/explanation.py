@@ -1,6 +1,6 @@
-"""Why an event matches a subscription or does not: the clauses that were looked at, and what was seen of each.
+"""An explanation why an event matches a subscription or not: the clauses that were evaluated, with their evidence.
 
-Every kind explains its part in `Clause`s; `engine/explain.py` puts them together.
+Every kind explains its part in `Clause`s; `engine/explain.py` combines them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a subscriber gets: which event answered which subscription, and what its variables were bound to.
+"""A notification: which event matched which subscription, and the bindings of its variables.
 
-To a subscription over tables it says which rows were gained and lost, as the `sequence`-th of its `part`.
+A notification of a subscription over tables has the rows that were gained and lost, and its `sequence` in its `part`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Notification:
         """The notifications of a table, one by one."""
         for row in table.to_pylist():
             changes = tuple(
-                RowChange(one["table"], one["change"], json.loads(one["row"])) for one in row["changes"] or ()
+                RowChange(change["table"], change["change"], json.loads(change["row"]))
+                for change in row["changes"] or ()
             )
             yield cls(**{**row, "bindings": dict(row["bindings"] or ()), "changes": changes})
 

@@ -1,7 +1,7 @@
-"""Constants in exact order, so that a comparison with any of them is one of small integers.
+"""Ranks constants in exact order, so that a comparison with any of them is one of small integers.
 
-Number i of the distinct ones has the odd rank 2 i + 1; a value between two has the even rank between theirs.
-Floats put them in order first; where floats are too near to each other to tell, exact arithmetic does.
+The i-th distinct number has the odd rank 2 i + 1; a value between two has the even rank between theirs. Floats sort
+the numbers first; exact arithmetic decides between numbers whose floats are too close.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ def rank_of(ordered: Any, key: Any) -> int:
 
 def sort_numbers(
     texts: list[str],
-    places: np.ndarray,
+    constants: np.ndarray,
     mantissa: np.ndarray,
     exponent: np.ndarray,
     approximation: np.ndarray,
     rank: np.ndarray,
 ) -> tuple[np.ndarray, dict[str, str]]:
-    """Distinct numbers in exact order, as places of constants; ranks are written. Long ones are told apart by
-    an exponent no read number has."""
-    for i in places[exponent[places] == LONG_EXPONENT]:
+    """Sorts distinct numbers exactly, given and returned as positions of constants, and writes `rank`. Long numbers are
+    marked by an exponent that no other number has."""
+    for i in constants[exponent[constants] == LONG_EXPONENT]:
         mantissa[i] = i
         approximation[i] = _nearest(_fraction(texts[i]))
-    order = places[np.lexsort((mantissa[places], exponent[places], approximation[places]))]
+    order = constants[np.lexsort((mantissa[constants], exponent[constants], approximation[constants]))]
     near = np.zeros(len(order), dtype=np.bool_)
     if len(order) > 1:
         a, b = approximation[order[:-1]], approximation[order[1:]]
@@ -73,7 +73,7 @@ def sort_numbers(
 
 
 def _nearest(number: Fraction) -> float:
-    """The nearest float that is a number: what lies beyond them all is told apart by exact arithmetic."""
+    """The nearest finite float; exact arithmetic distinguishes the numbers beyond the largest one."""
     try:
         return float(number)
     except OverflowError:

@@ -1,11 +1,11 @@
-"""What is a kind of what: classes with many parents, their instances and labels, and properties above others.
+"""A taxonomy: classes with any number of parents, their instances and labels, and super-properties.
 
 A taxonomy never holds a cycle: the addition that would close one is refused with its path. `is_a` is the
 definition of the three is-a tests (G-ToPSS 3.2 and 3.4, a search upwards); `compile` numbers the classes so that
 the descendants of a class are a few intervals of numbers, one alone in a tree (tree cover: Agrawal, Borgida and
 Jagadish, 1989), and the same tests become a comparison or a short binary search.
 
-Asking about a class the taxonomy does not know makes it a class without relatives.
+A class that the taxonomy does not know is treated as a class without parents and children.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Taxonomy:
         self._properties: Hierarchy = {}
         self._types: dict[str, tuple[str, ...]] = {}
         self._labels: dict[str, tuple[str, ...]] = {}
-        self._named: dict[str, list[str]] | None = None  # label -> classes, made when first asked for
+        self._named: dict[str, list[str]] | None = None  # label -> classes, built on first use
 
     def add_class(self, iri: str, parents: Iterable[str] = (), label: str | None = None) -> None:
         """A class and the classes directly above it; a second call adds parents and labels."""
@@ -340,7 +340,7 @@ def _downwards(hierarchy: Hierarchy) -> list[str]:
             if not missing[child]:
                 order.append(child)
     if len(order) < len(hierarchy):
-        # What is left still waits for a parent that is left too: going up must come round.
+        # Each remaining class has a remaining parent: going up must close a cycle.
         path = [next(iri for iri, count in missing.items() if count)]
         seen = {path[0]: 0}
         while True:
@@ -362,8 +362,8 @@ def _number(hierarchy: Hierarchy) -> TaxonomyArrays:
        . .            0 1
     """
     order = _downwards(hierarchy)
-    place = {iri: at for at, iri in enumerate(order)}
-    above = [[place[parent] for parent in hierarchy[iri]] for iri in order]
+    position = {iri: at for at, iri in enumerate(order)}
+    above = [[position[parent] for parent in hierarchy[iri]] for iri in order]
     # The deepest parent has the most ancestors, which then need no interval for this link.
     depth, tree = [0] * len(order), [-1] * len(order)
     for at, parents in enumerate(above):

@@ -1,8 +1,8 @@
-"""RDF terms and their one canonical text: the N-Triples form.
+"""RDF terms and their canonical text: the N-Triples form.
 
-A graph travels through Tidings as N-Triples bytes, and a term is known by its N-Triples text everywhere:
-in events, in the vocabulary, in index files. Two terms are the same exactly when these texts are equal,
-so the texts written here must be the ones pyoxigraph writes (a test compares them).
+A graph is N-Triples bytes everywhere in Tidings, and a term is identified by its N-Triples text: in events, in the
+vocabulary, in index files. Two terms are the same exactly when these texts are equal, so the texts written here must
+be the ones pyoxigraph writes (a test compares them).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def read_graph(data: bytes) -> list[Triple]:
 
 
 def plain(term: Term) -> str:
-    """What a reader wants to see of a term: an IRI's address, a literal's text."""
+    """The text of a term for people: an IRI's address, a literal's text."""
     if isinstance(term, Iri):
         return term.value
     if isinstance(term, Blank):

@@ -1,8 +1,8 @@
-"""All text tests of an index at once: which LIKE, CONTAINS, ENDS and MATCHES hold for a text.
+"""Evaluates all text tests of an index at once: which LIKE, CONTAINS, ENDS and MATCHES hold for a text.
 
 CONTAINS is one pass of an Aho-Corasick automaton over the text, however many words there are; endings are looked up
-by their lengths; LIKE and MATCHES are RE2 sets, halved until their automata fit into the memory they may take. What
-does not fit alone, and patterns so long that RE2 would be slow, are tried one by one.
+by their lengths; LIKE and MATCHES are RE2 sets, halved until their automata fit into their memory limit. A pattern that
+does not fit alone, or is so long that RE2 would be slow, is evaluated by itself.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TextTests:
 
     @cached_property
     def _endings(self) -> dict[int, dict[str, list[int]]]:
-        """By length, then by text."""
+        """The endings by length, then by text."""
         found: dict[int, dict[str, list[int]]] = {}
         for number, (op, pattern) in enumerate(self.tests):
             if op == "ENDS":
@@ -60,15 +60,15 @@ class TextTests:
         sets = []
         pieces = [waiting[first : first + SET_SIZE] for first in range(0, len(waiting), SET_SIZE)]
         while pieces:
-            some = pieces.pop()
+            piece = pieces.pop()
             try:
-                sets.append((self._set(some), some))
+                sets.append((self._set(piece), piece))
             except re2.error:
-                if len(some) == 1:
-                    alone += some
+                if len(piece) == 1:
+                    alone += piece
                 else:
-                    middle = len(some) // 2
-                    pieces += [some[:middle], some[middle:]]
+                    middle = len(piece) // 2
+                    pieces += [piece[:middle], piece[middle:]]
         return sets, alone
 
     def _set(self, numbers: list[int]) -> re2.Set:

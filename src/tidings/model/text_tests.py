@@ -1,4 +1,4 @@
-"""Ways to look at a text, all in linear time (RE2, never backtracking): LIKE, CONTAINS, STARTS, ENDS, MATCHES, CIDR."""
+"""Defines the text tests LIKE, CONTAINS, STARTS, ENDS, MATCHES and CIDR, all in linear time (RE2, never backtracking)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _compiled(op: str, pattern: str) -> Any:
 
 @lru_cache(maxsize=4096)
 def _pieces(pattern: str) -> tuple[str, ...] | None:
-    """What stands between the % of a LIKE; None if it has a _ that means any character."""
+    """The texts between the % of a LIKE; None if it has a _ that means any character."""
     pieces = [""]
     for part in _LIKE.findall(pattern):
         if part == "_":

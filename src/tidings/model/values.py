@@ -1,4 +1,4 @@
-"""What a value means, and the one place that compares two of them.
+"""Defines what a value means; only this module compares two values.
 
 A value has one or more *views*, each a kind and a key; a constant has exactly one. A comparison holds if a
 view of the same kind satisfies it, and is false if there is none: a missing value, or one of another kind,
@@ -185,7 +185,7 @@ def _holds(view: View, op: str, other: View | None) -> bool:
 
 
 def text_of(value: object) -> str | None:
-    """What LIKE, CONTAINS and MATCHES look at: a literal's text, an IRI's address; nothing else has any."""
+    """The text that LIKE, CONTAINS and MATCHES test: a literal's text, an IRI's address; other values have none."""
     if isinstance(value, Literal):
         return value.text
     if isinstance(value, Iri):

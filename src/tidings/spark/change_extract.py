@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from tidings.kinds.joins.changes.changes import Changes, read_changes
-from tidings.kinds.joins.changes.row_images import Images, canonical
+from tidings.kinds.joins.changes.row_images import RowImages, canonical
 from tidings.kinds.joins.kind import Joins
 from tidings.kinds.joins.schema.table import Table
 from tidings.model.batch import event_times
@@ -119,7 +119,7 @@ def extract_changes(batch: pa.RecordBatch, tables: Sequence[Table]) -> ChangeExt
         source=changes.source,
         sequence=changes.sequence,
         ties=changes.ties,
-        images=[Images([], images.texts, images.partial) for images in changes.images],
+        images=[RowImages([], images.texts, images.partial) for images in changes.images],
         errors={number_of[row]: error for row, error in changes.errors.items()},
         snapshots=[(number_of[row], id) for row, id in changes.snapshots],
     )

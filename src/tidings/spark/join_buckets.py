@@ -22,7 +22,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from tidings.kinds.joins.changes.changes import DELETE, INSERT, Changes
-from tidings.kinds.joins.changes.row_images import Images
+from tidings.kinds.joins.changes.row_images import RowImages
 from tidings.kinds.joins.changes.sequences import NONE
 from tidings.kinds.joins.deltas import Deltas
 from tidings.kinds.joins.index.correlator import Correlator
@@ -150,7 +150,7 @@ def _changes(work: BucketWork, tables: list[Table]) -> Changes:
     for place, one in enumerate(tables):
         is_mine = pc.equal(work.changed["table"], one.name).to_numpy()
         texts = work.changed["row"].filter(pa.array(is_mine)).combine_chunks()
-        images.append(Images(read_texts(one, texts), texts, np.zeros(len(texts), dtype=np.bool_)))
+        images.append(RowImages(read_texts(one, texts), texts, np.zeros(len(texts), dtype=np.bool_)))
         table[is_mine], row[is_mine] = place, np.arange(len(texts))
     comes = work.sign > 0
     return Changes(

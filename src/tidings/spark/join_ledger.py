@@ -188,7 +188,7 @@ class _WorkByBucket:
             columns = read_texts(table, texts)
             for name in names:
                 partition = self._book.partitions[name]
-                for bucket, _, held in _split(partition, partition.places(table, columns), table, texts):
+                for bucket, _, held in _split(partition, partition.bucket_keys(table, columns), table, texts):
                     self._rows.setdefault((name, bucket), []).append(held)
 
     def send(self, steps: Sequence[tuple[int, int, str, int]]) -> None:
@@ -207,7 +207,7 @@ class _WorkByBucket:
                 continue
             columns = read_texts(table, rows.take(pa.array(mine)))
             for partition in wanted:
-                spread[partition.name][mine] = partition.places(table, columns)
+                spread[partition.name][mine] = partition.bucket_keys(table, columns)
         names = pa.array([table.name for table in self._book.tables]).take(pa.array(tables))
         events, signs = np.array(event), np.array(sign, dtype=np.int8)
         for name, places in spread.items():

@@ -60,7 +60,7 @@ def run(
 
         def match(events: DataFrame, query: str, batch: int, version: str) -> Batch:
             done = outputs.write(events, index, version, pickled, output, query, batch)
-            operator_feedback.gather(index, query, versions.Version.parse(version).base, batch, done.learnt)
+            operator_feedback.record(index, query, versions.Version.parse(version).base, batch, done.learnt)
             return done
 
         events = (

@@ -1,1 +1,1 @@
-"""What lies in folders: versions of an index, the event log, what streams have learnt of operators."""
+"""Stores in folders: versions of an index, the event log, and what streams have learnt of operators."""

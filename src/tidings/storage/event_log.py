@@ -43,7 +43,7 @@ _BATCH_ROWS = 10_000
 
 
 class LogError(TidingsError):
-    """The event log cannot be used as asked: a second writer, a damaged segment, events already dropped."""
+    """The event log cannot be used: a second writer, a damaged segment, events already dropped."""
 
 
 class Offset(NamedTuple):
@@ -66,7 +66,7 @@ class Frame(NamedTuple):
 
 @dataclass(slots=True)
 class _Pending:
-    """Frames that wait for the next write; filled in by whoever performs it."""
+    """Frames that wait for the next write; the thread that writes them fills in `end` or `error`."""
 
     frames: list[bytes]
     end: Offset | None = None
@@ -117,7 +117,7 @@ class EventLog:
         """The events between two offsets as batches of up to 10,000 rows; by default all of them."""
         held: list[pa.RecordBatch] = []
         rows = 0
-        for segment, low, high in self._stretches(start, end):
+        for segment, low, high in self._segment_ranges(start, end):
             buffer = self._map(segment)
             for frame in _frames(buffer, segment, low, high):
                 if held and rows + frame.rows > _BATCH_ROWS:
@@ -130,7 +130,7 @@ class EventLog:
 
     def frames(self, start: Offset | None = None, end: Offset | None = None) -> Iterator[Frame]:
         """The frames between two offsets, from their headers alone: for splitting and limiting a read."""
-        for segment, low, high in self._stretches(start, end):
+        for segment, low, high in self._segment_ranges(start, end):
             yield from _frames(self._map(segment), segment, low, high)
 
     def drop_before(self, offset: Offset) -> None:
@@ -181,7 +181,7 @@ class EventLog:
         for pending, end in zip(group, ends, strict=True):
             pending.end = end
 
-    def _stretches(self, start: Offset | None, end: Offset | None) -> Iterator[tuple[int, int, int]]:
+    def _segment_ranges(self, start: Offset | None, end: Offset | None) -> Iterator[tuple[int, int, int]]:
         """The range as (segment, first byte, last byte), the last byte of a full segment being its size."""
         first, durable = _read_head(self.folder)
         start = Offset(first, START) if start is None else start

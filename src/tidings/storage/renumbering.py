@@ -1,8 +1,7 @@
-"""From one base of an index to the next: join subscriptions that are in both keep their numbers.
+"""Keeps the numbers of join subscriptions from one base of an index to the next.
 
-Streams count what they have told a subscription by its number, so one that is there before and after, with the same
-text, must not get another, and no number may go to another subscription. Where other tables are declared, nothing is
-left to go on with.
+Streams count the notifications of a subscription by its number, so a subscription with the same text in both bases must
+keep its number, and no number may pass to another subscription. If other tables are declared, numbering starts anew.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from tidings.kinds.joins.index.correlator import Correlator
 from tidings.kinds.joins.kind import Joins, read_texts
 
 
-def succeed(old: Joins, engine: Engine) -> None:
-    """Gives the engine's join subscriptions numbers that go on where those of `old` end; `old` is used up."""
+def keep_numbers(old: Joins, engine: Engine) -> None:
+    """Renumbers the engine's join subscriptions: those in `old` keep their numbers, new ones follow. Consumes `old`."""
     new = engine.joins
-    if list(old.tables.values()) != list(new.tables.values()) or _descends(new, old):
+    if list(old.tables.values()) != list(new.tables.values()) or _has_same_numbers(new, old):
         return
     ids = _live(new)
     same = [id for id in ids if id in old and _is_same(id, old, new)]
@@ -29,13 +28,13 @@ def succeed(old: Joins, engine: Engine) -> None:
         old.unsubscribe(id)
     engine.joins = old
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they were told when these were subscribed
+        warnings.simplefilter("ignore")  # they were given when these were subscribed
         _add(engine, new, [id for id in ids if id not in old])
     for name in ("until", "sequence"):
-        places = [joins.subscriptions.records.all[name] for joins in (old, new)]
+        columns = [joins.subscriptions.records.all[name] for joins in (old, new)]
         for id in ids:
-            places[0][old.subscriptions.find(id)] = places[1][new.subscriptions.find(id)]
-    _take_rows(old, new)
+            columns[0][old.subscriptions.find(id)] = columns[1][new.subscriptions.find(id)]
+    _copy_rows(old, new)
 
 
 def _live(joins: Joins) -> list[str]:
@@ -43,8 +42,8 @@ def _live(joins: Joins) -> list[str]:
     return ids
 
 
-def _descends(new: Joins, old: Joins) -> bool:
-    """Whether the new ones have the old ones' numbers already, because they came of them."""
+def _has_same_numbers(new: Joins, old: Joins) -> bool:
+    """Whether the new subscriptions have the old numbers already, because they were loaded from the old base."""
     ids = old.subscriptions.id_column
     return bool(new.subscriptions.id_column.slice(0, len(ids)).equals(ids)) and all(
         _is_same(id, old, new) for id in _live(old) if id in new
@@ -67,12 +66,12 @@ def _add(engine: Engine, new: Joins, ids: Iterable[str]) -> None:
         engine.subscribe_table(text, pa.concat_tables(rows, promote_options="default"))
 
 
-def _take_rows(old: Joins, new: Joins) -> None:
-    """The rows are those of the new one."""
+def _copy_rows(old: Joins, new: Joins) -> None:
+    """Replaces the rows of `old` by those of `new`."""
     old.correlator = Correlator(old.subscriptions.tables, old.subscriptions, old.levels)
-    old.levels.indexes(old.correlator.rows)  # first: rows get cells in the columns that it looks at
-    theirs = new.correlator.rows
-    for place, table in enumerate(old.tables.values()):
-        texts = theirs.contents.texts(np.array(theirs.of(place), dtype=np.int64))
-        old.correlator.rows.load(place, read_texts(table, texts), texts)
-    old.correlator.rows.ledger.sequences = theirs.ledger.sequences
+    old.levels.indexes(old.correlator.rows)  # first: rows get cells in the columns that it uses
+    new_rows = new.correlator.rows
+    for number, table in enumerate(old.tables.values()):
+        texts = new_rows.contents.texts(np.array(new_rows.of(number), dtype=np.int64))
+        old.correlator.rows.load(number, read_texts(table, texts), texts)
+    old.correlator.rows.ledger.sequences = new_rows.ledger.sequences

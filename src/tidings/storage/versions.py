@@ -41,7 +41,7 @@ from tidings.language.parser import parse
 from tidings.language.query import Call, leaves
 from tidings.storage import operator_feedback
 from tidings.storage.event_log import sync
-from tidings.storage.renumbering import succeed
+from tidings.storage.renumbering import keep_numbers
 from tidings.storage.tail_changes import Change as Change
 from tidings.storage.tail_changes import NetworkChange as NetworkChange
 from tidings.storage.tail_changes import apply, from_line, to_line
@@ -85,7 +85,7 @@ def publish(root: str | Path, engine: Engine) -> Version:
     with _lock(root):
         if (root / "CURRENT").exists() and engine.joins.tables:
             with suppress(IndexFileError):  # of what cannot be read nothing goes on
-                succeed(joins(root, current(root)), engine)
+                keep_numbers(joins(root, current(root)), engine)
         return _publish(root, engine)
 
 
@@ -154,11 +154,11 @@ def compact(root: str | Path, *, operators: Iterable[Operator] = (), kinds: Iter
     root = Path(root)
     with _lock(root, "COMPACTING"):
         version = current(root)
-        if not version.offset and not operator_feedback.is_news(root, version.base):
+        if not version.offset and not operator_feedback.has_new_feedback(root, version.base):
             return version
         engine = _replay(root, version, None, Code.of(operators, kinds))
         with _lock(root):
-            taken = operator_feedback.take_in(root, version.base, engine)
+            taken = operator_feedback.apply_feedback(root, version.base, engine)
         aside = root / "compacting"
         _write(aside, engine, taken)
         with _lock(root):
@@ -337,7 +337,7 @@ def _publish(root: Path, engine: Engine) -> Version:
     """Of one who holds the lock."""
     base = int((root / "CURRENT").read_text()) if (root / "CURRENT").exists() else None
     aside = root / "publishing"
-    _write(aside, engine, operator_feedback.take_in(root, base, engine))
+    _write(aside, engine, operator_feedback.apply_feedback(root, base, engine))
     return _set_current(root, aside, b"")
 
 
@@ -345,7 +345,7 @@ def _write(aside: Path, engine: Engine, taken: dict[str, bytes]) -> None:
     """Writes a base that has no number yet."""
     shutil.rmtree(aside, ignore_errors=True)
     engine.save(aside)
-    operator_feedback.note(aside, taken)
+    operator_feedback.write_applied(aside, taken)
     for path in [*aside.rglob("*"), aside]:
         sync(path)
 

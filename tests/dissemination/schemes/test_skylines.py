@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tidings.dissemination.schemes import skylines
 from tidings.dissemination.schemes.message import Bounds
-from tidings.dissemination.schemes.pairs import Pairs
+from tidings.dissemination.schemes.pairs import RangePairs
 from tidings.kinds.joins.schema.order_keys import HIGHEST, NULL
 
 SKYLINES = [skylines.minimum_area, skylines.joining_tuples, skylines.clusters, skylines.improved_clusters]
@@ -19,9 +19,9 @@ subscriptions = st.lists(st.tuples(ranges, ranges), max_size=25)
 rising = st.lists(numbers, min_size=1, max_size=8, unique=True).map(lambda some: np.array(sorted(some)))
 
 
-def pairs_of(some: list, later: list = (), gone: int = -1) -> tuple[Pairs, dict[int, tuple]]:
+def pairs_of(some: list, later: list = (), gone: int = -1) -> tuple[RangePairs, dict[int, tuple]]:
     """An index over some, with others that came after it was built; one has left."""
-    pairs = Pairs()
+    pairs = RangePairs()
     for first, part in ((0, some), (len(some), later)):
         ends = (
             np.array([[*base, *filtering] for base, filtering in part], dtype=np.int64)
@@ -120,7 +120,7 @@ def test_a_run_of_values_is_one_point() -> None:
 
 def test_the_index_takes_in_what_came_later() -> None:
     rng = np.random.default_rng(1)
-    pairs = Pairs()
+    pairs = RangePairs()
     low, high = (rng.integers(0, 100, 2_000), rng.integers(0, 100, 2_000))
     for begin in range(0, 2_000, 100):
         part = slice(begin, begin + 100)

@@ -17,7 +17,7 @@ import pytest
 from tests.kinds.filters import cases
 from tests.kinds.filters.test_index import index_of, matched, pairs_of
 from tidings.formats.namespaces import XSD
-from tidings.kinds.filters.attribute_reader import Reader
+from tidings.kinds.filters.attribute_reader import AttributeReader
 from tidings.kinds.filters.columns import read_events
 from tidings.language.query import (
     AnyElement,
@@ -108,7 +108,7 @@ def assert_same(
     """A column `a` against documents; by default what Python makes of it."""
     if documents is None:
         documents = [without_nulls({"a": value}) for value in column.to_pylist()]
-    reader = Reader(INDEX)
+    reader = AttributeReader(INDEX)
     found = read_events(pa.table({"a": column, "unasked": column}), reader.wanted)
     by_column = matched(INDEX, reader.pairs(found, lambda event: documents[event]))
     by_document = matched(INDEX, pairs_of(INDEX, documents))
@@ -235,7 +235,7 @@ def test_columns_beside_json() -> None:
         for value in (1, 2, 5, "x", "z")
     ] + [Missing(Attribute("a")), Exists(Attribute("a")), Missing(Attribute("user"))]
     index = index_of(made)
-    reader = Reader(index)
+    reader = AttributeReader(index)
     table = pa.table(
         {
             "attributes": [json.dumps(document) for document in documents],
@@ -254,7 +254,7 @@ def test_columns_beside_json() -> None:
 
 
 def test_json_that_cannot_be_read_is_told() -> None:
-    reader = Reader(INDEX)
+    reader = AttributeReader(INDEX)
     column = pa.array(['{"a": 1}', "[1]", None, "", '{"a": 5', '{"a": 5}'])
     found = read_events(pa.table({"attributes": column}), reader.wanted)
     assert sorted(found.errors) == [1, 4]
@@ -265,5 +265,5 @@ def test_json_that_cannot_be_read_is_told() -> None:
 
 def test_columns_that_no_filter_names_are_not_looked_at() -> None:
     index = index_of([Exists(Attribute("a"))])
-    found = read_events(pa.table({"b": [1, 2], "data": [b"", b""]}), Reader(index).wanted)
+    found = read_events(pa.table({"b": [1, 2], "data": [b"", b""]}), AttributeReader(index).wanted)
     assert found.first.tolist() == [0, 0, 0]

@@ -24,7 +24,7 @@ from tests.kinds.filters import cases
 from tests.kinds.filters.test_agreement import Pairs, assert_agree, database, definition
 from tidings.formats.kernels.json import occurrences_of, read_objects
 from tidings.formats.namespaces import XSD
-from tidings.kinds.filters.attribute_reader import Reader
+from tidings.kinds.filters.attribute_reader import AttributeReader
 from tidings.kinds.filters.columns import read_events
 from tidings.kinds.filters.index import FilterIndex
 from tidings.kinds.filters.kernels import layout
@@ -77,12 +77,12 @@ def pairs_of_texts(index: FilterIndex, texts: Sequence[bytes], events: Events) -
     start = stop - np.array([len(text) for text in texts], dtype=np.int64)
     found = read_objects(np.frombuffer(b"".join(texts), dtype=np.uint8), start, stop, index.paths)
     assert not found.errors
-    return Reader(index).pairs(found, lambda event: events[event])
+    return AttributeReader(index).pairs(found, lambda event: events[event])
 
 
 def pairs_of(index: FilterIndex, events: Events) -> layout.Pairs:
     found = occurrences_of(list(events), index.paths)
-    return Reader(index).pairs(found, lambda event: events[event])
+    return AttributeReader(index).pairs(found, lambda event: events[event])
 
 
 def from_json(conditions: Sequence[Condition], events: Events) -> Pairs:
@@ -97,7 +97,7 @@ def from_documents(conditions: Sequence[Condition], events: Events) -> Pairs:
 
 def from_json_column(conditions: Sequence[Condition], events: Events) -> Pairs:
     index = index_of(conditions)
-    reader = Reader(index)
+    reader = AttributeReader(index)
     column = pa.array(["{}", *(json.dumps(event, ensure_ascii=False) for event in events)]).slice(1)
     found = read_events(pa.table({"attributes": column}), reader.wanted)
     return matched(index, reader.pairs(found, lambda event: events[event]))
@@ -126,7 +126,7 @@ def from_columns(conditions: Sequence[Condition], events: Events) -> Pairs:
             given = [None if value is None else Decimal(value) for value in given]
         columns[name] = pa.array(given, types[kind])
     index = index_of(conditions)
-    reader = Reader(index)
+    reader = AttributeReader(index)
     found = read_events(pa.table(columns), reader.wanted)
     return matched(index, reader.pairs(found, lambda event: events[event]))
 

@@ -14,7 +14,7 @@ STEPS = 40
 @pytest.fixture(params=[64, 1], ids=["looked through", "trees"])
 def small_levels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A handful of subscriptions fills all levels; they are in trees, or looked through."""
-    monkeypatch.setattr("tidings.kinds.joins.index.levels.FRESH", 2)
+    monkeypatch.setattr("tidings.kinds.joins.index.levels.RECENT", 2)
     monkeypatch.setattr("tidings.kinds.joins.index.levels.MIDDLE_AT_LEAST", 4)
     monkeypatch.setattr("tidings.kinds.joins.index.levels._LOOK_AGAIN", 2)
     monkeypatch.setattr("tidings.kinds.joins.index.index.FEW", request.param)

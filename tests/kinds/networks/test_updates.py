@@ -130,7 +130,7 @@ def test_many_new_expressions_get_an_index_of_their_own() -> None:
         twin.set_where(name, f"a >= {rng.randrange(3)} OR b = {rng.randrange(9)} OR c > {rng.random():.3f}")
     for _ in range(5):
         check(twin, rng)
-    assert twin.network._tail._filed is not None
+    assert twin.network._tail._expression_index is not None
 
 
 def test_changes_while_other_threads_ask() -> None:

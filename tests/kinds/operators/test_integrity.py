@@ -20,7 +20,7 @@ from tests.kinds.operators.cases import Case
 from tests.kinds.patterns.test_bounds import damaged
 from tidings import Engine, Event
 from tidings.errors import IndexFileError
-from tidings.kinds.operators.learning import Diary
+from tidings.kinds.operators.learning import LearningRecorder
 
 ROOT = Path(__file__).parents[3]
 ROUNDS = 2  # for each array and kind of damage
@@ -190,7 +190,7 @@ def test_a_new_index_is_whole(tmp_path: Path) -> None:
         whole.publish_many(events(made))
     whole.save(tmp_path)
     loaded = Engine.load(tmp_path, operators=made.operators)
-    loaded.learn(Diary.whole(whole._checker.table.predicates))
+    loaded.learn(LearningRecorder.whole(whole._checker.table.predicates))
     loaded.save(tmp_path / "again")
     assert Engine.load(tmp_path / "again").heard == 2 * whole.heard
 

@@ -11,7 +11,15 @@ import pytest
 from tidings import Engine, Event
 from tidings.errors import IndexFileError
 from tidings.kinds.operators.functions.operator import Operator, Out, operator
-from tidings.kinds.operators.learning import COUNTS, FULL_MEMORY, Diary, Learning, freshness, learn, merged
+from tidings.kinds.operators.learning import (
+    COUNTS,
+    FULL_MEMORY,
+    Learning,
+    LearningRecorder,
+    freshness,
+    learn,
+    merged,
+)
 
 SUBSCRIPTIONS = {
     "a": "WHERE often() AND sometimes(3)",
@@ -88,7 +96,7 @@ def some(seed: int) -> Learning:
 
 def test_one_half_then_the_other_is_the_whole() -> None:
     halves = engine()
-    whole = Diary(halves._checker.table.predicates)
+    whole = LearningRecorder(halves._checker.table.predicates)
     halves.publish_many(events(0, 120))
     first = halves.learnt()
     halves.publish_many(events(120, 300))
@@ -168,13 +176,15 @@ def test_what_was_taught_is_not_told_again() -> None:
 def test_a_fold_loses_and_doubles_nothing() -> None:
     folded = engine()
     folded.publish_many(events(0, 30))
-    before = Diary.whole(folded._checker.table.predicates)
+    before = LearningRecorder.whole(folded._checker.table.predicates)
     folded.unsubscribe("b")
     folded._fold()
     after = folded._checker.table.predicates
     assert set(after.texts) == {"often()", "sometimes(3)", "count(?1) AND ?1 > 4", "fails()", "rarely('x')"}
     whole = counts(before)
-    assert counts(Diary.whole(after)) == {t: row for t, row in whole.items() if t != "count(?1) AND ?1 > 2"}
+    assert counts(LearningRecorder.whole(after)) == {
+        t: row for t, row in whole.items() if t != "count(?1) AND ?1 > 2"
+    }
     folded.publish_many(events(30, 60))
     found = counts(folded.learnt())
     assert found["often()"]["wanted"] == 60

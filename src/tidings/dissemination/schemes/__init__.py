@@ -1,4 +1,4 @@
-"""Messages for dissemination: the nine schemes of Select-joins, Table 1, behind one contract.
+"""The nine dissemination schemes of Select-joins, Table 1, behind one contract.
 
     server = Server([Table(...), Table(...)])
     server.subscribe(binary(Side("r", (1,), 0), Side("s", (0,), 1)), [(a_low, a_high), (c_low, c_high)])

@@ -1,11 +1,10 @@
-"""The one selection attribute of a table by which schemes work, of several that its subscriptions look at.
+"""Chooses the one selection attribute of each table that schemes use, when its subscriptions have several.
 
-Select-joins, Appendix C, proposes to work by one attribute and let subscribers apply the rest, and leaves the choice open. Here
-the attribute is chosen whose ranges hold the fewest rows: of a sample of rows and a sample of ranges, the share of
-pairs in which the range holds the row is what a message's audience is in proportion to, and whatever the other
-attributes would have kept away is sent in vain. It is measured, because what makes a condition selective is how its
-ranges lie among the rows, not how long they are. An IN counts with all that is between its ends, because that is how it
-is filtered. Texts are no candidates: their order keys are cut, so neighbours could not be told apart.
+Select-joins, Appendix C, proposes to use one attribute and let subscribers apply the rest, and leaves the choice open.
+Here the attribute is chosen whose ranges hold the fewest rows. The audience of a message is proportional to the share of
+pairs of a row and a range in which the range holds the row; it is measured on samples of both, because the selectivity
+of a condition depends on where its ranges lie among the rows, not on their lengths. An IN counts with everything between
+its ends, because it is filtered so. Texts are excluded: their order keys are truncated, so neighbours may be equal.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tidings.dissemination.schemes.message import Longs
 from tidings.dissemination.schemes.signature import Signature, signature_of
 from tidings.kinds.joins.schema.order_keys import key_of
 from tidings.kinds.joins.schema.ranges import Range, admits
-from tidings.kinds.joins.schema.shape import Shape, read
+from tidings.kinds.joins.schema.shape import JoinShape, read
 from tidings.kinds.joins.schema.table import Row, Table
 from tidings.language.parser import parse
 
@@ -28,7 +27,7 @@ SAMPLE = 1_000  # rows, and ranges: of a million pairs a share is known to a ten
 
 
 def held_share(keys: Longs, low: Longs, high: Longs) -> float:
-    """Of all pairs of a row and a range the share in which the range holds the row's key."""
+    """The share of pairs of a row and a range in which the range holds the row's key."""
     rising = np.sort(keys)
     held = rising.searchsorted(high, "right") - rising.searchsorted(low)
     return float(np.maximum(held, 0).sum() / max(1, len(keys) * len(low)))
@@ -44,31 +43,31 @@ def choose(
     """The column whose ranges hold the fewest rows; None if there are only texts. `ranges` has low and high ends of each
     column's ranges, a line for each."""
     candidates = [column for column in columns if table.types[column] != "text"]
-    drawn = [rows[place] for place in rng.permutation(len(rows))[:SAMPLE]]
+    drawn = [rows[index] for index in rng.permutation(len(rows))[:SAMPLE]]
     shares = {}
     for column in candidates:
         keys = np.array([key_of(table.types[column], row[column]) for row in drawn], dtype=np.int64)
-        some = ranges[column][rng.permutation(len(ranges[column]))[:SAMPLE]]
-        shares[column] = held_share(keys, some[:, 0], some[:, 1])
+        sample = ranges[column][rng.permutation(len(ranges[column]))[:SAMPLE]]
+        shares[column] = held_share(keys, sample[:, 0], sample[:, 1])
     return min(candidates, key=lambda column: (shares[column], column), default=None)
 
 
 class Relaxed(NamedTuple):
-    """Subscriptions of one shape as schemes take them, and what is left to the subscribers."""
+    """Subscriptions of one shape in the form that schemes need, and the conditions that subscribers apply."""
 
     signature: Signature
     ranges: list[tuple[Longs, Longs]]
     left: list[Callable[[str, Row], bool]]
-    """For each subscription whether a row is in all its ranges, of which the scheme looks at one a table."""
+    """For each subscription whether a row is in all its ranges; the scheme uses one for each table."""
 
 
-def read_join(text: str, tables: Mapping[str, Table]) -> tuple[Shape, tuple[Range, ...]]:
+def read_join(text: str, tables: Mapping[str, Table]) -> tuple[JoinShape, tuple[Range, ...]]:
     """The shape of a subscription over tables, and its ranges: what `relax` takes."""
     return read(parse(text), tables)
 
 
 def relax(
-    shape: Shape,
+    shape: JoinShape,
     subscriptions: Sequence[Sequence[Range]],
     tables: Mapping[str, Table],
     rows: Mapping[str, Sequence[Row]],
@@ -86,9 +85,7 @@ def relax(
         return choose(tables[name], columns, rows[name], of_column, rng)
 
     signature = signature_of(shape, best)
-    everything = np.zeros(
-        len(subscriptions), dtype=np.int64
-    )  # where no attribute is looked at, all rows are at 0
+    everything = np.zeros(len(subscriptions), dtype=np.int64)  # without an attribute, all rows are at 0
     chosen = []
     for slot, column in enumerate(signature.selections):
         if column is None:
@@ -99,7 +96,7 @@ def relax(
     return Relaxed(signature, chosen, [_admitting(shape, ranges) for ranges in subscriptions])
 
 
-def _admitting(shape: Shape, ranges: Sequence[Range]) -> Callable[[str, Row], bool]:
+def _admitting(shape: JoinShape, ranges: Sequence[Range]) -> Callable[[str, Row], bool]:
     wanted = [(shape.tables[slot], column) for slot, column in shape.selections]
 
     def admitted(table: str, row: Row) -> bool:

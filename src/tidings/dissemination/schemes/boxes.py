@@ -1,10 +1,10 @@
-"""Several selection attributes a table: subscriptions are boxes, descriptions are points. Select-joins, Appendix C.
+"""The scheme for several selection attributes a table: subscriptions are boxes, rows are points. Select-joins, Appendix C.
 
-A subscription is a box over the attributes of R and one over those of S; a row is a point. What the two neighbours of a
-value are in one dimension, the skyline envelope is in many: the points between which and a given one no other
-lies. A row of R goes with the envelopes of the clusters' anchors among the joining rows of S; an exposed row goes with
-the envelope of the changed row among the rows of its own table. Boxes are looked through one by one: descriptions grow
-and clusters shrink with every dimension, and `attributes.py` has the way that scales.
+A subscription is a box over the attributes of R and one over those of S. The skyline envelope generalises the two
+neighbours of a value to many dimensions: it has the points such that no other point lies between them and a given one.
+A row of R is sent with the envelopes of the clusters' anchors among the joining rows of S; an exposed row with the
+envelope of the changed row among the rows of its own table. Boxes are scanned one by one: descriptions grow and clusters
+shrink with every dimension; `attributes.py` scales better.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidings.kinds.joins.schema.table import Row, Table
 
 
 class BoxSide(NamedTuple):
-    """A table of a binary join: the columns that are equated, the columns that ranges look at, and which these are."""
+    """A table of a binary join: its name, the equated columns, and the columns that ranges select by."""
 
     table: Table
     join: tuple[int, ...]
@@ -61,7 +61,7 @@ class BoxMessage(NamedTuple):
 
 
 class Box(NamedTuple):
-    """What the filter knows of a subscription: low and high ends for each side."""
+    """A subscription as the filter knows it: low and high ends for each side."""
 
     low: tuple[Longs, Longs]
     high: tuple[Longs, Longs]
@@ -81,8 +81,8 @@ def anchors(low: Longs, high: Longs) -> Longs:
         return np.empty((min(1, len(low)), low.shape[1]), dtype=np.int64)
     of, stabs, _ = cluster(low[:, 0].copy(), high[:, 0].copy())
     found = []
-    for place, stab in enumerate(stabs):
-        rest = anchors(low[of == place, 1:], high[of == place, 1:])
+    for index, stab in enumerate(stabs):
+        rest = anchors(low[of == index, 1:], high[of == index, 1:])
         found.append(np.column_stack([np.full(len(rest), stab), rest]))
     return np.concatenate(found)
 
@@ -127,7 +127,7 @@ class BoxServer:
     def messages(self, change: Change) -> list[BoxMessage]:
         """Applies a change; as everywhere, an update is an insert and then a delete, each seen without its row."""
         side = [side.table.name for side in self.sides].index(change.table)
-        if change.old is not None and not self._place(side, change.old):
+        if change.old is not None and not self._find(side, change.old):
             text = self.sides[side].table.text(change.old)
             raise EventError(f"table '{change.table}' has no row {text}; delete or update one that is there")
         found: list[BoxMessage] = []
@@ -136,13 +136,13 @@ class BoxServer:
             found.extend(self._step(side, image, GAINED))
             self._rows[side][self.sides[side].value(change.new)].append(image)
         if change.old is not None:
-            shelf, place = self._place(side, change.old)[0]
-            found.extend(self._step(side, shelf.pop(place), LOST))
+            rows_of_value, index = self._find(side, change.old)[0]
+            found.extend(self._step(side, rows_of_value.pop(index), LOST))
         return found
 
-    def _place(self, side: int, row: Row) -> list[tuple[list[Image], int]]:
-        shelf = self._rows[side][self.sides[side].value(row)]
-        return [(shelf, place) for place, image in enumerate(shelf) if image.row == row][:1]
+    def _find(self, side: int, row: Row) -> list[tuple[list[Image], int]]:
+        rows_of_value = self._rows[side][self.sides[side].value(row)]
+        return [(rows_of_value, index) for index, image in enumerate(rows_of_value) if image.row == row][:1]
 
     def _step(self, side: int, image: Image, sign: str) -> Iterator[BoxMessage]:
         value = self.sides[side].value(image.row)

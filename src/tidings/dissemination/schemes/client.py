@@ -1,7 +1,7 @@
-"""The subscriber's side of the schemes: contents rebuilt from the messages that its filter lets through.
+"""The subscriber's side of the schemes: rebuilds its contents from the messages that its filter accepts.
 
-Of semijoin and selection messages it keeps each table's rows and joins them when asked; of join messages the joined
-rows themselves. Nothing is selected again, except by conditions that the scheme did not look at (`attributes.py`).
+From semijoin and selection messages it keeps each table's rows and joins them on request; from join messages the joined
+rows themselves. It applies no selection, except conditions that the scheme did not use (`attributes.py`).
 Select-joins, 3.1, 4 and Appendix C.
 """
 
@@ -51,7 +51,7 @@ def joined(signature: Signature, rows: dict[str, Counter[Row]]) -> Counter[Joine
     found: Counter[Joined] = Counter({(row,): count for row, count in rows[signature.tables[0]].items()})
     while len(reached) < len(signature.tables):
         edges = [edge for edge in signature.edges if (edge.left in reached) != (edge.right in reached)]
-        place = edges[0].right if edges[0].left in reached else edges[0].left
+        slot = edges[0].right if edges[0].left in reached else edges[0].left
         # Where the columns are: (part that is there, its column, column of the table that comes).
         equal = [
             (reached.index(there), column, own)
@@ -60,11 +60,11 @@ def joined(signature: Signature, rows: dict[str, Counter[Row]]) -> Counter[Joine
                 (edge.left, edge.right, edge.left_columns, edge.right_columns),
                 (edge.right, edge.left, edge.right_columns, edge.left_columns),
             )
-            if here == place and there in reached
+            if here == slot and there in reached
             for column, own in zip(theirs, ours, strict=True)
         ]
         partners: defaultdict[Row, list[tuple[Row, int]]] = defaultdict(list)
-        for row, count in rows[signature.tables[place]].items():
+        for row, count in rows[signature.tables[slot]].items():
             value = tuple(row[own] for _, _, own in equal)
             if None not in value:
                 partners[value].append((row, count))
@@ -72,10 +72,10 @@ def joined(signature: Signature, rows: dict[str, Counter[Row]]) -> Counter[Joine
         for parts, count in found.items():
             for row, copies in partners[tuple(parts[part][column] for part, column, _ in equal)]:
                 longer[(*parts, row)] = count * copies
-        reached.append(place)
+        reached.append(slot)
         found = longer
-    order = [reached.index(place) for place in range(len(reached))]
-    return Counter({tuple(parts[place] for place in order): count for parts, count in found.items()})
+    order = [reached.index(slot) for slot in range(len(reached))]
+    return Counter({tuple(parts[slot] for slot in order): count for parts, count in found.items()})
 
 
 def _count(bag: Counter[Row], row: Row, sign: str) -> None:

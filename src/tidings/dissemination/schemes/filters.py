@@ -1,4 +1,4 @@
-"""The stateless filter: whether a message is for a subscription, by what stands in the message and nothing else.
+"""The stateless filter: decides from a message alone whether it is for a subscription.
 
 `accepts` is the definition, for one subscription; `audience` is the same for all subscriptions of a server at once.
 Select-joins, 2.3 and 3.2, with the bounds of an exposed row taken as exclusive.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Subscription(NamedTuple):
-    """What a filter needs to know: ranges (low, high) for each table of the signature, and the semijoins chosen."""
+    """A subscription as the filter knows it: ranges (low, high) for each table of the signature, and the chosen semijoins."""
 
     number: int
     signature: Signature
@@ -29,13 +29,13 @@ class Subscription(NamedTuple):
 
     def holds(self, image: Image) -> bool:
         """Whether the range on the row's table holds it."""
-        place = self.signature.tables.index(image.table)
-        low, high = self.ranges[place]
-        return low <= position(image, self.signature.selections[place]) <= high
+        slot = self.signature.tables.index(image.table)
+        low, high = self.ranges[slot]
+        return low <= position(image, self.signature.selections[slot]) <= high
 
 
 def position(image: Image, selection: int | None) -> int:
-    """Where a row stands on the attribute that ranges look at; 0 if they look at none."""
+    """The order key of a row in the column that ranges select by; 0 if there is none."""
     return 0 if selection is None else image.keys[selection]
 
 
@@ -62,28 +62,28 @@ def audience(message: Message, server: Server) -> Longs:
     if message.targets is not None:
         found = [message.targets]
     else:
-        found = [people.numbers[_accepting(message, people)] for people in server.populations]
+        found = [population.numbers[_accepting(message, population)] for population in server.populations]
     numbers: Longs = np.sort(np.concatenate([*found, np.empty(0, dtype=np.int64)]))
     return numbers[~np.isin(numbers, list(server.gone))] if server.gone else numbers
 
 
-def _accepting(message: Message, people: Population) -> Flags:
-    nobody = np.zeros(len(people), dtype=np.bool_)
-    tables = people.signature.tables
+def _accepting(message: Message, population: Population) -> Flags:
+    nobody = np.zeros(len(population), dtype=np.bool_)
+    tables = population.signature.tables
     if isinstance(message.form, Selection):
-        return _holding(message.rows[0], people) if message.form.table in tables else nobody
+        return _holding(message.rows[0], population) if message.form.table in tables else nobody
     if isinstance(message.form, Signature):
-        if message.form != people.signature:
+        if message.form != population.signature:
             return nobody
         everybody = ~nobody
         for image in message.rows:
-            everybody &= _holding(image, people)
+            everybody &= _holding(image, population)
         return everybody
-    if message.form not in people.semijoins:
+    if message.form not in population.semijoins:
         return nobody
-    place = tables.index(message.form.filtering.table)
-    described = _described(message.description, people.low(place), people.high(place))
-    return _holding(message.rows[0], people) & described
+    slot = tables.index(message.form.filtering.table)
+    described = _described(message.description, population.low(slot), population.high(slot))
+    return _holding(message.rows[0], population) & described
 
 
 def _described(description: Skyline | Bounds | None, low: Longs, high: Longs) -> Flags:
@@ -99,7 +99,7 @@ def _described(description: Skyline | Bounds | None, low: Longs, high: Longs) ->
     return found & (high < above) if above is not None else found
 
 
-def _holding(image: Image, people: Population) -> Flags:
-    place = people.signature.tables.index(image.table)
-    at = position(image, people.signature.selections[place])
-    return (people.low(place) <= at) & (at <= people.high(place))
+def _holding(image: Image, population: Population) -> Flags:
+    slot = population.signature.tables.index(image.table)
+    at = position(image, population.signature.selections[slot])
+    return (population.low(slot) <= at) & (at <= population.high(slot))

@@ -1,4 +1,4 @@
-"""Joined rows: all that one row of a signature's table is joined with, no selections applied."""
+"""Computes joined rows: all combinations that one row of a signature's table joins with, without selections."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def joined_with(server: Server, signature: Signature, image: Image) -> Iterator[
 
 
 def joined_size(signature: Signature, rows: JoinedRow) -> int:
-    """Bytes of a joined row: columns that are equated stand in it once."""
+    """The bytes of a joined row; equated columns count once."""
     size = sum(image.size for image in rows)
-    for place, columns in _repeated(signature):
-        row = rows[place].row
+    for slot, columns in _repeated(signature):
+        row = rows[slot].row
         size -= size_of_all([row[column] for column in columns])
     return size
 
@@ -34,7 +34,7 @@ def _repeated(signature: Signature) -> list[tuple[int, tuple[int, ...]]]:
     found: dict[int, set[int]] = {}
     for edge in _from(0, signature):
         found.setdefault(edge.right, set()).update(edge.right_columns)
-    return [(place, tuple(columns)) for place, columns in found.items()]
+    return [(slot, tuple(columns)) for slot, columns in found.items()]
 
 
 @lru_cache(maxsize=1024)
@@ -58,7 +58,7 @@ def _from(start: int, signature: Signature) -> list[Edge]:
 
 def _extended(server: Server, signature: Signature, parts: dict[int, Image]) -> Iterator[JoinedRow]:
     if len(parts) == len(signature.tables):
-        yield tuple(parts[place] for place in range(len(parts)))
+        yield tuple(parts[slot] for slot in range(len(parts)))
         return
     start = next(iter(parts))
     edge = next(edge for edge in _from(start, signature) if edge.left in parts and edge.right not in parts)
@@ -68,12 +68,12 @@ def _extended(server: Server, signature: Signature, parts: dict[int, Image]) -> 
             yield from _extended(server, signature, parts | {edge.right: image})
 
 
-def _equated(edge: Edge, parts: dict[int, Image], place: int, image: Image) -> bool:
+def _equated(edge: Edge, parts: dict[int, Image], slot: int, image: Image) -> bool:
     """Whether a row fits an edge between its place and a part that is there."""
     for here, there, own, other in (
         (edge.left, edge.right, edge.left_columns, edge.right_columns),
         (edge.right, edge.left, edge.right_columns, edge.left_columns),
     ):
-        if here == place and there in parts:
+        if here == slot and there in parts:
             return [image.row[c] for c in own] == [parts[there].row[c] for c in other]
     return True

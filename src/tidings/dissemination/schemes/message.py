@@ -1,8 +1,8 @@
-"""Messages: what a server injects into a content-driven network for one change. Select-joins, 2.3 and 3.2.
+"""Messages that a server injects into a content-driven network for one change. Select-joins, 2.3 and 3.2.
 
-A message carries rows gained (+) or lost (-) and whatever a stateless filter needs to tell whose they are: the
-subscriptions themselves where it is sent to each alone, else a description of them. Numbers in a description are
-order keys.
+A message carries rows gained (+) or lost (-) and the data by which a stateless filter decides for whom they are: the
+target subscriptions if it is sent to each individually, else a description of them. Numbers in a description are order
+keys.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Image(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The form of a message with a row that nothing was asked of but the ranges on its own table."""
+    """The form of a message whose row was selected only by the ranges on its own table."""
 
     table: str
 
@@ -86,5 +86,5 @@ class Message:
 
     @property
     def bytes(self) -> int:
-        """What leaves the server: one copy for the network, or one for each target."""
+        """The bytes that leave the server: one copy for the network, or one for each target."""
         return self.size if self.targets is None else self.size * len(self.targets)

@@ -1,7 +1,7 @@
-"""What messages must achieve: slow, obvious, complete. Oracle of the tests.
+"""Defines what messages must achieve: slow, obvious, complete. The tests compare the schemes with it.
 
-A subscription's contents by plain loops over bags of rows: its joined rows, and for each of its semijoins the rows
-that it holds. Whoever gains or loses by a change is affected by it; nobody else is.
+Computes a subscription's contents by plain loops over bags of rows: its joined rows, and the rows of each of its
+semijoins. A change affects exactly the subscriptions that gain or lose rows.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Rows = Mapping[str, Sequence[Row]]
 
 def selected(table: Table, subscription: Subscription, rows: Rows) -> list[Row]:
     """The rows of a table that the subscription's range on it holds."""
-    place = subscription.signature.tables.index(table.name)
-    low, high = subscription.ranges[place]
-    column = subscription.signature.selections[place]
+    slot = subscription.signature.tables.index(table.name)
+    low, high = subscription.ranges[slot]
+    column = subscription.signature.selections[slot]
     if column is None:
         return list(rows[table.name])
     return [row for row in rows[table.name] if low <= key_of(table.types[column], row[column]) <= high]

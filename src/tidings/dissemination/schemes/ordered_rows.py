@@ -1,7 +1,7 @@
-"""Rows of a table by (join value, selection attribute): the B-trees of Select-joins, 3.1, as sorted arrays.
+"""Sorts the rows of a table by (join value, selection attribute): the B-trees of Select-joins, 3.1, as sorted arrays.
 
-All rows of one join value are a shelf, sorted by the order key of the selection attribute. Rows whose join value has
-a NULL join nothing and are on no shelf. Equal rows each have a place.
+All rows of one join value are in one array, sorted by the order key of the selection attribute. Rows with a NULL in
+their join value join nothing and are in none. Equal rows have an entry each.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tidings.dissemination.schemes.message import Image, Longs
 from tidings.dissemination.schemes.signature import Side
 
 
-class Shelf:
+class JoinValueRows:
     """The rows of one join value, by rising order key."""
 
     __slots__ = ("_keys", "images")
@@ -31,19 +31,19 @@ class Shelf:
         count = len(self.images)
         if count == len(self._keys):
             self._keys = np.concatenate([self._keys, np.empty_like(self._keys)])
-        place = int(self.keys.searchsorted(key, "right"))
-        self._keys[place + 1 : count + 1] = self._keys[place:count].copy()
-        self._keys[place] = key
-        self.images.insert(place, image)
+        index = int(self.keys.searchsorted(key, "right"))
+        self._keys[index + 1 : count + 1] = self._keys[index:count].copy()
+        self._keys[index] = key
+        self.images.insert(index, image)
 
     def take(self, key: int, image: Image) -> None:
         """Takes one of the rows equal to this one away."""
         count = len(self.images)
-        place = int(self.keys.searchsorted(key))
-        while self.images[place].row != image.row:
-            place += 1
-        self._keys[place : count - 1] = self._keys[place + 1 : count].copy()
-        del self.images[place]
+        index = int(self.keys.searchsorted(key))
+        while self.images[index].row != image.row:
+            index += 1
+        self._keys[index : count - 1] = self._keys[index + 1 : count].copy()
+        del self.images[index]
 
     def around(self, key: int) -> tuple[int | None, int | None]:
         """a- and a+: the nearest keys at or below, and at or above."""
@@ -55,7 +55,7 @@ class Shelf:
         )
 
 
-EMPTY = Shelf()
+EMPTY = JoinValueRows()
 
 
 class OrderedRows:
@@ -63,32 +63,34 @@ class OrderedRows:
 
     def __init__(self, side: Side) -> None:
         self.side = side
-        self._shelves: dict[Hashable, Shelf] = {}
+        self._by_value: dict[Hashable, JoinValueRows] = {}
 
     @property
     def rows_a_value(self) -> float:
-        """How many rows have one join value, on average over the values that some row has."""
-        return sum(len(shelf.images) for shelf in self._shelves.values()) / max(1, len(self._shelves))
+        """The mean number of rows of a join value, over the values that occur."""
+        return sum(len(rows_of_value.images) for rows_of_value in self._by_value.values()) / max(
+            1, len(self._by_value)
+        )
 
     def at(self, image: Image) -> int:
-        """The order key by which a row is sorted; where ranges look at no column, all rows are at 0."""
+        """The order key by which a row is sorted; if ranges select by no column, all rows are at 0."""
         return 0 if self.side.selection is None else image.keys[self.side.selection]
 
     def put(self, image: Image) -> None:
         if (value := self.value(image, self.side.join)) is not None:
-            self._shelves.setdefault(value, Shelf()).put(self.at(image), image)
+            self._by_value.setdefault(value, JoinValueRows()).put(self.at(image), image)
 
     def take(self, image: Image) -> None:
         if (value := self.value(image, self.side.join)) is not None:
-            shelf = self._shelves[value]
-            shelf.take(self.at(image), image)
-            if not shelf.images:
-                del self._shelves[value]
+            rows_of_value = self._by_value[value]
+            rows_of_value.take(self.at(image), image)
+            if not rows_of_value.images:
+                del self._by_value[value]
 
-    def joining(self, image: Image, columns: tuple[int, ...]) -> Shelf:
+    def joining(self, image: Image, columns: tuple[int, ...]) -> JoinValueRows:
         """The rows that join a row of the other side, whose join columns are given."""
         value = self.value(image, columns)
-        return EMPTY if value is None else self._shelves.get(value, EMPTY)
+        return EMPTY if value is None else self._by_value.get(value, EMPTY)
 
     @staticmethod
     def value(image: Image, columns: tuple[int, ...]) -> Hashable | None:

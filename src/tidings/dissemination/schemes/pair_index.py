@@ -1,7 +1,7 @@
-"""An index over pairs of ranges that do not change: one on a base table, one on a filtering table.
+"""An immutable index over pairs of ranges: one on a base table, one on a filtering table.
 
-The base ranges are in a segment tree, the filtering ranges in sorted lists at its nodes (`kernels.skylines`).
-A pair is its place among those given. No range is empty.
+The base ranges are in a segment tree, the filtering ranges in sorted lists at its nodes (`kernels.skylines`). A pair is
+identified by its position in the input. No range is empty.
 """
 
 from __future__ import annotations

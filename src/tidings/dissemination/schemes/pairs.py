@@ -1,9 +1,9 @@
-"""The subscriptions of one semijoin form R^S, as pairs of ranges, and the questions that schemes ask of them.
+"""The subscriptions of one semijoin form R^S as pairs of ranges, with the searches that schemes need.
 
-Which of them does a row of R affect, given the joining rows of S; is one inside a gap between two of those (a triangle
-of Select-joins, Appendix B, is disposable if not); to which does a row of S expose rows of R. Most are in an index;
-what came since is a tail that is looked through, and goes into the index when it has grown. One that left may still
-be seen by the questions of yes or no: a description then says more than it must, which no filter minds.
+The searches: which pairs a row of R affects, given the joining rows of S; whether a pair is inside a gap between two of
+those (a triangle of Select-joins, Appendix B, is disposable if not); to which pairs a row of S exposes rows of R. Most
+pairs are in an index; newer ones are in a tail that is scanned, and that is merged when it has grown. The yes-or-no
+searches may still see removed pairs: a description is then larger than necessary, but filters stay correct.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from tidings.dissemination.schemes.message import Bounds, Longs
 from tidings.dissemination.schemes.pair_index import Flags, PairIndex
 from tidings.kinds.joins.index.stabbing import cluster
 
-TAIL = 256  # what is looked through without an index, besides 1/64 of what is in it
+TAIL = 256  # pairs that are scanned without an index, besides 1/64 of the indexed ones
 
 
-class Pairs:
+class RangePairs:
     """Rows of five columns, in the order of their owners' numbers."""
 
     def __init__(self) -> None:
@@ -43,9 +43,9 @@ class Pairs:
         self._alive.extend(np.ones(int(full.sum()), dtype=np.bool_))
 
     def remove(self, owner: int) -> None:
-        place = int(self._owner.all.searchsorted(owner))
-        if place < len(self._owner) and self._owner.all[place] == owner:
-            self._alive.all[place] = False
+        index = int(self._owner.all.searchsorted(owner))
+        if index < len(self._owner) and self._owner.all[index] == owner:
+            self._alive.all[index] = False
 
     @property
     def anchors(self) -> Longs:

@@ -1,4 +1,4 @@
-"""Subscriptions of one signature and one decomposition, by rising number, with their ranges on each table."""
+"""A population: the subscriptions of one signature and one decomposition, by number, with their ranges on each table."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class Population:
         return self._high[table].all
 
     def among(self, numbers: Longs) -> Flags:
-        """Which of these are numbers of this population."""
-        places = np.minimum(self.numbers.searchsorted(numbers), len(self) - 1)
-        return self.numbers[places] == numbers
+        """A flag for each number: whether it belongs to this population."""
+        indexes = np.minimum(self.numbers.searchsorted(numbers), len(self) - 1)
+        return self.numbers[indexes] == numbers
 
     def ranges(self, number: int) -> tuple[tuple[int, int], ...] | None:
         """The ranges of one subscription; None if it is not of this population."""
-        place = int(self.numbers.searchsorted(number))
-        if place == len(self) or self.numbers[place] != number:
+        index = int(self.numbers.searchsorted(number))
+        if index == len(self) or self.numbers[index] != number:
             return None
         return tuple(
-            (int(low.all[place]), int(high.all[place]))
+            (int(low.all[index]), int(high.all[index]))
             for low, high in zip(self._low, self._high, strict=True)
         )

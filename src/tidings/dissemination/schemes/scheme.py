@@ -1,4 +1,4 @@
-"""The contract of all schemes: what a server injects for a change. Select-joins, Table 1."""
+"""The contract of all schemes: computes the messages of a server for a change. Select-joins, Table 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidings.dissemination.schemes.server import Change, Server, Step
 
 
 class Scheme(ABC):
-    """One way to tell subscriptions of changes. Schemes of one server share its rows and subscriptions."""
+    """One way to send changes to subscriptions. Schemes of one server share its rows and subscriptions."""
 
     name: ClassVar[str]
 

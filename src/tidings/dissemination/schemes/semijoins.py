@@ -1,8 +1,8 @@
 """The semijoin schemes: Enum-SJ, and Ref-SJ with its four skylines. Select-joins, 3 and 4.
 
-A subscription is decomposed into semijoins, one for each of its tables. A row that comes to R goes to the R^S-
+A subscription is decomposed into semijoins, one for each of its tables. A row inserted into R is sent to the R^S-
 semijoins that it affects, and exposes joining rows of S to those S^R-semijoins that had no other row of R to join
-them with. All semijoins of one form are a group and are looked at together, whatever joins they come from.
+them with. All semijoins of one form are a group and are processed together, whatever joins they come from.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import numpy as np
 
 from tidings.dissemination.schemes import skylines
 from tidings.dissemination.schemes.message import Bounds, Image, Longs, Message, Skyline
-from tidings.dissemination.schemes.ordered_rows import Shelf
-from tidings.dissemination.schemes.pairs import Pairs
+from tidings.dissemination.schemes.ordered_rows import JoinValueRows
+from tidings.dissemination.schemes.pairs import RangePairs
 from tidings.dissemination.schemes.scheme import Scheme
 from tidings.dissemination.schemes.server import Step
 from tidings.dissemination.schemes.signature import Semijoin
 
 
 class Semijoins(Scheme):
-    """What all of them do: the row itself to those it affects, joining rows to those they are exposed to."""
+    """Sends the changed row to the semijoins that it affects, and joining rows to those that they are exposed to."""
 
     def step(self, step: Step) -> list[Message]:
         # Subscriptions to one table alone have nothing to be filtered by.
-        alone = dict.fromkeys(people.signature for people in self.server.populations)
+        alone = dict.fromkeys(population.signature for population in self.server.populations)
         found = [
             Message(signature, (step.image,), step.sign, step.image.size)
             for signature in alone
@@ -49,13 +49,13 @@ class Semijoins(Scheme):
 
     @abstractmethod
     def affected(
-        self, form: Semijoin, pairs: Pairs, step: Step, at: int, joining: Shelf
+        self, form: Semijoin, pairs: RangePairs, step: Step, at: int, joining: JoinValueRows
     ) -> Iterator[Message]:
         """The row of R, to the R^S-semijoins that it affects; rows of S that join it are `joining`. 3.1.1, 3.2.1."""
 
     @abstractmethod
     def exposed(
-        self, form: Semijoin, pairs: Pairs, step: Step, joining: Shelf, bounds: Bounds
+        self, form: Semijoin, pairs: RangePairs, step: Step, joining: JoinValueRows, bounds: Bounds
     ) -> Iterator[Message]:
         """Rows of R, to the R^S-semijoins that a row of S exposes them to; they are among `joining`. 3.1.2, 3.2.2."""
 
@@ -66,14 +66,14 @@ class EnumSJ(Semijoins):
     name: ClassVar[str] = "Enum-SJ"
 
     def affected(
-        self, form: Semijoin, pairs: Pairs, step: Step, at: int, joining: Shelf
+        self, form: Semijoin, pairs: RangePairs, step: Step, at: int, joining: JoinValueRows
     ) -> Iterator[Message]:
         found = pairs.affected(at, distinct(joining.keys))
         if len(found):
             yield Message(form, (step.image,), step.sign, step.image.size, pairs.owners(found))
 
     def exposed(
-        self, form: Semijoin, pairs: Pairs, step: Step, joining: Shelf, bounds: Bounds
+        self, form: Semijoin, pairs: RangePairs, step: Step, joining: JoinValueRows, bounds: Bounds
     ) -> Iterator[Message]:
         found = pairs.exposed(bounds)
         owners, ranges = pairs.owners(found), pairs.base(found)
@@ -82,14 +82,14 @@ class EnumSJ(Semijoins):
 
 
 class RefSJ(Semijoins):
-    """The subscriptions are described: one message for the row itself, one for each row exposed to anybody."""
+    """Describes the subscriptions: one message for the row itself, one for each row that is exposed to some subscription."""
 
     @abstractmethod
-    def skyline(self, pairs: Pairs, at: int, values: Longs) -> Longs:
+    def skyline(self, pairs: RangePairs, at: int, values: Longs) -> Longs:
         """Points that describe the affected pairs."""
 
     def affected(
-        self, form: Semijoin, pairs: Pairs, step: Step, at: int, joining: Shelf
+        self, form: Semijoin, pairs: RangePairs, step: Step, at: int, joining: JoinValueRows
     ) -> Iterator[Message]:
         described = Skyline(self.skyline(pairs, at, distinct(joining.keys)))
         if len(described.points):
@@ -97,40 +97,40 @@ class RefSJ(Semijoins):
             yield Message(form, (step.image,), step.sign, size, description=described)
 
     def exposed(
-        self, form: Semijoin, pairs: Pairs, step: Step, joining: Shelf, bounds: Bounds
+        self, form: Semijoin, pairs: RangePairs, step: Step, joining: JoinValueRows, bounds: Bounds
     ) -> Iterator[Message]:
         found = pairs.exposed(bounds)
         if len(found):
-            for place in np.flatnonzero(pairs.held(found, joining.keys)).tolist():
-                image = joining.images[place]
+            for index in np.flatnonzero(pairs.held(found, joining.keys)).tolist():
+                image = joining.images[index]
                 yield Message(form, (image,), step.sign, image.size + bounds.size, description=bounds)
 
 
 class RefSJSub(RefSJ):
     name: ClassVar[str] = "Ref-SJ-Sub"
 
-    def skyline(self, pairs: Pairs, at: int, values: Longs) -> Longs:
+    def skyline(self, pairs: RangePairs, at: int, values: Longs) -> Longs:
         return skylines.minimum_area(pairs, at, values)
 
 
 class RefSJTup(RefSJ):
     name: ClassVar[str] = "Ref-SJ-Tup"
 
-    def skyline(self, pairs: Pairs, at: int, values: Longs) -> Longs:
+    def skyline(self, pairs: RangePairs, at: int, values: Longs) -> Longs:
         return skylines.joining_tuples(pairs, at, values)
 
 
 class RefSJClu(RefSJ):
     name: ClassVar[str] = "Ref-SJ-Clu"
 
-    def skyline(self, pairs: Pairs, at: int, values: Longs) -> Longs:
+    def skyline(self, pairs: RangePairs, at: int, values: Longs) -> Longs:
         return skylines.clusters(pairs, at, values)
 
 
 class RefSJCluPlus(RefSJ):
     name: ClassVar[str] = "Ref-SJ-Clu+"
 
-    def skyline(self, pairs: Pairs, at: int, values: Longs) -> Longs:
+    def skyline(self, pairs: RangePairs, at: int, values: Longs) -> Longs:
         return skylines.improved_clusters(pairs, at, values)
 
 
@@ -142,15 +142,17 @@ def distinct(keys: Longs) -> Longs:
     return keys[changes]
 
 
-def each_row(shelf: Shelf, owners: Longs, low: Longs, high: Longs) -> Iterator[tuple[Image, Longs]]:
-    """The rows of a shelf that the range of some owner holds, each with those owners."""
-    keys = shelf.keys
+def each_row(
+    rows_of_value: JoinValueRows, owners: Longs, low: Longs, high: Longs
+) -> Iterator[tuple[Image, Longs]]:
+    """The rows of a join value that the range of some owner holds, each with those owners."""
+    keys = rows_of_value.keys
     first, last = keys.searchsorted(low), keys.searchsorted(high, "right")
     counts = last - first
-    places = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-    order = np.argsort(places, kind="stable")
-    repeated, places = np.repeat(owners, counts)[order], places[order]
-    starts = np.flatnonzero(np.diff(places, prepend=-1))
-    ends = np.append(starts[1:], len(places))
+    indexes = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    order = np.argsort(indexes, kind="stable")
+    repeated, indexes = np.repeat(owners, counts)[order], indexes[order]
+    starts = np.flatnonzero(np.diff(indexes, prepend=-1))
+    ends = np.append(starts[1:], len(indexes))
     for begin, end in zip(starts.tolist(), ends[: len(starts)].tolist(), strict=True):
-        yield shelf.images[places[begin]], repeated[begin:end]
+        yield rows_of_value.images[indexes[begin]], repeated[begin:end]

@@ -1,8 +1,8 @@
-"""The server of the schemes: rows of tables, subscriptions in groups of one semijoin form, changes in steps.
+"""The server of the schemes holds rows, and subscriptions in groups of one semijoin form, and applies changes in steps.
 
-A change is one or two steps, each a row that comes or goes: an update is the insert of the new row, then the delete of
-the old one. A step is seen while the row is *not* there, before it comes or after it has gone; so the delete of a row
-affects whom its insert would, and every scheme is written once for both. Select-joins, 3 and 4.
+A change is one or two steps, each an inserted or a deleted row: an update inserts the new row, then deletes the old
+one. A step is processed while the row is *not* there, before its insertion or after its deletion; so a delete affects
+the same subscriptions as an insert, and every scheme is written once for both. Select-joins, 3 and 4.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from tidings.dissemination.schemes.filters import Subscription
 from tidings.dissemination.schemes.message import GAINED, LOST, Image, Longs
 from tidings.dissemination.schemes.ordered_rows import OrderedRows
-from tidings.dissemination.schemes.pairs import Pairs
+from tidings.dissemination.schemes.pairs import RangePairs
 from tidings.dissemination.schemes.population import Population
 from tidings.dissemination.schemes.signature import Semijoin, Side, Signature
 from tidings.dissemination.schemes.sizes import size_of_all
@@ -41,7 +41,7 @@ class Server:
     def __init__(self, tables: Iterable[Table]) -> None:
         self.tables = by_name(tables)
         self.populations: list[Population] = []
-        self.groups: dict[Semijoin, Pairs] = {}
+        self.groups: dict[Semijoin, RangePairs] = {}
         self.gone: set[int] = set()
         """The numbers of subscriptions that were there."""
         self._known: dict[tuple[Signature, tuple[Semijoin, ...]], Population] = {}
@@ -75,10 +75,10 @@ class Server:
         self._known[signature, chosen].add(numbers, bounds)
         for form in chosen:
             base, filtering = (bounds[signature.tables.index(side.table)] for side in form)
-            self.groups.setdefault(form, Pairs()).add(numbers, base, filtering)
+            self.groups.setdefault(form, RangePairs()).add(numbers, base, filtering)
         for edge in signature.edges:
-            for place, join in ((edge.left, edge.left_columns), (edge.right, edge.right_columns)):
-                self.rows(Side(signature.tables[place], join, signature.selections[place]))
+            for slot, join in ((edge.left, edge.left_columns), (edge.right, edge.right_columns)):
+                self.rows(Side(signature.tables[slot], join, signature.selections[slot]))
         return range(self._count - len(numbers), self._count)
 
     def unsubscribe(self, number: int) -> None:
@@ -94,14 +94,14 @@ class Server:
             group.build()
 
     def subscription(self, number: int) -> Subscription:
-        """What the subscriber, or a node of the network on its behalf, knows: enough for every filter."""
-        for people in self.populations:
-            if (ranges := people.ranges(number)) is not None:
-                return Subscription(number, people.signature, ranges, people.semijoins)
+        """The subscription as its subscriber, or a node of the network, knows it: enough for every filter."""
+        for population in self.populations:
+            if (ranges := population.ranges(number)) is not None:
+                return Subscription(number, population.signature, ranges, population.semijoins)
         raise SubscriptionError(f"there is no subscription {number}; numbers come from subscribe")
 
     def steps(self, change: Change) -> Iterator[Step]:
-        """Applies the change; each step is given out while its row is not there."""
+        """Applies the change; yields each step while its row is not there."""
         if change.table not in self.tables:
             raise EventError(f"there is no table '{change.table}'; the tables are {', '.join(self.tables)}")
         if change.old is not None and change.old not in self._images[change.table]:
@@ -115,12 +115,12 @@ class Server:
             yield Step(self._take(change.table, change.old), LOST)
 
     def load(self, table: str, rows: Iterable[Row]) -> None:
-        """Rows that are there before anybody is told anything."""
+        """Loads the initial rows, without messages."""
         for row in rows:
             self._put(self.image(table, row))
 
     def rows(self, side: Side) -> OrderedRows:
-        """The rows of a side of a join; kept in order from the first time it is asked for."""
+        """The rows of a side of a join, which are kept sorted from the first call on."""
         if side not in self._orders:
             order = self._orders[side] = OrderedRows(side)
             for images in self._images[side.table].values():

@@ -1,9 +1,9 @@
-"""Signatures and semijoins: what is joined with what, whatever the ranges. Select-joins, 2.2 and 4.
+"""Signatures and semijoins: which tables are joined on which columns, without the ranges. Select-joins, 2.2 and 4.
 
 A join signature is a connected graph whose nodes are tables and whose edges equate columns. A semijoin R^S lets those
-rows of its base table R through that join a row of its filtering table S. Ranges look at one column of each table,
-the same for all subscriptions of a signature (Appendix C says how to choose it); the rest of a condition is left to
-the subscriber.
+rows of its base table R through that join a row of its filtering table S. Ranges are over one column of each table,
+the same for all subscriptions of a signature (Appendix C says how to choose it); the subscriber applies the rest of a
+condition.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tidings.kinds.joins.schema.shape import Shape
+from tidings.kinds.joins.schema.shape import JoinShape
 
 
 class Side(NamedTuple):
-    """A table in a join: the columns that are equated, and the column that ranges look at (None: they look at none)."""
+    """A table in a join: the equated columns, and the column that ranges select by, or None."""
 
     table: str
     join: tuple[int, ...]
@@ -48,12 +48,12 @@ class Signature(NamedTuple):
 
     def semijoins(self, table: str) -> Iterator[Semijoin]:
         """The choices for a base table: one for each neighbour in the join graph."""
-        place = self.tables.index(table)
+        slot = self.tables.index(table)
         for edge in self.edges:
-            if place in (edge.left, edge.right):
+            if slot in (edge.left, edge.right):
                 ends = [(edge.left, edge.left_columns), (edge.right, edge.right_columns)]
                 left, right = (Side(self.tables[at], columns, self.selections[at]) for at, columns in ends)
-                yield Semijoin(left, right) if place == edge.left else Semijoin(right, left)
+                yield Semijoin(left, right) if slot == edge.left else Semijoin(right, left)
 
     def __str__(self) -> str:
         return " ⋈ ".join(self.tables)
@@ -65,16 +65,16 @@ def binary(left: Side, right: Side) -> Signature:
     return Signature((left.table, right.table), (edge,), (left.selection, right.selection))
 
 
-def signature_of(shape: Shape, choose: Callable[[int, tuple[int, ...]], int | None]) -> Signature:
+def signature_of(shape: JoinShape, choose: Callable[[int, tuple[int, ...]], int | None]) -> Signature:
     """The signature of a subscription's shape. Several equated columns are one composite (Appendix C); `choose` takes
     a slot and the columns that are selected on there, and says which of them the ranges look at."""
     edges = []
     for left in range(len(shape.tables)):
         for right in range(left + 1, len(shape.tables)):
-            places = [dict(variable) for variable in shape.variables]
-            shared = [place for place in places if left in place and right in place]
+            variables = [dict(variable) for variable in shape.variables]
+            shared = [variable for variable in variables if left in variable and right in variable]
             if shared:
-                columns = (tuple(place[end] for place in shared) for end in (left, right))
+                columns = (tuple(variable[end] for variable in shared) for end in (left, right))
                 edges.append(Edge(left, right, *columns))
     selected = [
         tuple(column for at, column in shape.selections if at == slot) for slot in range(len(shape.tables))

@@ -1,7 +1,7 @@
-"""What counts how many bytes; the only place. Select-joins, 6: integers of four bytes, payloads by their length.
+"""Defines the size of messages in bytes. Select-joins, 6: integers have four bytes, payloads their length.
 
 A number, date, time or truth value is four bytes whatever column it stands in, because the published figures count
-so; a text is its UTF-8 bytes; NULL is nothing. A joined row has the columns that are equated once. A point of a skyline
+so; a text is its UTF-8 bytes; NULL is nothing. A joined row has equated columns once. A point of a skyline
 is two numbers, or one if all points of the skyline have X = Y: that alone explains the published sizes of Ref-SJ-Tup
 and Ref-SJ-Clu beside those of -Sub and -Clu+. What all schemes pay alike (form, sign, addresses, framing) counts nothing.
 """

@@ -1,6 +1,7 @@
-"""Descriptive skylines: which subscriptions a row affects, in few points. Select-joins, 3.2.1 and Appendix B.
+"""Computes descriptive skylines: few points that describe which subscriptions a row affects. Select-joins, 3.2.1 and
+Appendix B.
 
-A row of the base table stands at `at`; `values` are the rising, distinct keys of the filtering rows that join it.
+A row of the base table has the key `at`; `values` are the rising, distinct keys of the filtering rows that join it.
 Each function gives points (X, Y), one a line, such that of all pairs whose base range holds `at` exactly those are
 covered (low <= X and Y <= high) whose filtering range holds some of the values.
 """
@@ -10,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.dissemination.schemes.message import Longs
-from tidings.dissemination.schemes.pairs import Pairs
+from tidings.dissemination.schemes.pairs import RangePairs
 
 
-def minimum_area(pairs: Pairs, at: int, values: Longs) -> Longs:
+def minimum_area(pairs: RangePairs, at: int, values: Longs) -> Longs:
     """Ref-SJ-Sub: the affected ranges themselves, without those around another one."""
     low, high = pairs.filtering(pairs.affected(at, values))
     order = np.lexsort((high, ~low))  # ~low falls as low rises, for every 64-bit integer
@@ -26,18 +27,18 @@ def minimum_area(pairs: Pairs, at: int, values: Longs) -> Longs:
     return np.column_stack([low[kept], high[kept]])[::-1]
 
 
-def joining_tuples(pairs: Pairs, at: int, values: Longs) -> Longs:
-    """Ref-SJ-Tup: every joining row; no look at the subscriptions."""
+def joining_tuples(pairs: RangePairs, at: int, values: Longs) -> Longs:
+    """Ref-SJ-Tup: every joining row, independent of the subscriptions."""
     return np.column_stack([values, values])
 
 
-def clusters(pairs: Pairs, at: int, values: Longs) -> Longs:
+def clusters(pairs: RangePairs, at: int, values: Longs) -> Longs:
     """Ref-SJ-Clu: of each cluster of ranges the last value up to its anchor and the first from its anchor on."""
     near = values[_next_to_anchors(pairs.anchors, values)]
     return np.column_stack([near, near])
 
 
-def improved_clusters(pairs: Pairs, at: int, values: Longs) -> Longs:
+def improved_clusters(pairs: RangePairs, at: int, values: Longs) -> Longs:
     """Ref-SJ-Clu+: runs of those values, broken where a range that holds `at` lies inside a gap between two.
 
     A run from q to r is the one point (r, q). A range that it covers holds a value of the run, or lies in a gap of it,
@@ -55,7 +56,7 @@ def improved_clusters(pairs: Pairs, at: int, values: Longs) -> Longs:
 
 
 def _next_to_anchors(anchors: Longs, values: Longs) -> np.ndarray:
-    """The values that have an anchor at them, or between them and a neighbour: asked by values, which are fewer."""
+    """The values that have an anchor at them, or between them and a neighbour; searches by values, which are fewer."""
     below, up_to = anchors.searchsorted(values), anchors.searchsorted(values, "right")
     chosen = up_to > below
     chosen[:-1] |= below[1:] > up_to[:-1]

@@ -33,21 +33,21 @@ class EnumJ(Scheme):
 
     def step(self, step: Step) -> list[Message]:
         found = []
-        for people in self.server.populations:
-            if step.image.table in people.signature.tables:
-                for rows, targets in interested(self.server, people, step.image):
-                    size = joined_size(people.signature, rows)
-                    found.append(Message(people.signature, rows, step.sign, size, targets))
+        for population in self.server.populations:
+            if step.image.table in population.signature.tables:
+                for rows, targets in interested(self.server, population, step.image):
+                    size = joined_size(population.signature, rows)
+                    found.append(Message(population.signature, rows, step.sign, size, targets))
         return found
 
 
 class RefJ(Scheme):
-    """The joined rows, each once for all subscriptions of one signature, whether anybody wants them or not."""
+    """Sends the joined rows once for all subscriptions of one signature, whether they match any or not."""
 
     name: ClassVar[str] = "Ref-J"
 
     def step(self, step: Step) -> list[Message]:
-        signatures = dict.fromkeys(people.signature for people in self.server.populations)
+        signatures = dict.fromkeys(population.signature for population in self.server.populations)
         return [
             Message(signature, rows, step.sign, joined_size(signature, rows))
             for signature in signatures
@@ -64,16 +64,18 @@ class RefJ(Scheme):
 
 
 class RefJPlus(RefJ):
-    """The joined rows that somebody wants."""
+    """Sends the joined rows that match some subscription."""
 
     name: ClassVar[str] = "Ref-J+"
 
     def joined(self, signature: Signature, image: Image) -> Iterator[JoinedRow]:
-        alike = [people for people in self.server.populations if people.signature == signature]
+        alike = [population for population in self.server.populations if population.signature == signature]
         if len(signature.tables) == 2:
             form = next(signature.semijoins(image.table))
-            members = sum(len(people) for people in self.server.populations if form in people.semijoins)
-            if members == sum(len(people) for people in alike):  # the group has nobody else
+            members = sum(
+                len(population) for population in self.server.populations if form in population.semijoins
+            )
+            if members == sum(len(population) for population in alike):  # the group has no other subscription
                 return self._wanted(form, signature, image)
         return (rows for rows in super().joined(signature, image) if any(map(len, _wanting(alike, rows))))
 
@@ -81,37 +83,37 @@ class RefJPlus(RefJ):
         joining = self.server.rows(form.filtering).joining(image, form.base.join)
         at = self.server.rows(form.base).at(image)
         points = np.column_stack([joining.keys, joining.keys])
-        for place in np.flatnonzero(self.server.groups[form].reaching(at, points)).tolist():
-            yield _in_order(signature, image, joining.images[place])
+        for index in np.flatnonzero(self.server.groups[form].reaching(at, points)).tolist():
+            yield _in_order(signature, image, joining.images[index])
 
 
-def interested(server: Server, people: Population, image: Image) -> Iterator[tuple[JoinedRow, Longs]]:
-    """The joined rows of a row that somebody of a population wants, and who does."""
-    signature = people.signature
+def interested(server: Server, population: Population, image: Image) -> Iterator[tuple[JoinedRow, Longs]]:
+    """The joined rows of a row that match some subscription of a population, and which."""
+    signature = population.signature
     if len(signature.tables) == 2:
         form = next(signature.semijoins(image.table))
         pairs, joining = server.groups[form], server.rows(form.filtering).joining(image, form.base.join)
         found = pairs.affected(server.rows(form.base).at(image), distinct(joining.keys))
         owners = pairs.owners(found)
-        own = people.among(owners)  # a group may hold other populations
+        own = population.among(owners)  # a group may hold other populations
         low, high = pairs.filtering(found[own])
         for other, targets in each_row(joining, owners[own], low, high):
             yield _in_order(signature, image, other), targets
         return
     for rows in joined_with(server, signature, image):
-        (targets,) = _wanting([people], rows)
+        (targets,) = _wanting([population], rows)
         targets = targets[~np.isin(targets, list(server.gone))] if server.gone else targets
         if len(targets):
             yield rows, targets
 
 
 def _wanting(populations: list[Population], rows: JoinedRow) -> Iterator[Longs]:
-    for people in populations:
-        wanted = np.ones(len(people), dtype=np.bool_)
-        for place, (image, selection) in enumerate(zip(rows, people.signature.selections, strict=True)):
+    for population in populations:
+        wanted = np.ones(len(population), dtype=np.bool_)
+        for slot, (image, selection) in enumerate(zip(rows, population.signature.selections, strict=True)):
             at = position(image, selection)
-            wanted &= (people.low(place) <= at) & (at <= people.high(place))
-        yield people.numbers[wanted]
+            wanted &= (population.low(slot) <= at) & (at <= population.high(slot))
+        yield population.numbers[wanted]
 
 
 def _in_order(signature: Signature, image: Image, other: Image) -> JoinedRow:

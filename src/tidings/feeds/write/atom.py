@@ -1,4 +1,4 @@
-"""Atom 1.0 (RFC 4287), in pages (RFC 5005)."""
+"""Writes Atom 1.0 (RFC 4287), in pages (RFC 5005)."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def _add_entry(root: Element, entry: Entry) -> None:
         _add(element, "summary", entry.summary_html, type="html")
     if entry.content_html:
         _add(element, "content", entry.content_html, type="html")
-    for said in entry.properties:
-        if not said.predicate.startswith(
+    for property_ in entry.properties:
+        if not property_.predicate.startswith(
             (DC, DCTERMS)
         ):  # a reader has one title, one date, one id of an item
-            add_property(element, said, typed=False)
+            add_property(element, property_, typed=False)
 
 
 def _add(parent: Element, name: str, text: str | None = None, **attributes: str) -> Element:

@@ -1,6 +1,6 @@
-"""What a feed says, whichever format it is written in.
+"""The content of a feed, independent of the format it is written in.
 
-Ids are URNs and never change; HTML has been made safe by whoever gives it. Times are seconds since 1970.
+Ids are URNs and never change; the caller has sanitised the HTML. Times are seconds since 1970.
 """
 
 from __future__ import annotations

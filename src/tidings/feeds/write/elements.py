@@ -1,4 +1,4 @@
-"""XML built by lxml, so that no text breaks out of its element; and properties of other vocabularies in it."""
+"""Builds XML by lxml, so that every text is escaped, and adds properties of other vocabularies."""
 
 from __future__ import annotations
 
@@ -33,34 +33,34 @@ def document(root: Element) -> bytes:
     return bytes(etree.tostring(root, encoding="UTF-8", xml_declaration=True, pretty_print=True))
 
 
-def add_property(parent: Element, said: Property, *, typed: bool) -> None:
-    """`said` as an element of its vocabulary; nothing if XML or RDF has no way to say it, or if readers would take
+def add_property(parent: Element, property_: Property, *, typed: bool) -> None:
+    """`property_` as an element of its vocabulary; nothing if XML or RDF has no way to say it, or if readers would take
     it for a part of the feed itself. `typed`: with its datatype and language, as RDF has them."""
-    space, local = _split(said.predicate)
-    if not local or space.startswith(_OWN) or (space == RDF and said.predicate not in _OF_RDF):
+    space, local = _split(property_.predicate)
+    if not local or space.startswith(_OWN) or (space == RDF and property_.predicate not in _OF_RDF):
         return
     attributes = {}
-    if said.resource:
-        if not _absolute(said.value):
+    if property_.resource:
+        if not _absolute(property_.value):
             return
-        attributes[f"{{{RDF}}}resource"] = said.value
-    elif typed and said.language:
-        attributes[f"{XML}lang"] = said.language
-    elif typed and said.datatype:
-        attributes[f"{{{RDF}}}datatype"] = said.datatype
+        attributes[f"{{{RDF}}}resource"] = property_.value
+    elif typed and property_.language:
+        attributes[f"{XML}lang"] = property_.language
+    elif typed and property_.datatype:
+        attributes[f"{{{RDF}}}datatype"] = property_.datatype
     try:
-        if not said.resource:
-            kind = None if said.language or not said.datatype else ox.NamedNode(said.datatype)
-            ox.Literal(said.value, datatype=kind, language=said.language)
+        if not property_.resource:
+            kind = None if property_.language or not property_.datatype else ox.NamedNode(property_.datatype)
+            ox.Literal(property_.value, datatype=kind, language=property_.language)
         child = etree.SubElement(parent, f"{{{space}}}{local}", attributes)
     except (ValueError, UnicodeError):
         return  # no name of an element, no tag of a language, …
-    if not said.resource:
-        child.text = printable(said.value)
+    if not property_.resource:
+        child.text = printable(property_.value)
 
 
 def _split(predicate: str) -> tuple[str, str]:
-    """Namespace and local name; "" for the latter where there is no telling them apart."""
+    """Namespace and local name; the latter is "" if the predicate cannot be divided."""
     found = _NAME.fullmatch(predicate)
     return (found[1], found[2]) if found and _absolute(predicate) else ("", "")
 

@@ -1,4 +1,4 @@
-"""JSON Feed 1.1."""
+"""Writes JSON Feed 1.1."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def _item(entry: Entry) -> dict[str, Any]:
 
 
 def _given(value: Any) -> Any:
-    """Without members that say nothing; with characters that every reader takes."""
+    """Drops empty members, and characters that some readers refuse."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list):
-        return [_given(one) for one in value]
+        return [_given(member) for member in value]
     if isinstance(value, dict):
         return {name: _given(inner) for name, inner in value.items() if inner or name in ("items", "title")}
     return value

@@ -1,4 +1,4 @@
-"""RSS 1.0: RDF, with everything that the item's graph said. Pages beside this one are in XHTML's vocabulary, since
+"""Writes RSS 1.0: RDF, with all triples of the item's graph. Links to other pages use XHTML's vocabulary, since
 Atom's link has attributes that RDF/XML does not allow."""
 
 from __future__ import annotations
@@ -47,6 +47,6 @@ def _add_item(root: Element, entry: Entry) -> None:
         add(item, f"{{{DC}}}subject", category)
     add(item, f"{{{DC}}}date", moment(entry.updated if entry.published is None else entry.published))
     add(item, f"{{{DCTERMS}}}modified", moment(entry.updated))
-    for said in entry.properties:
-        if said.predicate != DCTERMS + "modified":
-            add_property(item, said, typed=True)
+    for property_ in entry.properties:
+        if property_.predicate != DCTERMS + "modified":
+            add_property(item, property_, typed=True)

@@ -1,4 +1,4 @@
-"""RSS 2.0, with names of authors by Dublin Core (its own element wants an e-mail address) and pages by Atom's link."""
+"""Writes RSS 2.0, with authors in Dublin Core (its own element needs an e-mail address) and pages in Atom's link."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def _add_item(about: Element, entry: Entry) -> None:
         add(item, "category", category)
     add(item, "guid", entry.id, isPermaLink="false")
     add(item, "pubDate", rfc822(entry.updated if entry.published is None else entry.published))
-    for said in entry.properties:
-        if not said.predicate.startswith(
+    for property_ in entry.properties:
+        if not property_.predicate.startswith(
             (DC, DCTERMS)
         ):  # a reader has one title, one date, one id of an item
-            add_property(item, said, typed=False)
+            add_property(item, property_, typed=False)

@@ -1,7 +1,7 @@
-"""Events -> pairs of attribute and position, as an index of filters knows them.
+"""Reads events into pairs of attribute and position, which an index of filters is matched against.
 
-Values at a path are ranked by compiled loops. What can only be told from them, a text in one case, the patterns it
-contains, the conditions that hold, is told for the few events that have the path, and for each distinct text once.
+Compiled loops rank the values at a path. Derived attributes (a text in folded case, the patterns that it contains, the
+conditions that hold) are computed only for events that have the path, and once for each distinct text.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ from tidings.model.text_sets import TextTests
 from tidings.model.text_tests import network
 from tidings.model.values import number
 
-REMEMBERED = 1 << 16  # texts, for each way to look at them
-MET = 1 << 12  # values, of all attributes; a power of two
+CACHED_TEXTS = 1 << 16  # texts, for each derived attribute
+MEMO_SIZE = 1 << 12  # values, of all attributes; a power of two
 
 Document = Callable[[int], Mapping[str, Any]]
 Look = Callable[[int, bytes], tuple[int, ...]]  # kind and text of a value -> positions
 
 
-class _Told(NamedTuple):
-    """An attribute that is told from the values at a path: by `look` each value, or by `conditions` the event."""
+class _DerivedAttribute(NamedTuple):
+    """An attribute that is derived from the values at a path: by `look` from each value, or by `conditions` from the
+    event."""
 
     attribute: int
     path: int
@@ -44,7 +45,7 @@ class _Told(NamedTuple):
     conditions: _Conditions | None
 
 
-class Reader:
+class AttributeReader:
     """Reads events for one index."""
 
     def __init__(self, index: FilterIndex) -> None:
@@ -54,7 +55,7 @@ class Reader:
         self.wanted = Wanted.of(index.paths, paths)
         self._plain = np.full(len(paths), -1, dtype=np.int32)
         self._there = np.full(len(paths), -1, dtype=np.int32)
-        self._told: list[_Told] = []
+        self._derived: list[_DerivedAttribute] = []
         for attribute, key in enumerate(index.keys):
             path = number_of[key.path]
             if key.look == PLAIN:
@@ -62,9 +63,9 @@ class Reader:
             elif key.look == THERE:
                 self._there[path] = attribute
             else:
-                self._told.append(self._teller(key, attribute, path))
+                self._derived.append(self._derived_attribute(key, attribute, path))
         self._stamps = np.full(len(index.keys), -1, dtype=np.int64)
-        self._memo = Memo.of(MET)
+        self._memo = Memo.of(MEMO_SIZE)
 
     def pairs(self, found: Occurrences, document: Document) -> Pairs:
         """The pairs of a batch; `document` gives an event's attributes where a condition has to see all of them."""
@@ -86,26 +87,28 @@ class Reader:
             for i in np.flatnonzero(pairs.position < 0).tolist():
                 at = ~int(pairs.position[i])
                 text = found.blob[found.low[at] : found.high[at]].tobytes().decode(errors="surrogatepass")
-                # Its first view: the number. The text it may also be has a pair of its own.
+                # The position of its first view, the number; its text view, if any, is a separate pair.
                 value = _number(text) if found.kind[at] == NUMBER else number(text)
                 positions = self.index.exact.positions(int(pairs.attribute[i]), value)
                 pairs.position[i] = positions[0]
-        return self._with_told(pairs, found, document) if self._told else pairs
+        return self._with_derived(pairs, found, document) if self._derived else pairs
 
-    def _with_told(self, pairs: Pairs, found: Occurrences, document: Document) -> Pairs:
+    def _with_derived(self, pairs: Pairs, found: Occurrences, document: Document) -> Pairs:
         extra: list[tuple[int, int, int]] = []
         events = np.repeat(np.arange(len(found.first) - 1), np.diff(found.first))
-        for told in self._told:
-            at = np.flatnonzero((found.path == told.path) & (found.kind != NULL) & (found.kind != LIST))
-            if told.look is None:
+        for derived in self._derived:
+            at = np.flatnonzero((found.path == derived.path) & (found.kind != NULL) & (found.kind != LIST))
+            if derived.look is None:
                 for event in np.unique(events[at]).tolist():
-                    assert told.conditions is not None
-                    holding = told.conditions.holding(document(event))
-                    extra.extend((event, told.attribute, position) for position in holding)
+                    assert derived.conditions is not None
+                    holding = derived.conditions.holding(document(event))
+                    extra.extend((event, derived.attribute, position) for position in holding)
                 continue
             for i in at.tolist():
                 text = found.blob[found.low[i] : found.high[i]].tobytes()
-                extra.extend((int(events[i]), told.attribute, p) for p in told.look(int(found.kind[i]), text))
+                extra.extend(
+                    (int(events[i]), derived.attribute, p) for p in derived.look(int(found.kind[i]), text)
+                )
         if not extra:
             return pairs
         columns = np.array(extra, dtype=np.int64)
@@ -119,22 +122,22 @@ class Reader:
         merge_pairs(pairs, columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy(), merged)
         return merged
 
-    def _teller(self, key: Key, attribute: int, path: int) -> _Told:
+    def _derived_attribute(self, key: Key, attribute: int, path: int) -> _DerivedAttribute:
         exact = self.index.exact
         if key.look == FOLDED:
 
-            @lru_cache(maxsize=REMEMBERED)
+            @lru_cache(maxsize=CACHED_TEXTS)
             def folded(kind: int, text: bytes) -> tuple[int, ...]:
                 positions = exact.positions(attribute, _value(kind, text), fold=True)
                 return tuple(p | AGAIN if i else p for i, p in enumerate(positions))
 
-            return _Told(attribute, path, folded, None)
+            return _DerivedAttribute(attribute, path, folded, None)
         # The constants on its scale are texts; the position of the one with number i is first + 2 i.
         first = int(self.index.scales.ends[attribute, TRUTHS]) + 1
         constants = exact.texts(attribute)
         if key.look == CONDITIONS:
             conditions = [read_condition(text) for text in constants]
-            return _Told(attribute, path, None, _Conditions(conditions, first))
+            return _DerivedAttribute(attribute, path, None, _Conditions(conditions, first))
         op, fold = key.look.removesuffix("~"), key.look.endswith("~")
         if op == "MATCHES" and fold:
             constants, fold = [f"(?i:{text})" for text in constants], False
@@ -142,18 +145,18 @@ class Reader:
             _Networks(constants) if op == "CIDR" else TextTests([(op, text) for text in constants])
         )
 
-        @lru_cache(maxsize=REMEMBERED)
+        @lru_cache(maxsize=CACHED_TEXTS)
         def tested(kind: int, text: bytes) -> tuple[int, ...]:
             if kind != TEXT:
                 return ()
             plain = text.decode(errors="surrogatepass")
             return tuple(first + 2 * i for i in tests.satisfied(plain.casefold() if fold else plain))
 
-        return _Told(attribute, path, tested, None)
+        return _DerivedAttribute(attribute, path, tested, None)
 
 
 def _number(text: str) -> Any:
-    """A number of JSON's or of a column's: as it is written, or as Python reads what is written in other ways."""
+    """The number that a JSON value or a column writes: exact if possible, otherwise as Python reads it."""
     if (exact := number(text)) is not None:
         return exact
     try:
@@ -172,8 +175,8 @@ def _value(kind: int, text: bytes) -> Any:
 
 
 class _Conditions:
-    """Conditions that no index of values knows, decided by the definition; but what is asked of elements of lists has
-    an index of its own, in which every element is an event."""
+    """Conditions that an index of values cannot express: `naive` decides them. Conditions on elements of lists have an
+    index of their own, in which every element is an event."""
 
     def __init__(self, conditions: Sequence[Condition], first: int) -> None:
         self._others = []
@@ -185,7 +188,7 @@ class _Conditions:
                 of.append((position, condition.condition))
             else:
                 self._others.append((position, condition))
-        self._elements = [_Elements(path, name, some) for (path, name), some in elements.items()]
+        self._elements = [_Elements(path, name, listed) for (path, name), listed in elements.items()]
 
     def holding(self, document: Mapping[str, Any]) -> list[int]:
         """The positions of the conditions that hold."""
@@ -205,7 +208,7 @@ class _Elements:
         for _, condition in conditions:
             shape = compile_filter(condition)
             table.add(table.add_shape(shape), shape.texts({}))
-        self._reader = Reader(FilterIndex.build(table))
+        self._reader = AttributeReader(FilterIndex.build(table))
 
     def holding(self, document: Mapping[str, Any]) -> list[int]:
         elements = values_at(document, self._path)
@@ -235,9 +238,9 @@ class _Networks:
             return []
         wrapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
         found: list[int] = []
-        for one in (address, wrapped) if wrapped is not None else (address,):
+        for candidate in (address, wrapped) if wrapped is not None else (address,):
             for (version, length), networks in self._by_prefix.items():
-                if version == one.version:
-                    size = one.max_prefixlen - length
-                    found += networks.get(int(one) >> size << size, ())
+                if version == candidate.version:
+                    size = candidate.max_prefixlen - length
+                    found += networks.get(int(candidate) >> size << size, ())
         return found

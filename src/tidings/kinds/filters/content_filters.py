@@ -1,8 +1,8 @@
-"""The tests that stand in a list at the leaves of EventBridge's patterns, as conditions on one attribute.
+"""Converts the lists of tests at the leaves of EventBridge's patterns to conditions on one attribute.
 
-A field meets a list if one of its values meets one of the tests. The kinds of values are told apart strictly, as
-JSON has them: our own comparisons also read a number in the text "5", so tests of numbers say that no text is meant.
-Null is what an attribute has that is there without a value.
+A field meets a list if one of its values meets one of the tests. JSON's types are distinguished strictly: our own
+comparisons also read a number in the text "5", so a test of numbers excludes texts. Null is the value of an attribute
+that is present without a value.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ZERO, _EMPTY = Literal("0", XSD + "integer"), Literal("")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The tests of one leaf. `needed` holds wherever `exact` does and suits an index, if there is such a one.
+    """The tests of one leaf. `needed`, if there is one, suits an index and holds wherever `exact` does.
 
     A field that may be absent has `exact` hold then too; `met` says that a value meets a test, if one can.
     """
@@ -57,7 +57,7 @@ class Field:
     exact: Test
     met: Test | None
     needed: Test | None
-    place: str
+    location: str
 
     @property
     def may_be_absent(self) -> bool:
@@ -65,7 +65,7 @@ class Field:
 
 
 class Object(dict[str, Any]):
-    """An object as it stands in a JSON text, where a key may be there twice."""
+    """An object as written in a JSON text, where a key may be repeated."""
 
     def __init__(self, pairs: Iterable[tuple[str, Any]]) -> None:
         listed = list(pairs)
@@ -75,10 +75,10 @@ class Object(dict[str, Any]):
             self.repeated = Counter(key for key, _ in listed).most_common(1)[0][0]
 
 
-def read_tests(tests: list[Any], place: str) -> Field:
-    """The field whose tests stand in this list; `place` is where, as a JSON path."""
+def read_tests(tests: list[Any], location: str) -> Field:
+    """The field with this list of tests; `location` is the list's JSON path in the pattern."""
     if not tests:
-        raise refusal(place, "an empty list matches nothing; write a value or a test into it")
+        raise refusal(location, "an empty list matches nothing; write a value or a test into it")
     texts: list[Literal] = []
     numbers: list[Literal] = []
     booleans: list[Literal] = []
@@ -86,7 +86,7 @@ def read_tests(tests: list[Any], place: str) -> Field:
     needed: list[Test | None] = []
     may_be_absent = False
     for position, test in enumerate(tests):
-        at = f"{place}[{position}]"
+        at = f"{location}[{position}]"
         if isinstance(test, str):
             texts.append(_text(test, at))
         elif isinstance(test, bool):
@@ -101,11 +101,13 @@ def read_tests(tests: list[Any], place: str) -> Field:
             if operator == "exists" and argument is False:
                 may_be_absent = True
                 continue
-            one, simpler = _operator(operator, argument, f"{at}.{operator}")
-            exact.append(one)
+            each, simpler = _operator(operator, argument, f"{at}.{operator}")
+            exact.append(each)
             needed.append(simpler)
         else:
-            raise refusal(at, f"{shown(test)} is no test; write a value or an object such as {{'prefix': …}}")
+            raise refusal(
+                at, f"{format_value(test)} is no test; write a value or an object such as {{'prefix': …}}"
+            )
     if numbers:
         exact.insert(0, _as_number(lambda a: _one_of(a, numbers)))
         needed.insert(0, lambda a: _one_of(a, numbers))
@@ -113,52 +115,54 @@ def read_tests(tests: list[Any], place: str) -> Field:
         if plain:
             exact.insert(0, lambda a, options=plain: _one_of(a, options))  # type: ignore[misc]
             needed.insert(0, exact[0])
-    met: Test | None = (lambda a: any_of([one(a) for one in exact])) if exact else None
-    simple = [one for one in needed if one is not None]
+    met: Test | None = (lambda a: any_of([each(a) for each in exact])) if exact else None
+    simple = [each for each in needed if each is not None]
     return Field(
-        (lambda a: any_of([*(one(a) for one in exact), absent(a)])) if may_be_absent or met is None else met,
+        (lambda a: any_of([*(each(a) for each in exact), absent(a)]))
+        if may_be_absent or met is None
+        else met,
         met,
-        (lambda a: any_of([one(a) for one in simple]))
+        (lambda a: any_of([each(a) for each in simple]))
         if len(simple) == len(needed) and not may_be_absent
         else None,
-        place,
+        location,
     )
 
 
-def _operator(operator: str, argument: Any, place: str) -> tuple[Test, Test | None]:
-    """The exact test, and one that is needed for it and simple."""
+def _operator(operator: str, argument: Any, location: str) -> tuple[Test, Test | None]:
+    """The exact test, and a simple one that is necessary for it."""
     if operator in ("prefix", "suffix", "equals-ignore-case", "wildcard"):
-        test = _text_test(operator, argument, place)
+        test = _text_test(operator, argument, location)
         return test, test
     if operator == "cidr":
-        test = _cidr(argument, place)
+        test = _cidr(argument, location)
         return test, test
     if operator == "numeric":
-        return _numeric(argument, place)
+        return _numeric(argument, location)
     if operator == "anything-but":
-        return _anything_but(argument, place), None
+        return _anything_but(argument, location), None
     if operator == "exists":
         if argument is not True:
-            raise refusal(place, f"exists takes true or false, not {shown(argument)}")
+            raise refusal(location, f"exists takes true or false, not {format_value(argument)}")
         return _present, None
-    raise refusal(place, f"{operator!r} is no operator; there are {OPERATORS}")
+    raise refusal(location, f"{operator!r} is no operator; there are {OPERATORS}")
 
 
-def _text_test(operator: str, argument: Any, place: str) -> Test:
+def _text_test(operator: str, argument: Any, location: str) -> Test:
     if operator in ("prefix", "suffix") and isinstance(argument, Mapping):
-        inner, text = _only(argument, place)
+        inner, text = _only(argument, location)
         if inner != "equals-ignore-case":
-            raise refusal(place, f"{operator} takes a text or equals-ignore-case, not {inner!r}")
-        folded, place = True, f"{place}.{inner}"
+            raise refusal(location, f"{operator} takes a text or equals-ignore-case, not {inner!r}")
+        folded, location = True, f"{location}.{inner}"
     else:
         folded, text = False, argument
     if not isinstance(text, str):
-        raise refusal(place, f"{operator} takes a text, not {shown(text)}")
-    literal = _text(text, place)
+        raise refusal(location, f"{operator} takes a text, not {format_value(text)}")
+    literal = _text(text, location)
     if operator == "equals-ignore-case":
         return lambda a: Comparison(Folded(a), "=", literal)
     if operator == "wildcard":
-        like = _text(_like(text, place), place)
+        like = _text(_like(text, location), location)
         return lambda a: TextTest(a, "LIKE", like)
     if not text:
         return _is_text
@@ -166,58 +170,61 @@ def _text_test(operator: str, argument: Any, place: str) -> Test:
     return lambda a: TextTest(Folded(a) if folded else a, op, literal)
 
 
-def _like(wildcard: str, place: str) -> str:
+def _like(wildcard: str, location: str) -> str:
     """A pattern of LIKE: * stands for any run of characters, a backslash takes that meaning from * and from itself."""
     pieces = _WILD.findall(wildcard)
     if "**" in pieces:
-        raise refusal(place, "two * follow each other; one is enough")
+        raise refusal(location, "two * follow each other; one is enough")
     if "\\" in pieces:
-        raise refusal(place, "a backslash stands before * or another backslash only; write it twice")
+        raise refusal(location, "a backslash stands before * or another backslash only; write it twice")
     return "".join(_IN_LIKE.get(piece, piece) for piece in pieces)
 
 
-def _cidr(argument: Any, place: str) -> Test:
+def _cidr(argument: Any, location: str) -> Test:
     try:
         if not isinstance(argument, str) or "/" not in argument:
             raise ValueError
         network = Literal(str(ip_network(argument, strict=False)))
     except ValueError:
-        raise refusal(place, f"{shown(argument)} is no block of addresses such as '10.0.0.0/24'") from None
+        raise refusal(
+            location, f"{format_value(argument)} is no block of addresses such as '10.0.0.0/24'"
+        ) from None
     return lambda a: TextTest(a, "CIDR", network)
 
 
-def _numeric(argument: Any, place: str) -> tuple[Test, Test]:
+def _numeric(argument: Any, location: str) -> tuple[Test, Test]:
     if not isinstance(argument, list) or len(argument) not in (2, 4):
-        raise refusal(place, "numeric takes a list such as ['>', 0] or ['>', 0, '<=', 5]")
+        raise refusal(location, "numeric takes a list such as ['>', 0] or ['>', 0, '<=', 5]")
     bounds = []
     for position in range(0, len(argument), 2):
         op, bound = argument[position], argument[position + 1]
         if op not in ("=", "<", "<=", ">", ">="):
             raise refusal(
-                f"{place}[{position}]", f"{shown(op)} compares no numbers; there are =, <, <=, > and >="
+                f"{location}[{position}]",
+                f"{format_value(op)} compares no numbers; there are =, <, <=, > and >=",
             )
         if isinstance(bound, bool) or not isinstance(bound, int | float | Decimal):
-            raise refusal(f"{place}[{position + 1}]", f"{shown(bound)} is no number")
-        bounds.append((op, _number(bound, f"{place}[{position + 1}]")))
+            raise refusal(f"{location}[{position + 1}]", f"{format_value(bound)} is no number")
+        bounds.append((op, _number(bound, f"{location}[{position + 1}]")))
     (op, low), *rest = bounds
     if not rest:
         return _as_number(lambda a: Comparison(a, op, low)), lambda a: Comparison(a, op, low)
     ((upper, high),) = rest
     if op not in (">", ">=") or upper not in ("<", "<="):
-        raise refusal(place, "a range has its lower bound first, as in ['>', 0, '<=', 5]")
+        raise refusal(location, "a range has its lower bound first, as in ['>', 0, '<=', 5]")
     least, most = (_moved(bound, kind) for bound, kind in ((low, op), (high, upper)))
     ends = number(least.text), number(most.text)
     if ends[0] is None or ends[1] is None:
-        raise refusal(place, "a range has bounds of at most 300 digits; give one bound only")
+        raise refusal(location, "a range has bounds of at most 300 digits; give one bound only")
     if ends[0] > ends[1]:
-        raise refusal(place, f"no number lies between {low.text} and {high.text}; exchange them")
+        raise refusal(location, f"no number lies between {low.text} and {high.text}; exchange them")
     return _as_number(lambda a: Between(a, least, most)), lambda a: Between(a, least, most)
 
 
 def _moved(bound: Literal, op: str) -> Literal:
-    """The bound of a closed range: one that is itself left out moves by less than EventBridge tells apart.
+    """The bound of a closed range: an exclusive one moves by less than EventBridge's precision.
 
-    Of several values, one has to lie within both bounds, which only BETWEEN says.
+    If a field has several values, one of them must lie within both bounds; only BETWEEN expresses that.
     """
     if op in ("<=", ">="):
         return bound
@@ -226,57 +233,57 @@ def _moved(bound: Literal, op: str) -> Literal:
     return Literal(f"{moved:f}", XSD + "decimal")
 
 
-def _anything_but(argument: Any, place: str) -> Test:
-    """Some value that is none of these; the field has to be there."""
+def _anything_but(argument: Any, location: str) -> Test:
+    """A value other than these; the field must be present."""
     if isinstance(argument, Mapping):
-        operator, wanted = _only(argument, place)
+        operator, wanted = _only(argument, location)
         if operator not in ("prefix", "suffix", "equals-ignore-case", "wildcard"):
             raise refusal(
-                place,
+                location,
                 f"anything-but takes values, prefix, suffix, equals-ignore-case or wildcard, not {operator!r}",
             )
-        place = f"{place}.{operator}"
+        location = f"{location}.{operator}"
         wanted = wanted if isinstance(wanted, list) else [wanted]
-        if not wanted or any(not isinstance(one, str) for one in wanted):
-            raise refusal(place, f"anything-but {operator} takes a text or a list of texts")
+        if not wanted or any(not isinstance(each, str) for each in wanted):
+            raise refusal(location, f"anything-but {operator} takes a text or a list of texts")
         if operator in ("prefix", "suffix") and "" in wanted:
-            raise refusal(place, f"every text has an empty {operator}, so nothing would be left")
-        tests = [_text_test(operator, one, place) for one in wanted]
-        texts = [_text(one, place) for one in wanted]
+            raise refusal(location, f"every text has an empty {operator}, so nothing would be left")
+        tests = [_text_test(operator, each, location) for each in wanted]
+        texts = [_text(each, location) for each in wanted]
         if operator == "equals-ignore-case":
             return _unlike(
-                lambda a: _none_of(Folded(a), texts), any(_numeric_start(one, True) for one in wanted)
+                lambda a: _none_of(Folded(a), texts), any(_numeric_start(each, True) for each in wanted)
             )
         if operator == "prefix" and len(wanted) == 1:
             return _unlike(lambda a: _outside(a, texts[0]), _numeric_start(wanted[0]))
         return lambda a: any_of(
-            [_some(a, lambda x: [_scalar(x), *(Not(test(x)) for test in tests)]), _null(a)]
+            [_any_value(a, lambda x: [_scalar(x), *(Not(test(x)) for test in tests)]), _null(a)]
         )
     options = argument if isinstance(argument, list) else [argument]
-    if options and all(isinstance(one, str) for one in options):
-        texts = [_text(one, place) for one in options]
-        return _unlike(lambda a: _none_of(a, texts), any(_numeric_start(one, True) for one in options))
+    if options and all(isinstance(each, str) for each in options):
+        texts = [_text(each, location) for each in options]
+        return _unlike(lambda a: _none_of(a, texts), any(_numeric_start(each, True) for each in options))
     if options and all(
-        isinstance(one, int | float | Decimal) and not isinstance(one, bool) for one in options
+        isinstance(each, int | float | Decimal) and not isinstance(each, bool) for each in options
     ):
-        numbers = [_number(one, place) for one in options]
+        numbers = [_number(each, location) for each in options]
         return lambda a: any_of([_none_of(a, numbers), _is_text(a), _one_of(a, _BOOLEANS), _null(a)])
-    raise refusal(place, "anything-but takes a text, a number, or a list of only texts or only numbers")
+    raise refusal(location, "anything-but takes a text, a number, or a list of only texts or only numbers")
 
 
 def _unlike(other_text: Test, numeric: bool) -> Test:
-    """Another text, or no text at all. A number is none, but where the texts are `numeric` it might be one of them."""
+    """Another text, or no text at all. A number is no text, but equals one of the texts where they are `numeric`."""
     is_number = _as_number(_any_number) if numeric else _any_number
     return lambda a: any_of([other_text(a), is_number(a), _one_of(a, _BOOLEANS), _null(a)])
 
 
 def _numeric_start(text: str, whole: bool = False) -> bool:
-    """Whether a text that begins so, or is that as a `whole`, may read as a number."""
+    """Whether a text that starts with this one, or is equal to it if `whole`, may read as a number."""
     return number(text) is not None if whole else _NUMERIC_START.fullmatch(text) is not None
 
 
 def _outside(attribute: Attribute, prefix: Literal) -> Condition:
-    """A text that does not begin so: it comes before, or behind all that do."""
+    """A text without this prefix: it sorts before or after all texts that have it."""
     last = ord(prefix.text[-1])
     if last == sys.maxunicode:
         shorter = prefix.text.rstrip(chr(sys.maxunicode))
@@ -298,7 +305,7 @@ def _as_number(test: Test) -> Test:
     return lambda a: test(a) if a.path == "id" else And((test(a), Not(_is_text(a))))
 
 
-def _some(attribute: Attribute, conditions: Callable[[Attribute], list[Condition]]) -> Condition:
+def _any_value(attribute: Attribute, conditions: Callable[[Attribute], list[Condition]]) -> Condition:
     return AnyElement("x", attribute, all_of(conditions(Attribute("x"))))
 
 
@@ -319,12 +326,12 @@ def _null(attribute: Attribute) -> Condition:
 
 
 def _present(attribute: Attribute) -> Condition:
-    """A field is there as a leaf only: an object is none, null is one."""
+    """A field is present as a leaf only: an object is not a leaf, null is one."""
     return And((Not(Missing(attribute)), any_of([_scalar(attribute), Not(Exists(attribute))])))
 
 
 def absent(attribute: Attribute) -> Condition:
-    """The contrary: nothing is there, or objects alone."""
+    """A field is absent: it has no value, or objects alone."""
     return Or((Missing(attribute), And((Exists(attribute), Not(_scalar(attribute))))))
 
 
@@ -341,13 +348,13 @@ def _none_of(attribute: Attribute | Folded, options: Iterable[Literal]) -> Condi
 
 
 def all_of(conditions: list[Condition]) -> Condition:
-    parts = [p for one in conditions for p in (one.parts if isinstance(one, And) else (one,))]
+    parts = [p for each in conditions for p in (each.parts if isinstance(each, And) else (each,))]
     unique = tuple(dict.fromkeys(parts))
     return And(unique) if len(unique) > 1 else unique[0]
 
 
 def any_of(conditions: list[Condition]) -> Condition:
-    parts = [p for one in conditions for p in (one.parts if isinstance(one, Or) else (one,))]
+    parts = [p for each in conditions for p in (each.parts if isinstance(each, Or) else (each,))]
     unique = tuple(dict.fromkeys(parts))
     return Or(unique) if len(unique) > 1 else unique[0]
 
@@ -355,25 +362,28 @@ def any_of(conditions: list[Condition]) -> Condition:
 # -- values
 
 
-def _text(text: str, place: str) -> Literal:
+def _text(text: str, location: str) -> Literal:
     if not is_whole(text):
-        raise refusal(place, f"{shown(text)} has half a character in it; mend its Unicode")
+        raise refusal(location, f"{format_value(text)} has half a character in it; mend its Unicode")
     return Literal(text)
 
 
-def _number(value: float | Decimal, place: str) -> Literal:
+def _number(value: float | Decimal, location: str) -> Literal:
     text = str(value) if isinstance(value, int | Decimal) else repr(value)
     if number(text) is None:
         raise refusal(
-            place, f"{shown(value)} is no number that can be compared; write one of at most 400 digits"
+            location,
+            f"{format_value(value)} is no number that can be compared; write one of at most 400 digits",
         )
     kind = "double" if "e" in text.lower() else "decimal" if "." in text else "integer"
     return Literal(text, XSD + kind)
 
 
-def _only(test: Mapping[str, Any], place: str) -> tuple[str, Any]:
+def _only(test: Mapping[str, Any], location: str) -> tuple[str, Any]:
     if len(test) != 1 or (isinstance(test, Object) and test.repeated is not None):
-        raise refusal(place, "a test is an object with one operator; write several tests as several objects")
+        raise refusal(
+            location, "a test is an object with one operator; write several tests as several objects"
+        )
     return next(iter(test.items()))
 
 
@@ -385,13 +395,13 @@ def is_whole(text: str) -> bool:
     return True
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A value in an error's sentence."""
     named = {type(None): "null", bool: str(value).lower()}
     text = named.get(type(value)) or repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def refusal(place: str, sentence: str) -> SubscriptionError:
-    """What is wrong at a place of the pattern."""
-    return SubscriptionError(f"{place}: {sentence}")
+def refusal(location: str, sentence: str) -> SubscriptionError:
+    """The error at a location in the pattern."""
+    return SubscriptionError(f"{location}: {sentence}")

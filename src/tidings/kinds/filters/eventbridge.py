@@ -1,8 +1,8 @@
-"""Patterns and rules as Amazon EventBridge writes them -> conditions of our own query tree.
+"""Converts patterns and rules of Amazon EventBridge to conditions of our own query tree.
 
-A pattern has the shape of the events it wants, with a list of tests at each leaf (`content_filters`). Each way through
-its `$or`s is a conjunction of fields, and two fields below one object must be met by one and the same element where
-an event has a list of such objects. What EventBridge would refuse is refused, with its place as a JSON path.
+A pattern has the shape of the events it matches, with a list of tests at each leaf (`content_filters`). Each way
+through its `$or`s is a conjunction of fields; where an event has a list of objects, one element must meet all fields
+below that object. What EventBridge would refuse is refused, with its JSON path.
 
 The meaning is EventBridge's but for this. Where a field has several values, a null beside others is not seen, nor is a
 number beside texts; an empty list counts as null. Numbers have no bounds and compare exactly, but for a range between
@@ -26,10 +26,10 @@ from tidings.kinds.filters.content_filters import (
     absent,
     all_of,
     any_of,
+    format_value,
     is_whole,
     read_tests,
     refusal,
-    shown,
 )
 from tidings.language.query import AnyElement, Attribute, Condition
 
@@ -58,8 +58,8 @@ def read_pattern(pattern: object) -> Condition:
     if len(alternatives) == 1:
         return all_of(alternatives[0])
     common = set.intersection(*map(set, alternatives))
-    shared = [one for one in alternatives[0] if one in common]
-    rests = [[one for one in conjuncts if one not in common] for conjuncts in alternatives]
+    shared = [condition for condition in alternatives[0] if condition in common]
+    rests = [[condition for condition in conjuncts if condition not in common] for conjuncts in alternatives]
     if not all(rests):  # then one alternative is contained in all others
         return all_of(shared)
     return all_of([*shared, any_of([all_of(rest) for rest in rests])])
@@ -109,7 +109,7 @@ def _listed(data: bytes | str) -> Iterator[tuple[str | None, object]]:
     if isinstance(content, list):
         yield from map(_rule, content)
     elif not isinstance(content, Mapping) or not content:
-        raise SubscriptionError(f"{shown(content)} holds no rules; {_FORMS}")
+        raise SubscriptionError(f"{format_value(content)} holds no rules; {_FORMS}")
     elif "EventPattern" in content:
         yield _rule(content)
     elif content.keys() <= _ENVELOPE or any(isinstance(value, list) for value in content.values()):
@@ -129,7 +129,7 @@ def _line(line: str) -> tuple[str | None, object]:
 
 def _rule(rule: object) -> tuple[str | None, object]:
     if not isinstance(rule, Mapping):
-        return None, SubscriptionError(f"{shown(rule)} is no rule; {_FORMS}")
+        return None, SubscriptionError(f"{format_value(rule)} is no rule; {_FORMS}")
     name = next((str(rule[key]) for key in _NAMES if rule.get(key) is not None), None)
     if rule.get("State", "ENABLED") == "DISABLED":
         return name, SubscriptionError("the rule is DISABLED; enable it, or leave it out")
@@ -153,19 +153,21 @@ def _parsed(text: str) -> Any:
 # -- the shape: which fields, in which alternatives
 
 
-def _alternatives(pattern: object, path: str, place: str, depth: int) -> list[dict[str, Field]]:
+def _alternatives(pattern: object, path: str, location: str, depth: int) -> list[dict[str, Field]]:
     """The conjunctions of fields, by path, one of which an event has to meet."""
     if not isinstance(pattern, Mapping):
-        raise refusal(place, f"a pattern is an object, not {shown(pattern)}")
+        raise refusal(location, f"a pattern is an object, not {format_value(pattern)}")
     if not pattern:
-        raise refusal(place, "an empty object asks for nothing; name a field")
+        raise refusal(location, "an empty object asks for nothing; name a field")
     if depth > MAX_DEPTH:
-        raise refusal(place, f"the pattern nests deeper than {MAX_DEPTH} levels; flatten it")
+        raise refusal(location, f"the pattern nests deeper than {MAX_DEPTH} levels; flatten it")
     if isinstance(pattern, Object) and pattern.repeated is not None:
-        raise refusal(place, f"the field {pattern.repeated!r} is there twice; write its tests into one list")
+        raise refusal(
+            location, f"the field {pattern.repeated!r} is there twice; write its tests into one list"
+        )
     found: list[dict[str, Field]] = [{}]
     for key, value in pattern.items():
-        at = f"{place}.{key}" if _PLAIN_KEY.fullmatch(key) else f"{place}[{key!r}]"
+        at = f"{location}.{key}" if _PLAIN_KEY.fullmatch(key) else f"{location}[{key!r}]"
         if key == "$or":
             parts = _either(value, path, at, depth)
         elif not key or not is_whole(key):
@@ -175,19 +177,19 @@ def _alternatives(pattern: object, path: str, place: str, depth: int) -> list[di
         elif isinstance(value, list):
             parts = [{f"{path}{key}": read_tests(value, at)}]
         else:
-            raise refusal(at, f"tests stand in a list; write [{shown(value)}]")
+            raise refusal(at, f"tests stand in a list; write [{format_value(value)}]")
         if len(found) * len(parts) > MAX_ALTERNATIVES:
             raise refusal(at, f"$or makes more than {MAX_ALTERNATIVES:,} combinations; split the pattern")
-        found = [_merged(one, other) for one in found for other in parts]
+        found = [_merged(first, second) for first in found for second in parts]
     return found
 
 
-def _either(options: object, path: str, place: str, depth: int) -> list[dict[str, Field]]:
+def _either(options: object, path: str, location: str, depth: int) -> list[dict[str, Field]]:
     if not isinstance(options, list) or len(options) < 2:
-        raise refusal(place, "$or takes a list of at least two objects")
+        raise refusal(location, "$or takes a list of at least two objects")
     parts = []
     for position, option in enumerate(options):
-        at = f"{place}[{position}]"
+        at = f"{location}[{position}]"
         for key in option if isinstance(option, Mapping) else ():
             if key in _RESERVED:
                 raise refusal(
@@ -197,13 +199,14 @@ def _either(options: object, path: str, place: str, depth: int) -> list[dict[str
     return parts
 
 
-def _merged(one: dict[str, Field], other: dict[str, Field]) -> dict[str, Field]:
-    if twice := one.keys() & other.keys():
+def _merged(first: dict[str, Field], second: dict[str, Field]) -> dict[str, Field]:
+    if twice := first.keys() & second.keys():
         path = min(twice)
         raise refusal(
-            other[path].place, f"the field {path} is tested twice, also at {one[path].place}; write one list"
+            second[path].location,
+            f"the field {path} is tested twice, also at {first[path].location}; write one list",
         )
-    return {**one, **other}
+    return {**first, **second}
 
 
 def _conjuncts(fields: Mapping[str, Field]) -> list[Condition]:

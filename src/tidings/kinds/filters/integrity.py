@@ -1,8 +1,8 @@
-"""Refuses arrays of filters whose values cannot be right: what a loop would follow out of bounds, or for ever.
+"""Refuses damaged arrays of filters, whose values would lead a compiled loop out of bounds or into an endless loop.
 
-Types and shapes are what the manifest tells (arrays/folders.py); here the lengths are held against each other, then
-the values (kernels/bounds.py). Every check relies on those before it. What is left is an index, if perhaps another
-one: a text, a position or an operator that was changed gives other answers and nothing worse.
+The manifest has checked types and shapes (arrays/folders.py); here lengths are checked against each other, then values
+(kernels/bounds.py). Every check relies on those before it. Arrays that pass form a valid index, if perhaps another one:
+a changed text, position or operator gives other answers and nothing worse.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LISTS = {
     "scale_text_first": "scale_texts",
     "scale_start": "scale_blob",
 }
-_LARGEST_EXPONENT = 250  # of the numbers that are read without exact arithmetic (arrays/lexical.py)
+_LARGEST_EXPONENT = 250  # of the numbers that are read without exact arithmetic (formats/kernels/lexical.py)
 
 
 def refuse_damage(

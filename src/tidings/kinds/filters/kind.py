@@ -10,7 +10,7 @@ import numpy as np
 
 from tidings.arrays import folders
 from tidings.formats.kernels.json import occurrences_of
-from tidings.kinds.filters.attribute_reader import Reader
+from tidings.kinds.filters.attribute_reader import AttributeReader
 from tidings.kinds.filters.columns import read_events
 from tidings.kinds.filters.index import FilterIndex
 from tidings.kinds.filters.integrity import refuse_damaged_table
@@ -126,7 +126,7 @@ class FilterFinder:
 
     def __init__(self, index: FilterIndex) -> None:
         self.index = index
-        self._reader = Reader(index)
+        self._reader = AttributeReader(index)
 
     def find(self, batch: Batch) -> Found:
         wanted = self._reader.wanted

@@ -1,7 +1,7 @@
-"""What a filter means: slow, obvious, complete.
+"""Defines what a filter means: slow, obvious, complete.
 
-Oracle of the tests, baseline of the benchmarks, voice of `explain`. Any Boolean expression over attributes, with
-the meaning of its forms in `conditions` and of its values in `values`.
+The tests compare the index with it, the benchmarks use it as a baseline, and `explain` evaluates with it. A filter is
+any Boolean expression over attributes; language/conditions.py defines its forms, model/values.py its values.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A condition on attributes -> a tree of leaves, each a comparison of one attribute with constants.
+"""Compiles a condition on attributes to a tree of leaves, each a comparison of one attribute with constants.
 
-Whatever is not such a comparison becomes one, with an attribute that the event does not have itself but that can
-be told from it: the texts of `title` in one case, the patterns that `title` contains, the conditions that hold.
-So everything below knows attributes, constants and positions, and nothing else:
+Any other condition becomes a comparison with a derived attribute, which is computed from the event: the texts of
+`title` in folded case, the patterns that `title` contains, the conditions that hold. So the index knows attributes,
+constants and positions, and nothing else:
 
     title = 'Goal' IGNORE CASE    folded title  =  'goal'
     title CONTAINS 'goal'         CONTAINS title  =  'goal'     of all patterns asked for, those it contains
@@ -49,14 +49,14 @@ _LAST_CHARACTER = 0x10FFFF
 
 
 class Key(NamedTuple):
-    """An attribute of the index: a path, and how it is looked at. A text test on folded texts ends in `~`."""
+    """An attribute of the index: a path, and how it is derived (`look`). A text test on folded texts ends in `~`."""
 
     look: str
     path: str
 
 
 class Slot(NamedTuple):
-    """A constant of a row: a parameter's or a fixed one, as it is, in one case, or the first text behind it."""
+    """A constant of a row, fixed or a parameter: as it is, in folded case, or the first text after all with this prefix."""
 
     constant: Constant
     folded: bool = False
@@ -77,7 +77,7 @@ class Slot(NamedTuple):
                 return text
             plain = literal.text.casefold() if self.folded else literal.text
             if self.behind:
-                following = text_behind(plain)
+                following = text_after_prefix(plain)
                 return None if following is None else ntriples(Literal(following))
             return ntriples(Literal(plain, literal.datatype, literal.language))
         return text
@@ -100,7 +100,7 @@ class ConditionSlot:
 
 @dataclass(frozen=True, slots=True)
 class FilterShape:
-    """What filters that differ in constants share: `words` name attributes by their place in `keys`."""
+    """The shape of filters that differ only in constants: `words` refer to attributes by their index in `keys`."""
 
     words: list[int]
     keys: list[Key]
@@ -130,7 +130,7 @@ def compile_filter(condition: Condition) -> FilterShape:
     return shape
 
 
-def text_behind(text: str) -> str | None:
+def text_after_prefix(text: str) -> str | None:
     """The first text that comes after all texts which start with `text`."""
     while text:
         following = ord(text[-1]) + 1

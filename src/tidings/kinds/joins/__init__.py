@@ -1,1 +1,1 @@
-"""Joins: subscriptions over tables, and what each gains and loses with every change of a row."""
+"""Joins: subscriptions over tables; each is notified of the rows that it gains and loses with every change."""

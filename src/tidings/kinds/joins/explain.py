@@ -18,7 +18,7 @@ from tidings.kinds.joins.changes.changes import INSERT, TRUNCATE, UPDATE, Change
 from tidings.kinds.joins.changes.sequences import Sequences
 from tidings.kinds.joins.naive import Naive
 from tidings.kinds.joins.schema.ranges import Leaf, admits, range_of
-from tidings.kinds.joins.schema.shape import Shape, outline
+from tidings.kinds.joins.schema.shape import JoinShape, outline
 from tidings.kinds.joins.schema.table import Row, Table, plain
 from tidings.language.printer import condition_text
 from tidings.language.query import Query
@@ -87,7 +87,7 @@ class _Look:
     """A subscription, and the rows of its tables."""
 
     def __init__(
-        self, query: Query, shape: Shape, tables: Mapping[str, Table], rows: Mapping[str, Counter[Row]]
+        self, query: Query, shape: JoinShape, tables: Mapping[str, Table], rows: Mapping[str, Counter[Row]]
     ) -> None:
         self.shape, self.rows = shape, rows
         self.tables = [tables[name] for name in shape.tables]

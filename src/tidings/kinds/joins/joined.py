@@ -1,4 +1,4 @@
-"""Joined rows, for those who ask for them: what the loops write row by row, put together again."""
+"""Assembles joined rows from the rows that the compiled loops write one by one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def joined(deltas: Deltas, arity: np.ndarray) -> Deltas:
     kinds: dict[str, int] = {}
     texts, kind = list[str](), list[int]()
     for begin, count in zip(first, arity[first].tolist(), strict=True):
-        rows = [(names[table[one]], contents[one]) for one in row[begin : begin + count]]
+        rows = [(names[table[number]], contents[number]) for number in row[begin : begin + count]]
         texts.append("{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in rows) + "}")
         kind.append(kinds.setdefault(" JOIN ".join(name for name, _ in rows), len(kinds)))
     return replace(
@@ -37,7 +37,7 @@ def joined(deltas: Deltas, arity: np.ndarray) -> Deltas:
 
 
 def _runs(arity: Sequence[int]) -> list[int]:
-    """Where runs begin that are as long as their entries say."""
+    """The starts of consecutive runs; `arity` at the start of a run is its length."""
     found, at = list[int](), 0
     while at < len(arity):
         found.append(at)

@@ -38,7 +38,7 @@ from tidings.kinds.joins.index.subscriptions import ALWAYS, Subscriptions
 from tidings.kinds.joins.rows.texts import Texts
 from tidings.kinds.joins.schema.declarations import saved_tables
 from tidings.kinds.joins.schema.ranges import is_empty, range_of
-from tidings.kinds.joins.schema.shape import Selection, Shape, outline
+from tidings.kinds.joins.schema.shape import JoinShape, Selection, outline
 from tidings.kinds.joins.schema.table import Table, by_name
 from tidings.kinds.joins.schema.templates import fill
 from tidings.language.parameter_columns import fill_template
@@ -95,7 +95,7 @@ class Joins:
         self.correlator = Correlator(self.subscriptions.tables, self.subscriptions, self.levels)
         self._texts: dict[int, str] = {}
         self._templates: list[Template] = []
-        self._outlines: dict[int, tuple[Query, Shape, Sequence[Selection]]] = {}
+        self._outlines: dict[int, tuple[Query, JoinShape, Sequence[Selection]]] = {}
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.subscriptions.live))
@@ -252,10 +252,10 @@ def _row(table: pa.Table, place: int) -> pa.Table:
     return row.cast(pa.schema(plain))
 
 
-def _shape(written: Any) -> Shape:
+def _shape(written: Any) -> JoinShape:
     """A shape out of JSON, where every tuple is a list."""
     tables, variables, selections = written
-    return Shape(
+    return JoinShape(
         tuple(tables),
         tuple(tuple(map(tuple, places)) for places in variables),
         tuple(map(tuple, selections)),

@@ -1,7 +1,7 @@
-"""What a join subscription means, in the fewest obvious lines: every result is computed anew after every change.
+"""Defines what a join subscription means, in the fewest obvious lines: recomputes every result after every change.
 
 Rows are bags of tuples as `Table.read` gives them. The semijoin form of a subscription has the rows, copies counted,
-that take part in at least one joined row; what a change adds to it and takes from it is what the subscriber is told.
+that take part in at least one joined row; the difference that a change makes to it is the subscriber's notification.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tidings.errors import EventError
-from tidings.kinds.joins.schema.shape import Range, Shape, admits, read
+from tidings.kinds.joins.schema.shape import JoinShape, Range, admits, read
 from tidings.kinds.joins.schema.table import Row, Table
 from tidings.language.query import Query
 
@@ -23,7 +23,7 @@ Form = Counter[tuple[str, Row]]
 """Rows with the names of their tables."""
 
 
-def selected(shape: Shape, ranges: Sequence[Range], rows: Rows, slot: int) -> Counter[Row]:
+def selected(shape: JoinShape, ranges: Sequence[Range], rows: Rows, slot: int) -> Counter[Row]:
     """The rows of a slot's table that are in all its ranges."""
     wanted = [
         (column, found) for (at, column), found in zip(shape.selections, ranges, strict=True) if at == slot
@@ -37,12 +37,12 @@ def selected(shape: Shape, ranges: Sequence[Range], rows: Rows, slot: int) -> Co
     )
 
 
-def result(shape: Shape, ranges: Sequence[Range], rows: Rows) -> Counter[Joined]:
+def result(shape: JoinShape, ranges: Sequence[Range], rows: Rows) -> Counter[Joined]:
     """The joined rows and how often each occurs."""
     joined: Counter[Joined] = Counter({(): 1})
     for slot in range(len(shape.tables)):
         # The first place of a variable speaks for all before this slot: they are equal already.
-        pairs = [(places[0], column) for places in shape.variables for at, column in places[1:] if at == slot]
+        pairs = [(refs[0], column) for refs in shape.variables for at, column in refs[1:] if at == slot]
         partners: dict[Row, list[Joined]] = {}
         for start in joined:
             partners.setdefault(tuple(start[at][column] for (at, column), _ in pairs), []).append(start)
@@ -56,19 +56,23 @@ def result(shape: Shape, ranges: Sequence[Range], rows: Rows) -> Counter[Joined]
     return joined
 
 
-def semijoin(shape: Shape, ranges: Sequence[Range], rows: Rows) -> Form:
+def semijoin(shape: JoinShape, ranges: Sequence[Range], rows: Rows) -> Form:
     """The rows, copies counted, that take part in at least one joined row."""
     joined = result(shape, ranges, rows)
     return Counter(
-        {(name, one[slot]): rows[name][one[slot]] for one in joined for slot, name in enumerate(shape.tables)}
+        {
+            (name, joined_row[slot]): rows[name][joined_row[slot]]
+            for joined_row in joined
+            for slot, name in enumerate(shape.tables)
+        }
     )
 
 
 def binary_semijoin(
-    shape: Shape, ranges: Sequence[Range], rows: Rows, base: int, filtering: int
+    shape: JoinShape, ranges: Sequence[Range], rows: Rows, base: int, filtering: int
 ) -> Counter[Row]:
     """The selected rows of slot `base` that agree with a selected row of slot `filtering` on what the two share."""
-    shared = [dict(places) for places in shape.variables if {base, filtering} <= {at for at, _ in places}]
+    shared = [dict(refs) for refs in shape.variables if {base, filtering} <= {at for at, _ in refs}]
     there = {
         tuple(row[columns[filtering]] for columns in shared)
         for row in selected(shape, ranges, rows, filtering)
@@ -82,17 +86,17 @@ def binary_semijoin(
 
 
 def delta(before: Form, after: Form) -> tuple[Form, Form]:
-    """What was gained and what was lost."""
+    """The rows gained and the rows lost, from one semijoin to another."""
     return after - before, before - after
 
 
 class Naive:
-    """Tables and subscriptions that recomputes everything after every change."""
+    """Recomputes all subscriptions after every change."""
 
     def __init__(self, tables: Iterable[Table]) -> None:
         self.tables = {table.name: table for table in tables}
         self.rows: dict[str, Counter[Row]] = {name: Counter() for name in self.tables}
-        self.subscriptions: dict[str, tuple[Shape, tuple[Range, ...]]] = {}
+        self.subscriptions: dict[str, tuple[JoinShape, tuple[Range, ...]]] = {}
         self.forms: dict[str, Form] = {}
 
     def subscribe(self, id: str, query: Query) -> None:
@@ -108,7 +112,7 @@ class Naive:
     def apply(
         self, op: str, table: str, row: Mapping[str, Any], before: Mapping[str, Any] | None = None
     ) -> dict[str, tuple[Form, Form]]:
-        """What each affected subscription gained and lost by an "insert", "update" or "delete" of a row.
+        """Applies an "insert", "update" or "delete" of a row; returns what each affected subscription gained and lost.
 
         A "truncate" deletes all rows of the table, whatever `row` is. An EventError says what is wrong with a change; then nothing has changed.
         """
@@ -129,7 +133,7 @@ class Naive:
         if op in ("update", "delete"):
             if op == "update" and before is None and not table.key:
                 raise EventError(f"table '{table.name}' has no key; an update needs the row before it too")
-            old = _there(table, rows, row if before is None else before)
+            old = _find_row(table, rows, row if before is None else before)
             rows -= Counter([old])
         if op in ("insert", "update"):
             new = table.read(row)
@@ -141,8 +145,8 @@ class Naive:
         return rows
 
 
-def _there(table: Table, rows: Counter[Row], row: Mapping[str, Any]) -> Row:
-    """The row that is known by what `row` says."""
+def _find_row(table: Table, rows: Counter[Row], row: Mapping[str, Any]) -> Row:
+    """The current row that `row` identifies."""
     known_by = table.key_of(table.read(row))
     for other in rows:
         if table.key_of(other) == known_by:

@@ -1,8 +1,8 @@
-"""A copy of a join's rows on the side of its subscriber, kept by notifications alone.
+"""A subscriber's copy of a join's rows, maintained by notifications alone.
 
-A part (there is one, or in a cluster many) begins with its snapshot; from there on every sequence number counts
-once. What came before is ignored, what comes again too, and a gap makes the copy `missing` until a snapshot at least
-as new as all that was heard of. While nothing is missing, the joined rows are the query's result.
+Each part (one, or many in a cluster) begins with its snapshot; from there on every sequence number is applied once.
+Earlier and repeated notifications are ignored; after a gap the copy is `missing` until a snapshot arrives that is as new
+as every notification so far. While nothing is missing, the joined rows are the query's result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Part:
 
 class Replica:
     """The rows of one join subscription; give `apply` all its notifications, the snapshot among them. Whose snapshot
-    comes first is the subscription: what others are told is ignored.
+    comes first is the subscription: notifications of others are ignored.
 
     >>> from tidings import Table
     >>> stocks = Table("stocks", {"symbol": "text", "per": "number"}, key=["symbol"])
@@ -43,12 +43,12 @@ class Replica:
         self._shape, self._ranges = read(parse(query) if isinstance(query, str) else query, self._tables)
         self._parts: dict[str, _Part] = {}
         self._subscription: str | None = None
-        self._heard: dict[tuple[str | None, str], int] = {}
-        """Of a subscription and a part, the highest sequence number that came along, taken or not."""
+        self._latest: dict[tuple[str | None, str], int] = {}
+        """The highest sequence number that arrived for a subscription and a part, applied or not."""
 
     @property
     def missing(self) -> str | None:
-        """Why the copy is not complete, so that it needs a snapshot; None if it is."""
+        """Why the copy is incomplete and needs a snapshot; None if it is complete."""
         if not self._parts:
             return "no snapshot yet"
         for name, part in self._parts.items():
@@ -57,16 +57,16 @@ class Replica:
         return None
 
     def apply(self, notification: Notification) -> bool:
-        """Whether the notification was taken; it is not if it came again, or before a snapshot that is needed."""
+        """Applies a notification; False if it is a repetition, or came before a snapshot that is needed."""
         if notification.part is None or notification.sequence is None:
             return False
         if self._subscription not in (None, notification.subscription):
             return False
-        number, heard = notification.sequence, (notification.subscription, notification.part)
-        self._heard[heard] = max(number, self._heard.get(heard, 0))
+        number, stream = notification.sequence, (notification.subscription, notification.part)
+        self._latest[stream] = max(number, self._latest.get(stream, 0))
         if notification.verdict == "snapshot":
             self._subscription = notification.subscription
-            return self._start(self._part(notification.part), notification, self._heard[heard])
+            return self._start(self._part(notification.part), notification, self._latest[stream])
         if self._subscription is None:
             return False
         part = self._part(notification.part)
@@ -82,11 +82,11 @@ class Replica:
         if table not in self._shape.tables:
             tables = ", ".join(self._shape.tables)
             raise TableError(f"the subscription has no table {table!r}; its tables are {tables}")
-        return [self._named(table, row) for row in self._held()[table].elements()]
+        return [self._named(table, row) for row in self._current_rows()[table].elements()]
 
     def result(self) -> list[dict[str, dict[str, Any]]]:
         """The joined rows: for each the rows of its tables, by their names."""
-        joined = naive.result(self._shape, self._ranges, self._held())
+        joined = naive.result(self._shape, self._ranges, self._current_rows())
         return [
             {name: self._named(name, row) for name, row in zip(self._shape.tables, rows, strict=True)}
             for rows in joined.elements()
@@ -94,17 +94,17 @@ class Replica:
 
     def _part(self, name: str) -> _Part:
         if name not in self._parts:
-            # All parts are needed, also those that nothing was heard of. Another number of them is another stream.
+            # All parts are needed, also those without a notification. Another number of parts is another stream.
             total = int(name.partition("/")[2])
             self._parts = {f"{bucket}/{total}": _Part() for bucket in range(total)}
         return self._parts[name]
 
-    def _start(self, part: _Part, snapshot: Notification, heard: int) -> bool:
+    def _start(self, part: _Part, snapshot: Notification, latest: int) -> bool:
         number = snapshot.sequence or 0
         if not part.missing and number <= part.sequence:
             return False
-        if number < heard:
-            part.missing = f"a snapshot of {number} came, but {heard} was heard of"
+        if number < latest:
+            part.missing = f"a snapshot of {number} came, but {latest} was heard of"
             return False
         part.rows, part.sequence, part.missing = Counter(), number, None
         return self._change(part, snapshot)
@@ -113,8 +113,10 @@ class Replica:
         gained: naive.Form = Counter()
         lost: naive.Form = Counter()
         try:
-            for one in notification.changes:
-                (gained if one.change == "+" else lost)[one.table, self._tables[one.table].read(one.row)] += 1
+            for change in notification.changes:
+                (gained if change.change == "+" else lost)[
+                    change.table, self._tables[change.table].read(change.row)
+                ] += 1
         except (EventError, KeyError) as error:
             part.missing = f"{notification.sequence} cannot be read: {error}"
             return False
@@ -129,7 +131,7 @@ class Replica:
         part.sequence = notification.sequence or 0
         return True
 
-    def _held(self) -> Mapping[str, Counter[Row]]:
+    def _current_rows(self) -> Mapping[str, Counter[Row]]:
         held: dict[str, Counter[Row]] = {name: Counter() for name in self._shape.tables}
         for part in self._parts.values():
             for (name, row), copies in part.rows.items():

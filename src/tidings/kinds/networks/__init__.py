@@ -1,1 +1,1 @@
-"""Networks of intermediaries: events reach a node only along paths whose every node and edge accepts them."""
+"""Networks of intermediaries: an event reaches a node only along paths on which every node and edge accepts it."""

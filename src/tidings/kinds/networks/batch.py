@@ -1,4 +1,4 @@
-"""Many events of a network at once: read together, then walked in one compiled loop (kernels/batches.py)."""
+"""Evaluates many events of a network at once: reads them together, then walks in one compiled loop (kernels/batches.py)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 from tidings.kinds.networks.kernels.batches import reach_many
 from tidings.kinds.networks.kernels.layout import PREFERRED
 from tidings.kinds.networks.kernels.walks import adaptive
-from tidings.kinds.networks.snapshot import Snapshot
+from tidings.kinds.networks.snapshot import NetworkSnapshot
 from tidings.kinds.networks.walk import Walk
 
 _ROOM = 1 << 16
 
 
 def reach_all(
-    snapshot: Snapshot, sources: Sequence[int], events: Sequence[Mapping[str, Any]]
+    snapshot: NetworkSnapshot, sources: Sequence[int], events: Sequence[Mapping[str, Any]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of each event that is published at the source beside it the nodes it reaches: (places of events, numbers)."""
+    """The nodes that each event reaches from its own source, as two columns: (row of the event, number of the node)."""
     count = len(sources)
     first, numbers = np.zeros(count + 1, dtype=np.int64), np.empty(_ROOM, dtype=np.int32)
     if not count:
         return np.zeros(0, dtype=np.int64), numbers[:0]
-    pairs, begun = snapshot.filed.read(events), perf_counter()
-    space, entered = snapshot.begin(sources[0], pairs, 0, choose=True, one=False)
+    pairs, begun = snapshot.expression_index.read(events), perf_counter()
+    space, entered = snapshot.begin(sources[0], pairs, 0, choose=True, single_event=False)
     way, looked, done = int(space.registers[PREFERRED]), 0, 0
     ids = np.array(sources, dtype=np.int64)
     while done < count:

@@ -1,4 +1,4 @@
-"""The nodes that an event reaches, one after the other while it is evaluated: the paper's algorithms by name."""
+"""Evaluates an event: iterates over the nodes that it reaches, by one of the paper's algorithms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from tidings.kinds.networks.faults import NetworkError
 from tidings.kinds.networks.kernels import walks
-from tidings.kinds.networks.snapshot import Snapshot
+from tidings.kinds.networks.snapshot import NetworkSnapshot
 from tidings.kinds.networks.walk import Walk
 
 ALGORITHMS: dict[str, Callable[..., int]] = {
@@ -28,7 +28,7 @@ class Evaluation(Iterator[str]):
     """An iterator of names, in the order of their finding. `retrieved` counts what the index gave, `verified` the
     expressions that were run without it, `looked` the edges: so far."""
 
-    def __init__(self, snapshot: Snapshot, source: int, event: Any, algorithm: str) -> None:
+    def __init__(self, snapshot: NetworkSnapshot, source: int, event: Any, algorithm: str) -> None:
         if algorithm not in ALGORITHMS:
             raise NetworkError(f"there is no algorithm {algorithm!r}; give one of {', '.join(ALGORITHMS)}")
         if algorithm.startswith("dag") and not snapshot.is_dag:
@@ -50,7 +50,7 @@ class Evaluation(Iterator[str]):
             self._portion *= _MORE
 
     def numbers(self) -> np.ndarray:
-        """The numbers of all nodes that are left to give; `Network.name` tells their names."""
+        """The numbers of all remaining nodes; `Network.name` gives their names."""
         return np.concatenate(
             [np.fromiter(self._ready, dtype=np.int32), self._next_numbers(self._walk.snapshot.size)]
         )

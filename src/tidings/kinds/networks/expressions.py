@@ -1,4 +1,4 @@
-"""The expressions of a network, each distinct text once, numbered.
+"""Numbers the expressions of a network, each distinct text once.
 
 Kept as texts: a million conditions as trees would fill the memory that the network is to fit in. A text is read
 when it comes in, so that an unreadable one is refused with its place. Of the newest, which no index covers yet, the
@@ -42,31 +42,31 @@ class Expressions:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def number(self, where: str | Condition | None, place: object) -> int:
+    def number(self, where: str | Condition | None, location: object) -> int:
         """The number of an expression at a place of the network, `NONE` if every event is accepted there."""
         if where is None:
             return NONE
         text = where if isinstance(where, str) else condition_text(where)
         number = self.numbers.get(text)
         if number is None:
-            self._file(text, place)
+            self._file(text, location)
             number = self.numbers[text] = len(self.texts)
             self.texts.append(text)
         return number
 
-    def _file(self, text: str, place: object) -> None:
+    def _file(self, text: str, location: object) -> None:
         try:
             query, constants = self._reader.read(statement(text))
             if not constants and (names := parameters(query)):
                 raise NetworkError(
-                    f"the expression of {place} has ${names[0]}, which has no value here; write a constant"
+                    f"the expression of {location} has ${names[0]}, which has no value here; write a constant"
                 )
             if query not in self._shapes:
-                _check(query, place)
+                _check(query, location)
                 shape = compile_filter(query.where)
                 self._shapes[query] = self.table.add_shape(shape), shape
         except SubscriptionError as error:
-            raise _unreadable(text, place, error) from None
+            raise _unreadable(text, location, error) from None
         number, shape = self._shapes[query]
         values = dict(zip(map(str, range(len(constants))), constants, strict=True))
         self.table.add(number, shape.texts(values))
@@ -91,13 +91,13 @@ def statement(text: str) -> str:
     return text if _WHERE.match(text) else f"WHERE\n{text}"
 
 
-def read_condition(text: str, place: object) -> Condition:
+def read_condition(text: str, location: object) -> Condition:
     """The condition that a text states; a `NetworkError` names the place in the network that has it."""
     try:
         query = parse(statement(text))
     except SubscriptionError as error:
-        raise _unreadable(text, place, error) from None
-    _check(query, place)
+        raise _unreadable(text, location, error) from None
+    _check(query, location)
     return query.where
 
 
@@ -106,18 +106,18 @@ def _condition(text: str) -> Condition:
     return parse(statement(text)).where
 
 
-def _unreadable(text: str, place: object, error: SubscriptionError) -> NetworkError:
+def _unreadable(text: str, location: object, error: SubscriptionError) -> NetworkError:
     line, column, message = error.line, error.column, str(error)
     if line is not None and statement(text) is not text:
         message = message.replace(f" at {line}:{column}", f" at {line - 1}:{column}")
-    return NetworkError(f"the expression of {place} cannot be read: {message}")
+    return NetworkError(f"the expression of {location} cannot be read: {message}")
 
 
-def _check(query: Query, place: object) -> None:
-    """Refuses what is not a condition on attributes alone."""
+def _check(query: Query, location: object) -> None:
+    """Refuses a query that is not only a condition on attributes."""
     if query.select is not None or query.stream is not None or query.via is not None:
-        raise NetworkError(f"the expression of {place} is a whole subscription; give its condition only")
+        raise NetworkError(f"the expression of {location} is a whole subscription; give its condition only")
     if variables(query.where) or any(isinstance(leaf, TriplePattern | IsA) for leaf in leaves(query.where)):
         raise NetworkError(
-            f"the expression of {place} asks for a graph pattern; a network decides by attributes, such as topic = 'x'"
+            f"the expression of {location} asks for a graph pattern; a network decides by attributes, such as topic = 'x'"
         )

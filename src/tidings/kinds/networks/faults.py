@@ -1,4 +1,4 @@
-"""What can be wrong with a network, told in one sentence: all of it counted, the first few named."""
+"""Errors of a network: one sentence with the number of faults and the first few names."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _NAMED = 3
 
 
 class NetworkError(TidingsError):
-    """A network, or a question to one, that cannot be: an unknown node, one given twice, an unreadable expression."""
+    """A network, or a call on one, is wrong: an unknown node, a node given twice, an unreadable expression."""
 
 
-def some(names: Iterable[str], count: int) -> str:
-    """The first few of so many names."""
+def first_names(names: Iterable[str], count: int) -> str:
+    """The first few of `count` names, and how many more there are."""
     listed = ", ".join(repr(name) for name in islice(names, _NAMED))
     return listed if count <= _NAMED else f"{listed} and {count - _NAMED:,} more"

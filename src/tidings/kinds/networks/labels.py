@@ -40,7 +40,7 @@ MATCHES = ("expression", *_FUNCTIONS)
 
 
 def labels_condition(match: str, attribute: str, labels: Iterable[str]) -> Condition | None:
-    """What a node with these labels asks of an event; None if it takes every event."""
+    """The condition of a node with these labels; None if it accepts every event."""
     distinct = sorted(set(labels), key=str)
     for label in distinct:
         if not isinstance(label, str):

@@ -1,8 +1,8 @@
-"""What a network means: slow, obvious, complete.
+"""Defines what a network means: slow, obvious, complete. The tests compare the index with it.
 
-Oracle of the tests. An event is at its publisher, whose own expression is not asked; from where it is, it goes over
-every edge that accepts it to every node that accepts it. A publisher that a cycle leads back to is asked like any
-other node, and may be a result. Graph constraints 2.
+An event starts at its publisher, whose own expression is not evaluated; from there it passes every edge that accepts it
+to every node that accepts it. A publisher that a cycle leads back to is evaluated like any other node, and may be a
+result. Graph constraints 2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A network of publishers, intermediaries and subscribers: the public face.
+"""`Network`, the public class: a graph of publishers, intermediaries and subscribers.
 
 Nodes have names; a node and an edge may have an expression, which an event has to satisfy to pass, and a cost. A
-network changes while it is asked: an evaluation that has begun goes on over the network as it was.
+network may change while it is evaluated: a running evaluation continues on the network as it was.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import numpy as np
 
 from tidings.arrays.vocabulary import join_texts
 from tidings.kinds.networks.batch import reach_all
-from tidings.kinds.networks.choice import Choice
+from tidings.kinds.networks.choice import AlgorithmChoice
 from tidings.kinds.networks.evaluation import Evaluation
 from tidings.kinds.networks.expressions import NONE, Expressions
 from tidings.kinds.networks.faults import NetworkError
 from tidings.kinds.networks.files.storage import load_network, save_network
 from tidings.kinds.networks.index.columns import Columns
-from tidings.kinds.networks.index.filing import Filed, choose_rows
-from tidings.kinds.networks.index.names import Names
+from tidings.kinds.networks.index.filing import ExpressionIndex, choose_rows
+from tidings.kinds.networks.index.names import NodeNames
 from tidings.kinds.networks.index.tail import Tail
 from tidings.kinds.networks.index.wiring import Wiring
 from tidings.kinds.networks.kernels.layout import NOWHERE
 from tidings.kinds.networks.labels import MATCHES, labels_condition
-from tidings.kinds.networks.paths import Cut, Step, find_frontier, find_path
+from tidings.kinds.networks.paths import Cut, PathStep, find_frontier, find_path
 from tidings.kinds.networks.ranking import Ranking
-from tidings.kinds.networks.snapshot import Snapshot
+from tidings.kinds.networks.snapshot import NetworkSnapshot
 from tidings.language.query import Condition
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class Network:
             raise NetworkError(f"a network cannot match by {match!r}; give one of {', '.join(MATCHES)}")
         self.match, self.labels = match, labels
         self._lock = RLock()
-        self._journal: list[tuple[str, tuple[Any, ...]]] | None = None  # changes while ids are made anew
-        self._fill(Names(*join_texts(())), Expressions(), Columns.empty())
+        self._journal: list[tuple[str, tuple[Any, ...]]] | None = None  # changes during a rebuild
+        self._fill(NodeNames(*join_texts(())), Expressions(), Columns.empty())
 
     @classmethod
     def from_tables(
@@ -77,23 +77,23 @@ class Network:
             columns, facts = self._wiring.columns(), {"match": self.match, "labels": self.labels}
             save_network(Path(folder), self._names, self._expressions, columns, facts)
 
-    def _fill(self, names: Names, expressions: Expressions, columns: Columns) -> None:
+    def _fill(self, names: NodeNames, expressions: Expressions, columns: Columns) -> None:
         self._names, self._expressions = names, expressions
         self._count = len(columns.node)
         self._tail = Tail(expressions, self._lock)
-        self._choice = Choice()
+        self._choice = AlgorithmChoice()
         self._number(columns)
 
     def _number(self, columns: Columns) -> None:
         """Ids for everything; the index of expressions is made when an event comes."""
         self._wiring = Wiring(columns)
-        self._filed: Filed | None = None
-        self._snapshot: Snapshot | None = None
+        self._expression_index: ExpressionIndex | None = None
+        self._snapshot: NetworkSnapshot | None = None
 
     # ------------------------------------------------------------------ looking
 
     def __len__(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return self._count
 
     def __contains__(self, name: object) -> bool:
@@ -144,7 +144,7 @@ class Network:
         with self._lock:
             return islice(Ranking(self._now(), self._id(source), event), k)
 
-    def path(self, source: str, event: Mapping[str, Any], node: str) -> list[Step] | None:
+    def path(self, source: str, event: Mapping[str, Any], node: str) -> list[PathStep] | None:
         """The steps of a valid path by which the event gets to the node; None if there is none."""
         with self._lock:
             return find_path(self._now(), self._id(source), event, self._id(node))
@@ -163,20 +163,20 @@ class Network:
     def name(self, number: int) -> str:
         return self._names[number]
 
-    def _file(self, wiring: Wiring) -> Filed:
+    def _file(self, wiring: Wiring) -> ExpressionIndex:
         with self._lock:
             rows = choose_rows(self._expressions.table, wiring.indexed_where)
-        return Filed(rows, wiring.indexed_where)
+        return ExpressionIndex(rows, wiring.indexed_where)
 
-    def _now(self) -> Snapshot:
-        """The network as it is, numbered anew if most of it is newer than its ids."""
+    def _now(self) -> NetworkSnapshot:
+        """A snapshot of the network, renumbered first if most of it is newer than its ids."""
         if self._wiring.changes > self._wiring.base:
             self.rebuild()
-        if self._filed is None:
-            self._filed = self._file(self._wiring)
+        if self._expression_index is None:
+            self._expression_index = self._file(self._wiring)
         if self._snapshot is None:
-            self._snapshot = Snapshot(
-                self._wiring, self._filed, self._tail, self._choice, self._names, self._expressions
+            self._snapshot = NetworkSnapshot(
+                self._wiring, self._expression_index, self._tail, self._choice, self._names, self._expressions
             )
         return self._snapshot
 
@@ -241,7 +241,7 @@ class Network:
             self._number(self._wiring.columns())
 
     def rebuild_aside(self) -> Thread:
-        """The same on a thread of its own: the network is asked and changed as ever until the new ids are there."""
+        """Rebuilds in a separate thread; the network can be evaluated and changed meanwhile."""
         with self._lock:
             columns, self._journal = self._wiring.columns(), []
         thread = Thread(target=self._rebuild_from, args=(columns, self._journal), name="tidings-network")
@@ -250,12 +250,12 @@ class Network:
 
     def _rebuild_from(self, columns: Columns, journal: list[tuple[str, tuple[Any, ...]]]) -> None:
         wiring = Wiring(columns)
-        filed = self._file(wiring)
+        expression_index = self._file(wiring)
         with self._lock:
             if self._journal is not journal:  # another one has begun since, and knows more
                 return
             self._journal = None
-            self._wiring, self._filed, self._snapshot = wiring, filed, None
+            self._wiring, self._expression_index, self._snapshot = wiring, expression_index, None
             self._count = len(columns.node)
             for method, arguments in journal:
                 getattr(self, method)(*arguments)

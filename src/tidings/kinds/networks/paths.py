@@ -1,7 +1,7 @@
-"""Why an event got to a node, or where it was stopped.
+"""Explains why an event reached a node, or where it was stopped.
 
-A path is shown by the nodes and edges that let the event pass. A frontier is what the event came to on every way to
-the node that did not accept it.
+A path consists of the nodes and edges that accepted the event. A frontier consists of the nodes and edges on the ways
+to the node that the event reached and that did not accept it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 
 from tidings.kinds.networks.kernels import walks
 from tidings.kinds.networks.kernels.layout import NOWHERE
-from tidings.kinds.networks.snapshot import Snapshot
+from tidings.kinds.networks.snapshot import NetworkSnapshot
 from tidings.kinds.networks.walk import Walk
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """To `node`, over an edge; the expressions of both accepted the event (None accepts every event)."""
+class PathStep:
+    """A step over an edge to `node`; the expressions of both accepted the event (None accepts every event)."""
 
     node: str
     edge_where: str | None
@@ -35,7 +35,7 @@ class Cut:
     where: str
 
 
-def find_path(snapshot: Snapshot, source: int, event: Any, node: int) -> list[Step] | None:
+def find_path(snapshot: NetworkSnapshot, source: int, event: Any, node: int) -> list[PathStep] | None:
     """The steps of a shortest valid path from the publisher to a node; None if the event does not get there."""
     passed = _passed(snapshot, source, event)
     if not passed[node]:
@@ -51,20 +51,20 @@ def find_path(snapshot: Snapshot, source: int, event: Any, node: int) -> list[St
     way = [node]
     while (here := came_from[way[-1]]) != source:
         way.append(here)
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     edge_where: str | None = None
     for entity in reversed(way):
         where = snapshot.where_text(entity)
         if (owner := int(snapshot.wiring.owner[entity])) < 0:
             edge_where = where
         else:
-            steps.append(Step(snapshot.name(owner), edge_where, where))
+            steps.append(PathStep(snapshot.name(owner), edge_where, where))
             edge_where = None
     return steps
 
 
-def find_frontier(snapshot: Snapshot, source: int, event: Any, node: int) -> list[Cut]:
-    """What stopped the event on its ways to a node: empty if it gets there, or if no edges lead there at all."""
+def find_frontier(snapshot: NetworkSnapshot, source: int, event: Any, node: int) -> list[Cut]:
+    """The nodes and edges that stopped the event on its paths to a node; empty if it reaches the node, or if no path exists."""
     passed = _passed(snapshot, source, event)
     if passed[node]:
         return []
@@ -86,8 +86,8 @@ def find_frontier(snapshot: Snapshot, source: int, event: Any, node: int) -> lis
     return list(cuts)
 
 
-def _passed(snapshot: Snapshot, source: int, event: Any) -> np.ndarray:
-    """Which entities the event reached and was accepted by."""
+def _passed(snapshot: NetworkSnapshot, source: int, event: Any) -> np.ndarray:
+    """A flag for each entity: whether the event reached it and was accepted."""
     walk = Walk(snapshot, source, event, walks.adaptive)
     passed = np.zeros(snapshot.size, dtype=np.bool_)
     passed[walk.advance(snapshot.size)] = True
@@ -95,7 +95,7 @@ def _passed(snapshot: Snapshot, source: int, event: Any) -> np.ndarray:
 
 
 def _leading_to(node: int, source: np.ndarray, target: np.ndarray, size: int) -> np.ndarray:
-    """From which nodes edges lead to a node, whatever they accept."""
+    """A flag for each node: whether edges lead from it to a node, whatever they accept."""
     order = np.argsort(target, kind="stable")
     first = np.searchsorted(target[order], np.arange(size + 1))
     leads = np.zeros(size, dtype=np.bool_)

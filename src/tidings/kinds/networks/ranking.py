@@ -1,6 +1,6 @@
-"""The nodes that an event reaches at the least cost, cheapest first, as many as are asked for.
+"""Finds the nodes that an event reaches at the least cost, cheapest first, as many as are requested.
 
-The cost of a way is that of its edges and nodes after the publisher, added up. For a score that falls along the way,
+The cost of a path is the sum over its edges and nodes after the publisher. For a score that falls along the path,
 a product of factors from 0 to 1, give -log(factor) as the cost: the cheapest way is the one of the highest score.
 """
 
@@ -13,14 +13,14 @@ import numpy as np
 
 from tidings.kinds.networks.kernels.costs import Costs, cheapest, push
 from tidings.kinds.networks.kernels.layout import Space
-from tidings.kinds.networks.snapshot import Snapshot
+from tidings.kinds.networks.snapshot import NetworkSnapshot
 from tidings.kinds.networks.walk import Walk
 
 
 class Ranking(Iterator[tuple[str, float]]):
     """An iterator of names and costs."""
 
-    def __init__(self, snapshot: Snapshot, source: int, event: Any) -> None:
+    def __init__(self, snapshot: NetworkSnapshot, source: int, event: Any) -> None:
         size, wiring = snapshot.size, snapshot.wiring
         self._costs = Costs(
             wiring.cost,

@@ -1,4 +1,4 @@
-"""A network at one moment, as walks see it: the wiring, the index of its expressions, and scratch to walk with."""
+"""A network at one moment, for walks: the wiring, the index of its expressions, and scratch arrays."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tidings.kinds.filters.kernels.layout import ABSENT, Lists, Pairs
-from tidings.kinds.networks.choice import Choice
+from tidings.kinds.networks.choice import AlgorithmChoice
 from tidings.kinds.networks.expressions import Expressions
-from tidings.kinds.networks.index.filing import Filed
-from tidings.kinds.networks.index.names import Names
+from tidings.kinds.networks.index.filing import ExpressionIndex
+from tidings.kinds.networks.index.names import NodeNames
 from tidings.kinds.networks.index.tail import Tail
 from tidings.kinds.networks.index.wiring import Wiring
 from tidings.kinds.networks.kernels.batches import reset
@@ -19,21 +19,21 @@ from tidings.kinds.networks.kernels.cursor import Entered
 from tidings.kinds.networks.kernels.layout import REGISTERS, Graph, Space
 
 
-class Snapshot:
+class NetworkSnapshot:
     def __init__(
         self,
         wiring: Wiring,
-        filed: Filed,
+        expression_index: ExpressionIndex,
         tail: Tail,
-        choice: Choice,
-        names: Names,
+        choice: AlgorithmChoice,
+        names: NodeNames,
         expressions: Expressions,
     ) -> None:
-        self.wiring, self.filed, self._tail, self.choice = wiring, filed, tail, choice
+        self.wiring, self.expression_index, self._tail, self.choice = wiring, expression_index, tail, choice
         self._names, self._expressions = names, expressions
         self.size = wiring.size
         self.walking: set[int] = set()
-        self.filters = filed.index.index
+        self.filters = expression_index.index.index
         self._free: list[tuple[Space, Entered]] = []
         self.graph = Graph(
             wiring.first,
@@ -65,7 +65,7 @@ class Snapshot:
         return owners[owners >= 0]
 
     def accepting(self, event: Mapping[str, Any], entities: list[int]) -> list[int]:
-        """Those of some entities, newer than the index, that accept an event."""
+        """The entities, among some that are newer than the index, that accept an event."""
         where = self.wiring.where[entities].tolist()
         return [
             entity
@@ -76,16 +76,16 @@ class Snapshot:
     # ------------------------------------------------------------------ walking
 
     def begin(
-        self, source: int, pairs: Pairs, event: int, choose: bool, one: bool = True
+        self, source: int, pairs: Pairs, event: int, choose: bool, single_event: bool = True
     ) -> tuple[Space, Entered]:
         """Scratch for a walk of one event of a batch, or of those from that one on; whether it has to choose its way."""
         space, entered = self._free.pop() if self._free else self._make_scratch()
         self.walking.add(id(space))
         first = pairs.first
-        most = int(first[event + 1] - first[event] if one else np.diff(first[event:]).max())
+        most = int(first[event + 1] - first[event] if single_event else np.diff(first[event:]).max())
         lists = entered.lists
-        if most * self.filed.depth >= len(lists.low):
-            lists = _make_lists(2 * most * self.filed.depth + 1)
+        if most * self.expression_index.depth >= len(lists.low):
+            lists = _make_lists(2 * most * self.expression_index.depth + 1)
         entered = Entered(pairs, entered.slots, lists)
         reset(source, event, int(choose and self.choice.breadth_first()), space, entered)
         return space, entered

@@ -1,7 +1,7 @@
-"""An event under way in a network at one moment: a compiled loop that is left and entered again.
+"""Walks an event through a snapshot of a network, by a compiled loop that can be left and entered again.
 
-A loop stops when it has found enough, and when it has reached entities that are newer than the index: those are
-decided here, and the loop goes on.
+The loop stops when it has found enough results, and when it has reached entities that are newer than the index: those
+are evaluated here, and the loop continues.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tidings.kinds.networks.kernels.layout import (
     Space,
 )
 from tidings.kinds.networks.kernels.walks import adaptive
-from tidings.kinds.networks.snapshot import Snapshot
+from tidings.kinds.networks.snapshot import NetworkSnapshot
 
 Loop = Callable[..., int]
 Accept = Callable[[int, Space], None]
 
 
 def append(entity: int, space: Space) -> None:
-    """A result of its own."""
+    """Records an entity as a result."""
     space.found[space.registers[FOUND]] = entity
     space.registers[FOUND] += 1
 
@@ -42,7 +42,7 @@ class Walk:
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        snapshot: NetworkSnapshot,
         source: int,
         event: Mapping[str, Any],
         loop: Loop,
@@ -55,7 +55,7 @@ class Walk:
         self.retrieved = self.verified = self.looked = self._given = 0
         self._seconds = 0.0
         self.snapshot, self._event, self._loop, self._more, self._accept = snapshot, event, loop, more, accept
-        pairs, row = read or (snapshot.filed.read([event]), 0)
+        pairs, row = read or (snapshot.expression_index.read([event]), 0)
         self._space, self._entered = snapshot.begin(source, pairs, row, loop is adaptive)
         self.done = False
 
@@ -69,7 +69,7 @@ class Walk:
             self.snapshot.end(self._space, self._entered)
 
     def advance(self, more: int) -> np.ndarray:
-        """The entities found on the way to at least so many more results, or to the end."""
+        """Continues until at least `more` further results are found, or to the end; the entities found."""
         snapshot, space = self.snapshot, self._space
         if self.done:
             return space.found[:0]

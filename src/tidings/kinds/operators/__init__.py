@@ -1,1 +1,1 @@
-"""Operators: expensive questions about an event, asked as rarely as possible."""
+"""Operators: expensive user functions of an event, evaluated as rarely as possible."""

@@ -1,7 +1,7 @@
-"""Statistics of operators as a picture, SVG or PNG by the name of the file.
+"""Draws the statistics of operators as SVG or PNG, by the extension of the file.
 
-Above, what each operator took and what was spared; below, predicates by cost and by how often they hold: what is cheap
-and rarely holds, down on the left, is what decides most for least. Colours are those of Okabe and Ito.
+Above: the time that each operator took and the time that was spared. Below: predicates by cost and selectivity; those
+that are cheap and rarely hold, at the lower left, decide most for least. Colours are those of Okabe and Ito.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LETTER = 4.0
 
 
 def draw(statistics: Statistics, output: str | Path) -> None:
-    """Draws what was counted; a `TidingsError` if there is nothing yet."""
+    """Draws the statistics; a `TidingsError` if nothing was counted yet."""
     output = Path(output)
     if output.suffix.lower() not in FORMATS:
         raise TidingsError(f"a picture cannot be written to {str(output)!r}; name a file .svg or .png")
@@ -72,20 +72,22 @@ def draw(statistics: Statistics, output: str | Path) -> None:
 class _Picture:
     def __init__(self, statistics: Statistics) -> None:
         self.statistics = statistics
-        self.totals = sorted(statistics.operators, key=lambda one: -(one.seconds + one.seconds_spared))
-        self.colours = dict(zip((one.operator for one in self.totals), _COLOURS, strict=False))
+        self.totals = sorted(
+            statistics.operators, key=lambda totals: -(totals.seconds + totals.seconds_spared)
+        )
+        self.colours = dict(zip((totals.operator for totals in self.totals), _COLOURS, strict=False))
 
     def bars(self, axes: Axes) -> None:
         """Time spent and, beside it, time spared, by operator."""
-        shown, rest = self.totals[:MAX_BARS], self.totals[MAX_BARS:]
-        names = [one.operator for one in shown]
-        spent, spared = [one.seconds for one in shown], [one.seconds_spared for one in shown]
-        counts = [(one.evaluations, one.spared) for one in shown]
+        largest, rest = self.totals[:MAX_BARS], self.totals[MAX_BARS:]
+        names = [totals.operator for totals in largest]
+        spent, spared = [totals.seconds for totals in largest], [totals.seconds_spared for totals in largest]
+        counts = [(totals.evaluations, totals.spared) for totals in largest]
         if rest:
             names.append(f"{len(rest):,} others")
-            spent.append(sum(one.seconds for one in rest))
-            spared.append(sum(one.seconds_spared for one in rest))
-            counts.append((sum(one.evaluations for one in rest), sum(one.spared for one in rest)))
+            spent.append(sum(totals.seconds for totals in rest))
+            spared.append(sum(totals.seconds_spared for totals in rest))
+            counts.append((sum(totals.evaluations for totals in rest), sum(totals.spared for totals in rest)))
         colours = [self.colours.get(name, _OTHER) for name in names]
         unit, size = _unit(max(a + b for a, b in zip(spent, spared, strict=True)))
         ends = np.array(spent) / size
@@ -93,10 +95,10 @@ class _Picture:
         axes.barh(names, np.array(spared) / size, left=ends, color=colours, height=0.68, alpha=0.22)
         whole = ends + np.array(spared) / size
         axes.set_xlim(0, max(float(whole.max()), 1e-9) * 1.25)
-        for place, (end, (done, left)) in enumerate(zip(whole, counts, strict=True)):
+        for position, (end, (done, left)) in enumerate(zip(whole, counts, strict=True)):
             axes.annotate(
                 f"{done:,} done, {left:,} spared",
-                (end, place),
+                (end, position),
                 xytext=(4, 0),
                 textcoords="offset points",
                 size=7,
@@ -151,8 +153,10 @@ class _Picture:
         xs = (np.log10(cost) - left) / (right - left) * _PLANE[0]
         ys = (selectivity - low) / (high - low) * _PLANE[1]
         spots: dict[tuple[int, int], list[int]] = {}
-        for place, spot in enumerate(zip((xs / 5).round().tolist(), (ys / 5).round().tolist(), strict=True)):
-            spots.setdefault(spot, []).append(place)
+        for position, spot in enumerate(
+            zip((xs / 5).round().tolist(), (ys / 5).round().tolist(), strict=True)
+        ):
+            spots.setdefault(spot, []).append(position)
         reach = np.sqrt(size) / 2
         # One dot for each spot; what is not labelled must not be covered either.
         taken = [
@@ -202,5 +206,5 @@ def _unit(seconds: float) -> tuple[str, float]:
     return "microseconds", 1e-6
 
 
-def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _overlap(box: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
+    return box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]

@@ -1,7 +1,7 @@
-"""A condition with calls as the tree it is, for reading: what each call answered, or why it was spared.
+"""Explains a condition with calls as a tree: what each call answered, or why it was spared.
 
-A part is judged by the definition (naive.py) over what was answered, together with the parts of its AND that bind its
-variables. A call that was not made is spared by the nearest part that settled what it stands in.
+naive.py decides each part from the answers, together with the parts of its AND that bind its variables. A call was
+spared because of the nearest part that decided the condition around it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,15 @@ from tidings.kinds.operators.joining import Unasked
 from tidings.kinds.operators.naive import Binding, Unknown, check_inputs
 from tidings.kinds.operators.statistics import duration
 from tidings.kinds.operators.trial import Trial
-from tidings.language.condition_tree import ALL, ANY, NOT, Part, look, seen, shown
+from tidings.language.condition_tree import (
+    ALL,
+    ANY,
+    NOT,
+    ConditionPart,
+    build_tree,
+    evidence_of,
+    format_value,
+)
 from tidings.language.printer import condition_text
 from tidings.language.query import And, Call, Condition, Not, Or, Variable, conjuncts, has_calls, variables
 from tidings.model.terms import Blank, Iri, Literal, plain
@@ -40,69 +48,71 @@ def call_tree(
     held: bool | None,
     solution: Binding | None,
     spared: str,
-) -> Part:
+) -> ConditionPart:
     """The tree of a condition that was decided as `held`, by this solution if it is a match.
 
-    `spared` says why nothing was asked at all, if nothing was.
+    `spared` says why no call was made, if none was.
     """
-    root, _ = _Looker(trial, attributes, solution).look(condition, bindings)
+    root, _ = _TreeBuilder(trial, attributes, solution).build_tree(condition, bindings)
     if root.fate != "spared":
         root = replace(root, held=held)
     return _with_reasons(root, condition, spared or _OTHERWISE[held])
 
 
-class _Judged(NamedTuple):
+class _Evaluated(NamedTuple):
     """Whether a part holds under some bindings, None if that is not known, and those under which it does."""
 
     held: bool | None
     bindings: list[Binding]
 
 
-class _Looker:
+class _TreeBuilder:
     def __init__(self, trial: Trial, attributes: Mapping[str, Any], solution: Binding | None) -> None:
         self.trial, self.attributes, self.solution = trial, attributes, solution
 
-    def look(self, condition: Condition, bindings: Sequence[Binding]) -> tuple[Part, Sequence[Binding]]:
+    def build_tree(
+        self, condition: Condition, bindings: Sequence[Binding]
+    ) -> tuple[ConditionPart, Sequence[Binding]]:
         """A part under the bindings of those before it, and the bindings for those after it."""
         if not has_calls(condition) and not variables(condition):
-            return look(condition, self.attributes), bindings
+            return build_tree(condition, self.attributes), bindings
         # Parts of an OR bind different variables.
         reached = [binding for binding in bindings if self._is_reached(condition, binding)]
-        judged = self._judge(condition, reached) if reached else _Judged(None, [])
+        judged = self._judge(condition, reached) if reached else _Evaluated(None, [])
         after = judged.bindings or bindings
         if isinstance(condition, Call):
             return self._call(condition, reached, judged), after
         inner = self._inner(condition, reached or bindings)
         evidence = "" if inner or not reached else self._values(condition, reached, judged)
-        return Part(_head(condition), judged.held, evidence, inner), after
+        return ConditionPart(_head(condition), judged.held, evidence, inner), after
 
-    def _conjunction(self, condition: And, bindings: Sequence[Binding]) -> tuple[Part, ...]:
-        """The parts of an AND as they are written; each is looked at when what it needs is bound."""
+    def _conjunction(self, condition: And, bindings: Sequence[Binding]) -> tuple[ConditionPart, ...]:
+        """The parts of an AND in written order; each is evaluated when the variables it needs are bound."""
         parts = conjuncts(condition)
-        found: dict[int, Part] = {}
+        found: dict[int, ConditionPart] = {}
         while len(found) < len(parts):
-            place = min(
+            position = min(
                 (i for i in range(len(parts)) if i not in found),
                 key=lambda i: self._turn(parts[i], bindings[0]),
             )
-            found[place], bindings = self.look(parts[place], bindings)
-        return tuple(found[place] for place in range(len(parts)))
+            found[position], bindings = self.build_tree(parts[position], bindings)
+        return tuple(found[position] for position in range(len(parts)))
 
     def _turn(self, part: Condition, binding: Binding) -> tuple[int, bool]:
-        """As the definition has it: a test that can be decided may spare a call."""
+        """The order of the definition: a test that can be decided may spare a call."""
         turn = self.trial.joiner().turn(part, binding) if self._is_reached(part, binding) else 9
         return turn, has_calls(part)
 
-    def _inner(self, condition: Condition, bindings: Sequence[Binding]) -> tuple[Part, ...]:
+    def _inner(self, condition: Condition, bindings: Sequence[Binding]) -> tuple[ConditionPart, ...]:
         if isinstance(condition, And):
             return self._conjunction(condition, bindings)
         if isinstance(condition, Or):
-            return tuple(self.look(part, bindings)[0] for part in condition.parts)
+            return tuple(self.build_tree(part, bindings)[0] for part in condition.parts)
         if isinstance(condition, Not) and not _is_leaf(condition.part):
-            return (self.look(condition.part, bindings)[0],)
+            return (self.build_tree(condition.part, bindings)[0],)
         return ()
 
-    def _judge(self, condition: Condition, bindings: Sequence[Binding]) -> _Judged:
+    def _judge(self, condition: Condition, bindings: Sequence[Binding]) -> _Evaluated:
         certain: list[Binding] = []
         doubtful: list[Binding] = []
         complete = True
@@ -114,10 +124,12 @@ class _Looker:
                         break
             except Unasked:
                 complete = False
-        told = [binding for binding in certain if self._agrees(binding)]
+        agreeing = [binding for binding in certain if self._agrees(binding)]
         if certain:
-            return _Judged(True, told[:1] if self.solution is not None and told else certain[:MAX_BINDINGS])
-        return _Judged(None if doubtful or not complete else False, doubtful[:MAX_BINDINGS])
+            return _Evaluated(
+                True, agreeing[:1] if self.solution is not None and agreeing else certain[:MAX_BINDINGS]
+            )
+        return _Evaluated(None if doubtful or not complete else False, doubtful[:MAX_BINDINGS])
 
     def _agrees(self, binding: Binding) -> bool:
         solution = self.solution or {}
@@ -160,23 +172,23 @@ class _Looker:
 
     # -- what was seen
 
-    def _call(self, call: Call, bindings: Sequence[Binding], judged: _Judged) -> Part:
+    def _call(self, call: Call, bindings: Sequence[Binding], judged: _Evaluated) -> ConditionPart:
         text, answers = condition_text(call), self._answers(call, bindings)
         unknown = [b[v.name] for b in bindings for v in variables(call) if isinstance(b.get(v.name), Unknown)]
         if not answers:
             evidence = "spared: what it is asked with is unknown" if unknown else ""
-            return Part(text, None, evidence, fate="spared")
+            return ConditionPart(text, None, evidence, fate="spared")
         took = duration(sum(answer.seconds for answer in answers))
         errors = [answer.outcome.error for answer in answers if answer.outcome.error is not None]
         if judged.held is None and errors:
             error = errors[0].removeprefix(f"{call.name} failed: ")
-            return Part(text, None, f"failed: {error}, {took}", fate="failed")
+            return ConditionPart(text, None, f"failed: {error}, {took}", fate="failed")
         times = "" if len(answers) == 1 else f" {len(answers):,} times"
-        said = self._said(call, bindings, judged, answers)
-        return Part(text, judged.held, f"ran{times}: {said}, {took}", fate="ran")
+        said = self._answer_text(call, bindings, judged, answers)
+        return ConditionPart(text, judged.held, f"ran{times}: {said}, {took}", fate="ran")
 
     def _answers(self, call: Call, bindings: Sequence[Binding]) -> list[Answer]:
-        """What was answered to a call under the bindings, once for each question."""
+        """The answers to a call under the bindings, one for each evaluation."""
         found: dict[str, Answer] = {}
         for binding in bindings:
             inputs = tuple(
@@ -189,8 +201,8 @@ class _Looker:
                     found[repr(inputs)] = answer
         return list(found.values())
 
-    def _said(
-        self, call: Call, bindings: Sequence[Binding], judged: _Judged, answers: Sequence[Answer]
+    def _answer_text(
+        self, call: Call, bindings: Sequence[Binding], judged: _Evaluated, answers: Sequence[Answer]
     ) -> str:
         outs = self.trial.find(call.name).outs_of(call)
         rows = [row for answer in answers for row in answer.outcome.rows]
@@ -213,9 +225,9 @@ class _Looker:
         of = f" (1 of {len(rows):,})" if len(judged.bindings) == 1 < len(rows) else ""
         return ", ".join(pairs) + of
 
-    def _values(self, condition: Condition, bindings: Sequence[Binding], judged: _Judged) -> str:
-        """What a test looked at."""
-        looked = seen(condition, self.attributes)
+    def _values(self, condition: Condition, bindings: Sequence[Binding], judged: _Evaluated) -> str:
+        """The values that a test was evaluated on."""
+        looked = evidence_of(condition, self.attributes)
         if judged.held:
             return looked
         names = dict.fromkeys(v.name for v in variables(condition))
@@ -231,8 +243,8 @@ class _Looker:
         )
 
 
-def _with_reasons(part: Part, condition: Condition, reason: str) -> Part:
-    """The tree in which each call that was spared says why: the nearest part that settled what it stands in."""
+def _with_reasons(part: ConditionPart, condition: Condition, reason: str) -> ConditionPart:
+    """The tree with a reason at each spared call: the nearest part that decided the condition around it."""
     if not part.inner:
         if part.fate != "spared" or part.evidence:
             return part
@@ -243,15 +255,18 @@ def _with_reasons(part: Part, condition: Condition, reason: str) -> Part:
     if len(parts) != len(part.inner):  # a tree without calls
         return part
     settles = part.text == ANY
-    for one, each in zip(part.inner, parts, strict=True):
-        if one.held is settles:
-            reason = _settled(one, each)
+    for inner_part, inner_condition in zip(part.inner, parts, strict=True):
+        if inner_part.held is settles:
+            reason = _settled(inner_part, inner_condition)
             break
-    inner = tuple(_with_reasons(one, each, reason) for one, each in zip(part.inner, parts, strict=True))
+    inner = tuple(
+        _with_reasons(inner_part, inner_condition, reason)
+        for inner_part, inner_condition in zip(part.inner, parts, strict=True)
+    )
     return replace(part, inner=inner)
 
 
-def _settled(part: Part, condition: Condition) -> str:
+def _settled(part: ConditionPart, condition: Condition) -> str:
     text = condition_text(condition)
     text = text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
     if part.held:
@@ -272,7 +287,7 @@ def _is_leaf(condition: Condition) -> bool:
 def _value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.7g}"
-    return plain(value) if isinstance(value, Iri | Literal | Blank) else shown(value)
+    return plain(value) if isinstance(value, Iri | Literal | Blank) else format_value(value)
 
 
 def _listed(values: Iterable[str]) -> str:

@@ -1,8 +1,8 @@
-"""Refuses arrays of programs and predicates whose values cannot be right: what a loop would follow out of bounds.
+"""Refuses damaged arrays of programs and predicates, whose values would lead a compiled loop out of bounds.
 
-Types and shapes are what the manifest tells (arrays/folders.py); here lengths are held against each other, then the
-values. Every check relies on those before it. What is left are programs, if perhaps of other subscriptions: a text
-that is no call is told when it is asked for.
+The manifest has checked types and shapes (arrays/folders.py); here lengths are checked against each other, then values.
+Every check relies on those before it. Arrays that pass form valid programs, if perhaps of other subscriptions: a text
+that is no call is reported when it is evaluated.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ def _programs(arrays: Arrays) -> Iterator[tuple[str, bool]]:
     yield "leaf_first", len(leaf_first) == rows + 1 and ascends(leaf_first, len(leaf_gate))
     yield "gate_kind", within(kind, 0, (OR | CONFIRMED | NEGATED) + 1)
     row = np.repeat(np.arange(rows), np.diff(gate_first))
-    place = np.arange(len(kind)) - gate_first[row]
+    position = np.arange(len(kind)) - gate_first[row]
     # The root comes first, and every other gate after the one above it.
-    yield "gate_parent", len(parent) == len(kind) and bool(np.all((parent < 0) == (place == 0)))
-    yield "gate_parent", bool(np.all((parent >= -1) & (parent < np.maximum(place, 1))))
+    yield "gate_parent", len(parent) == len(kind) and bool(np.all((parent < 0) == (position == 0)))
+    yield "gate_parent", bool(np.all((parent >= -1) & (parent < np.maximum(position, 1))))
     leaf_row = np.repeat(np.arange(rows), np.diff(leaf_first))
     yield "leaf_gate", bool(np.all((leaf_gate >= 0) & (leaf_gate < np.diff(gate_first)[leaf_row])))
     names = arrays["leaf_names"]

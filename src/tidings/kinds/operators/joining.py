@@ -1,7 +1,7 @@
-"""Bindings joined and conditions on them checked, while some answers are not there yet.
+"""Joins bindings and checks conditions on them while some evaluations have not been made.
 
-The same as the definition (naive.py), except that an evaluation may not have been asked for: then other ways, and other
-parts of the same way, are tried first, and only what nothing else settles asks for it. Sub-Order 2.2.
+The same as the definition (naive.py), except that an evaluation may be missing: then other alternatives, and other parts
+of the same one, are tried first, and the evaluation is requested only if nothing else decides. Sub-Order 2.2.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidings.language.query import And, Condition, Or, has_calls
 
 
 class Unasked(Exception):
-    """What is needed and was not asked yet: an operator and its inputs."""
+    """An evaluation is needed that was not made yet: an operator and its inputs."""
 
     def __init__(self, question: Question) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Unasked(Exception):
 
 
 class _Way(NamedTuple):
-    """Parts that have to hold, the first answer that others wait for, and what holds so far."""
+    """One alternative: the parts that have to hold, the first missing evaluation, and the solutions so far."""
 
     parts: tuple[Condition, ...]
     late: Unasked | None
@@ -41,7 +41,7 @@ class Joiner(Solver):
     """Its `answer` may raise `Unasked`."""
 
     def solve(self, condition: Condition, binding: Binding) -> Iterator[Solution]:
-        """The solutions of the definition in another order; `Unasked` comes after those that can be told without."""
+        """The solutions of the definition in another order; raises `Unasked` after those that need no further answer."""
         ways = [_Way((condition,), None, Solution(binding))]
         unasked: Unasked | None = None
         while ways:
@@ -58,12 +58,12 @@ class Joiner(Solver):
             if self.steps > MAX_STEPS:
                 yield Solution(binding, OUT_OF_STEPS)
                 return
-            place = turns.index(min(turns))
-            part, rest = parts[place], parts[:place] + parts[place + 1 :]
+            position = turns.index(min(turns))
+            part, rest = parts[position], parts[:position] + parts[position + 1 :]
             if isinstance(part, And):
                 ways.append(_Way((*sorted(part.parts, key=has_calls), *rest), late, so_far))
             elif isinstance(part, Or) and has_calls(part):
-                ways += [_Way((one, *rest), late, so_far) for one in reversed(part.parts)]
+                ways += [_Way((alternative, *rest), late, so_far) for alternative in reversed(part.parts)]
             else:
                 try:
                     found = list(self.alone(part, so_far.binding))

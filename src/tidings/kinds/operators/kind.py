@@ -20,7 +20,7 @@ from tidings.kinds.operators.functions.caller import Caller
 from tidings.kinds.operators.functions.catalogue import Catalogue
 from tidings.kinds.operators.integrity import refuse_damage
 from tidings.kinds.operators.kernels.layout import TRUE, UNKNOWN
-from tidings.kinds.operators.learning import Diary, Learning, learn
+from tidings.kinds.operators.learning import Learning, LearningRecorder, learn
 from tidings.kinds.operators.program import Program, compile_program
 from tidings.kinds.operators.scheduling.schedulers import Scheduler
 from tidings.kinds.operators.table import OperatorTable, Texts
@@ -109,7 +109,7 @@ class OperatorChecker:
     def __init__(self, table: OperatorTable, scheduler: Scheduler, taxonomy: Taxonomy) -> None:
         self.evaluator = Checker(table, scheduler, Caller())
         self.taxonomy = taxonomy
-        self._diary, self._unreported = Diary(table.predicates), Learning()
+        self._diary, self._unreported = LearningRecorder(table.predicates), Learning()
 
     def __len__(self) -> int:
         return len(self.table)
@@ -129,7 +129,7 @@ class OperatorChecker:
         if len(rows) < len(self.table):
             self._unreported = self._unreported.then(self._diary.take())
             self.evaluator.table = self.table.kept(rows)
-            self._diary = Diary(self.table.predicates)
+            self._diary = LearningRecorder(self.table.predicates)
 
     def save(self, folder: Path) -> None:
         folders.save(folder, self.table.freeze(), {})
@@ -144,7 +144,7 @@ class OperatorChecker:
         """Takes in what operators have shown to others."""
         self._unreported = self.learnt()
         learn(self.table.predicates, learning)
-        self._diary = Diary(self.table.predicates)
+        self._diary = LearningRecorder(self.table.predicates)
 
     def check(self, batch: Batch, pairs: Pairs, rows: np.ndarray) -> Pairs:
         asked = (rows >= 0) & (pairs.doubt < 0)

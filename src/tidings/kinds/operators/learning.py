@@ -1,9 +1,9 @@
-"""What engines have learnt of their operators, as a small table by the texts of predicates and evaluations.
+"""What engines have learnt of their operators: a table of counts by the texts of predicates and evaluations.
 
-Numbers are an engine's own, texts are everybody's: tables of many workers are added up, and an engine takes in the
-sum. In `hits` and `trials` older sights count less; they are as of the end of the `events` that a table is about.
-So workers beside each other are `merged`, one stretch of events `then` the next is aged first, and both ways
-nothing is counted twice.
+Numbers of predicates belong to one engine, texts are the same in all: the tables of many workers are added, and an
+engine learns the sum. In `hits` and `trials` older evaluations count less; they are as of the end of the table's
+`events`. So tables of parallel workers are `merged`, and a table is aged before a later one is added by `then`; neither
+counts anything twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF_EVALUATIONS = ("calls", "seconds", "failures")  # seconds: of all calls toge
 COUNTS = (*_OF_PREDICATES, *_OF_EVALUATIONS)
 # A predicate without conditions has the text of its evaluation: one row has the counts of both.
 SCHEMA = pa.schema([("text", pa.binary()), *((name, pa.float64()) for name in COUNTS)])
-# The trials of a predicate that was evaluated for every event for ever. More would make it slow to learn anew.
+# The trials of a predicate that is always evaluated for every event. More would make it slow to adapt.
 FULL_MEMORY = 1.0 / (1.0 - 2.0 ** (-1.0 / HALF_LIFE))
 _EVENTS = b"events"
 Array = TypeVar("Array", float, np.ndarray)
@@ -35,7 +35,7 @@ Array = TypeVar("Array", float, np.ndarray)
 
 @dataclass(frozen=True)
 class Learning:
-    """Counts by text, a row each, of a stretch of `events`."""
+    """Counts by text, a row each, over a number of `events`."""
 
     rows: pa.Table = field(default_factory=lambda: pa.Table.from_batches([], schema=SCHEMA))
     events: float = 0.0
@@ -44,19 +44,21 @@ class Learning:
         return int(self.rows.num_rows)
 
     def then(self, later: Learning) -> Learning:
-        """This, and what was learnt after it."""
+        """The sum of this and what was learnt after it."""
         return _summed([self._aged(later.events).rows, later.rows], self.events + later.events)
 
     def since(self, earlier: Learning) -> Learning:
-        """What was learnt after `earlier`, which this began with; all of it if that cannot be."""
+        """What was learnt after `earlier`, which is part of this; all of this if it has fewer events."""
         events = self.events - earlier.events
         if events < 0.0:
             return self
         left = _summed([self.rows, _scaled(earlier._aged(events).rows, COUNTS, -1.0)], events)
         # What rounding leaves below nothing.
         counts = [np.maximum(left.rows[name].to_numpy(), 0.0) for name in COUNTS]
-        some = np.sum(counts, axis=0) > 0.0
-        return Learning(pa.table([left.rows["text"], *counts], schema=SCHEMA).filter(pa.array(some)), events)
+        changed = np.sum(counts, axis=0) > 0.0
+        return Learning(
+            pa.table([left.rows["text"], *counts], schema=SCHEMA).filter(pa.array(changed)), events
+        )
 
     def to_bytes(self) -> bytes:
         sink = pa.BufferOutputStream()
@@ -67,7 +69,7 @@ class Learning:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Learning:
-        """What `to_bytes` gave; an `IndexFileError` if it is something else."""
+        """Reads what `to_bytes` wrote; raises an `IndexFileError` for anything else."""
         try:
             rows = pa.ipc.open_stream(data).read_all()
             events = float(rows.schema.metadata[_EVENTS])
@@ -84,33 +86,33 @@ class Learning:
 
 
 def merged(learnt: Iterable[Learning]) -> Learning:
-    """What several have learnt beside each other; their order is irrelevant."""
+    """The sum of what parallel workers have learnt; their order is irrelevant."""
     parts = list(learnt)
     return _summed([part.rows for part in parts], sum(part.events for part in parts))
 
 
-class Diary:
-    """Tells what is learnt of an engine's predicates, piece by piece."""
+class LearningRecorder:
+    """Records what an engine learns of its predicates: `take` gives what is new since the last call."""
 
     def __init__(self, predicates: Predicates) -> None:
-        """Begins now."""
+        """Starts from the current counts."""
         self._predicates = predicates
-        self._note()
+        self._set_mark()
 
     @classmethod
     def whole(cls, predicates: Predicates) -> Learning:
-        """All that was ever learnt."""
-        diary = cls(predicates)
-        diary._before, diary._events = Learnt(*(np.empty(0) for _ in Learnt._fields)), 0.0
-        return diary.take()
+        """All counts since the beginning."""
+        recorder = cls(predicates)
+        recorder._before, recorder._events = Learnt(*(np.empty(0) for _ in Learnt._fields)), 0.0
+        return recorder.take()
 
     def take(self) -> Learning:
-        """What was learnt since this was last asked."""
-        found = self._news()
-        self._note()
+        """What was learnt since the last call."""
+        found = self._since_mark()
+        self._set_mark()
         return found
 
-    def _news(self) -> Learning:
+    def _since_mark(self) -> Learning:
         predicates, now, before = self._predicates, self._predicates.learnt, self._before
         events = predicates.events
         asked = np.flatnonzero(now.wanted != _padded(before.wanted, len(now.wanted)))
@@ -127,7 +129,7 @@ class Diary:
             of_predicates[name] = known[asked] * freshness(events - now.moment[asked]) - then[asked]
         calls = _difference(now.calls, before.calls, called)
         failures = _difference(now.failures, before.failures, called)
-        # A running mean has no sum; where it stands now is the best guess for what came since.
+        # A running mean has no sum; its current value is the best estimate of what came since.
         of_evaluations = {"calls": calls, "seconds": calls * now.seconds[called], "failures": failures}
         tables = [
             _table(predicates.texts, asked, of_predicates),
@@ -135,13 +137,13 @@ class Diary:
         ]
         return _summed(tables, events - self._events)
 
-    def _note(self) -> None:
+    def _set_mark(self) -> None:
         self._before = Learnt(*(column.copy() for column in self._predicates.learnt))
         self._events = self._predicates.events
 
 
 def learn(predicates: Predicates, learning: Learning) -> None:
-    """Takes in what others have learnt; of texts that nobody asks for any more, what they say of their operator."""
+    """Adds what others have learnt; of texts that no subscription has any more, only the counts of their operator."""
     if not len(learning):
         return
     predicates.events += learning.events
@@ -173,9 +175,9 @@ def learn(predicates: Predicates, learning: Learning) -> None:
 def _learn_operators(predicates: Predicates, texts: list[str], counts: dict[str, np.ndarray]) -> None:
     learnt, numbers = predicates.learnt, predicates.operators.numbers
     operator = np.array([numbers.get(text.partition("(")[0], -1) for text in texts], dtype=np.int64)
-    some = operator >= 0
+    known = operator >= 0
     told, held, calls, seconds = (
-        np.bincount(operator[some], weights=counts[name][some], minlength=len(numbers))
+        np.bincount(operator[known], weights=counts[name][known], minlength=len(numbers))
         for name in ("told", "held", "calls", "seconds")
     )
     trials = learnt.operator_trials + told
@@ -188,7 +190,7 @@ def _learn_operators(predicates: Predicates, texts: list[str], counts: dict[str,
 
 
 def freshness(events: Array) -> Array:
-    """What a sight counts after so many events."""
+    """The weight of an evaluation after so many events."""
     return 2.0 ** (-events / HALF_LIFE)
 
 

@@ -1,9 +1,9 @@
-"""What a condition with operators means: slow, obvious, complete.
+"""Defines what a condition with operators means: slow, obvious, complete.
 
-A condition is solved by asking its calls: each row of an outcome binds the variables at the call's Out places, and a
-solution is a binding under which everything holds at once. A call that fails says nothing: solutions that need it are
-*in doubt*, and what its variables are is unknown. AND, OR and NOT over the unknown are Kleene's. Sub-Order 2.2, with
-OR, NOT and operators that fail.
+A condition is solved by evaluating its calls: each row of an outcome binds the variables in the call's Out arguments,
+and a solution is a binding that satisfies the condition. A call that fails is unknown: solutions that need it are
+*in doubt*, and the values of its variables are unknown. AND, OR and NOT over the unknown are Kleene's. Sub-Order 2.2,
+with OR, NOT and operators that fail.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Holds = Callable[[Leaf, Binding], bool]
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """What a variable is bound to by a call that failed."""
+    """The value of a variable that a failed call should have bound."""
 
     error: str
 
@@ -67,7 +67,7 @@ class Verdict(NamedTuple):
 
 
 def verdict(condition: Condition, binding: Binding, find: Find, answer: Answer, holds: Holds) -> Verdict:
-    """What is said of an event: a match if there is a certain solution, undecided if there are others only."""
+    """The verdict on an event: a match if there is a certain solution, undecided if all solutions are in doubt."""
     return Solver(find, answer, holds).verdict(condition, binding)
 
 
@@ -107,12 +107,12 @@ class Solver:
             if self.steps > MAX_STEPS:
                 yield Solution(binding, OUT_OF_STEPS)
                 return
-            place = self._next(parts, so_far.binding)
-            part, rest = parts[place], parts[:place] + parts[place + 1 :]
+            position = self._next(parts, so_far.binding)
+            part, rest = parts[position], parts[:position] + parts[position + 1 :]
             if isinstance(part, And):
                 ways.append(((*sorted(part.parts, key=has_calls), *rest), so_far))
             elif isinstance(part, Or) and has_calls(part):
-                ways += [((one, *rest), so_far) for one in reversed(part.parts)]
+                ways += [((alternative, *rest), so_far) for alternative in reversed(part.parts)]
             else:
                 found = list(self.alone(part, so_far.binding))
                 ways += [
@@ -120,22 +120,22 @@ class Solver:
                 ]
 
     def _next(self, parts: tuple[Condition, ...], binding: Binding) -> int:
-        """The place of the part of a conjunction that has its turn.
+        """The position of the part of a conjunction that is evaluated next.
 
         The meaning needs no more than calls before tests and calls after those that bind their inputs. A test that
         can be decided is decided at once, because it may spare a call; tests stand before calls for that.
         """
-        best, place = 9, 0
+        best, position = 9, 0
         for i, part in enumerate(parts):
             when = self.turn(part, binding)
             if when == 0:
                 return i
             if when < best:
-                best, place = when, i
-        return place
+                best, position = when, i
+        return position
 
     def turn(self, part: Condition, binding: Binding) -> int:
-        """When a part has its turn: what can be settled, choices, calls of the unknown, all that is left."""
+        """The rank of a part in the order of evaluation: decidable tests, choices, calls with unknown inputs, the rest."""
         if isinstance(part, And):
             return 0
         if isinstance(part, Call):

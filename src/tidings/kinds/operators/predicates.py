@@ -1,8 +1,8 @@
-"""Everything an engine asks of its operators: evaluations, the predicates on what they answer, and what was learnt.
+"""Numbers an engine's evaluations, and the predicates on their answers, and keeps what was learnt of each.
 
-An evaluation is an operator with its inputs: the unit of cost. A predicate is a truth about its answer, a call with
-the conditions on its variables: the unit of selectivity. Both are known by their texts, in which variables are
-numbered, so `p(?x, ?y)` and `p(?a, ?b)` are one predicate and `p(?x, ?x)` is another of the same evaluation.
+An evaluation is an operator with its inputs: the unit of cost. A predicate is a call with the conditions on its
+variables: the unit of selectivity. Both are identified by their texts, in which variables are numbered, so
+`p(?x, ?y)` and `p(?a, ?b)` are one predicate and `p(?x, ?x)` is another of the same evaluation.
 Sub-Order 3; numbers are given once and stay.
 """
 
@@ -33,14 +33,14 @@ _REMEMBERED = 100_000
 
 
 class Question(NamedTuple):
-    """An evaluation as it is asked."""
+    """An evaluation: an operator and the inputs of one call."""
 
     operator: Operator
     inputs: tuple[Any, ...]
 
 
 class Check(NamedTuple):
-    """What a predicate wants of an answer: values or variables at its places, and conditions on them.
+    """What a predicate requires of an answer: values or variables in its Out arguments, and conditions on them.
 
     `simple` is the same where each condition compares one place with a constant: place, operator, constant.
     """
@@ -140,7 +140,7 @@ class Predicates:
             self._learnt[name].append(0.0)
 
     def question(self, evaluation: int) -> Question:
-        """What is asked of which operator."""
+        """The operator and inputs of an evaluation."""
         found = self._questions.get(evaluation)
         if found is None:
             call = self.call_of(evaluation)
@@ -157,7 +157,7 @@ class Predicates:
         return found
 
     def check(self, predicate: int) -> Check | None:
-        """What a predicate wants of an answer; None if any answer will do."""
+        """What a predicate requires of an answer; None if any answer satisfies it."""
         if predicate not in self._checks:
             condition = self.condition_of(predicate)
             call, *conditions = condition.parts if isinstance(condition, And) else (condition,)
@@ -170,7 +170,7 @@ class Predicates:
         return self._checks[predicate]
 
     def truths(self, predicates: np.ndarray, rows: Sequence[tuple[Any, ...]]) -> np.ndarray:
-        """Truths for an answer's rows, as far as they can be told for many at once; 0 for the others."""
+        """The truths of predicates for an answer's rows, as far as they can be decided in bulk; 0 for the others."""
         self._thresholds.grow(len(self))
         for predicate in self._thresholds.unknown(predicates).tolist():
             check = self.check(predicate)
@@ -214,7 +214,7 @@ class Predicates:
         return self._evaluations
 
     def kept(self, predicates: np.ndarray) -> Predicates:
-        """Some predicates, numbered anew in this order, and nothing else; what was learnt of them stays."""
+        """A copy with these predicates only, numbered in this order; it keeps what was learnt of them."""
         made = Predicates(self._find)
         evaluations, pred_eval = renumbered(self.pred_eval.all[predicates])
         operators, eval_operator = renumbered(self.eval_operator.all[evaluations])
@@ -276,10 +276,10 @@ class Predicates:
 
 def renumbered(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The distinct numbers in the order of their first appearance, and the place of each there; -1 stays -1."""
-    used, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+    used, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
     order = np.argsort(first + len(numbers) * (used < 0))  # what is -1 comes last
-    places = np.where(numbers < 0, -1, np.argsort(order)[place])
-    return used[order][: np.count_nonzero(used >= 0)], places
+    new_numbers = np.where(numbers < 0, -1, np.argsort(order)[inverse])
+    return used[order][: np.count_nonzero(used >= 0)], new_numbers
 
 
 def _unknown(number: int) -> Condition:
@@ -294,10 +294,10 @@ def _simple(
     outs: Sequence[Variable | Constant], conditions: Sequence[Condition]
 ) -> list[tuple[int, str, Iri | Literal]] | None:
     tests = []
-    for place, out in enumerate(outs):
+    for position, out in enumerate(outs):
         if isinstance(out, Iri | Literal):
-            tests.append((place, "=", out))
-        elif out in outs[:place]:
+            tests.append((position, "=", out))
+        elif out in outs[:position]:
             return None
     for condition in conditions:
         match condition:

@@ -1,7 +1,7 @@
-"""What an engine's operators did and did not have to do: by predicate, by operator, as a text, a table or a picture.
+"""Statistics of an engine's operators: evaluations made and spared, by predicate and operator, as text, table or picture.
 
-A predicate is *spared* when an event's subscriptions ask for it and are decided without its answer. Evaluations that
-hang on bindings (`near(?place)`, where a triple binds ?place) have no predicate; they are counted with their operator.
+A predicate is *spared* when an event's subscriptions need it and are decided without its answer. Evaluations that
+depend on bindings (`near(?place)`, where a triple binds ?place) have no predicate; they are counted with their operator.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
 
 
 class Totals(NamedTuple):
-    """Of one operator. `seconds` were spent, `seconds_spared` would have been, each at the cost that was learnt."""
+    """The totals of one operator. `seconds` were spent; `seconds_spared` is an estimate by the learnt costs."""
 
     operator: str
     predicates: int
@@ -57,11 +57,11 @@ class Statistics:
 
     @property
     def evaluations(self) -> int:
-        return sum(one.evaluations for one in self.operators)
+        return sum(totals.evaluations for totals in self.operators)
 
     @property
     def spared(self) -> int:
-        return sum(one.spared for one in self.operators)
+        return sum(totals.spared for totals in self.operators)
 
     def table(self) -> pa.Table:
         """Predicates by the time they took, the costliest first."""
@@ -78,43 +78,45 @@ class Statistics:
     def __str__(self) -> str:
         if not self.rows.num_rows and not self.operators:
             return "no subscription calls an operator"
-        told: list[tuple[str, ...]] = [
+        cells: list[tuple[str, ...]] = [
             ("predicate", "evaluations", "hits", "spared", "failures", "selectivity", "cost")
         ]
         for row in self.table().slice(0, SHOWN).to_pylist():
             text = row["predicate"]
             text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
             counts = (f"{row[name]:,}" for name in ("evaluations", "hits", "spared", "failures"))
-            told.append((text, *counts, f"{row['selectivity']:.2f}", duration(row["cost"])))
-        lines = _aligned(told)
+            cells.append((text, *counts, f"{row['selectivity']:.2f}", duration(row["cost"])))
+        lines = _aligned(cells)
         if self.rows.num_rows > SHOWN:
             lines.append(f"and {self.rows.num_rows - SHOWN:,} more predicates")
         summary: list[tuple[str, ...]] = [
             ("operator", "predicates", "evaluations", "spared", "failures", "time", "time spared")
         ]
-        for one in sorted(self.operators, key=lambda one: -one.seconds):
-            counts = (f"{n:,}" for n in one[1:5])
-            summary.append((one.operator, *counts, duration(one.seconds), duration(one.seconds_spared)))
+        for totals in sorted(self.operators, key=lambda totals: -totals.seconds):
+            counts = (f"{n:,}" for n in totals[1:5])
+            summary.append(
+                (totals.operator, *counts, duration(totals.seconds), duration(totals.seconds_spared))
+            )
         return "\n".join([*lines, "", *_aligned(summary), "", self.summary()])
 
     def summary(self) -> str:
         """One line: what was evaluated and what was spared."""
-        seconds = sum(one.seconds for one in self.operators)
-        spared = sum(one.seconds_spared for one in self.operators)
-        failures = sum(one.failures for one in self.operators)
-        told = [f"{self.evaluations:,} evaluations in {duration(seconds)}"]
+        seconds = sum(totals.seconds for totals in self.operators)
+        spared = sum(totals.seconds_spared for totals in self.operators)
+        failures = sum(totals.failures for totals in self.operators)
+        parts = [f"{self.evaluations:,} evaluations in {duration(seconds)}"]
         if failures:
-            told.append(f"{failures:,} failed")
-        told.append(
+            parts.append(f"{failures:,} failed")
+        parts.append(
             f"{self.spared:,} spared that would have taken {duration(spared)}"
             if self.spared
             else "none spared"
         )
-        return ", ".join(told)
+        return ", ".join(parts)
 
 
 def statistics(table: OperatorTable) -> Statistics:
-    """What was counted and learnt so far."""
+    """The statistics of all evaluations so far."""
     predicates, programs, learnt = table.predicates, table.programs, table.predicates.learnt
     numbered = np.flatnonzero(programs.pred_eval >= 0)
     evaluation = programs.pred_eval[numbered]
@@ -122,7 +124,7 @@ def statistics(table: OperatorTable) -> Statistics:
     p, cost = np.zeros(len(programs.pred_eval)), np.zeros(len(programs.pred_eval))
     opening.estimates(programs, learnt, predicates.events, p, cost)
     told, wanted = learnt.told[numbered], learnt.wanted[numbered]
-    # Failures are known by evaluation; of a predicate there are not more than times it was asked for in vain.
+    # Failures are counted by evaluation; a predicate has at most as many as it was wanted and not answered.
     failures = np.minimum(learnt.failures[evaluation], wanted - told)
     names = list(predicates.operators.numbers)
     rows = pa.table(
@@ -138,7 +140,7 @@ def statistics(table: OperatorTable) -> Statistics:
         ],
         schema=SCHEMA,
     )
-    # An evaluation is asked for as often as the one of its predicates that is asked for most, or more often.
+    # An evaluation is wanted at least as often as the most wanted of its predicates.
     asked = np.zeros(len(learnt.calls))
     np.maximum.at(asked, evaluation, wanted)
     each = np.zeros(len(learnt.calls))

@@ -1,1 +1,1 @@
-"""Graph patterns over RDF: G-ToPSS and the RSS cluster paper, filed by their rarest clause."""
+"""Graph patterns over RDF, from G-ToPSS and the RSS cluster paper; indexed by their rarest clause."""

@@ -1,7 +1,7 @@
-"""Every row under its rarest clause: the tables that lead from what an event holds to rows.
+"""Builds the access tables of a pattern index: each row is filed under its rarest clause.
 
-Which clause is rarest is counted over the rows themselves; of ranges, how many overlap at a typical value is what
-counts.
+Rarity is counted over the rows themselves; the rarity of a range is the number of ranges that overlap at a typical
+value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tidings.arrays.hashing import table_size
 from tidings.kinds.patterns.kernels import filing
 from tidings.kinds.patterns.kernels.layout import BLOCK, KINDS, POINT, Atoms, Programs, Rows, gather
 
-_SAMPLE = 4096  # ranges of a property that are looked at to tell how many overlap
+_SAMPLE = 4096  # ranges of a property that are sampled to estimate how many overlap
 
 
 def access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np.ndarray]:
@@ -28,7 +28,7 @@ def access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np.
     chosen, used = np.full(len(rows.shape), -1, dtype=np.int64), np.zeros(KINDS, dtype=np.bool_)
     about = np.empty(len(rows.shape), dtype=np.int32)
     filing.choose_options(programs, rows, atoms, counts, coverage, chosen, about, used)
-    rows = _gathered(rows, programs.width, about)
+    rows = _grouped_by_subject(rows, programs.width, about)
     nothing = np.zeros(0, dtype=np.uint64)
     size = filing.file_rows(programs, rows, atoms, chosen, nothing, rows.start[:0].copy())
     keys, posted = np.empty(size, dtype=np.uint64), np.empty(size, dtype=rows.start.dtype)
@@ -61,7 +61,7 @@ def access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np.
     }
 
 
-def _gathered(rows: Rows, widths: np.ndarray, about: np.ndarray) -> Rows:
+def _grouped_by_subject(rows: Rows, widths: np.ndarray, about: np.ndarray) -> Rows:
     """The rows with those about one subject side by side: an event is about few subjects, and then the rows it
     leads to lie in few places of memory."""
     start, slots = np.empty_like(rows.start), np.empty_like(rows.slots)
@@ -86,7 +86,7 @@ def _ranges(
 
 
 def _coverage(ranges: np.ndarray, terms: int) -> np.ndarray:
-    """How many ranges of a group hold a typical value: one drawn from the ends of the ranges themselves."""
+    """The number of ranges of a group that hold a typical value, which is sampled from the ends of the ranges."""
     coverage = np.zeros(2 * terms)
     for group, low, high in _groups(ranges):
         every = max(1, len(low) // _SAMPLE)

@@ -1,4 +1,4 @@
-"""The taxonomy by the numbers of an index: which classes a term is, belongs to, or, as a text, stands for."""
+"""Converts the taxonomy to arrays by the term numbers of an index: the classes that each term is, has or labels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def class_arrays(
     text_place: Mapping[str, int],
     asked: bool,
 ) -> dict[str, np.ndarray]:
-    """The taxonomy by number of term; empty when no subscription asks for a class."""
+    """The taxonomy by number of term; empty when no subscription tests a class."""
     typed: dict[int, list[int]] = {}
     own: dict[int, int] = {}
     if asked:

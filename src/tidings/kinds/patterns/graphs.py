@@ -1,7 +1,7 @@
-"""A batch of graphs as arrays: what every index of patterns is matched against.
+"""Reads a batch of graphs into arrays, which every index of patterns is matched against.
 
-Terms are numbered once for the whole batch, however many indexes look at it. Batches are cut into chunks of
-about a megabyte of text, so that the table of terms stays in the processor's cache.
+Terms are numbered once for the whole batch, however many indexes use it. Batches are cut into chunks of about a
+megabyte of text, so that the table of terms stays in the processor's cache.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MEMBERSHIP = re.compile(re.escape(RDF) + r"_[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class GraphBatch:
-    """Graphs `first_row`, `first_row + 1`, … of a batch; see `arrays.ntriples` for the layout."""
+    """Graphs `first_row`, `first_row + 1`, … of a batch; see `formats/kernels/ntriples.py` for the layout."""
 
     first_row: int
     blob: np.ndarray
@@ -93,8 +93,8 @@ def _read(first_row: int, documents: list[bytes]) -> tuple[GraphBatch, np.ndarra
     hashes = np.empty(3 * lines, dtype=np.uint64)
     slots = np.full(table_size(3 * lines), -1, dtype=np.int32)
     odd = np.zeros(len(documents), dtype=np.bool_)
-    place = np.empty((3, 2), dtype=np.int64)
-    count = read_ntriples(blob, bounds, columns, first, low, high, hashes, slots, odd, place)
+    scratch = np.empty((3, 2), dtype=np.int64)
+    count = read_ntriples(blob, bounds, columns, first, low, high, hashes, slots, odd, scratch)
     subjects, properties, objects = (column[: first[-1]] for column in columns)
     batch = GraphBatch(
         first_row, blob, low[:count], high[:count], hashes[:count], subjects, properties, objects, first
@@ -105,7 +105,7 @@ def _read(first_row: int, documents: list[bytes]) -> tuple[GraphBatch, np.ndarra
 def expand(batch: GraphBatch, above: Mapping[str, Sequence[str]]) -> GraphBatch:
     """The batch with what its graphs imply, by the rules of `naive.expand`; `above` are properties' superiors.
 
-    Few graphs imply anything: the distinct properties of a batch tell, and most batches are given back as they are.
+    Few graphs imply anything: the distinct properties of a batch show that, and most batches are returned unchanged.
     """
     texts = {int(p): batch.text(p)[1:-1] for p in np.unique(batch.properties)}
     members = {p for p, text in texts.items() if _MEMBERSHIP.fullmatch(text)}

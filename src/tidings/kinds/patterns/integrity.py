@@ -1,8 +1,8 @@
-"""Refuses arrays of an index whose values cannot be right: what a loop would follow out of bounds, or for ever.
+"""Refuses damaged arrays of patterns, whose values would lead a compiled loop out of bounds or into an endless loop.
 
-Types and shapes are what the manifest tells (arrays/folders.py); here the lengths are held against each other, then
-the values (kernels/bounds.py). Every check relies on those before it. What is left is an index, if perhaps another
-one: a text or a rank that was changed gives other answers and nothing worse.
+The manifest has checked types and shapes (arrays/folders.py); here lengths are checked against each other, then values
+(kernels/bounds.py). Every check relies on those before it. Arrays that pass form a valid index, if perhaps another one:
+a changed text or rank gives other answers and nothing worse.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _WIDTHS = {
     "access_table": 2,
     "table_atoms": 3,
 }
-_LARGEST_EXPONENT = 250  # of the numbers that are read without exact arithmetic (arrays/lexical.py)
+_LARGEST_EXPONENT = 250  # of the numbers that are read without exact arithmetic (formats/kernels/lexical.py)
 
 
 def refuse_damage(folder: Path, index: Index, arrays: Arrays, facts: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from tidings.formats.documents import MAX_BYTES, is_utf8
 from tidings.kinds.patterns import graphs
 from tidings.kinds.patterns.graphs import GraphBatch
 from tidings.kinds.patterns.index import Matches, PatternIndex
-from tidings.kinds.patterns.shape import Pattern, Shape, compile_pattern
+from tidings.kinds.patterns.shape import Pattern, PatternShape, compile_pattern
 from tidings.kinds.patterns.table import PatternTable
 from tidings.language.alternatives import Way
 from tidings.language.query import (
@@ -44,7 +44,7 @@ _REMEMBERED = 100_000
 class PatternPart:
     """The pattern of a way; `every` if a later step has to see all bindings of its variables."""
 
-    shape: Shape
+    shape: PatternShape
     every: bool
 
     @property

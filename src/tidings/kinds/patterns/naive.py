@@ -1,7 +1,7 @@
-"""What a pattern means: slow, obvious, complete.
+"""Defines what a pattern means: slow, obvious, complete.
 
-Oracle of the tests, baseline of the benchmarks, voice of `explain`. A condition is solved against a graph by
-trying every triple; the solutions are the bindings under which everything holds at once (a homomorphism: two
+The tests compare the index with it, the benchmarks use it as a baseline, and `explain` evaluates with it. A condition
+is solved against a graph by trying every triple; the solutions are the bindings that satisfy it (a homomorphism: two
 variables may be bound to one node). G-ToPSS 3.3, with the corrections of docs/papers.md.
 """
 

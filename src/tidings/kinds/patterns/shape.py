@@ -1,4 +1,4 @@
-"""A shape: what patterns that differ only in their constants have in common, compiled to a small program.
+"""Compiles a pattern to a shape: a small program that all patterns share which differ only in their constants.
 
 A row of the index is a shape and its constants, so a thousand texts of one shape share one program.
 
@@ -8,8 +8,8 @@ A row of the index is a shape and its constants, so a thousand texts of one shap
     options   the ways to file a row besides its edges: by a test on an object; options of one group form one way
               (an IN is filed under each of its values)
 
-Edges that share no variable are parts of their own and are settled apart, so that a pattern of unconnected
-edges costs the sum of its parts, not their product.
+Edges that share no variable form separate parts, which are matched independently: a pattern of unconnected edges costs
+the sum of its parts, not their product.
 """
 
 from __future__ import annotations
@@ -83,14 +83,14 @@ class Atom:
 
 
 @dataclass(slots=True)
-class Shape:
+class PatternShape:
     """A compiled pattern; `terms` and `atoms` say what each slot of a row has to be filled with.
 
     A shape read back from an index has its programs and the counts of its slots, which is all that its rows need.
     """
 
     variables: tuple[str | None, ...] = ()
-    select: tuple[int, ...] = ()  # the variables a subscriber is told, in the order asked for
+    select: tuple[int, ...] = ()  # the variables in notifications, in the order of SELECT
     terms: list[Constant] = field(default_factory=list)
     atoms: list[Atom] = field(default_factory=list)
     steps: np.ndarray = field(default_factory=lambda: np.zeros((0, 6), dtype=np.int16))
@@ -115,7 +115,7 @@ class Shape:
         )
 
 
-def compile_pattern(pattern: Pattern, literals: Collection[Parameter] = ()) -> Shape:
+def compile_pattern(pattern: Pattern, literals: Collection[Parameter] = ()) -> PatternShape:
     """The shape of `pattern`. A literal that stands as an object is matched by value: it becomes a variable
     without a name and a test `= literal`; so does a parameter that is one of `literals`."""
     if len(pattern.edges) > MAX_EDGES:
@@ -127,7 +127,7 @@ def compile_pattern(pattern: Pattern, literals: Collection[Parameter] = ()) -> S
 
 class _Compiler:
     def __init__(self, pattern: Pattern, literals: Collection[Parameter]) -> None:
-        self.shape = Shape()
+        self.shape = PatternShape()
         self.literals = literals
         self.slots: dict[Variable, int] = {}
         self.term_slots: dict[Constant, int] = {}
@@ -161,15 +161,15 @@ class _Compiler:
 
     def _order_terms(self) -> None:
         """Numbers the terms as the steps need them, so that a row that fails early is read no further."""
-        place: dict[int, int] = {}
+        new_slot: dict[int, int] = {}
         for step in self.steps:
             for ref in step[:3]:
                 if ref >= 0:
-                    place.setdefault(ref, len(place))
-        self.shape.terms = [self.shape.terms[old] for old in place]
-        place.update({ref: ref for ref in range(-len(self.slots), 0)})
-        self.steps = [(place[s], place[p], place[o], *rest) for s, p, o, *rest in self.steps]
-        self.options = [(group, kind, place[p], atom) for group, kind, p, atom in self.options]
+                    new_slot.setdefault(ref, len(new_slot))
+        self.shape.terms = [self.shape.terms[old] for old in new_slot]
+        new_slot.update({ref: ref for ref in range(-len(self.slots), 0)})
+        self.steps = [(new_slot[s], new_slot[p], new_slot[o], *rest) for s, p, o, *rest in self.steps]
+        self.options = [(group, kind, new_slot[p], atom) for group, kind, p, atom in self.options]
 
     def _edge(self, edge: TriplePattern, tests: list[Condition]) -> tuple[int, int, int]:
         return (
@@ -235,7 +235,7 @@ class _Compiler:
         self.steps[first:] = [(*step[:5], last) for step in self.steps[first:]]
 
     def _cost(self, bound: set[int], tested: set[int], edge: tuple[int, int, int]) -> tuple[int, int]:
-        """Which edge to take next: one of which more is known, then one that binds more tested variables."""
+        """The sort key for the next edge: first edges with more bound terms, then those that bind more tested variables."""
         binds_tested = len({~ref for ref in edge if ref < 0} & tested - bound)
         return _PREFERENCE[self._mode(edge, bound)], -binds_tested
 
@@ -309,7 +309,7 @@ def _operand(leaf: Leaf) -> Variable:
 
 
 def _access(leaf: Leaf) -> int | None:
-    """How rows are filed by a test on an object: by one value, by a range, by a text or by a class."""
+    """The access option of a test on an object: by one value, by a range, by a text or by a class."""
     op = _atom(leaf).op if not isinstance(leaf, OneOf) else "NOT IN"
     if op == "=":
         return POINT

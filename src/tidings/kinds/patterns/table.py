@@ -13,7 +13,7 @@ import numpy as np
 
 from tidings.arrays.vocabulary import Vocabulary, freeze_texts, thaw_texts
 from tidings.kinds.patterns.kernels.layout import HEADER
-from tidings.kinds.patterns.shape import Atom, Shape
+from tidings.kinds.patterns.shape import Atom, PatternShape
 from tidings.language.query import Parameter
 from tidings.model.terms import ntriples
 
@@ -29,7 +29,7 @@ class PatternTable:
     def __init__(self) -> None:
         self.terms = Vocabulary()
         self.constants = Vocabulary()
-        self.shapes: list[Shape] = []
+        self.shapes: list[PatternShape] = []
         self.every: list[bool] = []
         self._shape_numbers: dict[object, int] = {}
         self._texts: list[str] = []
@@ -41,7 +41,7 @@ class PatternTable:
     def __len__(self) -> int:
         return len(self.row_shape)
 
-    def add_shape(self, shape: Shape, every: bool = False) -> int:
+    def add_shape(self, shape: PatternShape, every: bool = False) -> int:
         """A shape to add rows of; `every` tells that a later step needs all bindings."""
         key = (shape.key(), every)
         if key not in self._shape_numbers:
@@ -173,7 +173,7 @@ class PatternTable:
             return arrays[f"program_{name}"][first[i] : first[i + 1]]
 
         for i, (variables, select) in enumerate(zip(facts["variables"], facts["select"], strict=True)):
-            shape = Shape(
+            shape = PatternShape(
                 tuple(variables),
                 tuple(select),
                 [],

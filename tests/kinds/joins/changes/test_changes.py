@@ -46,12 +46,12 @@ ROW = {"symbol": "A", "per": 50, "lots": 3, "open": True, "day": "2004-01-31", "
 TEXT = STOCKS.text(STOCKS.read(ROW))
 WORDS = {INSERT: "insert", UPDATE: "update", DELETE: "delete", TRUNCATE: "truncate"}
 
-Told = dict[int, tuple[str, str, str | None, str | None] | str]
+ByEvent = dict[int, tuple[str, str, str | None, str | None] | str]
 
 
-def told(changes: Changes) -> Told:
+def by_event(changes: Changes) -> ByEvent:
     """Event -> (operation, table, new row, old row), or the sentence that refuses it."""
-    found: Told = dict(changes.errors)
+    found: ByEvent = dict(changes.errors)
     for place in range(len(changes)):
         table = int(changes.table[place])
         texts = changes.images[table].texts
@@ -77,8 +77,8 @@ def lines(*objects: object) -> pa.Table:
 def sentence(event: object) -> str:
     """What is said of one event; the same if it is one of many, which are not disturbed."""
     good = {"insert": "stocks", "row": ROW}
-    alone = told(read_changes(lines(event), TABLES))[0]
-    among = told(read_changes(lines(*[good] * 50, event, *[good] * 50), TABLES))
+    alone = by_event(read_changes(lines(event), TABLES))[0]
+    among = by_event(read_changes(lines(*[good] * 50, event, *[good] * 50), TABLES))
     assert among.pop(50) == alone
     assert set(among.values()) == {("insert", "stocks", TEXT, None)}
     assert len(among) == 100
@@ -109,7 +109,7 @@ def test_events_that_people_make(copies: int) -> None:
         None,
         ("update", "reviews", '{"symbol":"A","rating":2}', '{"symbol":"A","rating":null}'),
     ] * copies
-    assert told(changes) == {place: change for place, change in enumerate(expected) if change}
+    assert by_event(changes) == {place: change for place, change in enumerate(expected) if change}
     images = changes.images[0]
     assert [text in (key, other) for text in images.texts.to_pylist()] == images.partial.tolist()
     assert not changes.images[1].partial.any()
@@ -142,7 +142,7 @@ def test_lines(copies: int) -> None:
         None,
         None,
     ] * copies
-    assert told(changes) == {place: change for place, change in enumerate(expected) if change}
+    assert by_event(changes) == {place: change for place, change in enumerate(expected) if change}
     assert changes.sequence.tolist()[:2] == [1, NONE]
     assert changes.source.to_pylist()[:2] == ["", "x"]
 
@@ -151,7 +151,7 @@ def test_a_snapshot_is_asked_for() -> None:
     events = [Event.snapshot("s1"), Event.insert("stocks", ROW), Event(type="tidings.snapshot")]
     changes = read_changes(to_table(events), TABLES)
     assert changes.snapshots == [(0, "s1")]
-    assert told(changes) == {
+    assert by_event(changes) == {
         1: ("insert", "stocks", TEXT, None),
         2: "a request for a snapshot has no 'subscription'; give the subscription's id",
     }
@@ -210,7 +210,7 @@ def test_a_name_twice_counts_as_python_reads_it() -> None:
     twice = '{"insert": "stocks", "row": {"symbol": "B", "symbol": "A"}}'
     one = STOCKS.text(STOCKS.read({"symbol": "A"}))
     for count in (1, 100):
-        assert set(told(read_changes(lines(*[twice] * count), TABLES)).values()) == {
+        assert set(by_event(read_changes(lines(*[twice] * count), TABLES)).values()) == {
             ("insert", "stocks", one, None)
         }
 
@@ -251,9 +251,9 @@ def events_of(draw: st.DrawFn) -> dict[str, Any]:
 @given(st.lists(events_of(), min_size=1, max_size=20))
 def test_many_at_once_are_read_as_one_by_one(events: list[dict[str, Any]]) -> None:
     copies = 100  # one form of one table needs some dozens to be read at once
-    at_once = told(read_changes(lines(*events * copies), TABLES))
+    at_once = by_event(read_changes(lines(*events * copies), TABLES))
     for place, event in enumerate(events):
-        alone = told(read_changes(lines(event), TABLES))
+        alone = by_event(read_changes(lines(event), TABLES))
         for copy in (0, copies - 1):
             assert at_once.get(copy * len(events) + place) == alone.get(0), event
 
@@ -294,7 +294,7 @@ def test_rows_in_columns(copies: int, as_text: bool) -> None:
         None,
         None,
     ] * copies
-    assert told(changes) == {place: change for place, change in enumerate(expected) if change}
+    assert by_event(changes) == {place: change for place, change in enumerate(expected) if change}
     assert changes.sequence.tolist() == [1, 2, NONE] * copies
     assert set(changes.source.to_pylist()) == {"x"}
 
@@ -305,7 +305,7 @@ def test_one_struct_for_several_tables() -> None:
     events = pa.table(
         {"op": ["c"] * 240, "table": ["stocks", "reviews", "stocks"] * 80, "row": pa.array(rows, union)}
     )
-    found = told(read_changes(events, TABLES))
+    found = by_event(read_changes(events, TABLES))
     assert found[1] == ("insert", "reviews", '{"symbol":"A","rating":5}', None)
     assert found[0] == ("insert", "stocks", STOCKS.text(STOCKS.read({"symbol": "A", "per": 5})), None)
     assert "no column 'rating'" in str(found[2])
@@ -333,7 +333,7 @@ def test_columns_that_are_typed_already() -> None:
     assert changes.images[0].texts[0].as_py() == STOCKS.text(STOCKS.read({"symbol": "A", "per": 1.5}))
     assert changes.sequence.tolist() == list(range(100))
     updates = changes_of(TABLES, STOCKS, rows, UPDATE, rows)
-    assert set(told(updates).values()) == {
+    assert set(by_event(updates).values()) == {
         ("update", "stocks", text, text) for text in changes.images[0].texts.to_pylist()[:2]
     }
     deletes = changes_of(TABLES, "stocks", rows, DELETE)
@@ -356,7 +356,7 @@ def test_batches_one_behind_the_other() -> None:
     ]
     whole = Changes.concat(parts)
     review = '{"symbol":null,"rating":1}'
-    assert {key: value for key, value in told(whole).items() if not isinstance(value, str)} == {
+    assert {key: value for key, value in by_event(whole).items() if not isinstance(value, str)} == {
         0: ("insert", "stocks", TEXT, None),
         3: ("delete", "reviews", None, review),
         4: ("delete", "stocks", None, TEXT),
@@ -406,5 +406,5 @@ def test_a_broken_line_is_told_once() -> None:
         engine = Engine(tables=TABLES)
         for number, text in enumerate(texts):
             engine.subscribe(str(number), text)
-        told = engine.publish_lines(lines).to_pylist()
-        assert [(one["event"], one["verdict"]) for one in told] == [("2", "error")]
+        notifications = engine.publish_lines(lines).to_pylist()
+        assert [(one["event"], one["verdict"]) for one in notifications] == [("2", "error")]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.kinds.joins.changes.row_images import Images, Unsure, canonical, typed
+from tidings.kinds.joins.changes.row_images import NeedsTableRead, RowImages, canonical, typed
 from tidings.kinds.joins.schema.order_keys import ARROW
 from tidings.kinds.joins.schema.table import TYPES, Table
 
@@ -46,7 +46,7 @@ def test_typed_columns_hold_what_the_table_reads(rows: list[tuple[Any, ...]]) ->
     columns = typed(ALL, given, len(rows))
     read = [ALL.read(dict(zip(ALL.names, row, strict=True))) for row in rows]
     assert list(zip(*(column.to_pylist() for column in columns), strict=True)) == read
-    assert Images.of(ALL, columns).texts.to_pylist() == [ALL.text(row) for row in read]
+    assert RowImages.of(ALL, columns).texts.to_pylist() == [ALL.text(row) for row in read]
 
 
 @pytest.mark.parametrize(
@@ -101,16 +101,16 @@ def test_other_types_of_arrow_are_taken(kind: str, array: pa.Array, values: list
     ],
 )
 def test_what_is_not_sure_is_not_taken(kind: str, array: pa.Array) -> None:
-    with pytest.raises((Unsure, pa.ArrowInvalid)):
+    with pytest.raises((NeedsTableRead, pa.ArrowInvalid)):
         typed(Table("t", {"a": kind}), {"a": array}, len(array))
 
 
 def test_keys_and_unknown_columns_are_not_taken_either() -> None:
     table = Table("t", {"a": "integer", "b": "integer"}, key=["a"])
-    with pytest.raises(Unsure):
+    with pytest.raises(NeedsTableRead):
         typed(table, {"b": pa.array([1])}, 1)
-    with pytest.raises(Unsure):
+    with pytest.raises(NeedsTableRead):
         typed(table, {"a": pa.array([1]), "c": pa.array([1])}, 1)
     columns = typed(table, {"a": pa.array([1, 2]), "c": pa.nulls(2)}, 2)
     assert [column.to_pylist() for column in columns] == [[1, 2], [None, None]]
-    assert Images.of(table, columns).partial.tolist() == [True, True]
+    assert RowImages.of(table, columns).partial.tolist() == [True, True]

@@ -47,9 +47,9 @@ def _said(deltas: Deltas, tables) -> list[dict[str, tuple[Counter, Counter]]]:
 @pytest.mark.parametrize("few", [64, 1])
 @pytest.mark.parametrize("seed", range(20))
 def test_as_the_definition_says(seed: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.kinds.joins.index.levels.FRESH", 0 if few == 1 else 1024)
+    monkeypatch.setattr("tidings.kinds.joins.index.levels.RECENT", 0 if few == 1 else 1024)
     monkeypatch.setattr("tidings.kinds.joins.index.index.FEW", few)
-    monkeypatch.setattr("tidings.kinds.joins.rows.rows._SHED_FROM", few)
+    monkeypatch.setattr("tidings.kinds.joins.rows.rows._REBUILD_FROM", few)
     rng = random.Random(seed)
     tables = some_tables(rng)
     definition = Naive(tables)
@@ -85,7 +85,7 @@ def test_as_the_definition_says(seed: int, few: int, monkeypatch: pytest.MonkeyP
 
 def test_values_that_no_row_has_any_more_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Orders of ever new values, as of order numbers, are as large as the rows that are there."""
-    monkeypatch.setattr("tidings.kinds.joins.rows.rows._SHED_FROM", 64)
+    monkeypatch.setattr("tidings.kinds.joins.rows.rows._REBUILD_FROM", 64)
     orders, items = (Table(name, {"number": "integer", "price": "integer"}) for name in ("orders", "items"))
     engine = Engine(tables=[orders, items])
     engine.subscribe("q", "FROM orders JOIN items USING (number) WHERE orders.price > 1")

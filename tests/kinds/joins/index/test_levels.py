@@ -16,7 +16,7 @@ TABLES = [Table("r", {"k": "integer", "a": "integer"}), Table("s", {"k": "intege
 
 @pytest.fixture(autouse=True)
 def small_levels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.kinds.joins.index.levels.FRESH", 4)
+    monkeypatch.setattr("tidings.kinds.joins.index.levels.RECENT", 4)
     monkeypatch.setattr("tidings.kinds.joins.index.levels.MIDDLE_AT_LEAST", 16)
     monkeypatch.setattr("tidings.kinds.joins.index.levels.MIDDLE_SHARE", 1 / 4)
     monkeypatch.setattr("tidings.kinds.joins.index.levels._LOOK_AGAIN", 1)
@@ -53,16 +53,16 @@ def test_clusters_stay_near_the_fewest(seed: int) -> None:
             engine.subscribe(ids[-1], f"SELECT * FROM r JOIN s USING (k) WHERE {where}")
         levels.indexes(engine.joins.correlator.rows)
         every = np.flatnonzero(engine.joins.subscriptions.live)
-        held = np.concatenate([levels.base.numbers, levels.middle.numbers, levels.fresh.numbers])
+        held = np.concatenate([levels.base.numbers, levels.middle.numbers, levels.recent.numbers])
         assert set(every.tolist()) <= set(held.tolist())
         assert len(held) == len(set(held.tolist())), "each in one level"
         for index in (levels.base, levels.middle):
             assert _clusters(index) <= 2 * _fewest(engine, index.numbers)
             assert len(index.numbers) <= 2 * np.count_nonzero(engine.joins.subscriptions.live[index.numbers])
-        assert _clusters(levels.fresh.index) == 0
+        assert _clusters(levels.recent.index) == 0
         assert _clusters(levels.base) + _clusters(levels.middle) <= 4 * _fewest(engine, every)
-        used |= {name for name in ("base", "middle", "fresh") if len(getattr(levels, name).numbers)}
-    assert used == {"base", "middle", "fresh"}
+        used |= {name for name in ("base", "middle", "recent") if len(getattr(levels, name).numbers)}
+    assert used == {"base", "middle", "recent"}
     assert _clusters(levels.fold()) == _fewest(engine, every), "in one index there are the fewest"
 
 

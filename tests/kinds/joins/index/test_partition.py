@@ -55,8 +55,8 @@ def test_rows_that_meet_have_one_place_and_rows_that_cannot_have_none():
         pa.array(["a", "b", None, "ä,\n"]),
         pa.array(["2001-02-03", None, "2001-02-03", "2004-02-29"]),
     )
-    left = by.places(R, typed(R, {"id": pa.array([1, 2, 3, 4]), "b": texts, "d": days}, 4))
-    right = by.places(S, typed(S, {"y": texts, "e": days}, 4))
+    left = by.bucket_keys(R, typed(R, {"id": pa.array([1, 2, 3, 4]), "b": texts, "d": days}, 4))
+    right = by.bucket_keys(S, typed(S, {"y": texts, "e": days}, 4))
     assert left.tolist() == right.tolist()
     assert (left >= 0).tolist() == [True, False, False, True]
     assert left[0] != left[3]
@@ -64,13 +64,13 @@ def test_rows_that_meet_have_one_place_and_rows_that_cannot_have_none():
 
 def test_a_row_alone_has_a_place_whatever_is_null():
     alone = partition_of(shape("SELECT * FROM t WHERE c > 1"), TABLES, 8)
-    assert (alone.places(T, typed(T, {"b": pa.array([None, "x"])}, 2)) >= 0).all()
+    assert (alone.bucket_keys(T, typed(T, {"b": pa.array([None, "x"])}, 2)) >= 0).all()
 
 
 def test_places_spread():
     by = partition_of(shape("SELECT * FROM t JOIN r USING (b) WHERE c > 1"), TABLES, 16)
-    places = by.places(T, typed(T, {"b": pa.array(map(str, range(4000)))}, 4000))
-    counts = np.bincount(places % 16)
+    bucket_keys = by.bucket_keys(T, typed(T, {"b": pa.array(map(str, range(4000)))}, 4000))
+    counts = np.bincount(bucket_keys % 16)
     assert counts.min() > 150
     assert counts.max() < 350
 

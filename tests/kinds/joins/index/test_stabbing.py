@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidings.arrays.compiled import compiled
-from tidings.kinds.joins.index.stabbing import cluster, fewest, grow
+from tidings.kinds.joins.index.stabbing import build_trees, cluster, fewest
 from tidings.kinds.joins.kernels.clusters import HIGHEST, LOWEST, RANGE, collect
 
 
@@ -41,7 +41,7 @@ def test_members_that_hold_a_point(seed: int, domain: int) -> None:
     rng = np.random.default_rng(seed)
     count = int(rng.integers(1, 400))
     c, a_ranges = _ranges(rng, count, domain), _ranges(rng, count, domain)
-    trees, order = grow(c["low"].copy(), c["high"].copy(), a_ranges)
+    trees, order = build_trees(c["low"].copy(), c["high"].copy(), a_ranges)
     assert (c["low"][order] == trees.c_low).all()
     assert (a_ranges[order] == trees.a).all()
     for _ in range(10):
@@ -81,7 +81,7 @@ def test_clusters_are_the_fewest(seed: int) -> None:
 
 def test_witnesses_prove_how_few_are_needed() -> None:
     low, high = np.array([0, 1, 10, 20]), np.array([2, 3, 12, 22])
-    trees, order = grow(low, high, np.zeros(4, dtype=RANGE))
+    trees, order = build_trees(low, high, np.zeros(4, dtype=RANGE))
     assert len(trees.clusters) == 3
     gone = np.isin(order, [2])  # the only range of its cluster
     assert fewest(trees, ~gone) == 2

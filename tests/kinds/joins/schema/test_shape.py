@@ -8,7 +8,7 @@ import pytest
 from tests.kinds.joins.cases import DOMAINS, GRAPHS, some_query, some_tables
 from tidings.errors import SubscriptionError
 from tidings.kinds.joins.schema.order_keys import HIGHEST, LOWEST, key_of
-from tidings.kinds.joins.schema.shape import ALL, EMPTY, Range, Shape, admits, is_empty, read
+from tidings.kinds.joins.schema.shape import ALL, EMPTY, JoinShape, Range, admits, is_empty, read
 from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
 
@@ -46,7 +46,7 @@ def number(value):
 def test_a_shape_is_what_subscriptions_share():
     text = BOTH + " WHERE stocks.per BETWEEN 45 AND 70 AND reviews.rating >= 6"
     shape, ranges = read(parse(text), TABLES)
-    assert shape == Shape(("stocks", "reviews"), (((0, 0), (1, 0)),), ((0, 1), (1, 1)))
+    assert shape == JoinShape(("stocks", "reviews"), (((0, 0), (1, 0)),), ((0, 1), (1, 1)))
     assert ranges == (Range(45, 70), Range(6, HIGHEST))
     other, _ = read(parse(BOTH + " WHERE rating IN (1, 2) AND per = 5 AND per > 3"), TABLES)
     assert other == shape
@@ -55,7 +55,7 @@ def test_a_shape_is_what_subscriptions_share():
 
 def test_one_table_is_a_join_too():
     shape, ranges = read(parse("SELECT * FROM stocks WHERE per > 50"), TABLES)
-    assert shape == Shape(("stocks",), (), ((0, 1),))
+    assert shape == JoinShape(("stocks",), (), ((0, 1),))
     assert ranges == (Range(51, HIGHEST),)
     assert shape.one_key
 

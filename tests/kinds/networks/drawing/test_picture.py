@@ -15,7 +15,7 @@ from tidings.kinds.networks.drawing.excerpt import (
     REACHED,
     REFUSES,
     excerpt,
-    follow,
+    trace_event,
 )
 from tidings.kinds.networks.drawing.layout import layered
 from tidings.kinds.networks.drawing.picture import draw
@@ -72,7 +72,7 @@ def test_what_is_too_large_is_refused():
 
 
 def test_the_course_of_an_event(exchange, event):
-    course = follow(exchange, excerpt(exchange), "match centre", event)
+    course = trace_event(exchange, excerpt(exchange), "match centre", event)
     by_state = {}
     for name, state in course.nodes.items():
         by_state.setdefault(state, set()).add(name)
@@ -95,14 +95,14 @@ def test_the_course_of_an_event(exchange, event):
     assert course.edges["sport network", "fit club"] == PASSED
     assert course.edges["open exchange", "night exchange"] == PASSED
     assert course.edges["night exchange", "open exchange"] == ASIDE
-    older = follow(exchange, excerpt(exchange), "match centre", {**event, "age": 64})
+    older = trace_event(exchange, excerpt(exchange), "match centre", {**event, "age": 64})
     assert older.edges["sport network", "fit club"] == REFUSES
     assert older.nodes["fit club"] == AWAITS
 
 
 def test_an_excerpt_knows_what_comes_from_outside_it(exchange, event):
     part = excerpt(exchange, "night exchange", 0)
-    assert follow(exchange, part, "match centre", event).nodes == {"night exchange": REFUSES}
+    assert trace_event(exchange, part, "match centre", event).nodes == {"night exchange": REFUSES}
 
 
 # -- the picture

@@ -15,7 +15,7 @@ import pytest
 from tidings.kinds.operators.functions.caller import Answer, Caller, Request
 from tidings.kinds.operators.functions.operator import Operator, Out, operator
 from tidings.kinds.operators.functions.outcome import FALSE, TRUE, Outcome
-from tidings.kinds.operators.functions.threads import MAX_LEFT_BEHIND
+from tidings.kinds.operators.functions.threads import MAX_ABANDONED
 from tidings.model.event import Event
 
 EVENT = Event(attributes={"n": 1})
@@ -196,7 +196,7 @@ def test_calls_left_behind_are_not_piled_up(caller: Caller) -> None:
         release.wait(30)
         return True
 
-    found = outcomes(caller, stuck, *[()] * (MAX_LEFT_BEHIND + 5))
+    found = outcomes(caller, stuck, *[()] * (MAX_ABANDONED + 5))
     assert [outcome.error for outcome in found[-5:]] == [
         "stuck failed: StillRunning: 100 calls that took too long have not come back"
     ] * 5

@@ -6,15 +6,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tidings.kinds.operators.library.sphere import RADIUS, Outline, unit
+from tidings.kinds.operators.library.sphere import RADIUS, ArcOutline, unit
 
 
 def point(latitude, longitude):
-    return Outline(np.array([[longitude, latitude]]), np.array([0]))
+    return ArcOutline(np.array([[longitude, latitude]]), np.array([0]))
 
 
 def line(*vertices):
-    return Outline(np.array([(lon, lat) for lat, lon in vertices]), np.zeros(len(vertices), int))
+    return ArcOutline(np.array([(lon, lat) for lat, lon in vertices]), np.zeros(len(vertices), int))
 
 
 def dms(degrees, minutes, seconds):
@@ -47,7 +47,7 @@ def test_angles(place, from_, degrees):
 
 
 def test_parts_are_not_joined():
-    two = Outline(np.array([[0, 0], [0, 10], [40, 0], [40, 10]]), np.array([0, 0, 1, 1]))
+    two = ArcOutline(np.array([[0, 0], [0, 10], [40, 0], [40, 10]]), np.array([0, 0, 1, 1]))
     assert two.metres(5, 20) == pytest.approx(line((0, 0), (10, 0)).metres(5, 20))
 
 
@@ -69,6 +69,6 @@ def test_agrees_with_a_search_along_the_arcs():
         steps /= np.linalg.norm(steps, axis=1, keepdims=True)
         chord = np.linalg.norm(steps - unit(np.array([[longitude, latitude]])), axis=1).min()
         wanted = RADIUS * 2 * math.asin(chord / 2)
-        got = Outline(vertices, np.zeros(5, int)).metres(latitude, longitude)
+        got = ArcOutline(vertices, np.zeros(5, int)).metres(latitude, longitude)
         assert got == pytest.approx(wanted, rel=1e-3, abs=size * 50)
         assert got <= wanted + 1e-3

@@ -1,1 +1,1 @@
-"""Events -> changes of rows, and which of them count."""
+"""Reads changes of rows from events, and decides which of them are applied."""

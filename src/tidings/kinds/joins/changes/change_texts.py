@@ -1,7 +1,7 @@
-"""JSON texts that tell of changes: ours, the short form, Debezium's.
+"""Reads the headers of changes in JSON texts: in our form, in the short form, and in Debezium's.
 
-A compiled loop finds the few members that say whether a text is a change, of what and by whom; it makes no object of
-Python. The rows in it are read afterwards, those of one table together. Every other text is left alone.
+A compiled loop finds the few members that say whether a text is a change, of which table and from which source, without
+Python objects. The rows are read afterwards (row_sources.py), those of one table together. Other texts are skipped.
 
     {"type": "tidings.insert", "table": "stocks", "row": {...}, "before": {...}, "sequence": 7}
     {"insert": "stocks", "row": {...}}        {"op": "insert", "table": "stocks", "row": {...}}
@@ -51,9 +51,9 @@ def _paths() -> PathTable:
 
 
 @dataclass(slots=True)
-class Told:
-    """What texts say of changes, for each: `op`, or why it is none; `form`, and in `group` what its schema is;
-    its table by name; its sequence, NONE where there is none; the source that it names itself."""
+class ChangeHeaders:
+    """The header of the change in each text, in columns: `op`, or why there is none; `form`, and in `group` the number
+    of its schema; the table's name; its sequence, NONE without one; the source that the text itself names."""
 
     op: np.ndarray
     form: np.ndarray
@@ -67,8 +67,8 @@ class Told:
     errors: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def nothing(cls, count: int) -> Told:
-        """No change anywhere."""
+    def empty(cls, count: int) -> ChangeHeaders:
+        """Headers of `count` texts, none of which is a change."""
         none = pa.nulls(count, pa.string())
         return cls(
             op=np.full(count, NO_CHANGE, dtype=np.int8),
@@ -83,9 +83,9 @@ class Told:
         )
 
     def refuse_sequence(self, row: int, given: object) -> None:
-        shown = "no number" if given is None else repr(given)[:40]
+        value_text = "no number" if given is None else repr(given)[:40]
         self.errors[row] = (
-            f"the change's sequence is {shown}; give an integer of at most 18 digits, or leave it out"
+            f"the change's sequence is {value_text}; give an integer of at most 18 digits, or leave it out"
         )
 
 
@@ -102,7 +102,7 @@ class Members:
         self._kinds: dict[str, np.ndarray] = {}
         self._present = set(np.unique(found.path).tolist())
 
-    def places(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+    def occurrences(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """The texts that have the member, and where in `found` its first occurrence is."""
         number = _NAMES.index(name)
         if number not in self._present:
@@ -112,11 +112,11 @@ class Members:
         return event, mine[first]
 
     def kind(self, name: str) -> np.ndarray:
-        """What the member is in each text; -1 where it is not."""
+        """The JSON type of the member in each text; -1 where it is absent."""
         if name not in self._kinds:
             kinds = np.full(self.count, -1, dtype=np.int8)
-            event, place = self.places(name)
-            kinds[event] = self.found.kind[place]
+            event, occurrence = self.occurrences(name)
+            kinds[event] = self.found.kind[occurrence]
             self._kinds[name] = kinds
         return self._kinds[name]
 
@@ -124,15 +124,15 @@ class Members:
         return self.kind(name) >= 0
 
     def text(self, name: str, kinds: tuple[int, ...] = (TEXT,)) -> pa.Array:
-        """The member's texts, null where it is none."""
-        event, place = self.places(name)
+        """The member as a column of texts, null where it has another type."""
+        event, occurrence = self.occurrences(name)
         if len(event):
-            kind = self.found.kind[place]
+            kind = self.found.kind[occurrence]
             keep = kind == TEXT if kinds == (TEXT,) else np.isin(kind, kinds)
-            event, place = event[keep], place[keep]
+            event, occurrence = event[keep], occurrence[keep]
         if not len(event):
             return pa.nulls(self.count, pa.string())
-        low, size = self.found.low[place], self.found.high[place] - self.found.low[place]
+        low, size = self.found.low[occurrence], self.found.high[occurrence] - self.found.low[occurrence]
         lengths = np.zeros(self.count + 1, dtype=np.int32)
         lengths[event + 1] = size
         offsets = np.cumsum(lengths, dtype=np.int32)
@@ -155,7 +155,7 @@ _EMPTY = np.zeros(0, dtype=np.int64)
 
 
 def spans(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where each text lies in the bytes of its column; one that is null is empty."""
+    """The start and stop of each text in the bytes of its column; a null is empty."""
     wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
     if offsets is None:
@@ -170,7 +170,7 @@ def spans(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def codes_of(words: pa.Array, meaning: dict[str, int], default: int) -> np.ndarray:
-    """What each word means; -1 where there is none, `default` where it is unknown."""
+    """The code of each word; -1 for null, `default` for an unknown word."""
     encoded = words.dictionary_encode()
     if words.null_count == len(words):
         return np.full(len(words), -1, dtype=np.int64)
@@ -181,68 +181,72 @@ def codes_of(words: pa.Array, meaning: dict[str, int], default: int) -> np.ndarr
     return meanings[codes]
 
 
-def listen(texts: pa.Array, kind: pa.Array | None, tables: frozenset[str]) -> Told:
-    """What each text says; `kind` is the events' own type, where they have one."""
+def read_headers(texts: pa.Array, kind: pa.Array | None, tables: frozenset[str]) -> ChangeHeaders:
+    """Reads the header of each text; `kind` is the type of each event, where the events have one."""
     members = Members(texts)
     word = members.text("type")
     if kind is not None:
         word = pc.if_else(pc.equal(pc.fill_null(kind, ""), ""), word, kind)
-    told = Told.nothing(members.count)
-    told.table, told.word, told.subscription = members.text("table"), word, members.text("subscription")
+    headers = ChangeHeaders.empty(members.count)
+    headers.table, headers.word, headers.subscription = (
+        members.text("table"),
+        word,
+        members.text("subscription"),
+    )
     ours = pc.fill_null(pc.starts_with(word, "tidings."), False).to_numpy(zero_copy_only=False)
     if ours.any():
-        told.op[ours] = codes_of(word.filter(pa.array(ours)), OPERATIONS, UNKNOWN)
+        headers.op[ours] = codes_of(word.filter(pa.array(ours)), OPERATIONS, UNKNOWN)
     free = pc.equal(pc.fill_null(word, ""), "").to_numpy(zero_copy_only=False)
     # What cannot be read and has no type may have been a change; but not a document that an event carries.
     may_be = ours if kind is None else ours | free
-    told.errors = {row: said for row, said in members.errors.items() if may_be[row]}
-    _short(members, told, free, tables)
-    _by_operation(members, told, free & (told.op == NO_CHANGE))
-    _sequence(members, told)
+    headers.errors = {row: error for row, error in members.errors.items() if may_be[row]}
+    _short(members, headers, free, tables)
+    _by_operation(members, headers, free & (headers.op == NO_CHANGE))
+    _sequence(members, headers)
     for form, prefix in ((BARE, ""), (WRAPPED, "payload.")):
-        _debezium(members, told, form, prefix)
-    return told
+        _debezium(members, headers, form, prefix)
+    return headers
 
 
-def _short(members: Members, told: Told, free: np.ndarray, tables: frozenset[str]) -> None:
+def _short(members: Members, headers: ChangeHeaders, free: np.ndarray, tables: frozenset[str]) -> None:
     """{"insert": "stocks", "row": {...}}"""
     for name, op in _WORDS.items():
-        event, _ = members.places(name)
+        event, _ = members.occurrences(name)
         if not len(event):
             continue
         named = members.text(name)
         known = codes_of(named, dict.fromkeys(tables, 1), 0) == 1
         mine = free & (members.kind(name) == TEXT) & (known | members.has("row") | members.has("before"))
-        for row in np.flatnonzero(mine & (told.op != NO_CHANGE)).tolist():
-            told.errors[row] = f"the change has another operation beside {name!r}; give one for each line"
-        told.op[mine] = op
-        told.table = pc.if_else(pa.array(mine), named, told.table)
+        for row in np.flatnonzero(mine & (headers.op != NO_CHANGE)).tolist():
+            headers.errors[row] = f"the change has another operation beside {name!r}; give one for each line"
+        headers.op[mine] = op
+        headers.table = pc.if_else(pa.array(mine), named, headers.table)
 
 
-def _by_operation(members: Members, told: Told, free: np.ndarray) -> None:
+def _by_operation(members: Members, headers: ChangeHeaders, free: np.ndarray) -> None:
     """{"op": "insert", "table": "stocks", "row": {...}}"""
     mine = free & (members.kind("op") == TEXT) & (members.kind("table") == TEXT)
     mine &= members.has("row") | members.has("before")
     if mine.any():
         words = members.text("op")
-        told.op[mine] = codes_of(words.filter(pa.array(mine)), {**DEBEZIUM, **OPERATIONS}, UNKNOWN)
-        told.word = pc.if_else(pa.array(mine), words, told.word)
+        headers.op[mine] = codes_of(words.filter(pa.array(mine)), {**DEBEZIUM, **OPERATIONS}, UNKNOWN)
+        headers.word = pc.if_else(pa.array(mine), words, headers.word)
 
 
-def _sequence(members: Members, told: Told) -> None:
-    given = (told.op >= 0) & (members.kind("sequence") > 0)  # null is none
+def _sequence(members: Members, headers: ChangeHeaders) -> None:
+    given = (headers.op >= 0) & (members.kind("sequence") > 0)  # null is none
     if not given.any():
         return
     values, fits = members.integer("sequence")
     fits &= members.kind("sequence") == NUMBER
-    told.sequence[given & fits] = values[given & fits]
+    headers.sequence[given & fits] = values[given & fits]
     written = members.text("sequence", (TEXT, NUMBER))
     for row in np.flatnonzero(given & ~fits).tolist():
-        told.refuse_sequence(row, written[row].as_py())
+        headers.refuse_sequence(row, written[row].as_py())
 
 
-def _debezium(members: Members, told: Told, form: int, prefix: str) -> None:
-    mine = (told.op == NO_CHANGE) & (members.kind(prefix + "op") == TEXT)
+def _debezium(members: Members, headers: ChangeHeaders, form: int, prefix: str) -> None:
+    mine = (headers.op == NO_CHANGE) & (members.kind(prefix + "op") == TEXT)
     if not mine.any():
         return
     named = members.text(prefix + "source.table")
@@ -252,20 +256,19 @@ def _debezium(members: Members, told: Told, form: int, prefix: str) -> None:
         return
     flags = pa.array(mine)
     words = members.text(prefix + "op")
-    told.op[mine] = codes_of(words.filter(flags), DEBEZIUM, UNKNOWN)
-    told.form[mine] = form
-    told.word = pc.if_else(flags, words, told.word)
-    told.table = pc.if_else(flags, named, told.table)
-    told.source = pc.if_else(flags, members.text(prefix + "source.name"), told.source)
-    told.ties |= mine
-    _positions(members, told, mine, prefix + "source.")
+    headers.op[mine] = codes_of(words.filter(flags), DEBEZIUM, UNKNOWN)
+    headers.form[mine] = form
+    headers.word = pc.if_else(flags, words, headers.word)
+    headers.table = pc.if_else(flags, named, headers.table)
+    headers.source = pc.if_else(flags, members.text(prefix + "source.name"), headers.source)
+    headers.ties |= mine
+    _positions(members, headers, mine, prefix + "source.")
     if form == WRAPPED:
-        _schemas(members, told, mine)
+        _schemas(members, headers, mine)
 
 
-def _positions(members: Members, told: Told, mine: np.ndarray, prefix: str) -> None:
-    """Where in the database's log a change stands, by what the connector tells; rows of its first copy stand
-    nowhere."""
+def _positions(members: Members, headers: ChangeHeaders, mine: np.ndarray, prefix: str) -> None:
+    """Sets the sequence of a change to its position in the database's log; rows of the initial snapshot have none."""
     snapshot = members.text(prefix + "snapshot")
     copied = pc.fill_null(pc.not_equal(snapshot, "false"), False).to_numpy(zero_copy_only=False)
     open_ = mine & ~copied & (members.kind(prefix + "snapshot") != TRUE)
@@ -281,25 +284,25 @@ def _positions(members: Members, told: Told, mine: np.ndarray, prefix: str) -> N
         members.integer(prefix + "ts_ms"),
     ):
         now = open_ & fits
-        told.sequence[now] = values[now]
+        headers.sequence[now] = values[now]
         open_ &= ~fits
 
 
-def _schemas(members: Members, told: Told, mine: np.ndarray) -> None:
-    """Numbers the schemas that come with messages, equal ones alike; group -1 has to be looked at one by one."""
-    told.group[mine] = -1
+def _schemas(members: Members, headers: ChangeHeaders, mine: np.ndarray) -> None:
+    """Numbers the schemas of messages, equal ones alike; messages of group -1 are read one by one."""
+    headers.group[mine] = -1
     numbers: dict[bytes, int] = {b"": 0}
     found, blob = members.found, members.found.blob
-    payload = dict(zip(*(a.tolist() for a in members.places("payload")), strict=True))
-    schema = dict(zip(*(a.tolist() for a in members.places("schema")), strict=True))
+    payload = dict(zip(*(a.tolist() for a in members.occurrences("payload")), strict=True))
+    schema = dict(zip(*(a.tolist() for a in members.occurrences("schema")), strict=True))
     for row in np.flatnonzero(mine).tolist():
         at, of = payload.get(row), schema.get(row)
         if of is None or found.kind[of] != DICT:
-            told.group[row] = 0
+            headers.group[row] = 0
             continue
         if at is None:
             continue
         low, end = int(found.low[of]), int(found.low[at])
         if found.high[of] > low and found.high[at] > end:  # not where Python has read it: it keeps no places
             text = blob[low : end if end > low else members.stop[row]].tobytes()
-            told.group[row] = numbers.setdefault(text, len(numbers))
+            headers.group[row] = numbers.setdefault(text, len(numbers))

@@ -1,8 +1,8 @@
 """Changes of tables, in columns: which event inserts, updates or deletes which row of which table.
 
 `read_changes` finds them in a batch of events and keeps their order; `changes_of` takes rows that are in columns
-already. What is wrong with an event is told under its place in the batch and disturbs nothing else: rows are read by
-Arrow many at a time, and where some are unsure, one by one as `Table.read` says.
+already. An error is reported for its event alone and affects no other. Arrow reads many rows at once; rows that it may
+read wrongly are read one by one by `Table.read`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tidings.kinds.joins.changes.change_texts import (
     TRUNCATE,
     UNKNOWN,
     UPDATE,
-    Told,
+    ChangeHeaders,
     codes_of,
-    listen,
+    read_headers,
 )
-from tidings.kinds.joins.changes.reading import Reading
-from tidings.kinds.joins.changes.row_images import Images
+from tidings.kinds.joins.changes.reading import ChangeReader
+from tidings.kinds.joins.changes.row_images import RowImages
 from tidings.kinds.joins.changes.row_sources import ColumnRows, TextRows, whole
 from tidings.kinds.joins.changes.sequences import NONE
 from tidings.kinds.joins.schema.table import Table
@@ -55,7 +55,7 @@ class Changes:
     source: pa.Array  # string: whose sequence it is
     sequence: np.ndarray  # int64, sequences.NONE where there is none
     ties: np.ndarray  # bool: the same sequence may come again
-    images: list[Images]
+    images: list[RowImages]
     errors: dict[int, str] = field(default_factory=dict)  # event row -> what is wrong with it
     snapshots: list[tuple[int, str]] = field(default_factory=list)  # event row, subscription
 
@@ -64,26 +64,26 @@ class Changes:
 
     @staticmethod
     def concat(parts: Sequence[Changes]) -> Changes:
-        """The changes of several batches over the same tables, one behind the other; events count on."""
+        """The changes of consecutive batches over the same tables; events are numbered on."""
         if len(parts) == 1:
             return parts[0]
-        places = range(len(parts[0].images))
-        before = [np.cumsum([0, *(len(part.images[place]) for part in parts)]) for place in places]
+        table_numbers = range(len(parts[0].images))
+        before = [np.cumsum([0, *(len(part.images[number]) for part in parts)]) for number in table_numbers]
         last = [
             int(max([-1, *part.event[-1:].tolist(), *part.errors, *(row for row, _ in part.snapshots)]))
             for part in parts
         ]
         start = np.cumsum([0, *(count + 1 for count in last)])
         images = [
-            Images(
+            RowImages(
                 [
                     pa.concat_arrays(column)
-                    for column in zip(*(part.images[place].columns for part in parts), strict=True)
+                    for column in zip(*(part.images[number].columns for part in parts), strict=True)
                 ],
-                pa.concat_arrays([part.images[place].texts for part in parts]),
-                np.concatenate([part.images[place].partial for part in parts]),
+                pa.concat_arrays([part.images[number].texts for part in parts]),
+                np.concatenate([part.images[number].partial for part in parts]),
             )
-            for place in places
+            for number in table_numbers
         ]
 
         def moved(number: int, rows: np.ndarray) -> np.ndarray:
@@ -128,7 +128,7 @@ def changes_of(
 ) -> Changes:
     """The same change to each row of `rows`, whose columns are the table's; `before` has the rows as they were.
 
-    Each row counts as an event. A column of a wrong type is told for each of its rows.
+    Each row counts as an event. A column of a wrong type is an error of each of its rows.
     """
     count = rows.num_rows
     name = table if isinstance(table, str) else table.name
@@ -136,52 +136,52 @@ def changes_of(
         raise EventError(f"the change of rows is {op!r}; give INSERT, UPDATE or DELETE")
     if before is not None and before.num_rows != count:
         raise EventError(f"{count} rows and {before.num_rows} before them; give one for each")
-    reading = Reading(count, tables)
-    told = Told.nothing(count)
-    told.op[:], told.table = op, pa.array([name]).take(pa.array(np.zeros(count, dtype=np.int64)))
-    told.sequence[:] = NONE if sequence is None else sequence
+    reader = ChangeReader(count, tables)
+    headers = ChangeHeaders.empty(count)
+    headers.op[:], headers.table = op, pa.array([name]).take(pa.array(np.zeros(count, dtype=np.int64)))
+    headers.sequence[:] = NONE if sequence is None else sequence
     given = pa.array([source]).take(pa.array(np.zeros(count, dtype=np.int64)))
-    reading.take(told, given, ColumnRows(_struct(rows), None if before is None else _struct(before)))
-    return _changes(reading)
+    reader.take(headers, given, ColumnRows(_struct(rows), None if before is None else _struct(before)))
+    return _changes(reader)
 
 
 def read_changes(events: pa.Table, tables: Sequence[Table]) -> Changes:
     """The changes among events: in columns `table`, `op` or `type`, `row`, `before`, `sequence`; in the JSON of the
     column `attributes`; or in that of `data`."""
     count = events.num_rows
-    reading = Reading(count, tables)
+    reader = ChangeReader(count, tables)
     source, kind = _texts(events, "source"), _texts(events, "type")
     if "table" in events.column_names:
-        told = _told_in_columns(events, kind)
+        headers = _headers_in_columns(events, kind)
         rows = ColumnRows(
             *(whole(events[name]) if name in events.column_names else None for name in ("row", "before"))
         )
-        reading.take(told, source, rows)
+        reader.take(headers, source, rows)
     names = frozenset(table.name for table in tables)
     for texts, type_ in ((_json_texts(events), kind), (_json_data(events), None)):
-        if texts is not None and (reading.op == NO_CHANGE).any():
-            if not reading.nothing_yet:
-                texts = pc.if_else(pa.array(reading.op == NO_CHANGE), texts, None)
-            told = listen(texts, type_, names)
-            reading.take(told, source, TextRows(texts))
-    return _changes(reading)
+        if texts is not None and (reader.op == NO_CHANGE).any():
+            if not reader.is_empty:
+                texts = pc.if_else(pa.array(reader.op == NO_CHANGE), texts, None)
+            headers = read_headers(texts, type_, names)
+            reader.take(headers, source, TextRows(texts))
+    return _changes(reader)
 
 
-def _changes(reading: Reading) -> Changes:
-    reading.settle()
-    event = np.flatnonzero(reading.op >= 0)
+def _changes(reader: ChangeReader) -> Changes:
+    reader.number_single_rows()
+    event = np.flatnonzero(reader.op >= 0)
     return Changes(
         event=event,
-        table=reading.table[event],
-        op=reading.op[event],
-        new=reading.new[event],
-        old=reading.old[event],
-        source=reading.source.take(pa.array(event)),
-        sequence=reading.sequence[event],
-        ties=reading.ties[event],
-        images=[gathering.images() for gathering in reading.gatherings],
-        errors=dict(sorted(reading.errors.items())),
-        snapshots=reading.snapshots,
+        table=reader.table[event],
+        op=reader.op[event],
+        new=reader.new[event],
+        old=reader.old[event],
+        source=reader.source.take(pa.array(event)),
+        sequence=reader.sequence[event],
+        ties=reader.ties[event],
+        images=[builder.images() for builder in reader.builders],
+        errors=dict(sorted(reader.errors.items())),
+        snapshots=reader.snapshots,
     )
 
 
@@ -190,40 +190,40 @@ def _struct(rows: pa.Table | pa.RecordBatch) -> pa.StructArray:
     return pa.StructArray.from_arrays(columns, rows.schema.names)
 
 
-def _told_in_columns(events: pa.Table, kind: pa.Array) -> Told:
-    """What the columns `table`, `op` or `type`, `sequence` and `subscription` tell."""
-    told = Told.nothing(events.num_rows)
-    told.table = _texts(events, "table")
-    told.word = pc.coalesce(_texts(events, "op"), kind)
-    told.subscription = _texts(events, "subscription")
-    op = codes_of(told.word, {**DEBEZIUM, **OPERATIONS}, UNKNOWN)
+def _headers_in_columns(events: pa.Table, kind: pa.Array) -> ChangeHeaders:
+    """The headers of changes in the columns `table`, `op` or `type`, `sequence` and `subscription`."""
+    headers = ChangeHeaders.empty(events.num_rows)
+    headers.table = _texts(events, "table")
+    headers.word = pc.coalesce(_texts(events, "op"), kind)
+    headers.subscription = _texts(events, "subscription")
+    op = codes_of(headers.word, {**DEBEZIUM, **OPERATIONS}, UNKNOWN)
     has_row = np.zeros(events.num_rows, dtype=np.bool_)
     for name in {"row", "before"} & set(events.column_names):
         has_row |= whole(events[name]).is_valid().to_numpy(zero_copy_only=False)
-    named = told.table.is_valid().to_numpy(zero_copy_only=False)
-    asks = (op == SNAPSHOT) & told.subscription.is_valid().to_numpy(zero_copy_only=False)
+    named = headers.table.is_valid().to_numpy(zero_copy_only=False)
+    asks = (op == SNAPSHOT) & headers.subscription.is_valid().to_numpy(zero_copy_only=False)
     mine = (named & ((op >= 0) | ((op == UNKNOWN) & has_row))) | asks
-    told.op[mine] = op[mine]
+    headers.op[mine] = op[mine]
     if "sequence" in events.column_names:
-        _take_sequence(whole(events["sequence"]), told)
-    return told
+        _read_sequence(whole(events["sequence"]), headers)
+    return headers
 
 
-def _take_sequence(given: pa.Array, told: Told) -> None:
-    counted = (told.op >= 0) & given.is_valid().to_numpy(zero_copy_only=False)
+def _read_sequence(given: pa.Array, headers: ChangeHeaders) -> None:
+    counted = (headers.op >= 0) & given.is_valid().to_numpy(zero_copy_only=False)
     if not counted.any():
         return
     try:
         if not types.is_integer(given.type):
             raise ValueError
-        told.sequence[counted] = given.cast(pa.int64()).filter(pa.array(counted)).to_numpy()
+        headers.sequence[counted] = given.cast(pa.int64()).filter(pa.array(counted)).to_numpy()
     except ValueError:
         for row in np.flatnonzero(counted).tolist():
-            told.refuse_sequence(row, given[row].as_py())
+            headers.refuse_sequence(row, given[row].as_py())
 
 
 def _texts(events: pa.Table, name: str) -> pa.Array:
-    """A column of texts; nulls where there is none, or it is empty."""
+    """A column of texts, null where it is empty; all null if there is no such column."""
     if name not in events.column_names:
         return pa.nulls(events.num_rows, pa.string())
     column = whole(events[name])
@@ -237,7 +237,7 @@ def _texts(events: pa.Table, name: str) -> pa.Array:
 
 
 def _json_texts(events: pa.Table) -> pa.Array | None:
-    """The attributes, where they are texts."""
+    """The column `attributes`, if it holds texts."""
     if "attributes" not in events.column_names:
         return None
     column = whole(events["attributes"])
@@ -247,7 +247,7 @@ def _json_texts(events: pa.Table) -> pa.Array | None:
 
 
 def _json_data(events: pa.Table) -> pa.Array | None:
-    """The contents that may be Debezium's messages; null where they cannot be."""
+    """The contents that may be Debezium messages; null for all others."""
     if "data" not in events.column_names:
         return None
     data, media_type = whole(events["data"]), pc.fill_null(_texts(events, "datacontenttype"), "json")

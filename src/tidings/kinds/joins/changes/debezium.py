@@ -1,7 +1,7 @@
-"""Debezium's change events: what their operations, positions and values mean in our terms.
+"""Converts the values of Debezium's change events to values of declared tables.
 
-A message has its schema with it or not. With one, days, milliseconds, microseconds, nanoseconds and unscaled decimals
-are known by it. Without, the declared type of the column decides: an integer in a date is days since 1970; in a
+A message carries its schema or not. The schema marks days, milliseconds, microseconds, nanoseconds and unscaled
+decimals. Without it, the declared type of the column decides: an integer in a date is days since 1970; in a
 timestamp it is milliseconds below 10^14, microseconds below 10^17 and nanoseconds above; a text in a number is a decimal.
 A database's table may have more columns than are declared here; the others are left out.
 """
@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
-from tidings.kinds.joins.changes.row_images import Unsure
+from tidings.kinds.joins.changes.row_images import NeedsTableRead
 from tidings.kinds.joins.schema.order_keys import ARROW
 from tidings.kinds.joins.schema.table import Table
 
-# What stands in a column: a count of this many nanoseconds, or a decimal of so many places.
+# The encoding of a column: a count of units of this many nanoseconds, or a decimal with this scale.
 Hint = tuple[str, int]
 
 _DAY = 86_400_000_000_000
@@ -44,7 +44,7 @@ _TIMES = ("date", "timestamp")
 
 
 def hints_of(schema: object) -> dict[str, Hint]:
-    """What the schema part of a message says of columns whose values need it."""
+    """The hints in the schema of a message, for columns whose values need one."""
     hints: dict[str, Hint] = {}
     for part in _fields(schema):
         if part.get("field") in ("before", "after"):
@@ -69,7 +69,7 @@ def _fields(schema: object) -> list[Mapping[str, Any]]:
 
 
 def row_of(table: Table, image: object, hints: Mapping[str, Hint]) -> object:
-    """An image as a row of the table, for `Table.read` to judge."""
+    """A Debezium image as a row of the table, for `Table.read`."""
     if not isinstance(image, Mapping):
         return image
     return {
@@ -97,7 +97,7 @@ def _unit(value: int) -> int:
 
 
 def _decimal(kind: str, value: Any, hint: Hint | None) -> Any:
-    """A decimal in any of the forms of `decimal.handling.mode`, as a number; what is none is given back."""
+    """A decimal in any form of `decimal.handling.mode` as a number; any other value is returned as it is."""
     scale, unscaled = hint[1] if hint and hint[0] == "decimal" else None, value
     if isinstance(value, Mapping):  # of variable scale
         scale, unscaled = value.get("scale"), value.get("value")
@@ -121,22 +121,24 @@ def _decimal(kind: str, value: Any, hint: Hint | None) -> Any:
 
 
 def json_types(table: Table, images: Iterable[object]) -> pa.StructType:
-    """The types to read images with, as some of them show: whether times and decimals are texts or numbers."""
-    shown: dict[str, type] = {}
+    """The Arrow types to read images with: sample images show whether times and decimals are texts or numbers."""
+    python_types: dict[str, type] = {}
     for image in images:
         if isinstance(image, Mapping):
-            shown |= {name: type(value) for name, value in image.items() if value is not None}
-    return pa.struct([(name, _json_type(kind, shown.get(name))) for name, kind in table.columns.items()])
+            python_types |= {name: type(value) for name, value in image.items() if value is not None}
+    return pa.struct(
+        [(name, _json_type(kind, python_types.get(name))) for name, kind in table.columns.items()]
+    )
 
 
-def _json_type(kind: str, shown: type | None) -> pa.DataType:
-    if shown is str and kind != "boolean":
+def _json_type(kind: str, python_type: type | None) -> pa.DataType:
+    if python_type is str and kind != "boolean":
         return pa.string()
     return pa.int64() if kind in _TIMES else ARROW[kind]
 
 
 def decoded(table: Table, given: dict[str, pa.Array], hints: Mapping[str, Hint]) -> dict[str, pa.Array]:
-    """Columns of images as columns that the table can take."""
+    """Converts columns of images to columns of the table's types."""
     return {name: _column(table.columns[name], array, hints.get(name)) for name, array in given.items()}
 
 
@@ -166,7 +168,7 @@ def _times(kind: str, array: pa.Array, hint: Hint | None) -> pa.Array:
         unit = np.where(size < _LIMITS[0][0], _LIMITS[0][1], np.where(size < _LIMITS[1][0], _LIMITS[1][1], 1))
     coarse, fine = np.maximum(np.asarray(unit) // 1000, 1), np.asarray(unit) == 1
     if len(values) and np.abs(values.astype(np.float64) * coarse).max() > 2**62:
-        raise Unsure
+        raise NeedsTableRead
     moments = np.where(fine, values // 1000, values * coarse)
     nulls = array.is_null().to_numpy(zero_copy_only=False)
     if kind == "date":

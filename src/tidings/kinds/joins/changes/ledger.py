@@ -1,8 +1,8 @@
-"""The ledger: which rows there are, by key, and what a change therefore comes down to: rows that come and rows that go.
+"""The ledger knows the current rows by key and turns each change into steps: rows that come and rows that go.
 
-A row without a key is known by all of it, and counted. What the ledger keeps of a row is its caller's business: its
-number here, its text where rows live elsewhere. A change that cannot be made is told in one sentence, and no row
-comes or goes by it.
+A row of a table without a key is identified by its whole content, and its copies are counted. The caller decides what
+the ledger keeps of a row: its number here, its text in a Spark job. A change that cannot be applied is an error and has
+no steps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidings.kinds.joins.schema.table import Table
 Kept = TypeVar("Kept")
 
 
-class Step(NamedTuple, Generic[Kept]):
+class RowStep(NamedTuple, Generic[Kept]):
     """A row of a table comes (sign 1) or goes (-1) by an event."""
 
     event: int
@@ -27,7 +27,7 @@ class Step(NamedTuple, Generic[Kept]):
 
 
 class Ledger(Generic[Kept]):
-    """`steps` applies changes to what is known. `same` says whether two rows are equal in every column."""
+    """`steps` applies changes to the known rows. `same` says whether two rows are equal in every column."""
 
     def __init__(self, tables: Sequence[Table], same: Callable[[Kept, Kept], bool]) -> None:
         self.tables, self._same = tables, same
@@ -44,8 +44,8 @@ class Ledger(Generic[Kept]):
         names: Sequence[Sequence[Hashable]],
         rows: Sequence[Sequence[Kept]],
         errors: dict[int, str],
-    ) -> Iterator[Step[Kept]]:
-        """The rows that come and go. Of each image, by table, `names` has what it is known by, `rows` what to keep."""
+    ) -> Iterator[RowStep[Kept]]:
+        """The rows that come and go. For each image, by table, `names` has its key and `rows` what to keep of it."""
         admitted = self.sequences.admit_all(changes.source, changes.sequence, changes.ties).tolist()
         columns = (changes.event, changes.table, changes.op, changes.new, changes.old, changes.sequence)
         for is_admitted, event, table, op, new, old, sequence in zip(
@@ -60,7 +60,7 @@ class Ledger(Generic[Kept]):
                 if op == INSERT:
                     yield self._insert(event, table, names[table][new], rows[table][new])
                 elif op == DELETE:
-                    yield Step(event, table, self._take(table, names[table][old], "delete"), -1)
+                    yield RowStep(event, table, self._take(table, names[table][old], "delete"), -1)
                 elif op == UPDATE:
                     name = names[table][new]
                     old_name = name if old < 0 else names[table][old]
@@ -68,33 +68,33 @@ class Ledger(Generic[Kept]):
                 else:
                     gone = self.rows(table)
                     self.known[table].clear()
-                    yield from (Step(event, table, row, -1) for row in gone)
+                    yield from (RowStep(event, table, row, -1) for row in gone)
             except _Refused as refused:
                 errors[event] = str(refused)
 
-    def _insert(self, event: int, table: int, name: Hashable, row: Kept) -> Step[Kept]:
+    def _insert(self, event: int, table: int, name: Hashable, row: Kept) -> RowStep[Kept]:
         rows = self.known[table].setdefault(name, [])
         if rows and self.tables[table].key:
             raise _Refused(
                 f"a row of table '{self.tables[table].name}' with this key is there; update it, or delete it first"
             )
         rows.append(row)
-        return Step(event, table, row, 1)
+        return RowStep(event, table, row, 1)
 
     def _update(
         self, event: int, table: int, name: Hashable, row: Kept, old_name: Hashable
-    ) -> tuple[Step[Kept], ...]:
+    ) -> tuple[RowStep[Kept], ...]:
         known = self.known[table]
         if name != old_name and self.tables[table].key and known.get(name):
             raise _Refused(
                 f"the update would give a row of table '{self.tables[table].name}' the key of another; delete that first"
             )
         old = self._take(table, old_name, "update")
-        if self._same(old, row):  # nobody needs to hear of it
+        if self._same(old, row):  # nothing changes
             known.setdefault(name, []).append(old)
             return ()
         known.setdefault(name, []).append(row)
-        return Step(event, table, row, 1), Step(event, table, old, -1)
+        return RowStep(event, table, row, 1), RowStep(event, table, old, -1)
 
     def _take(self, table: int, name: Hashable, purpose: str) -> Kept:
         rows = self.known[table].get(name)
@@ -109,4 +109,4 @@ class Ledger(Generic[Kept]):
 
 
 class _Refused(Exception):
-    """The change cannot be made; why is said in a sentence."""
+    """The change cannot be applied; the text is the error message."""

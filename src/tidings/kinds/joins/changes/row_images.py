@@ -1,7 +1,7 @@
-"""Images: rows as changes carry them, a column of Arrow for each column of the table, and their canonical texts.
+"""Row images: the rows that changes carry, as Arrow columns of the table's types, with their canonical texts.
 
-What is sure goes through Arrow, all rows at once; `Unsure` says that some row is not, and then `Table.read` reads them
-one by one and has the say. So an image is the same, whichever way it came: equal rows have equal texts.
+Arrow converts all rows at once. `NeedsTableRead` is raised if some row may be converted wrongly; then `Table.read`,
+which is authoritative, reads the rows one by one. Both ways give the same image: equal rows have equal texts.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _FEW = 16
 _TO_ESCAPE = r'[\x00-\x1f"\\]'
 
 
-class Unsure(ValueError):
-    """Some of these rows may be wrong, or of a form that only `Table.read` knows."""
+class NeedsTableRead(ValueError):
+    """Some of these rows may be wrong, or have a form that only `Table.read` reads."""
 
 
 @dataclass(frozen=True, slots=True)
-class Images:
-    """Rows of one table. `partial` marks those of a table with a key that have nothing but the key."""
+class RowImages:
+    """Rows of one table. `partial` marks rows of a table with a key whose other columns are all null."""
 
     columns: list[pa.Array]
     texts: pa.Array
@@ -43,18 +43,18 @@ class Images:
     def __len__(self) -> int:
         return len(self.partial)
 
-    def take(self, rows: np.ndarray) -> Images:
-        """Some of them; the same object if it is all."""
+    def take(self, rows: np.ndarray) -> RowImages:
+        """The images of some rows; the same object if these are all."""
         if len(rows) == len(self):
             return self
         which = pa.array(rows)
-        return Images(
+        return RowImages(
             [column.take(which) for column in self.columns], self.texts.take(which), self.partial[rows]
         )
 
     @classmethod
-    def of(cls, table: Table, columns: Sequence[pa.Array]) -> Images:
-        """Images of columns that are typed as the table's."""
+    def of(cls, table: Table, columns: Sequence[pa.Array]) -> RowImages:
+        """The images of columns that have the table's types."""
         others = [column for name, column in zip(table.names, columns, strict=True) if name not in table.key]
         partial = np.full(len(columns[0]), bool(table.key and others))
         for column in others:
@@ -63,8 +63,8 @@ class Images:
 
 
 @dataclass(slots=True)
-class Gathering:
-    """Images of one table as they come in: whole columns first, then rows that were read one by one."""
+class RowImageBuilder:
+    """Collects the images of one table: whole columns first, then rows that were read one by one."""
 
     table: Table
     pieces: list[list[pa.Array]] = field(default_factory=list)
@@ -72,52 +72,56 @@ class Gathering:
     count: int = 0
 
     def add(self, columns: list[pa.Array]) -> int:
-        """Takes rows in; returns the number of the first."""
+        """Adds rows as columns; returns the number of the first."""
         first = self.count
         self.pieces.append(columns)
         self.count += len(columns[0])
         return first
 
     def add_row(self, row: Row) -> int:
-        """Takes one row in; returns its number among the rows that came one by one, which follow all others."""
+        """Adds a single row; returns its number among the single rows, which come after all others."""
         self.rows.append(row)
         return len(self.rows) - 1
 
-    def images(self) -> Images:
-        """All that were taken in."""
+    def images(self) -> RowImages:
+        """The images of all rows that were added."""
         if not self.pieces and len(self.rows) <= _FEW:
             return _of_few(self.table, self.rows)
         pieces = [*self.pieces, _columns(self.table, self.rows)] if self.rows else self.pieces
         columns = (
             pieces[0] if len(pieces) == 1 else [pa.concat_arrays(part) for part in zip(*pieces, strict=True)]
         )
-        return Images.of(self.table, columns)
+        return RowImages.of(self.table, columns)
 
 
 def _columns(table: Table, rows: Sequence[Row]) -> list[pa.Array]:
-    return [pa.array([row[place] for row in rows], ARROW[kind]) for place, kind in enumerate(table.types)]
+    return [
+        pa.array([row[position] for row in rows], ARROW[kind]) for position, kind in enumerate(table.types)
+    ]
 
 
-def _of_few(table: Table, rows: Sequence[Row]) -> Images:
-    """As `Images.of`, and sooner for a handful of rows."""
-    others = [place for place in range(len(table.names)) if place not in table.key_places]
-    partial = [bool(table.key and others) and all(row[place] is None for place in others) for row in rows]
+def _of_few(table: Table, rows: Sequence[Row]) -> RowImages:
+    """The same as `RowImages.of`, but faster for a few rows."""
+    others = [position for position in range(len(table.names)) if position not in table.key_places]
+    partial = [
+        bool(table.key and others) and all(row[position] is None for position in others) for row in rows
+    ]
     texts = pa.array([table.text(row) for row in rows], pa.string())
-    return Images(_columns(table, rows), texts, np.array(partial, dtype=np.bool_))
+    return RowImages(_columns(table, rows), texts, np.array(partial, dtype=np.bool_))
 
 
 def typed(table: Table, given: dict[str, pa.Array], count: int) -> list[pa.Array]:
     """Columns as the table declares them, all rows checked; a declared column that is not given is NULL."""
     for name, array in given.items():
         if name not in table.columns and array.null_count < count:
-            raise Unsure
+            raise NeedsTableRead
     columns = []
     for name, kind in table.columns.items():
         array = given.get(name)
         columns.append(pa.nulls(count, ARROW[kind]) if array is None else _typed(kind, array))
-    for place in table.key_places:
-        if columns[place].null_count:
-            raise Unsure
+    for position in table.key_places:
+        if columns[position].null_count:
+            raise NeedsTableRead
     return columns
 
 
@@ -140,7 +144,7 @@ def _typed(kind: str, array: pa.Array) -> pa.Array:
             array = array.cast(pa.string())  # by way of its text it is rounded as everything else
         numbers = array.cast(pa.float64(), safe=False)
         if not _all(pc.is_finite(numbers)):
-            raise Unsure
+            raise NeedsTableRead
         return pc.add(numbers, 0.0)  # so that -0.0 is 0.0
     if kind == "text" and types.is_string(source):
         return array
@@ -162,26 +166,26 @@ def _typed(kind: str, array: pa.Array) -> pa.Array:
         return moments
     if array.null_count == len(array):
         return pa.nulls(len(array), ARROW[kind])
-    raise Unsure
+    raise NeedsTableRead
 
 
 def _of_texts(kind: str, texts: pa.Array, plain: str) -> pa.Array:
     """Dates or timestamps of their ISO texts."""
     if _all(pc.match_substring_regex(texts, plain)):
         return texts.cast(ARROW[kind])
-    one = Table("one", {"value": kind})
+    column_table = Table("one", {"value": kind})
     encoded = texts.dictionary_encode()
     try:
-        values = [one.read({"value": text})[0] for text in encoded.dictionary.to_pylist()]
+        values = [column_table.read({"value": text})[0] for text in encoded.dictionary.to_pylist()]
     except EventError:
-        raise Unsure from None
+        raise NeedsTableRead from None
     return pa.array(values, ARROW[kind]).take(encoded.indices)
 
 
 def _within(whole: pa.Array, bounds: tuple[int, int]) -> pa.Array:
     found = pc.min_max(whole).as_py()
     if found["min"] is not None and not bounds[0] <= found["min"] <= found["max"] <= bounds[1]:
-        raise Unsure
+        raise NeedsTableRead
     return whole
 
 
@@ -232,7 +236,7 @@ def _in_quotes(texts: pa.Array) -> pa.Array:
 
 
 def _by_python(texts: pa.Array, column: pa.Array, odd: pa.Array, write: Callable[[Any], str]) -> pa.Array:
-    """The texts, but Python's of the values that are odd."""
+    """The texts; those of the values marked `odd` are written by Python."""
     odd = pc.fill_null(odd, False)
     if not pc.any(odd).as_py():
         return texts

@@ -1,8 +1,8 @@
-"""Where the rows of changes come from: members of JSON texts, or columns of their own.
+"""Reads the rows of changes from members of JSON texts, or from columns of their own.
 
-Both give the row and the row before it of some events, as Arrow structs with all that the events have (many at once),
-or as Python's dicts (one by one). Arrow reads JSON with the types that the table declares; a name that the table does
-not have, or a value of another type, fails the reading of many, never that of one.
+Both sources give the new row and the row before it: of many events at once as Arrow structs, or of one event as Python
+dicts. Arrow reads JSON with the types that the table declares; an undeclared name or a value of another type fails
+`read_many`, never `read_one`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import pyarrow.types as types
 from tidings.errors import EventError
 from tidings.kinds.joins.changes.change_texts import BARE, OURS, WRAPPED, Members, spans
 from tidings.kinds.joins.changes.debezium import Hint, decoded, hints_of, json_types, row_of
-from tidings.kinds.joins.changes.row_images import Unsure
+from tidings.kinds.joins.changes.row_images import NeedsTableRead
 from tidings.kinds.joins.schema.order_keys import ARROW
 from tidings.kinds.joins.schema.table import Table
 
-_SHOWN = 8  # messages whose values show how a connector writes them
+_SAMPLES = 8  # messages whose values show how a connector writes them
 _BLANK = b" \t\r\n"
 
 Pair = tuple[pa.StructArray | None, pa.StructArray | None]
@@ -33,11 +33,11 @@ Pair = tuple[pa.StructArray | None, pa.StructArray | None]
 class RowSource(Protocol):
     """The row and the row before it, of events whose changes have one form and one table."""
 
-    def many(self, events: np.ndarray, table: Table, form: int) -> Pair:
-        """Of all events at once; `Unsure`, or an error of Arrow, if some may be wrong."""
+    def read_many(self, events: np.ndarray, table: Table, form: int) -> Pair:
+        """The rows of many events; raises `NeedsTableRead` or an Arrow error if some may be wrong."""
 
-    def one(self, event: int, table: Table, form: int) -> tuple[Any, Any]:
-        """Of one event, as they were given."""
+    def read_one(self, event: int, table: Table, form: int) -> tuple[Any, Any]:
+        """The rows of one event, as they were given."""
 
 
 class TextRows:
@@ -46,17 +46,17 @@ class TextRows:
     def __init__(self, texts: pa.Array) -> None:
         self.texts = texts
 
-    def many(self, events: np.ndarray, table: Table, form: int) -> Pair:
+    def read_many(self, events: np.ndarray, table: Table, form: int) -> Pair:
         picked = self.texts if len(events) == len(self.texts) else self.texts.take(pa.array(events))
         if form == OURS:
             row = pa.struct([(name, _json_type(kind)) for name, kind in table.columns.items()])
             read = _read_json(picked, pa.schema([("row", row), ("before", row)]), "infer")
             if read["row"].type != row or read["before"].type != row:
-                raise Unsure  # a name that the table does not have
+                raise NeedsTableRead  # a name that the table does not have
             return read["row"], read["before"]
-        shown = [json.loads(text) for text in picked[:_SHOWN].to_pylist()]
-        hints = hints_of(shown[0].get("schema")) if form == WRAPPED else {}
-        payloads = [message.get("payload") if form == WRAPPED else message for message in shown]
+        samples = [json.loads(text) for text in picked[:_SAMPLES].to_pylist()]
+        hints = hints_of(samples[0].get("schema")) if form == WRAPPED else {}
+        payloads = [message.get("payload") if form == WRAPPED else message for message in samples]
         images = [p.get(side) for p in payloads if isinstance(p, Mapping) for side in ("before", "after")]
         row = json_types(table, images)
         members = [("after", row), ("before", row)]
@@ -68,7 +68,7 @@ class TextRows:
             after, before = payload.flatten()
         return _as_declared(table, after, hints), _as_declared(table, before, hints)
 
-    def one(self, event: int, table: Table, form: int) -> tuple[Any, Any]:
+    def read_one(self, event: int, table: Table, form: int) -> tuple[Any, Any]:
         try:
             message = json.loads(self.texts[event].as_py())
         except (ValueError, RecursionError) as error:
@@ -89,10 +89,10 @@ class ColumnRows:
     def __init__(self, row: pa.Array | None, before: pa.Array | None) -> None:
         self.row, self.before = row, before
 
-    def many(self, events: np.ndarray, table: Table, form: int) -> Pair:
+    def read_many(self, events: np.ndarray, table: Table, form: int) -> Pair:
         return _structs(self.row, events, table), _structs(self.before, events, table)
 
-    def one(self, event: int, table: Table, form: int) -> tuple[Any, Any]:
+    def read_one(self, event: int, table: Table, form: int) -> tuple[Any, Any]:
         return _given(self.row, event, table), _given(self.before, event, table)
 
 
@@ -112,7 +112,7 @@ def _read_json(texts: pa.Array, schema: pa.Schema, unexpected: str) -> dict[str,
         ),
     )
     if read.num_rows != len(texts):
-        raise Unsure
+        raise NeedsTableRead
     return {name: whole(read[name]) for name in schema.names}
 
 
@@ -135,14 +135,14 @@ def _structs(column: pa.Array | None, events: np.ndarray, table: Table) -> pa.St
     if types.is_struct(picked.type):
         return picked
     if not (types.is_string(picked.type) or types.is_large_string(picked.type)):
-        raise Unsure
+        raise NeedsTableRead
     valid = picked.is_valid().to_numpy(zero_copy_only=False)
     texts = picked if valid.all() else picked.drop_null()
     row = pa.schema([(name, _json_type(kind)) for name, kind in table.columns.items()])
     if not len(texts):
         return pa.nulls(len(picked), pa.struct(list(row)))
     if Members(texts).errors:
-        raise Unsure  # a text that is no object could not be told from its neighbours
+        raise NeedsTableRead  # a text that is no object would shift the rows after it
     read = _read_json(texts, row, "error")
     structs = pa.StructArray.from_arrays(list(read.values()), list(read))
     return structs if valid.all() else structs.take(pa.array(np.cumsum(valid) - 1, mask=~valid))

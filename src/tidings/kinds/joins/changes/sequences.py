@@ -1,7 +1,7 @@
-"""Sequences: what keeps a change that comes again, or late, from being applied.
+"""Sequences: refuses changes that arrive again or late.
 
-A source numbers its changes upwards; of each source the last number is kept, and a change whose number is not above
-it is refused. A database's own position may stand at several changes, so there the same number is taken again.
+A source numbers its changes upwards; the last number of each source is kept, and a change whose number is not above it
+is refused. Several changes may have the same position in a database's log, so there an equal number is admitted.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Join subscriptions as rectangles in clusters, and whom a change affects."""
+"""Indexes join subscriptions as rectangles in clusters, and finds those that a change affects."""

@@ -1,7 +1,7 @@
-"""Changes of rows -> what each join subscription gains and loses: rows, subscriptions and their indexes together.
+"""Computes from changes of rows what each join subscription gains and loses; owns rows, subscriptions and indexes.
 
-Changes are applied one after another; what is wrong with one is told and changes nothing. A change's rows are known
-to the next one, of the same batch too.
+Changes are applied in order; a wrong one is reported as an error and changes nothing. A change sees the rows of all
+changes before it, also of the same batch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIRST_ROOM, _LARGE = 1 << 12, 1 << 22  # deltas
 
 
 class Correlator:
-    """Rows, and the subscriptions that hear of their changes; several may share subscriptions and their indexes."""
+    """Rows, and the subscriptions that their changes may affect; several correlators may share subscriptions and indexes."""
 
     def __init__(self, tables: Sequence[Table], subscriptions: Subscriptions, levels: Levels) -> None:
         self.tables, self.subscriptions, self.levels = list(tables), subscriptions, levels
@@ -38,7 +38,7 @@ class Correlator:
         self._scratch = _scratch(0, 0)
 
     def apply(self, changes: Changes, moments: np.ndarray | None = None, *, joined: bool = False) -> Deltas:
-        """What the changes do: rows of tables that each subscription gains and loses, or joined rows.
+        """Applies changes; returns the rows, or the joined rows, that each subscription gains and loses.
 
         `moments` says when each event of the batch happened, in seconds since 1970.
         """
@@ -51,12 +51,12 @@ class Correlator:
         moment = np.full(len(row), time.time()) if moments is None else moments[event]
         found = self._run(indexes, row.astype(np.int32), sign.astype(np.int32), event, moment, joined)
         snapshots = []
-        for place, id in changes.snapshots:
-            if (snapshot := self.snapshot(id, place)) is not None:
+        for position, id in changes.snapshots:
+            if (snapshot := self.snapshot(id, position)) is not None:
                 snapshots.append(snapshot)
             else:
-                errors[place] = f"there is no subscription {id!r} over tables; a snapshot is of one"
-        deltas = self._told(found, joined, dict(sorted(errors.items())), snapshots)
+                errors[position] = f"there is no subscription {id!r} over tables; a snapshot is of one"
+        deltas = self._make_deltas(found, joined, dict(sorted(errors.items())), snapshots)
         self._forget(numbers, table, row, sign)
         return deltas
 
@@ -67,10 +67,10 @@ class Correlator:
             return None
         index = JoinIndex.build(self.subscriptions, np.array([number])).for_rows(self.rows)
         tables = sorted(set(index.sides["table"].tolist()))
-        some = np.array([row for table in tables for row in self.rows.of(table)], dtype=np.int32)
-        out = np.empty_like(some)
+        selected = np.array([row for table in tables for row in self.rows.of(table)], dtype=np.int32)
+        out = np.empty_like(selected)
         count = taking_part(
-            some, self.rows.arrays(), index, self.subscriptions.arrays(), number, self._search(), out
+            selected, self.rows.arrays(), index, self.subscriptions.arrays(), number, self._search(), out
         )
         taking = out[:count].astype(np.int64)
         names = [self.tables[table].name for table in self.rows.tables_of(taking).tolist()]
@@ -79,26 +79,26 @@ class Correlator:
         return Snapshot(event, id, sequence, list(zip(names, texts, strict=True)))
 
     def _numbered(self, changes: Changes) -> tuple[list[list[int]], list[list[Hashable]]]:
-        """Of each table's images the numbers of rows that will be, -1 for the others, and what all are known by."""
+        """Adds the new rows; returns for each table the row numbers of its images, -1 for other images, and their keys."""
         numbers, names = [], []
         for table, images in enumerate(changes.images):
-            place = np.full(len(images), -1, dtype=np.int64)
+            position = np.full(len(images), -1, dtype=np.int64)
             new = np.unique(changes.new[(changes.table == table) & (changes.new >= 0)])
             if len(new):
-                some = images.take(new)
-                place[new] = self.rows.add(table, some.columns, some.texts)
-            numbers.append(place.tolist())
+                selected = images.take(new)
+                position[new] = self.rows.add(table, selected.columns, selected.texts)
+            numbers.append(position.tolist())
             names.append(self.rows.names(table, images.columns, images.texts))
         return numbers, names
 
     def _forget(self, numbers: list[list[int]], table: np.ndarray, row: np.ndarray, sign: np.ndarray) -> None:
         """Gives back the numbers of rows that went, and of those that never came."""
-        for place, given in enumerate(numbers):
-            mine = table == place
+        for position, given in enumerate(numbers):
+            mine = table == position
             came = set(row[mine & (sign > 0)].tolist())
             never = [number for number in given if number >= 0 and number not in came]
-            self.rows.forget(place, [*row[mine & (sign < 0)].tolist(), *never])
-        self.rows.shed()
+            self.rows.forget(position, [*row[mine & (sign < 0)].tolist(), *never])
+        self.rows.rebuild_orders()
 
     def _run(
         self,
@@ -129,7 +129,7 @@ class Correlator:
             self._deltas = np.empty(_FIRST_ROOM, dtype=DELTA)
         return found
 
-    def _told(
+    def _make_deltas(
         self, found: np.ndarray, joined: bool, errors: dict[int, str], snapshots: list[Snapshot]
     ) -> Deltas:
         is_lost = found["row"] < 0
@@ -137,13 +137,13 @@ class Correlator:
         named = np.zeros(self.rows.room(), dtype=np.bool_)
         named[row] = True
         rows = np.flatnonzero(named)
-        place = np.cumsum(named, dtype=np.int32) - 1
+        position = np.cumsum(named, dtype=np.int32) - 1
         deltas = Deltas(
             event=found["event"].astype(np.int64),
             number=found["number"].copy(),  # the room is used again
             sequence=found["sequence"].astype(np.int64),
             sign=np.where(is_lost, np.int8(-1), np.int8(1)),
-            row=place[row],
+            row=position[row],
             ids=self.subscriptions.id_column,
             texts=self.rows.contents.texts(rows),
             table=self.rows.tables_of(rows).astype(np.int16),

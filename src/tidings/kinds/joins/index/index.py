@@ -1,8 +1,8 @@
-"""The index of join subscriptions, immutable: for a row that changes, those that it may affect. Select-joins, 3.1, C.
+"""The immutable index of join subscriptions: finds those that a changed row may affect. Select-joins, 3.1 and C.
 
-Subscriptions of one shape are rectangles, once for each of their tables: by the range of the table that changes and
-by that of a table that it joins with. Where a table has several selections the narrowest one is chosen, the others
-are looked at afterwards (Appendix C leaves the choice open).
+A subscription is a rectangle for each of its tables: the range on the table that changes, and the range on a table
+that it joins. Where a table has several selections, the narrowest one is indexed and the others are verified
+afterwards (Appendix C leaves the choice open).
 """
 
 from __future__ import annotations
@@ -17,51 +17,52 @@ import numpy as np
 
 from tidings.kinds.joins.index import storage
 from tidings.kinds.joins.index.integrity import refuse_damaged_index
-from tidings.kinds.joins.index.search_plan import Step, plan
-from tidings.kinds.joins.index.stabbing import ClusterTrees, grow
+from tidings.kinds.joins.index.search_plan import SearchStep, plan
+from tidings.kinds.joins.index.stabbing import ClusterTrees, build_trees
 from tidings.kinds.joins.index.subscriptions import Subscriptions
 from tidings.kinds.joins.kernels.clusters import CLUSTER, NODE, RANGE
 from tidings.kinds.joins.kernels.layout import NONE, SIDE, SLOT, STEP, IndexArrays
 from tidings.kinds.joins.rows.rows import OrderSpec, Rows
 from tidings.kinds.joins.schema.order_keys import HIGHEST, LOWEST
-from tidings.kinds.joins.schema.shape import Shape
+from tidings.kinds.joins.schema.shape import JoinShape
 from tidings.kinds.joins.schema.table import Table
 
-FEW = 64  # members of a side that are looked through one by one
+FEW = 64  # members of a side that are scanned instead of indexed by a tree
 _SAMPLE = 256
 
 
 @dataclass(frozen=True)
 class JoinIndex:
-    """`arrays` of all shapes together. Of the rows they need `orders`, in the numbering of the arrays, and cells of the
-    columns `looked_at`, as (table, column)."""
+    """`arrays` hold all shapes. They need these `orders` of the rows, numbered as in the arrays, and cells of the columns
+    `looked_at`, as (table, column)."""
 
     arrays: dict[str, np.ndarray]
     orders: list[OrderSpec]
     looked_at: list[tuple[int, int]]
     numbers: np.ndarray
-    filed: dict[Shape, list[Filed]] = field(default_factory=dict)
+    indexed_sides: dict[JoinShape, list[IndexedSide]] = field(default_factory=dict)
     _prepared: list[Any] = field(default_factory=list, repr=False)  # the last rows, and the arrays for them
 
     @classmethod
     def build(
         cls, subscriptions: Subscriptions, numbers: np.ndarray, *, few: int | None = None, room: int = 0
     ) -> JoinIndex:
-        """Of some subscriptions, those that are live. A shape with `few` (FEW) is not worth a tree; it has `room` for more."""
+        """Indexes the live ones of some subscriptions. A shape with fewer than `few` (FEW) gets a list with `room` for
+        more instead of a tree."""
         numbers = numbers[subscriptions.are_live(numbers)]
         shapes = subscriptions.shape_of.all[numbers]
         order = np.argsort(shapes, kind="stable")
-        under_way = _Building(subscriptions, FEW if few is None else few, room)
+        builder = _IndexBuilder(subscriptions, FEW if few is None else few, room)
         bounds = np.flatnonzero(np.diff(shapes[order])) + 1
-        for some in np.split(numbers[order], bounds):
-            if len(some):
-                under_way.add(subscriptions.shapes[subscriptions.shape_of.all[some[0]]], some)
+        for group in np.split(numbers[order], bounds):
+            if len(group):
+                builder.add(subscriptions.shapes[subscriptions.shape_of.all[group[0]]], group)
         return cls(
-            storage.unchanging(under_way.arrays()),
-            list(under_way.orders),
-            sorted(under_way.looked_at),
+            storage.read_only(builder.arrays()),
+            list(builder.orders),
+            sorted(builder.looked_at),
             numbers,
-            under_way.filed(),
+            builder.indexed_sides(),
         )
 
     def save(self, folder: Path) -> None:
@@ -70,7 +71,7 @@ class JoinIndex:
 
     @classmethod
     def load(cls, folder: Path, tables: Sequence[Table], count: int) -> JoinIndex:
-        """Of so many subscriptions over tables; mapped, and refused if it is damaged."""
+        """Maps an index over `count` subscriptions; refuses a damaged one."""
         arrays, facts = storage.load(folder)
         orders = [(table, tuple(key), column) for table, key, column in facts["orders"]]
         looked_at = [(table, column) for table, column in facts["looked_at"]]
@@ -96,18 +97,18 @@ class JoinIndex:
         return self._prepared[1]
 
 
-class Filed(NamedTuple):
-    """A side of a shape, and the selections that its members' ranges are of."""
+class IndexedSide(NamedTuple):
+    """A side of a shape, and the selections whose ranges its members are indexed by (c and a)."""
 
     side: int
     c: int
     a: int
 
 
-class _Building:
+class _IndexBuilder:
     def __init__(self, subscriptions: Subscriptions, few: int, room: int) -> None:
         self.subscriptions, self.few, self.room = subscriptions, few, room
-        self.ranges: list[tuple[Shape, int, int]] = []  # of each side: its shape and selections
+        self.ranges: list[tuple[JoinShape, int, int]] = []  # of each side: its shape and selections
         self.orders: dict[OrderSpec, int] = {}
         self.looked_at: set[tuple[int, int]] = set()
         self.slots: list[tuple[int, ...]] = []
@@ -120,14 +121,14 @@ class _Building:
         self.numbers: list[np.ndarray] = []
         self.sizes = dict.fromkeys(("members", "clusters", "boundaries", "nodes", "listed"), 0)
 
-    def add(self, shape: Shape, numbers: np.ndarray) -> None:
-        tables = [self.subscriptions.places[name] for name in shape.tables]
+    def add(self, shape: JoinShape, numbers: np.ndarray) -> None:
+        tables = [self.subscriptions.table_numbers[name] for name in shape.tables]
         bounds = self.subscriptions.bounds_of(numbers, len(shape.selections))
-        full = ~(bounds["low"] > bounds["high"]).any(axis=1)  # an empty range is never told of anything
+        full = ~(bounds["low"] > bounds["high"]).any(axis=1)  # an empty range never matches
         numbers, bounds = numbers[full], bounds[full]
         if not len(numbers):
             return
-        for slot, column in (*shape.selections, *(place for places in shape.variables for place in places)):
+        for slot, column in (*shape.selections, *(ref for refs in shape.variables for ref in refs)):
             self.looked_at.add((tables[slot], column))
         breadth = [_breadth(bounds[:, s]) for s in range(len(shape.selections))]
         primary = [_narrowest(shape, slot, breadth) for slot in range(len(tables))]
@@ -156,7 +157,7 @@ class _Building:
             chosen = min(near, key=lambda at: _breadth_of(primary[steps[at].slot], breadth), default=NONE)
             own_order = NONE
             if shape.one_key and len(tables) > 1:
-                key = tuple(column for places in shape.variables for at, column in places if at == slot)
+                key = tuple(column for refs in shape.variables for at, column in refs if at == slot)
                 own_order = self._order((tables[slot], key, self.slots[first_slot + slot][5]))
             side = {
                 "table": tables[slot],
@@ -179,7 +180,7 @@ class _Building:
     def _order(self, spec: OrderSpec) -> int:
         return self.orders.setdefault(spec, len(self.orders))
 
-    def _add_step(self, step: Step, table: int, column: int) -> None:
+    def _add_step(self, step: SearchStep, table: int, column: int) -> None:
         order = self._order((table, step.key, column)) if step.key else NONE
         self.steps.append(
             (step.slot, step.parent, order, len(self.columns), len(step.from_columns), len(self.equals),
@@ -210,7 +211,7 @@ class _Building:
                 nothing,
             )
         else:
-            trees, order = grow(c_low, c_high, a)
+            trees, order = build_trees(c_low, c_high, a)
             numbers = numbers[order]
             side["clusters"] = len(trees.clusters)
             trees.clusters["first"] += sizes["members"]
@@ -229,11 +230,11 @@ class _Building:
     def _by_table(self) -> np.ndarray:
         return np.argsort(np.array([side["table"] for side in self.sides], dtype=np.int64), kind="stable")
 
-    def filed(self) -> dict[Shape, list[Filed]]:
-        found: dict[Shape, list[Filed]] = {}
-        for place, at in enumerate(self._by_table().tolist()):
+    def indexed_sides(self) -> dict[JoinShape, list[IndexedSide]]:
+        found: dict[JoinShape, list[IndexedSide]] = {}
+        for side, at in enumerate(self._by_table().tolist()):
             shape, c, a = self.ranges[at]
-            found.setdefault(shape, []).append(Filed(place, c, a))
+            found.setdefault(shape, []).append(IndexedSide(side, c, a))
         return found
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -282,16 +283,16 @@ def _ranges(bounds: np.ndarray, selection: int) -> np.ndarray:
 
 
 def _breadth(bounds: np.ndarray) -> float:
-    """Which part of the ranges holds the middle of another: how little a selection on this column says."""
-    some = bounds[:: max(1, len(bounds) // _SAMPLE)]
-    middle = some["low"] // 2 + some["high"] // 2
-    return float(((some["low"] <= middle[:, None]) & (middle[:, None] <= some["high"])).mean())
+    """The share of ranges that hold the middle of another one: the lower, the more selective is the column."""
+    group = bounds[:: max(1, len(bounds) // _SAMPLE)]
+    middle = group["low"] // 2 + group["high"] // 2
+    return float(((group["low"] <= middle[:, None]) & (middle[:, None] <= group["high"])).mean())
 
 
 def _breadth_of(selection: int, breadth: Sequence[float]) -> float:
     return 1.0 if selection == NONE else breadth[selection]
 
 
-def _narrowest(shape: Shape, slot: int, breadth: Sequence[float]) -> int:
+def _narrowest(shape: JoinShape, slot: int, breadth: Sequence[float]) -> int:
     own = [s for s, (at, _) in enumerate(shape.selections) if at == slot]
     return min(own, key=lambda s: breadth[s], default=NONE)

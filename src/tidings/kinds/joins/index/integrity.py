@@ -1,7 +1,7 @@
-"""Refuses arrays of join subscriptions whose values cannot be right: what a loop would follow out of bounds.
+"""Refuses damaged arrays of join subscriptions, whose values would lead a compiled loop out of bounds.
 
-Types and lengths are what the manifest tells (arrays/folders.py); here values are held against each other. Every check
-relies on those before it. What is left is an index, if perhaps of other subscriptions.
+The manifest has checked types and lengths (arrays/folders.py); here values are checked against each other. Every check
+relies on those before it. Arrays that pass form a valid index, if perhaps of other subscriptions.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 
 from tidings.arrays.bounds import are_texts, ascends, refuse_unless, within
 from tidings.kinds.joins.rows.rows import OrderSpec
-from tidings.kinds.joins.schema.shape import MAX_TABLES, Shape
+from tidings.kinds.joins.schema.shape import MAX_TABLES, JoinShape
 from tidings.kinds.joins.schema.table import Table
 
 Arrays = Mapping[str, np.ndarray]
 
 
 def refuse_damaged_subscriptions(
-    folder: Path, arrays: Arrays, shapes: Sequence[Shape], tables: Sequence[Table], count: int
+    folder: Path, arrays: Arrays, shapes: Sequence[JoinShape], tables: Sequence[Table], count: int
 ) -> None:
     """An `IndexFileError` names the array that is wrong, or does not fit the others; `count` are subscribed."""
     refuse_unless(folder, _shapes(shapes, tables))
@@ -43,21 +43,21 @@ def refuse_damaged_index(
     refuse_unless(folder, _trees(arrays, count))
 
 
-def _shapes(shapes: Sequence[Shape], tables: Sequence[Table]) -> Iterator[tuple[str, bool]]:
+def _shapes(shapes: Sequence[JoinShape], tables: Sequence[Table]) -> Iterator[tuple[str, bool]]:
     widths = {table.name: len(table.names) for table in tables}
     for shape in shapes:
         yield "shapes", 1 <= len(shape.tables) <= MAX_TABLES and all(name in widths for name in shape.tables)
-        places = [*shape.selections, *(place for places in shape.variables for place in places)]
+        columns = [*shape.selections, *(ref for refs in shape.variables for ref in refs)]
         yield (
             "shapes",
             all(
                 0 <= slot < len(shape.tables) and 0 <= column < widths[shape.tables[slot]]
-                for slot, column in places
+                for slot, column in columns
             ),
         )
 
 
-def _subscriptions(arrays: Arrays, shapes: Sequence[Shape], count: int) -> Iterator[tuple[str, bool]]:
+def _subscriptions(arrays: Arrays, shapes: Sequence[JoinShape], count: int) -> Iterator[tuple[str, bool]]:
     shape_of, first, bounds = arrays["shape_of"], arrays["first_bound"], arrays["bounds"]
     yield "records", len(arrays["records"]) == count
     yield "shape_of", len(shape_of) == count and within(shape_of, 0, len(shapes))
@@ -73,7 +73,7 @@ def _subscriptions(arrays: Arrays, shapes: Sequence[Shape], count: int) -> Itera
 
 
 def _text_bounds(
-    arrays: Arrays, shapes: Sequence[Shape], tables: Sequence[Table]
+    arrays: Arrays, shapes: Sequence[JoinShape], tables: Sequence[Table]
 ) -> Iterator[tuple[str, bool]]:
     """Only what is compared with texts has bounds that are texts."""
     types = {table.name: table.types for table in tables}
@@ -92,7 +92,7 @@ def _orders(
         return 0 <= table < len(tables) and 0 <= column < len(tables[table].names)
 
     for table, key, column in orders:
-        yield "orders", 0 <= table < len(tables) and all(is_column(table, one) for one in key)
+        yield "orders", 0 <= table < len(tables) and all(is_column(table, column) for column in key)
         yield "orders", column == -1 or is_column(table, column)
     yield "looked_at", all(is_column(table, column) for table, column in looked_at)
 
@@ -121,10 +121,10 @@ def _slots(arrays: Arrays, tables: Sequence[Table]) -> Iterator[tuple[str, bool]
     yield "slots", bool(np.all((slots["base"] >= 0) & (slots["base"] <= slots["first"])))
     inside = (slots["primary"] >= slots["first"]) & (slots["primary"] < slots["first"] + slots["count"])
     yield "slots", bool(np.all((slots["primary"] == -1) | inside))
-    place = np.repeat(np.arange(len(slots)), slots["count"])
-    at = np.arange(len(place)) - np.repeat(np.cumsum(slots["count"]) - slots["count"], slots["count"])
-    columns = selections[slots["first"][place] + at]
-    yield "selections", bool(np.all((columns >= 0) & (columns < widths[place])))
+    slot_of = np.repeat(np.arange(len(slots)), slots["count"])
+    at = np.arange(len(slot_of)) - np.repeat(np.cumsum(slots["count"]) - slots["count"], slots["count"])
+    columns = selections[slots["first"][slot_of] + at]
+    yield "selections", bool(np.all((columns >= 0) & (columns < widths[slot_of])))
 
 
 def _sides(arrays: Arrays, orders: int, tables: Sequence[Table]) -> Iterator[tuple[str, bool]]:
@@ -184,7 +184,7 @@ def _trees(arrays: Arrays, count: int) -> Iterator[tuple[str, bool]]:
     yield "by_high", len(arrays["by_high"]) == len(arrays["by_low"])
     for name in ("by_low", "by_high"):
         yield name, within(arrays[name], 0, len(numbers))
-    # Each member is found once at most: so many the loops have room for.
+    # Each member is found at most once: the loops have room for that many.
     sides = arrays["sides"]
     for side in sides[sides["clusters"] > 0]:
         mine = clusters[side["cluster"] : side["cluster"] + side["clusters"]]

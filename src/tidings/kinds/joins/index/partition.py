@@ -1,8 +1,8 @@
-"""Partitions: how the rows of a join are spread over buckets, so that rows which meet are in the same one.
+"""Partitions the rows of a join over buckets, so that rows which join are in the same bucket.
 
 Joins of the same tables on the same columns are one partition class. Where all tables are joined on the same values,
-the values say the bucket, so no bucket needs to know of another. Rows of a table that is joined with nothing go by
-their key. All other joins (chains, stars, cycles) have one bucket together, in which all their rows are.
+these values determine the bucket, so buckets are independent. Rows of a table without a join are divided by their key.
+All other joins (chains, stars, cycles) share one bucket, which has all their rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidings.kinds.joins.index.levels import Levels
 from tidings.kinds.joins.index.subscriptions import Subscriptions
 from tidings.kinds.joins.kernels.layout import IndexArrays
 from tidings.kinds.joins.rows.rows import Rows
-from tidings.kinds.joins.schema.shape import Shape
+from tidings.kinds.joins.schema.shape import JoinShape
 from tidings.kinds.joins.schema.table import Table
 
 WHOLE = "*"
@@ -38,12 +38,11 @@ class Partition(NamedTuple):
         return self.name == WHOLE
 
     def part(self, bucket: int) -> str:
-        """How notifications call a bucket."""
+        """The name of a bucket in notifications."""
         return f"{bucket}/{self.buckets}"
 
-    def places(self, table: Table, columns: Sequence[pa.Array]) -> np.ndarray:
-        """For each of some rows a number that says its place: its bucket is the rest by `buckets`. Rows that can
-        never meet another have -1."""
+    def bucket_keys(self, table: Table, columns: Sequence[pa.Array]) -> np.ndarray:
+        """A hash for each row; its bucket is the hash modulo `buckets`. Rows that can never join have -1."""
         if self.is_whole:
             return _hashes(canonical(table, columns))
         names = self.columns[table.name]
@@ -57,8 +56,8 @@ class Partition(NamedTuple):
         return found
 
 
-def partition_of(shape: Shape, tables: Mapping[str, Table], buckets: int) -> Partition:
-    """The class of a shape."""
+def partition_of(shape: JoinShape, tables: Mapping[str, Table], buckets: int) -> Partition:
+    """The partition class of a shape."""
     names = [tables[name].names for name in shape.tables]
     if len(shape.tables) == 1:
         (name,) = shape.tables
@@ -66,7 +65,7 @@ def partition_of(shape: Shape, tables: Mapping[str, Table], buckets: int) -> Par
     if not shape.one_key:
         return Partition(WHOLE, dict.fromkeys(sorted(shape.tables), ()), 1)
     slots = sorted(range(len(shape.tables)), key=lambda slot: shape.tables[slot])
-    variables = sorted(tuple(names[slot][dict(places)[slot]] for slot in slots) for places in shape.variables)
+    variables = sorted(tuple(names[slot][dict(refs)[slot]] for slot in slots) for refs in shape.variables)
     columns = {
         shape.tables[slot]: tuple(variable[at] for variable in variables) for at, slot in enumerate(slots)
     }
@@ -77,25 +76,27 @@ def partition_of(shape: Shape, tables: Mapping[str, Table], buckets: int) -> Par
 
 
 def partitions(
-    shapes: Iterable[Shape], tables: Mapping[str, Table], buckets: int, known: Iterable[Partition] = ()
+    shapes: Iterable[JoinShape], tables: Mapping[str, Table], buckets: int, known: Iterable[Partition] = ()
 ) -> dict[str, Partition]:
-    """The classes of all shapes, by name, and those that are known already."""
+    """The partition classes of all shapes by name, `known` ones included."""
     found = {partition.name: partition for partition in known}
     for shape in shapes:
-        one = partition_of(shape, tables, buckets)
-        if one.name in found:  # the one for all others grows by their tables
-            one = found[one.name]._replace(columns=found[one.name].columns | one.columns)
-        found[one.name] = one
+        partition = partition_of(shape, tables, buckets)
+        if partition.name in found:  # the one for all others grows by their tables
+            partition = found[partition.name]._replace(
+                columns=found[partition.name].columns | partition.columns
+            )
+        found[partition.name] = partition
     return found
 
 
 class ClassLevels:
-    """The levels of an index, as far as subscriptions of one class are concerned. They are kept from batch to batch."""
+    """The levels of an index, restricted to the subscriptions of one class. They are kept from batch to batch."""
 
     def __init__(self, subscriptions: Subscriptions, levels: Levels, name: str) -> None:
         self.subscriptions, self.levels, self.name = subscriptions, levels, name
-        self._nobody = Rows(subscriptions.tables, subscriptions.texts)
-        self._of: dict[str, tuple[JoinIndex, JoinIndex]] = {}
+        self._no_rows = Rows(subscriptions.tables, subscriptions.texts)
+        self._by_level: dict[str, tuple[JoinIndex, JoinIndex]] = {}
 
     @property
     def largest(self) -> int:
@@ -103,29 +104,29 @@ class ClassLevels:
 
     def indexes(self, rows: Rows) -> tuple[IndexArrays, IndexArrays, IndexArrays]:
         levels = self.levels
-        levels.indexes(self._nobody)  # new subscriptions find their level
-        base, middle = self._kept("base", levels.base), self._kept("middle", levels.middle)
-        # The newest are written into arrays that are there: they are looked at every time.
-        fresh = self._only(levels.fresh.index)
-        return base.for_rows(rows), middle.for_rows(rows), fresh.for_rows(rows)
+        levels.indexes(self._no_rows)  # new subscriptions find their level
+        base, middle = self._cached("base", levels.base), self._cached("middle", levels.middle)
+        # The recent index changes in place, so it is restricted every time.
+        recent = self._restricted(levels.recent.index)
+        return base.for_rows(rows), middle.for_rows(rows), recent.for_rows(rows)
 
-    def _kept(self, level: str, index: JoinIndex) -> JoinIndex:
-        if level not in self._of or self._of[level][0] is not index:
-            self._of[level] = index, self._only(index)
-        return self._of[level][1]
+    def _cached(self, level: str, index: JoinIndex) -> JoinIndex:
+        if level not in self._by_level or self._by_level[level][0] is not index:
+            self._by_level[level] = index, self._restricted(index)
+        return self._by_level[level][1]
 
-    def _only(self, index: JoinIndex) -> JoinIndex:
-        """An index without the sides of other classes, and without the orders that only they look at."""
+    def _restricted(self, index: JoinIndex) -> JoinIndex:
+        """An index without the sides of other classes, and without the orders that only those use."""
         sides = index.arrays["sides"]
         sides = sides[np.array([self._is_mine(index, side) for side in sides], dtype=np.bool_)]
         needed = set(sides["own_order"].tolist())
         for side in sides:
             needed.update(index.arrays["steps"]["order"][side["steps"] :][: side["arity"] ** 2].tolist())
         needed.discard(-1)
-        # An order keeps its number; in the place of one that is not needed another stands twice.
+        # An order keeps its number; an order that is not needed is replaced by another one.
         orders = [index.orders[i if i in needed else min(needed)] for i in range(len(index.orders)) if needed]
-        places = np.arange(len(self.subscriptions.tables) + 1)
-        table_first = np.searchsorted(sides["table"], places).astype(np.int32)
+        table_numbers = np.arange(len(self.subscriptions.tables) + 1)
+        table_first = np.searchsorted(sides["table"], table_numbers).astype(np.int32)
         tables = set(sides["table"].tolist())
         looked_at = [(table, column) for table, column in index.looked_at if table in tables]
         for array in (sides, table_first):
@@ -134,7 +135,7 @@ class ClassLevels:
         return JoinIndex(arrays, orders, looked_at, index.numbers)
 
     def _is_mine(self, index: JoinIndex, side: np.void) -> bool:
-        """All members of a side have one shape; the first tells which."""
+        """Whether a side belongs to this class: all its members have the shape of the first."""
         member = side["loose"] if side["loose_count"] else index.arrays["clusters"][side["cluster"]]["first"]
         number = int(index.arrays["number"][member])
         shape = self.subscriptions.shapes[self.subscriptions.shape_of.all[number if number >= 0 else ~number]]
@@ -143,7 +144,7 @@ class ClassLevels:
 
 
 def _hashes(texts: pa.Array) -> np.ndarray:
-    """A number for each text, the same in every process; equal texts are looked at once."""
+    """A hash for each text, the same in every process; equal texts are hashed once."""
     encoded = texts.dictionary_encode()
     distinct = np.array([crc32(text.encode()) for text in encoded.dictionary.to_pylist()], dtype=np.int64)
     return np.asarray(distinct[encoded.indices.to_numpy()])

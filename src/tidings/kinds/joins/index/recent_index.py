@@ -1,4 +1,4 @@
-"""The newest subscriptions: looked through one by one, and one more is a few numbers written behind the others."""
+"""The index of the newest subscriptions: a plain list that is scanned, so that adding one only appends a few numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidings.kinds.joins.kernels.layout import NONE
 from tidings.kinds.joins.schema.order_keys import HIGHEST, LOWEST
 
 
-class Fresh:
+class RecentIndex:
     """`index` covers `numbers`, in the order in which they came."""
 
     def __init__(self, subscriptions: Subscriptions, numbers: list[int]) -> None:
@@ -18,7 +18,7 @@ class Fresh:
         self._subscriptions, self._room = subscriptions, max(32, len(numbers))
         every = np.array(numbers, dtype=np.int64)
         self.index = JoinIndex.build(subscriptions, every, few=len(numbers) + 1, room=self._room)
-        # The loops look at what is written here; they have it as something that does not change.
+        # The loops read the arrays that are written here, through views that are read-only.
         self._written = {
             name: self.index.arrays[name].copy() for name in ("sides", "c_low", "c_high", "a", "number")
         }
@@ -30,13 +30,14 @@ class Fresh:
         self._last = sides["loose"] + sides["loose_count"] + self._room
 
     def add(self, number: int) -> bool:
-        """Takes one more; False if there is no place for it."""
+        """Adds a subscription; False if there is no room for it."""
         subscriptions, written = self._subscriptions, self._written
         shape = subscriptions.shapes[subscriptions.shape_of.all[number]]
-        filed = self.index.filed.get(shape, ())
+        indexed_sides = self.index.indexed_sides.get(shape, ())
         sides = written["sides"]
-        if not filed or any(
-            sides[one.side]["loose"] + sides[one.side]["loose_count"] >= self._last[one.side] for one in filed
+        if not indexed_sides or any(
+            sides[indexed.side]["loose"] + sides[indexed.side]["loose_count"] >= self._last[indexed.side]
+            for indexed in indexed_sides
         ):
             return False
         self.numbers.append(number)
@@ -44,7 +45,7 @@ class Fresh:
         if (bounds["low"] > bounds["high"]).any():
             return True
         signed = number if bounds["plain"].all() else ~number
-        for side, c, a in filed:
+        for side, c, a in indexed_sides:
             at = sides[side]["loose"] + sides[side]["loose_count"]
             written["c_low"][at], written["c_high"][at] = _ends(bounds, c)
             written["a"][at] = _ends(bounds, a)

@@ -1,7 +1,7 @@
-"""How the tables of a shape are searched: from any of them to all others, by the columns that they share.
+"""Plans the search for joined rows: from one table of a shape to all others, along the columns that they share.
 
-A step goes to one more table, from the table before it that shares most with it. What it shares with others too is
-compared when a row is chosen; only joins that make a cycle need that.
+A step adds one table, from the earlier table that shares the most columns with it. Columns that it shares with further
+tables are compared when a row is chosen; only cyclic joins need that.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tidings.kinds.joins.schema.shape import Shape
+from tidings.kinds.joins.schema.shape import JoinShape
 
 
-class Step(NamedTuple):
+class SearchStep(NamedTuple):
     slot: int
     parent: int  # the step that it goes on from
     key: tuple[int, ...]  # columns of its own table
@@ -20,13 +20,13 @@ class Step(NamedTuple):
     equals: tuple[tuple[int, int, int], ...]  # (step, its column, own column)
 
 
-def plan(shape: Shape, start: int) -> list[Step]:
-    """The steps from a slot, itself the first, to all others."""
+def plan(shape: JoinShape, start: int) -> list[SearchStep]:
+    """The steps from a slot to all others; the slot itself is the first."""
     held = [dict[int, int]() for _ in shape.tables]  # of each slot: variable -> column
-    for variable, places in enumerate(shape.variables):
-        for slot, column in places:
+    for variable, refs in enumerate(shape.variables):
+        for slot, column in refs:
             held[slot][variable] = column
-    steps = [Step(start, 0, (), (), ())]
+    steps = [SearchStep(start, 0, (), (), ())]
     while len(steps) < len(shape.tables):
         done = [step.slot for step in steps]
         shared, parent, slot = max(
@@ -44,7 +44,7 @@ def plan(shape: Shape, start: int) -> list[Step]:
             if (at := _first_with(variable, done, held)) is not None
         )
         steps.append(
-            Step(
+            SearchStep(
                 slot,
                 parent,
                 tuple(held[slot][variable] for variable in variables),

@@ -1,8 +1,8 @@
 """The stabbing-set index: rectangles in clusters whose first ranges share a point. Select-joins, 3.1.1.
 
-Greedy stabbing gives the fewest clusters. Ranges that leave afterwards may make fewer possible; `fewest` is what
-their witnesses still prove, so whoever keeps `len(clusters) <= 2 * fewest(live)` is within twice the optimum.
-The members of a cluster are next to each other, by rising `c_low`.
+Greedy stabbing gives the fewest clusters. When ranges leave afterwards, fewer may suffice; `fewest` is the lower bound
+that the witnesses still prove, so `len(clusters) <= 2 * fewest(live)` is within twice the optimum. The members of a
+cluster are adjacent, sorted by `c_low`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ POINTS_A_LEAF = (
 
 
 class ClusterTrees(NamedTuple):
-    """Arrays that the loops in `kernels` walk. Ranges in columns: a walk along a list looks at one of them only."""
+    """Arrays that the loops in `kernels` walk. Ranges are columns, because a walk along a list reads one of them only."""
 
     c_low: np.ndarray
     c_high: np.ndarray
@@ -48,17 +48,17 @@ def cluster(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     return of, anchor[:count].copy(), witness[:count].copy()
 
 
-def grow(c_low: np.ndarray, c_high: np.ndarray, a: np.ndarray) -> tuple[ClusterTrees, np.ndarray]:
-    """Trees over rectangles, and where each of their members stood among those given. No range is empty."""
+def build_trees(c_low: np.ndarray, c_high: np.ndarray, a: np.ndarray) -> tuple[ClusterTrees, np.ndarray]:
+    """Builds trees over rectangles; also returns the position of each member in the input. No range is empty."""
     of, anchors, witnesses = cluster(c_low, c_high)
     order = np.lexsort((c_low, of))
     c_low, c_high, a, of = c_low[order], c_high[order], a[order], of[order]
     clusters = np.zeros(len(anchors), dtype=CLUSTER)
     starts = np.searchsorted(of, np.arange(len(anchors) + 1))
     clusters["anchor"], clusters["first"], clusters["count"] = anchors, starts[:-1], np.diff(starts)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    clusters["witness"] = place[witnesses]
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    clusters["witness"] = position[witnesses]
     clusters["min_low"] = c_low[starts[:-1]]
     clusters["max_high"] = np.maximum.reduceat(c_high, starts[:-1])
     width = a["high"].view(np.uint64) - a["low"].view(np.uint64)  # up to twice what has a sign
@@ -88,5 +88,5 @@ def grow(c_low: np.ndarray, c_high: np.ndarray, a: np.ndarray) -> tuple[ClusterT
 
 
 def fewest(trees: ClusterTrees, live: np.ndarray) -> int:
-    """So many clusters at least are needed for the members that are live."""
+    """The least number of clusters that the live members need."""
     return int(np.count_nonzero(live[trees.clusters["witness"]]))

@@ -1,4 +1,4 @@
-"""Arrays of records in folders: written as bytes, because a file does not keep how the fields of a record are aligned."""
+"""Saves and loads arrays of records; they are written as bytes, because a .npy file loses the alignment of fields."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def save(folder: Path, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any
 
 
 def load(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays, mapped, and nobody writes into them; and the facts."""
+    """The arrays, mapped read-only, and the facts."""
     arrays, facts = folders.load(folder)
     found = {name: np.asarray(array).view(RECORDS.get(name, array.dtype)) for name, array in arrays.items()}
-    return unchanging(found), facts
+    return read_only(found), facts
 
 
-def unchanging(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Whether built or mapped, arrays are of one type for the loops: nobody writes into them."""
+def read_only(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Marks arrays as read-only, so that built and mapped ones have the same type for the compiled loops."""
     for array in arrays.values():
         array.setflags(write=False)
     return arrays

@@ -1,7 +1,7 @@
-"""Join subscriptions by number: which shape they have, what their ranges are, and how far each has been told.
+"""Stores join subscriptions by number: their ids, shapes and ranges, until when each is valid, and its last sequence.
 
-A number is given once and never again, so that what is kept by number outlives every index. Nothing of a
-subscription changes but when it ends.
+A number is given once and never reused, so data that is kept by number outlives every index. A subscription does not
+change; it only ends.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from tidings.arrays.growing import Growing
 from tidings.errors import SubscriptionError
 from tidings.kinds.joins.kernels.layout import BOUND, NONE, SUBSCRIPTION, SubscriptionArrays
 from tidings.kinds.joins.rows.texts import Texts
-from tidings.kinds.joins.schema.shape import Range, Shape
+from tidings.kinds.joins.schema.shape import JoinShape, Range
 from tidings.kinds.joins.schema.table import Table
-from tidings.kinds.joins.schema.templates import Filled
+from tidings.kinds.joins.schema.templates import FilledRanges
 
 ALWAYS = np.inf
 ENDED = -np.inf
@@ -28,9 +28,9 @@ class Subscriptions:
 
     def __init__(self, tables: Sequence[Table], texts: Texts) -> None:
         self.tables, self.texts = tables, texts
-        self.places = {table.name: number for number, table in enumerate(tables)}
-        self.shapes: list[Shape] = []
-        self._shape_numbers: dict[Shape, int] = {}
+        self.table_numbers = {table.name: number for number, table in enumerate(tables)}
+        self.shapes: list[JoinShape] = []
+        self._shape_numbers: dict[JoinShape, int] = {}
         self._id_first, self._id_bytes = Growing(np.int32, [0]), Growing(np.uint8)
         self._numbers: dict[str, int] = {}
         self.records, self.shape_of = Growing(SUBSCRIPTION), Growing(np.int32)
@@ -47,13 +47,15 @@ class Subscriptions:
         number = self._numbers.get(id, -1)
         return number if number >= 0 and self.records.all["until"][number] != ENDED else -1
 
-    def add(self, id: str, shape: Shape, ranges: Sequence[Range], until: float = ALWAYS) -> int:
+    def add(self, id: str, shape: JoinShape, ranges: Sequence[Range], until: float = ALWAYS) -> int:
         types = self.selection_types(shape)
         records = [self._record(found, kind) for found, kind in zip(ranges, types, strict=True)]
         bounds = np.array(records, dtype=BOUND).reshape(1, len(records))
         return int(self.add_many([id], shape, bounds, np.array([until]))[0])
 
-    def add_many(self, ids: Sequence[str], shape: Shape, bounds: np.ndarray, until: np.ndarray) -> np.ndarray:
+    def add_many(
+        self, ids: Sequence[str], shape: JoinShape, bounds: np.ndarray, until: np.ndarray
+    ) -> np.ndarray:
         """Subscriptions of one shape, with a row of `bounds` for each; those with the same ids end."""
         first, count = len(self), len(ids)
         for id in ids:
@@ -71,7 +73,7 @@ class Subscriptions:
         return numbers
 
     def clock(self, events: int) -> int:
-        """The moment before so many events, of whatever rows: each has a moment of its own."""
+        """Reserves a moment for each of so many events; returns the one before the first."""
         if self._clock + events >= 1 << 32:
             self.records.all["told"], self._clock = 0, 1
         before, self._clock = self._clock, self._clock + events
@@ -81,15 +83,16 @@ class Subscriptions:
         self.ended += 1
         self.records.all["until"][number] = ENDED
 
-    def number_shape(self, shape: Shape) -> int:
+    def number_shape(self, shape: JoinShape) -> int:
         number = self._shape_numbers.setdefault(shape, len(self.shapes))
         if number == len(self.shapes):
             self.shapes.append(shape)
         return number
 
-    def selection_types(self, shape: Shape) -> list[str]:
+    def selection_types(self, shape: JoinShape) -> list[str]:
         return [
-            self.tables[self.places[shape.tables[slot]]].types[column] for slot, column in shape.selections
+            self.tables[self.table_numbers[shape.tables[slot]]].types[column]
+            for slot, column in shape.selections
         ]
 
     def bounds_of(self, numbers: np.ndarray, width: int) -> np.ndarray:
@@ -115,21 +118,23 @@ class Subscriptions:
 
     @property
     def live(self) -> np.ndarray:
-        """Whether each has not ended."""
+        """A flag for each subscription: whether it has not ended."""
         return self.are_live(slice(None))
 
     def are_live(self, numbers: np.ndarray | slice) -> np.ndarray:
         return self.records.all["until"][numbers] != ENDED
 
-    def bounds_of_columns(self, shape: Shape, filled: Sequence[Filled]) -> np.ndarray:
-        """Bounds for `add_many` of what a template's selections were filled with."""
+    def bounds_of_columns(self, shape: JoinShape, filled: Sequence[FilledRanges]) -> np.ndarray:
+        """The bounds for `add_many`, from the filled selections of a template."""
         count = len(filled[0].low) if filled else 0
         bounds = np.zeros((count, len(filled)), dtype=BOUND)
-        for s, (one, kind) in enumerate(zip(filled, self.selection_types(shape), strict=True)):
-            if one.ranges is not None:
-                bounds[:, s] = np.array([self._record(found, kind) for found in one.ranges], dtype=BOUND)
+        for s, (selection, kind) in enumerate(zip(filled, self.selection_types(shape), strict=True)):
+            if selection.ranges is not None:
+                bounds[:, s] = np.array(
+                    [self._record(found, kind) for found in selection.ranges], dtype=BOUND
+                )
                 continue
-            bounds["low"][:, s], bounds["high"][:, s] = one.low, one.high
+            bounds["low"][:, s], bounds["high"][:, s] = selection.low, selection.high
             bounds["low_text"][:, s] = bounds["high_text"][:, s] = NONE
             bounds["plain"][:, s] = True
         return bounds
@@ -143,8 +148,8 @@ class Subscriptions:
             "options": self.options.all,
         }
 
-    def thaw(self, arrays: Mapping[str, np.ndarray], shapes: Iterable[Shape], ids: Sequence[str]) -> None:
-        """Takes in what was frozen; there is nothing yet."""
+    def thaw(self, arrays: Mapping[str, np.ndarray], shapes: Iterable[JoinShape], ids: Sequence[str]) -> None:
+        """Loads what `freeze` gave into an empty object."""
         for shape in shapes:
             self.number_shape(shape)
         self.records, self.shape_of = (

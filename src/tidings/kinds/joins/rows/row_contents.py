@@ -1,4 +1,4 @@
-"""What rows hold, as JSON texts in one run of bytes; those of rows that are gone are squeezed out now and then."""
+"""Stores the contents of rows as JSON texts in one byte array, which is compacted when half of it belongs to gone rows."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tidings.kinds.joins.kernels.filling import gather
 _SQUEEZE_FROM = 1 << 20  # bytes
 
 
-class Contents:
-    """The text of a row by its number."""
+class RowContents:
+    """The JSON text of each row, by its number."""
 
     def __init__(self) -> None:
         self._bytes = Growing(np.uint8)
@@ -39,22 +39,22 @@ class Contents:
         self._length[rows] = 0
         if len(self._bytes) > max(_SQUEEZE_FROM, 2 * self._live):
             everything = np.arange(len(self._first))
-            first, kept = self._gathered(everything)
+            first, kept = self._copied_texts(everything)
             self._bytes, self._first = Growing(np.uint8, kept), first[:-1].copy()
 
-    def are_equal(self, one: int, other: int) -> bool:
+    def are_equal(self, row_a: int, row_b: int) -> bool:
         """Whether two rows have the same text."""
-        a, b = (slice(self._first[row], self._first[row] + self._length[row]) for row in (one, other))
+        a, b = (slice(self._first[row], self._first[row] + self._length[row]) for row in (row_a, row_b))
         return bool(np.array_equal(self._bytes.all[a], self._bytes.all[b]))
 
     def texts(self, rows: np.ndarray) -> pa.Array:
         """The texts of some rows."""
-        first, found = self._gathered(rows)
+        first, found = self._copied_texts(rows)
         return pa.Array.from_buffers(
             pa.large_string(), len(rows), [None, pa.py_buffer(first), pa.py_buffer(found)]
         )
 
-    def _gathered(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _copied_texts(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         first = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum(self._length[rows], out=first[1:])
         found = np.empty(int(first[-1]), dtype=np.uint8)

@@ -1,8 +1,7 @@
 """The rows of all tables, in memory: their contents as JSON, their cells as integers, and their orders.
 
-A row has a number while it lives; afterwards another row may get it. It is found by its key, or by all of it where
-the table has no key. Only columns that some subscription or key looks at have cells: what nobody compares or joins is
-in the JSON alone.
+A row has a number while it exists; afterwards another row may get it. It is found by its key, or by its whole content
+if the table has no key. Only columns that a subscription or a key uses have cells; the others are in the JSON alone.
 """
 
 from __future__ import annotations
@@ -30,22 +29,22 @@ from tidings.kinds.joins.kernels.layout import (
     RowArrays,
 )
 from tidings.kinds.joins.kernels.rows import put_many
-from tidings.kinds.joins.rows.row_contents import Contents
+from tidings.kinds.joins.rows.row_contents import RowContents
 from tidings.kinds.joins.rows.texts import Texts
 from tidings.kinds.joins.schema.order_keys import ARROW, keys_of
 from tidings.kinds.joins.schema.table import Table
 
 OrderSpec = tuple[int, tuple[int, ...], int]
 """A table, its key columns, and the column that rows of one key are sorted by, or NONE."""
-_SHED_FROM = 1 << 16  # buckets
+_REBUILD_FROM = 1 << 16  # buckets
 
 
 class Rows:
-    """`add` gives rows numbers and `forget` takes them back; putting them into the orders is the loops' business."""
+    """`add` numbers rows and `forget` frees their numbers; the compiled loops insert them into the orders."""
 
     def __init__(self, tables: Sequence[Table], texts: Texts) -> None:
         self.tables, self.texts = tables, texts
-        self.contents = Contents()
+        self.contents = RowContents()
         self.ledger: Ledger[int] = Ledger(tables, self.contents.are_equal)
         self._cells, self._row_cell, self._row_table = Growing(np.int64), Growing(np.int64), Growing(np.int32)
         self._free: list[list[int]] = [[] for _ in tables]
@@ -76,15 +75,15 @@ class Rows:
         return self._row_table.all[rows]
 
     def names(self, table: int, columns: Sequence[pa.Array], texts: pa.Array) -> list[Hashable]:
-        """What each of some rows is known by: the cells of its key, or its text."""
-        places = self.tables[table].key_places
-        if not places:
+        """The key of each row: the cells of its key columns, or its text."""
+        key_columns = self.tables[table].key_places
+        if not key_columns:
             return texts.to_pylist()
-        cells = [self._cells_of(table, place, columns[place]).tolist() for place in places]
+        cells = [self._cells_of(table, position, columns[position]).tolist() for position in key_columns]
         return cells[0] if len(cells) == 1 else list(zip(*cells, strict=True))
 
     def add(self, table: int, columns: Sequence[pa.Array], texts: pa.Array) -> np.ndarray:
-        """Numbers for rows whose contents are given as typed columns and as JSON."""
+        """Adds rows, given as typed columns and as JSON; returns their numbers."""
         count, width = len(texts), len(self.tables[table].names)
         free = self._free[table]
         again = [free.pop() for _ in range(min(count, len(free)))]
@@ -97,29 +96,29 @@ class Rows:
         self._row_cell.extend(at + width * np.arange(new))
         self._row_table.extend(np.full(new, table, dtype=np.int32))
         where = self._row_cell.all[rows]
-        for place in range(width):
-            looked_at = place in self._looked_at[table]
-            self._cells.all[where + place] = (
-                self._cells_of(table, place, columns[place]) if looked_at else NULL
+        for position in range(width):
+            looked_at = position in self._looked_at[table]
+            self._cells.all[where + position] = (
+                self._cells_of(table, position, columns[position]) if looked_at else NULL
             )
         self.contents.put(rows, texts)
         return rows
 
     def forget(self, table: int, rows: Sequence[int]) -> None:
-        """Gives numbers back, of rows that are in no order and that nobody will ask for."""
+        """Frees the numbers of rows that are in no order any more."""
         self._free[table].extend(rows)
         self.contents.drop(np.asarray(rows, dtype=np.int64))
 
-    def shed(self) -> None:
-        """Makes the orders anew where most of their buckets are of values that no row has any more."""
+    def rebuild_orders(self) -> None:
+        """Rebuilds the orders if most of their buckets belong to values that no row has any more."""
         live = self.room() - sum(map(len, self._free))
-        if self._used[BUCKETS] > max(_SHED_FROM, 4 * live * len(self._orders)):
+        if self._used[BUCKETS] > max(_REBUILD_FROM, 4 * live * len(self._orders)):
             self._empty_orders()
             for table in range(len(self.tables)):
                 self._put(self.of(table), NONE)
 
     def order(self, spec: OrderSpec) -> int:
-        """The number of an order; a new one is made of the rows that are there."""
+        """The number of an order; a new one is built from the current rows."""
         if spec in self._orders:
             return self._orders[spec]
         table, key, column = spec
@@ -136,7 +135,7 @@ class Rows:
         return number
 
     def load(self, table: int, columns: Sequence[pa.Array], texts: pa.Array) -> None:
-        """Rows that were there all along: known, and in every order."""
+        """Loads rows without a change: they are known to the ledger and are in every order."""
         rows = self.add(table, columns, texts)
         for name, row in zip(self.names(table, columns, texts), rows.tolist(), strict=True):
             self.ledger.known[table].setdefault(name, []).append(row)
@@ -149,7 +148,7 @@ class Rows:
             self.grow()
 
     def look_at(self, table: int, columns: set[int]) -> None:
-        """Some columns get cells from now on, of rows that are there as well."""
+        """Gives columns cells from now on, also those of the current rows."""
         new = columns - self._looked_at[table]
         if not new:
             return
@@ -158,13 +157,13 @@ class Rows:
         if not len(rows):
             return
         contents = [json.loads(text) for text in self.contents.texts(rows).to_pylist()]
-        for place in new:
-            kind, name = self.tables[table].types[place], self.tables[table].names[place]
+        for position in new:
+            kind, name = self.tables[table].types[position], self.tables[table].names[position]
             column = pa.array([row[name] for row in contents])
             if kind == "timestamp":
                 column = column.cast(pa.string())
-            self._cells.all[self._row_cell.all[rows] + place] = self._cells_of(
-                table, place, column.cast(ARROW[kind])
+            self._cells.all[self._row_cell.all[rows] + position] = self._cells_of(
+                table, position, column.cast(ARROW[kind])
             )
 
     def arrays(self) -> RowArrays:
@@ -189,7 +188,7 @@ class Rows:
         )
 
     def grow(self) -> None:
-        """Makes room where there is little left."""
+        """Enlarges the arrays that are nearly full."""
         used, orders = self._used, max(8, len(self._orders))
         if used[BUCKETS] + orders > len(self._buckets):
             self._buckets = _larger(self._buckets, 2 * len(self._buckets) + orders)
@@ -209,8 +208,8 @@ class Rows:
             used[ENTRIES] = pack(self._buckets, int(used[BUCKETS]), self._entries, entries)
             self._entries = entries
 
-    def _cells_of(self, table: int, place: int, column: pa.Array) -> np.ndarray:
-        kind = self.tables[table].types[place]
+    def _cells_of(self, table: int, position: int, column: pa.Array) -> np.ndarray:
+        kind = self.tables[table].types[position]
         return self.texts.number_column(column) if kind == "text" else keys_of(kind, column)
 
 

@@ -1,6 +1,6 @@
-"""Texts by number: those that subscriptions compare with, and those that rows hold in columns that matter.
+"""Numbers texts: those that subscriptions compare with, and those of rows in columns that are compared or joined.
 
-A text keeps its number. Loops see its bytes and its order key, its first eight bytes as a number.
+A text keeps its number. The compiled loops read its bytes and its order key: its first eight bytes as an integer.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Texts:
         return {"text_first": self.first.all, "text_bytes": self.bytes.all}
 
     def number(self, texts: list[str]) -> list[int]:
-        """The numbers of texts; one that is new gets the next."""
+        """The numbers of texts; a new text gets the next number."""
         numbers, before = self._numbers, len(self._numbers)
         found = [numbers.setdefault(text, len(numbers)) for text in texts]
         if len(numbers) > before:
@@ -55,7 +55,7 @@ class Texts:
         return found
 
     def forget_from(self, count: int) -> None:
-        """Drops all but the first `count`: what rows brought along that live here no longer."""
+        """Drops all but the first `count` texts: those of rows that are gone."""
         for _ in range(len(self._numbers) - count):
             self._numbers.popitem()
         self.bytes.shorten(int(self.first.all[count]))

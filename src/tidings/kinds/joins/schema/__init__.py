@@ -1,1 +1,1 @@
-"""Tables as they are declared, and what a subscription asks of them."""
+"""Declared tables, and the shape and ranges of a subscription over them."""

@@ -1,4 +1,4 @@
-"""Tables declared in a file: TOML or JSON, a table of the file for each, its columns in their order.
+"""Reads declarations of tables from a TOML or JSON file: one section for each table, its columns in order.
 
 [stocks]
 columns = { symbol = "text", per = "number", note = "text" }
@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tidings.errors import did_you_mean
 from tidings.kinds.joins.schema.table import Table, TableError
-from tidings.language.faults import did_you_mean
 
 _MEMBERS = ("columns", "key", "payload")
 _FORM = '[stocks] and columns = { symbol = "text", per = "number" }'
@@ -41,8 +41,8 @@ def read_tables(path: str | Path) -> list[Table]:
 
 
 def saved_tables(facts: Iterable[dict[str, Any]]) -> list[Table]:
-    """Tables as they are written beside an index."""
-    return [Table(one["name"], one["columns"], one["key"], one["payload"]) for one in facts]
+    """The tables that were saved with an index."""
+    return [Table(fact["name"], fact["columns"], fact["key"], fact["payload"]) for fact in facts]
 
 
 def _table(name: str, members: Any) -> Table:
@@ -57,7 +57,7 @@ def _table(name: str, members: Any) -> Table:
         raise TableError(f"table '{name}' has no columns; write {_FORM}")
     for role in ("key", "payload"):
         given = members.get(role, [])
-        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
             raise TableError(
                 f"the {role} of table '{name}' is {given!r}; give a list of columns such as {list(columns)[:1]!r}"
             )

@@ -1,7 +1,7 @@
-"""Order keys: every value of a column as a 64-bit integer whose order is that of the values.
+"""Order keys: maps every value of a column to a 64-bit integer, so that keys have the order of the values.
 
 Keys of integers, numbers, booleans, dates and timestamps are exact: equal keys, equal values. The key of a text is
-its first eight bytes, so a longer text needs a look at the text itself; a lower text never has a higher key. The
+its first eight bytes, so longer texts are compared in full; a lower text never has a higher key. The
 lowest 64-bit integer is the key of NULL and of nothing else.
 """
 
@@ -83,7 +83,7 @@ def _text_keys(array: pa.Array) -> np.ndarray:
     offsets = np.frombuffer(offsets_buffer, np.int32)[array.offset : array.offset + len(array) + 1]
     data = np.frombuffer(data_buffer, np.uint8)
     lengths = np.diff(offsets)
-    for place in range(8):
-        longer = np.flatnonzero(lengths > place)
-        keys[longer] |= data[offsets[longer] + place].astype(np.uint64) << np.uint64(56 - 8 * place)
+    for position in range(8):
+        longer = np.flatnonzero(lengths > position)
+        keys[longer] |= data[offsets[longer] + position].astype(np.uint64) << np.uint64(56 - 8 * position)
     return np.maximum((keys ^ np.uint64(2**63)).view(np.int64), LOWEST)

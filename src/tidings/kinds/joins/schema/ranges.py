@@ -1,7 +1,7 @@
-"""Ranges: which values of a column a subscription lets through, as an interval of order keys.
+"""Ranges: the values of a column that a subscription admits, as an interval of order keys.
 
-Ranges are closed: a strict bound is the next key. In a text column keys say too little, and the texts themselves
-decide. Several conditions on a column are one range, and an empty one is always EMPTY.
+Ranges are closed: a strict bound is the next key. The keys of a text column are not exact, so there the texts
+themselves decide. Several conditions on a column are one range, and an empty one is always EMPTY.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ def admits(found: Range, value: Any) -> bool:
 
 
 def range_of(conditions: Iterable[Leaf], kind: str, name: str) -> Range:
-    """What all of the conditions on a column of this type let through; errors call it by its `name`."""
+    """The range that satisfies all conditions on a column of this type; `name` is for error messages."""
     found = ALL
     for leaf in conditions:
-        found = _both(found, _range(leaf, kind, name), kind)
+        found = _intersection(found, _range(leaf, kind, name), kind)
     return found
 
 
 def _range(leaf: Leaf, kind: str, name: str) -> Range:
-    """What one condition lets through, in a column of this type."""
+    """The range of one condition on a column of this type."""
     if isinstance(leaf, Between):
         low, high = _value(leaf.low, kind, name), _value(leaf.high, kind, name)
         _check_ordered(kind, name)
-        return _both(_side(">=", low, kind), _side("<=", high, kind), kind)
+        return _intersection(_side(">=", low, kind), _side("<=", high, kind), kind)
     if isinstance(leaf, OneOf):
         return _options({_value(option, kind, name) for option in leaf.options}, kind)
     if not isinstance(leaf.right, Iri | Literal | Parameter):
@@ -113,11 +113,11 @@ def _value(constant: Constant, kind: str, name: str) -> Any:
     if view is not None and view[0] == TEXT and _KINDS[kind] == INSTANT:
         view = (INSTANT, moment) if (moment := instant(view[1])) is not None else view
     if view is None or view[0] != _KINDS[kind]:
-        shown = constant.text if isinstance(constant, Literal) else constant.value
+        value_text = constant.text if isinstance(constant, Literal) else constant.value
         if isinstance(constant, Literal) and constant.datatype in (None, XSD + "string"):
-            shown = repr(shown)
+            value_text = repr(value_text)
         raise SubscriptionError(
-            f"{name} of type {kind} is compared with {shown}; it needs {_WANTED[_KINDS[kind]]}"
+            f"{name} of type {kind} is compared with {value_text}; it needs {_WANTED[_KINDS[kind]]}"
         )
     return Fraction(view[1], _DAY) if kind == "date" else view[1]
 
@@ -174,19 +174,19 @@ def _texts(texts: Sequence[str]) -> Range:
     return Range(key_of("text", low), key_of("text", high), options, low, high)
 
 
-def _both(one: Range, other: Range, kind: str) -> Range:
-    """What both let through; an empty one is always EMPTY."""
-    if is_empty(one) or is_empty(other):
+def _intersection(left: Range, right: Range, kind: str) -> Range:
+    """The intersection of two ranges; an empty one is always EMPTY."""
+    if is_empty(left) or is_empty(right):
         return EMPTY
-    for first, second in ((one, other), (other, one)):
+    for first, second in ((left, right), (right, left)):
         if first.options:
             if kind == "text":
                 return _texts([text for text in first.options if _admits_text(second, str(text))])  # type: ignore[misc]
             return _keys([key for key in first.options if _admits_key(second, key)])  # type: ignore[misc,arg-type]
-    found = Range(max(one.low, other.low), min(one.high, other.high))
+    found = Range(max(left.low, right.low), min(left.high, right.high))
     if kind == "text":
-        lows = [(r.low_text, r.low_open) for r in (one, other) if r.low_text is not None]
-        highs = [(r.high_text, not r.high_open) for r in (one, other) if r.high_text is not None]
+        lows = [(r.low_text, r.low_open) for r in (left, right) if r.low_text is not None]
+        highs = [(r.high_text, not r.high_open) for r in (left, right) if r.high_text is not None]
         low, low_open = max(lows, default=(None, False))
         high, high_closed = min(highs, default=(None, True))
         found = found._replace(low_text=low, low_open=low_open, high_text=high, high_open=not high_closed)

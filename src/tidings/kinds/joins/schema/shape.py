@@ -1,9 +1,8 @@
-"""Shape and ranges: what many join subscriptions share, and what each has of its own.
+"""Reads a join query as a shape, which many subscriptions share, and ranges, which each has of its own.
 
-The shape says which tables are joined on which columns and which columns are selected on; the ranges say what the
-selections let through, one for each. A USING column stands for all columns that it equates, so a condition on it is
-one on each of them. All columns of a variable have one type, and no two are of the same table; the tables hang
-together by their variables.
+The shape says which tables are joined on which columns and which columns have conditions; there is one range for each
+of the latter. A USING column stands for all columns that it equates, so a condition on it applies to each of them. All
+columns of a variable have one type, and no two are of the same table; the variables connect the tables.
 """
 
 from __future__ import annotations
@@ -11,64 +10,75 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tidings.errors import SubscriptionError
+from tidings.errors import SubscriptionError, did_you_mean
 from tidings.kinds.joins.schema.ranges import ALL, EMPTY, Leaf, Range, admits, is_empty, range_of
 from tidings.kinds.joins.schema.table import Table
-from tidings.language.faults import did_you_mean
 from tidings.language.query import And, Attribute, Between, Comparison, Condition, JoinedTable, OneOf, Query
 
 __all__ = [
-    "ALL", "EMPTY", "MAX_TABLES", "Place", "Range", "Selection", "Shape", "admits", "is_empty", "outline", "read"
+    "ALL",
+    "EMPTY",
+    "MAX_TABLES",
+    "ColumnRef",
+    "JoinShape",
+    "Range",
+    "Selection",
+    "admits",
+    "is_empty",
+    "outline",
+    "read"
 ]  # fmt: skip
 
 MAX_TABLES = 8
-Place = tuple[int, int]
+ColumnRef = tuple[int, int]
 """A slot and a column of its table."""
 
 
-class Shape(NamedTuple):
+class JoinShape(NamedTuple):
     tables: tuple[str, ...]
     """The slots, as in the text."""
-    variables: tuple[tuple[Place, ...], ...]
+    variables: tuple[tuple[ColumnRef, ...], ...]
     """The equated columns."""
-    selections: tuple[Place, ...]
+    selections: tuple[ColumnRef, ...]
     """The columns with conditions, sorted, each once."""
 
     @property
     def one_key(self) -> bool:
         """Whether every table is joined with every other on the same values."""
-        return all(len(places) == len(self.tables) for places in self.variables)
+        return all(len(refs) == len(self.tables) for refs in self.variables)
 
 
 class Selection(NamedTuple):
-    """A column with all conditions on it, in which parameters may still stand."""
+    """A column with all conditions on it, which may still have parameters."""
 
     name: str
     kind: str
     conditions: tuple[Leaf, ...]
 
 
-def read(query: Query, tables: Mapping[str, Table]) -> tuple[Shape, tuple[Range, ...]]:
+def read(query: Query, tables: Mapping[str, Table]) -> tuple[JoinShape, tuple[Range, ...]]:
     """The shape of a query over declared tables, and the ranges of its selections in the same order."""
     shape, selections = outline(query, tables)
-    return shape, tuple(range_of(one.conditions, one.kind, one.name) for one in selections)
+    return shape, tuple(
+        range_of(selection.conditions, selection.kind, selection.name) for selection in selections
+    )
 
 
-def outline(query: Query, tables: Mapping[str, Table]) -> tuple[Shape, tuple[Selection, ...]]:
-    """The shape of a query, or of a template, and what it says of each column that it selects on."""
+def outline(query: Query, tables: Mapping[str, Table]) -> tuple[JoinShape, tuple[Selection, ...]]:
+    """The shape of a query, or of a template, and the conditions on each column."""
     joined = _tables(query, tables)
     variables, shared = _variables(query, joined)
-    found: dict[Place, list[Leaf]] = {}
+    found: dict[ColumnRef, list[Leaf]] = {}
     for leaf in _leaves(query.where):
-        for place in _selected(leaf, joined, shared):
-            found.setdefault(place, []).append(leaf)
-    places = tuple(sorted(found))
+        for ref in _selected(leaf, joined, shared):
+            found.setdefault(ref, []).append(leaf)
+    refs = tuple(sorted(found))
     selections = []
-    for slot, column in places:
+    for slot, column in refs:
         table = joined[slot]
         name = f"{table.name}.{table.names[column]}"
         selections.append(Selection(name, table.types[column], tuple(found[slot, column])))
-    return Shape(tuple(table.name for table in joined), variables, places), tuple(selections)
+    return JoinShape(tuple(table.name for table in joined), variables, refs), tuple(selections)
 
 
 def _tables(query: Query, tables: Mapping[str, Table]) -> list[Table]:
@@ -76,18 +86,18 @@ def _tables(query: Query, tables: Mapping[str, Table]) -> list[Table]:
         raise SubscriptionError(
             "the question is of no table; write FROM table JOIN ..., or FROM table WHERE ..."
         )
-    names = [query.stream, *(one.name for one in query.joined)]
+    names = [query.stream, *(joined_table.name for joined_table in query.joined)]
     if query.via is not None:
         raise SubscriptionError("VIA stands with a join; a join hears of every change, so leave VIA out")
     if query.select is not None:
         raise SubscriptionError("a join selects variables; write SELECT * to get its rows")
     if len(names) > MAX_TABLES:
         raise SubscriptionError(f"{len(names)} tables are joined; join at most {MAX_TABLES}")
-    for place, name in enumerate(names):
+    for at, name in enumerate(names):
         if name not in tables:
             advice = did_you_mean(name, tables, f"the tables are {', '.join(sorted(tables)) or 'none'}")
             raise SubscriptionError(f"there is no table '{name}'; {advice}")
-        if name in names[:place]:
+        if name in names[:at]:
             raise SubscriptionError(
                 f"table '{name}' is joined with itself; name each table once, or declare it under another name too"
             )
@@ -96,40 +106,40 @@ def _tables(query: Query, tables: Mapping[str, Table]) -> list[Table]:
 
 def _variables(
     query: Query, joined: Sequence[Table]
-) -> tuple[tuple[tuple[Place, ...], ...], dict[str, set[Place]]]:
-    """The classes of equated columns, and for each USING column the places that its name stands for."""
-    classes: list[set[Place]] = []
-    shared: dict[str, set[Place]] = {}
-    for slot, one in enumerate(query.joined, start=1):
-        for left, right in _equated(slot, one, joined, shared):
+) -> tuple[tuple[tuple[ColumnRef, ...], ...], dict[str, set[ColumnRef]]]:
+    """The classes of equated columns, and for each USING column the columns that its name stands for."""
+    classes: list[set[ColumnRef]] = []
+    shared: dict[str, set[ColumnRef]] = {}
+    for slot, joined_table in enumerate(query.joined, start=1):
+        for left, right in _equated(slot, joined_table, joined, shared):
             merged = {left, right}.union(*(known for known in classes if known & {left, right}))
             classes = [known for known in classes if not known & merged] + [merged]
-    for places in classes:
-        _check_class(places, joined)
+    for refs in classes:
+        _check_class(refs, joined)
     linked = {0}
     for _ in joined:
-        linked.update(slot for places in classes if linked & {s for s, _ in places} for slot, _ in places)
+        linked.update(slot for refs in classes if linked & {s for s, _ in refs} for slot, _ in refs)
     for slot, table in enumerate(joined):
         if slot not in linked:
             raise SubscriptionError(
                 f"table '{table.name}' is joined on no column of the tables before it; "
                 f"write JOIN {table.name} USING (column) or ON a.x = {table.name}.y"
             )
-    return tuple(sorted(tuple(sorted(places)) for places in classes)), shared
+    return tuple(sorted(tuple(sorted(refs)) for refs in classes)), shared
 
 
 def _equated(
-    slot: int, one: JoinedTable, joined: Sequence[Table], shared: dict[str, set[Place]]
-) -> list[tuple[Place, Place]]:
+    slot: int, joined_table: JoinedTable, joined: Sequence[Table], shared: dict[str, set[ColumnRef]]
+) -> list[tuple[ColumnRef, ColumnRef]]:
     """The pairs of columns that a JOIN equates; a USING column is noted in `shared`."""
-    pairs: list[tuple[Place, Place]] = []
-    for name in one.using:
-        before = _named(name, joined[:slot], shared)
-        here = _place(f"{one.name}.{name}", joined, slot)
+    pairs: list[tuple[ColumnRef, ColumnRef]] = []
+    for name in joined_table.using:
+        before = _resolve(name, joined[:slot], shared)
+        here = _column_ref(f"{joined_table.name}.{name}", joined, slot)
         pairs.append((before[0], here))
         shared[name] = {*before, here}
-    for sides in one.on:
-        left, right = (_one(side.path, joined[: slot + 1], shared) for side in sides)
+    for sides in joined_table.on:
+        left, right = (_single_ref(side.path, joined[: slot + 1], shared) for side in sides)
         if left[0] == right[0]:
             name = joined[left[0]].name
             raise SubscriptionError(
@@ -139,29 +149,29 @@ def _equated(
     return pairs
 
 
-def _check_class(places: set[Place], joined: Sequence[Table]) -> None:
-    ordered = sorted(places)
-    shown = [f"{joined[slot].name}.{joined[slot].names[column]}" for slot, column in ordered]
+def _check_class(refs: set[ColumnRef], joined: Sequence[Table]) -> None:
+    ordered = sorted(refs)
+    names_of = [f"{joined[slot].name}.{joined[slot].names[column]}" for slot, column in ordered]
     for (slot, column), (other, _) in zip(ordered[1:], ordered, strict=False):
         if slot == other:
-            names = " and ".join(one for one, (at, _) in zip(shown, ordered, strict=True) if at == slot)
+            names = " and ".join(name for name, (at, _) in zip(names_of, ordered, strict=True) if at == slot)
             raise SubscriptionError(f"{names} would have to be equal; join on one of them only")
         first = joined[ordered[0][0]].types[ordered[0][1]]
         if joined[slot].types[column] != first:
             at = ordered.index((slot, column))
             raise SubscriptionError(
-                f"{shown[0]} is of type {first}, {shown[at]} of type {joined[slot].types[column]}; "
+                f"{names_of[0]} is of type {first}, {names_of[at]} of type {joined[slot].types[column]}; "
                 "join columns of one type"
             )
 
 
-def _named(path: str, joined: Sequence[Table], shared: Mapping[str, set[Place]]) -> list[Place]:
-    """The places that a written column stands for: one, or all that a USING column equates."""
+def _resolve(path: str, joined: Sequence[Table], shared: Mapping[str, set[ColumnRef]]) -> list[ColumnRef]:
+    """The columns that a written name stands for: one, or all that a USING column equates."""
     for slot, table in enumerate(joined):
         if path.startswith(f"{table.name}.") and path[len(table.name) + 1 :] in table.columns:
-            return [_place(path, joined, slot)]
+            return [_column_ref(path, joined, slot)]
     owners = [slot for slot, table in enumerate(joined) if path in table.columns]
-    found = [_place(f"{joined[slot].name}.{path}", joined, slot) for slot in owners]
+    found = [_column_ref(f"{joined[slot].name}.{path}", joined, slot) for slot in owners]
     if len(found) == 1 or (found and set(found) <= shared.get(path, set())):
         return found
     if found:
@@ -169,7 +179,7 @@ def _named(path: str, joined: Sequence[Table], shared: Mapping[str, set[Place]])
         raise SubscriptionError(f"'{path}' is a column of several tables; write {options}")
     for slot, table in enumerate(joined):
         if path.startswith(f"{table.name}."):
-            return [_place(path, joined, slot)]  # which says that the table has no such column
+            return [_column_ref(path, joined, slot)]  # which says that the table has no such column
     known = [name for table in joined for name in table.names]
     otherwise = (
         f"the columns are {', '.join(f'{table.name}.{name}' for table in joined for name in table.names)}"
@@ -177,11 +187,11 @@ def _named(path: str, joined: Sequence[Table], shared: Mapping[str, set[Place]])
     raise SubscriptionError(f"there is no column '{path}'; {did_you_mean(path, known, otherwise)}")
 
 
-def _one(path: str, joined: Sequence[Table], shared: Mapping[str, set[Place]]) -> Place:
-    return _named(path, joined, shared)[0]
+def _single_ref(path: str, joined: Sequence[Table], shared: Mapping[str, set[ColumnRef]]) -> ColumnRef:
+    return _resolve(path, joined, shared)[0]
 
 
-def _place(path: str, joined: Sequence[Table], slot: int) -> Place:
+def _column_ref(path: str, joined: Sequence[Table], slot: int) -> ColumnRef:
     table = joined[slot]
     name = path[len(table.name) + 1 :]
     if name not in table.columns:
@@ -200,12 +210,12 @@ def _leaves(where: Condition) -> list[Leaf]:
     if isinstance(where, Comparison | Between) or (isinstance(where, OneOf) and not where.negated):
         return [where]
     raise SubscriptionError(
-        f"{_spoken(where)} stands in the WHERE of a join; use comparisons (= < <= > >=), BETWEEN and IN of columns "
+        f"{_described(where)} stands in the WHERE of a join; use comparisons (= < <= > >=), BETWEEN and IN of columns "
         "with constants, put together by AND"
     )
 
 
-def _spoken(where: Condition) -> str:
+def _described(where: Condition) -> str:
     names = {
         "OneOf": "NOT IN",
         "TriplePattern": "a triple",
@@ -218,10 +228,10 @@ def _spoken(where: Condition) -> str:
     return names.get(type(where).__name__, type(where).__name__.upper())
 
 
-def _selected(leaf: Leaf, joined: Sequence[Table], shared: Mapping[str, set[Place]]) -> list[Place]:
+def _selected(leaf: Leaf, joined: Sequence[Table], shared: Mapping[str, set[ColumnRef]]) -> list[ColumnRef]:
     operand = leaf.left if isinstance(leaf, Comparison) else leaf.operand
     if not isinstance(operand, Attribute):
         raise SubscriptionError(
             "a join compares something else than a column; write conditions such as stocks.per >= 45"
         )
-    return _named(operand.path, joined, shared)
+    return _resolve(operand.path, joined, shared)

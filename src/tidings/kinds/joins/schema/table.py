@@ -1,7 +1,7 @@
-"""Tables: the columns that rows have, and the key by which a row is known.
+"""Tables: the columns of their rows, and the key that identifies a row.
 
 A row is a tuple of Python values in the order of the columns, None for NULL. Equal rows have equal tuples and equal
-texts: `read` is the one place that says which values are equal. Without a key the rows of a table are a bag.
+texts: `read` alone decides which values are equal. Without a key the rows of a table are a bag.
 """
 
 from __future__ import annotations
@@ -81,16 +81,16 @@ class Table:
             None if (value := row.get(name)) is None else self._value(name, kind, value)
             for name, kind in self.columns.items()
         )
-        for place in self.key_places:
-            if values[place] is None:
+        for position in self.key_places:
+            if values[position] is None:
                 raise EventError(
-                    f"a row of table '{self.name}' has no {self.names[place]}; every column of the key needs a value"
+                    f"a row of table '{self.name}' has no {self.names[position]}; every column of the key needs a value"
                 )
         return values
 
     def key_of(self, values: Row) -> Row:
-        """What a row is known by: its key, or all of it where the table has none."""
-        return tuple(values[place] for place in self.key_places) if self.key else values
+        """The values that identify a row: its key, or the whole row if the table has none."""
+        return tuple(values[position] for position in self.key_places) if self.key else values
 
     def text(self, values: Row) -> str:
         """The row as canonical JSON: every column in order, no blanks, dates and times in ISO form."""
@@ -177,7 +177,7 @@ _READERS = {
 
 
 def by_name(tables: Iterable[Table]) -> dict[str, Table]:
-    """Tables by their names; a TableError says what is none, or stands twice."""
+    """Tables by their names; a TableError says what is no table, or is given twice."""
     found: dict[str, Table] = {}
     if isinstance(tables, Table):
         raise TableError(f"the tables are one table '{tables.name}'; give a list of them")

@@ -1,7 +1,7 @@
-"""Ranges of many subscriptions at once: a template's selections, filled from the columns of a table.
+"""Computes the ranges of many subscriptions at once: fills a template's selections from the columns of a table.
 
-Comparisons and BETWEEN on integers, numbers, booleans, dates and timestamps are filled column by column; for all else
-(texts, IN, a column of another type) the ranges are made row by row, once for equal values.
+Comparisons and BETWEEN on integers, numbers, booleans, dates and timestamps are filled column by column; for everything
+else (texts, IN, a column of another type) the ranges are computed row by row, once for equal values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FITTING = {
 }
 
 
-class Filled(NamedTuple):
+class FilledRanges(NamedTuple):
     """The ranges of one selection, a row for each subscription; `ranges` is None if low and high say it all."""
 
     low: np.ndarray
@@ -40,11 +40,11 @@ class Filled(NamedTuple):
     ranges: list[Range] | None = None
 
 
-def fill(selections: Sequence[Selection], table: pa.Table) -> list[Filled]:
+def fill(selections: Sequence[Selection], table: pa.Table) -> list[FilledRanges]:
     """The ranges of a template's selections for every row of `table`, which has a column for each parameter."""
-    for name in dict.fromkeys(name for one in selections for name in _parameters(one)):
+    for name in dict.fromkeys(name for selection in selections for name in _parameters(selection)):
         _check_column(name, table)
-    return [_by_columns(one, table) or _by_rows(one, table) for one in selections]
+    return [_by_columns(selection, table) or _by_rows(selection, table) for selection in selections]
 
 
 def _check_column(name: str, table: pa.Table) -> None:
@@ -65,7 +65,7 @@ def _parameters(selection: Selection) -> tuple[str, ...]:
     return parameters(Query(And(selection.conditions)))
 
 
-def _by_columns(selection: Selection, table: pa.Table) -> Filled | None:
+def _by_columns(selection: Selection, table: pa.Table) -> FilledRanges | None:
     """The ranges of a selection that needs low and high only; None if it may need more."""
     sides = [side for leaf in selection.conditions for side in _sides(leaf)]
     if selection.kind == "text" or None in sides:
@@ -93,17 +93,17 @@ def _by_columns(selection: Selection, table: pa.Table) -> Filled | None:
             high = np.minimum(high, keys - ((keys > LOWEST) & (side.op == "<")))
     empty = beyond | (low > high)
     low[empty], high[empty] = EMPTY.low, EMPTY.high
-    return Filled(low, high)
+    return FilledRanges(low, high)
 
 
 def _sides(leaf: Leaf) -> list[Comparison | None]:
-    """A condition as comparisons; None for what is no such."""
+    """A condition as comparisons; None if it is not one or two comparisons."""
     if isinstance(leaf, Between):
         return [Comparison(leaf.operand, ">=", leaf.low), Comparison(leaf.operand, "<=", leaf.high)]
     return [leaf if isinstance(leaf, Comparison) and leaf.op != "!=" else None]
 
 
-def _by_rows(selection: Selection, table: pa.Table) -> Filled:
+def _by_rows(selection: Selection, table: pa.Table) -> FilledRanges:
     names = _parameters(selection)
     template = Query(And(selection.conditions))
     made: dict[tuple[Any, ...], Range] = {}
@@ -119,7 +119,7 @@ def _by_rows(selection: Selection, table: pa.Table) -> Filled:
         ranges.append(made[typed])
     low = np.array([found.low for found in ranges], dtype=np.int64)
     high = np.array([found.high for found in ranges], dtype=np.int64)
-    return Filled(low, high, ranges)
+    return FilledRanges(low, high, ranges)
 
 
 def _literal(name: str, value: Any) -> Literal:

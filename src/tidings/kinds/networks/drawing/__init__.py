@@ -1,1 +1,1 @@
-"""Networks as pictures and in figures."""
+"""Draws networks and summarises them in numbers."""

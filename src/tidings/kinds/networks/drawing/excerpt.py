@@ -1,4 +1,4 @@
-"""A part of a network small enough to be looked at, and what one event does there."""
+"""Selects a part of a network that is small enough to draw, and traces an event through it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PASSED = "passed"
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Nodes and edges with the texts of their expressions; to `publishers` no edge leads, from `subscribers` none."""
+    """Nodes and edges with the texts of their expressions; `publishers` have no incoming edge, `subscribers` no outgoing."""
 
     nodes: dict[str, str | None]
     edges: dict[Edge, str | None]
@@ -31,7 +31,7 @@ class Excerpt:
 
 
 def excerpt(network: Network, around: str | None = None, depth: int = 2) -> Excerpt:
-    """All of a small network, or what leads to a node and what it leads to, over so many edges."""
+    """A whole small network, or the nodes within `depth` edges before and after a node."""
     if around is None:
         if len(network) > MAX_NODES:
             raise NetworkError(
@@ -58,7 +58,7 @@ def _near(network: Network, around: str, depth: int) -> set[str]:
     if around not in network:
         raise NetworkError(f"the network has no node {around!r}; look at the spelling")
     before, after = {around}, {around}
-    # All edges are read for each step: a network may be large, but nobody looks far.
+    # All edges are read for each step: a network may be large, but the depth is small.
     for _ in range(depth):
         sources, targets = set(before), set(after)
         for source, target, _where in network.edges():
@@ -75,18 +75,19 @@ def _near(network: Network, around: str, depth: int) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
-    """What an event does to the nodes and edges of an excerpt.
+class EventCourse:
+    """The state of each node and edge of an excerpt for one event.
 
-    A node is the PUBLISHER; is REACHED; gets the event and REFUSES it; would accept it but AWAITS it in vain; or is
-    ASIDE. An edge of a node that has the event is PASSED or REFUSES it; the others are ASIDE.
+    A node is the PUBLISHER; is REACHED; gets the event and REFUSES it; would accept it but does not get it (AWAITS); or
+    would neither get nor accept it (ASIDE). An edge from a node that has the event is PASSED or REFUSES it; others are
+    ASIDE.
     """
 
     nodes: dict[str, str]
     edges: dict[Edge, str]
 
 
-def follow(network: Network, part: Excerpt, source: str, event: Mapping[str, Any]) -> Course:
+def trace_event(network: Network, part: Excerpt, source: str, event: Mapping[str, Any]) -> EventCourse:
     """The course of an event that is published at `source`."""
     reached = set(network.evaluate(source, event))
     having = reached | {source}
@@ -114,4 +115,4 @@ def follow(network: Network, part: Excerpt, source: str, event: Mapping[str, Any
         edge: ASIDE if edge[0] not in having else PASSED if lets_through(where) else REFUSES
         for edge, where in part.edges.items()
     }
-    return Course(nodes, edges)
+    return EventCourse(nodes, edges)

@@ -1,8 +1,8 @@
-"""A layered layout: columns in topological order from left to right, few crossings, short and straight edges.
+"""Computes a layered layout: columns in topological order from left to right, few crossings, short and straight edges.
 
-What runs against the order, on cycles, is laid out as if it ran with it. An edge over several columns has a bend in
-each of them, which has its place among the nodes there (Sugiyama, Tagawa and Toda 1981); edges go up and down only
-between columns, so that none lies behind a box.
+Edges of cycles that run against the order are laid out as if they ran with it. An edge over several columns has a bend
+in each of them, ordered among the nodes there (Sugiyama, Tagawa and Toda 1981); edges go up and down only between
+columns, so that none lies behind a box.
 """
 
 from __future__ import annotations
@@ -134,7 +134,9 @@ def _order(columns: list[list[_Item]], pieces: Sequence[tuple[_Item, _Item]]) ->
         for column in columns[::-1] if sweep % 2 else columns:
             rank = {item: position for other in columns for position, item in enumerate(other)}
             middle = {
-                item: sum(rank[one] for one in aside[item]) / len(aside[item]) if aside[item] else rank[item]
+                item: sum(rank[neighbour] for neighbour in aside[item]) / len(aside[item])
+                if aside[item]
+                else rank[item]
                 for item in column
             }
             column.sort(key=middle.__getitem__)
@@ -154,7 +156,7 @@ def _neighbours(
 def _heights(
     columns: list[list[_Item]], pieces: Sequence[tuple[_Item, _Item]], height: Mapping[_Item, float]
 ) -> dict[_Item, float]:
-    """Where each item lies: near its neighbours, in the order of its column, without touching the next."""
+    """The vertical position of each item: near its neighbours, in the order of its column, without overlaps."""
     left, right = _neighbours(columns, pieces)
     y: dict[_Item, float] = {}
     for column in columns:
@@ -168,7 +170,7 @@ def _heights(
                 # A bend follows both sides at once, so that long edges become straight.
                 both = left[item] + right[item]
                 near = both if not isinstance(item, str) else (right if sweep % 2 else left)[item] or both
-                wanted.append(sum(y[one] for one in near) / len(near) if near else y[item])
+                wanted.append(sum(y[neighbour] for neighbour in near) / len(near) if near else y[item])
             offsets = _offsets(column, height)
             fitted = _ascending([want - offset for want, offset in zip(wanted, offsets, strict=True)])
             for item, base, offset in zip(column, fitted, offsets, strict=True):
@@ -177,7 +179,7 @@ def _heights(
 
 
 def _offsets(column: list[_Item], height: Mapping[_Item, float]) -> list[float]:
-    """How far below the first item each may begin at least."""
+    """The least distance of each item from the first one."""
     offsets = [0.0]
     for above, below in pairwise(column):
         offsets.append(offsets[-1] + (height[above] + height[below]) / 2 + _BETWEEN)

@@ -1,7 +1,7 @@
-"""A small network as a picture, SVG or PNG by the name of the file: boxes for nodes, columns in topological order.
+"""Draws a small network as SVG or PNG, by the extension of the file: nodes are boxes, columns in topological order.
 
-Colours are those of Okabe and Ito, which colour-blind readers tell apart; the legend says what they mean and how
-many there are. An edge with an expression is dashed and has the expression beside it, shortened.
+Colours are those of Okabe and Ito, which colour-blind readers can distinguish; the legend explains and counts them. An
+edge with an expression is dashed, with the shortened expression beside it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tidings.kinds.networks.drawing.excerpt import (
     PUBLISHER,
     REACHED,
     REFUSES,
-    Course,
     Edge,
+    EventCourse,
     Excerpt,
     excerpt,
-    follow,
+    trace_event,
 )
 from tidings.kinds.networks.drawing.layout import Layout, Point, Size, layered
 from tidings.kinds.networks.faults import NetworkError
@@ -93,13 +93,13 @@ def draw(
         raise NetworkError("the network has no nodes, so there is nothing to draw; add some")
     if event is not None and source is None:
         raise NetworkError("an event is published at a node; name it as the source")
-    course = follow(network, part, source, event) if event is not None and source is not None else None
+    course = trace_event(network, part, source, event) if event is not None and source is not None else None
     _Picture(part, course, around, title).save(output)
     return part
 
 
 class _Picture:
-    def __init__(self, part: Excerpt, course: Course | None, around: str | None, title: str) -> None:
+    def __init__(self, part: Excerpt, course: EventCourse | None, around: str | None, title: str) -> None:
         self._part, self._course, self._around, self._title = part, course, around, title
         self._written: list[tuple[float, float, float, float]] = []  # where labels are
         self._texts = {
@@ -216,7 +216,7 @@ class _Picture:
         places = [_on(begin, t) for t in (0.5, 0.35, 0.65, 0.2, 0.8, 0.5)]
         for x, y in places:
             box = (x - wide / 2, y - _LABEL / 2, x + wide / 2, y + _LABEL / 2)
-            if not any(_overlap(box, other) for other in self._written):
+            if not any(_overlap(box, other_box) for other_box in self._written):
                 break
         self._written.append(box)
         return x, y
@@ -255,7 +255,7 @@ class _Picture:
         )
 
     def _legend_rows(self, width: float) -> list[list[tuple[str, _Style, str]]]:
-        """What the legend says, in as many rows as it needs."""
+        """The entries of the legend, in as many rows as needed."""
         if self._course is not None:
             nodes, styles = Counter(self._course.nodes.values()), _COURSE
         else:
@@ -309,7 +309,7 @@ def _short(text: str | None, size: float) -> str:
 
 @lru_cache(10_000)
 def _width(text: str, size: float) -> float:
-    """How wide a text is, in points."""
+    """The width of a text, in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
@@ -334,5 +334,5 @@ def _reach(curve: list[Point]) -> tuple[bool, float]:
     return curve[0][1] != curve[3][1], abs(curve[3][0] - curve[0][0])
 
 
-def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _overlap(box: tuple[float, float, float, float], other_box: tuple[float, float, float, float]) -> bool:
+    return box[0] < other_box[2] and other_box[0] < box[2] and box[1] < other_box[3] and other_box[1] < box[3]

@@ -1,4 +1,4 @@
-"""What a network is like, in numbers: how large, how much of it asks something, where events can go round."""
+"""Summarises a network in numbers: its size, its expressions, its publishers and subscribers, its cycles."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def summarise(network: Network) -> Summary:
 
 
 def _components(nodes: int, source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """How many nodes each strongly connected component has."""
+    """The number of nodes of each strongly connected component."""
     columns = Columns(
         np.arange(nodes, dtype=np.int32),
         np.full(nodes, NONE, dtype=np.int32),

@@ -1,1 +1,1 @@
-"""Networks from files and tables, and in folders."""
+"""Reads networks from files and tables, and saves them in folders."""

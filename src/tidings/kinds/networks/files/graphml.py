@@ -1,8 +1,7 @@
-"""GraphML -> the two tables of a network.
+"""Reads GraphML into the two tables of a network.
 
-A node's and an edge's `where` and `cost` are data with these names; an edge without a direction is two. What is not
-a plain graph (hyperedges, graphs inside nodes) is refused, and so is what no drawing program writes: documents that
-nest deep, expand entities or are larger than `MAX_GRAPHML`.
+A node's and an edge's `where` and `cost` are data with these names; an undirected edge becomes two. Hyperedges and
+graphs inside nodes are refused, and so are documents that nest deep, expand entities or are larger than `MAX_GRAPHML`.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from lxml import etree
 from tidings.errors import EventError
 from tidings.formats.documents import safe_xml
 from tidings.kinds.networks.faults import NetworkError
-from tidings.kinds.networks.files.sources import Rows
+from tidings.kinds.networks.files.sources import LocatedTable
 
 MAX_GRAPHML = 256 * 1024 * 1024
 _DATA = ("where", "cost")
 
 
-def read_graphml(path: Path) -> tuple[Rows, Rows]:
-    """Nodes and edges, each with the line it stands in."""
+def read_graphml(path: Path) -> tuple[LocatedTable, LocatedTable]:
+    """Nodes and edges, each with its line number."""
     size = path.stat().st_size
     if size > MAX_GRAPHML:
         raise NetworkError(f"{path} has {size:,} bytes; a network that large is better kept in Parquet")
@@ -42,7 +41,7 @@ def read_graphml(path: Path) -> tuple[Rows, Rows]:
 
 
 class _Graph:
-    """What was read so far."""
+    """The nodes and edges read so far."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -81,10 +80,10 @@ class _Graph:
                 while element.getprevious() is not None:  # what is done with need not stay in memory
                     del element.getparent()[0]
 
-    def rows(self, kind: str) -> Rows:
+    def rows(self, kind: str) -> LocatedTable:
         columns = dict(self._columns[kind])
         lines = columns.pop("line")
-        return Rows(
+        return LocatedTable(
             pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()}),
             lambda row: f"{self._path}:{lines[row]}",
         )

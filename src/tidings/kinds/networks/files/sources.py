@@ -1,19 +1,18 @@
-"""A network from files: two tables in CSV or Parquet, GraphML, or a folder that `Network.save` has written.
+"""Reads a network from files: two tables in CSV or Parquet, GraphML, or a folder that `Network.save` has written.
 
-The tables are nodes (id, where, cost) and edges (source, target, where, cost); `where` and `cost` may be left out,
-and so may the nodes: then they are those that edges name. Tables go through as columns; only when something is wrong
-with them is the place looked for, so that the error names file and line.
+The tables are nodes (id, where, cost) and edges (source, target, where, cost); `where` and `cost` may be left out, and
+so may the nodes, which are then those that edges name. Tables are processed as columns; rows are examined only to find
+the file and line of an error.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidings.errors import TidingsError
+from tidings.errors import TidingsError, nearest
 from tidings.kinds.networks.faults import NetworkError
 
 if TYPE_CHECKING:
@@ -27,15 +26,15 @@ _FORMS = "give nodes.csv or edges.csv, their folder, the same as .parquet, a .gr
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """A table, and where each of its rows stands."""
+class LocatedTable:
+    """A table, and a function that gives the location (file and line) of a row."""
 
     table: pa.Table
-    place: Callable[[int], str]
+    location: Callable[[int], str]
 
 
 def read_network(path: str | Path) -> Network:
-    """The network that a file or a folder holds; a `NetworkError` says what is wrong with it, and where."""
+    """The network in a file or a folder; a `NetworkError` says what is wrong with it, and where."""
     from tidings.kinds.networks.network import Network
 
     path = Path(path)
@@ -52,7 +51,7 @@ def read_network(path: str | Path) -> Network:
     try:
         return Network.from_tables(nodes.table, edges.table)
     except NetworkError as error:
-        raise _placed(nodes, edges) or NetworkError(f"{path}: {error}") from None
+        raise _first_error(nodes, edges) or NetworkError(f"{path}: {error}") from None
 
 
 def _saved(folder: Path) -> Network:
@@ -77,7 +76,7 @@ def _tables_in(folder: Path) -> Path | None:
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
-def _tables(path: Path) -> tuple[Rows, Rows]:
+def _tables(path: Path) -> tuple[LocatedTable, LocatedTable]:
     found = _tables_in(path) if path.is_dir() else path
     assert found is not None
     suffix = found.suffix.lower()
@@ -97,16 +96,16 @@ def _tables(path: Path) -> tuple[Rows, Rows]:
     return _named(edges), edges
 
 
-def _named(edges: Rows) -> Rows:
+def _named(edges: LocatedTable) -> LocatedTable:
     """The nodes that edges name."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     ends = [edges.table[name].combine_chunks().drop_null() for name in ("source", "target")]
-    return Rows(pa.table({"id": pc.unique(pa.concat_arrays(ends))}), lambda row: edges.place(0))
+    return LocatedTable(pa.table({"id": pc.unique(pa.concat_arrays(ends))}), lambda row: edges.location(0))
 
 
-def _csv(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> Rows:
+def _csv(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> LocatedTable:
     import pyarrow as pa
     import pyarrow.csv as pc
 
@@ -121,16 +120,16 @@ def _csv(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> Rows:
     except pa.ArrowInvalid as error:
         raise NetworkError(f"{path} is not readable as CSV: {error}") from None
 
-    def place(row: int) -> str:
+    def location(row: int) -> str:
         with path.open("rb") as file:
             lines = sum(1 for line in file if line.strip())
         # A text over several lines moves those after it.
         return f"{path}:{row + 2}" if lines == table.num_rows + 1 else f"{path}: row {row + 1}"
 
-    return Rows(_checked(path, table, columns, needed), place)
+    return LocatedTable(_checked(path, table, columns, needed), location)
 
 
-def _parquet(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> Rows:
+def _parquet(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> LocatedTable:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -140,7 +139,7 @@ def _parquet(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> R
     except (pa.ArrowException, OSError) as error:
         raise NetworkError(f"{path} is not readable as Parquet: {error}") from None
     _check_columns(path, names, needed)
-    return Rows(_checked(path, table, columns, needed), lambda row: f"{path}: row {row + 1}")
+    return LocatedTable(_checked(path, table, columns, needed), lambda row: f"{path}: row {row + 1}")
 
 
 def _checked(path: Path, table: pa.Table, columns: tuple[str, ...], needed: tuple[str, ...]) -> pa.Table:
@@ -165,24 +164,26 @@ def _checked(path: Path, table: pa.Table, columns: tuple[str, ...], needed: tupl
 def _check_columns(path: Path, names: list[str], needed: tuple[str, ...]) -> None:
     for name in needed:
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-            advice = f"is {near[0]!r} it?" if near else f"its columns are {', '.join(names) or 'none'}"
+            near = nearest(name, names, likeness=0.5)
+            advice = (
+                f"is {near!r} it?" if near is not None else f"its columns are {', '.join(names) or 'none'}"
+            )
             raise NetworkError(f"{path} has no column {name!r}; {advice}")
 
 
 # -- what is wrong, and where
 
 
-def _placed(nodes: Rows, edges: Rows) -> NetworkError | None:
-    """The first thing that is wrong with a row, with its place."""
+def _first_error(nodes: LocatedTable, edges: LocatedTable) -> NetworkError | None:
+    """The first error of a row, with its location."""
     known: dict[str, int] = {}
     for row, id in enumerate(nodes.table["id"].to_pylist()):
         if id is None:
-            return NetworkError(f"{nodes.place(row)}: the node has no id; give it one")
+            return NetworkError(f"{nodes.location(row)}: the node has no id; give it one")
         if id in known:
-            first = nodes.place(known[id])
+            first = nodes.location(known[id])
             return NetworkError(
-                f"{nodes.place(row)}: the node {id!r} is there already, at {first}; leave one out"
+                f"{nodes.location(row)}: the node {id!r} is there already, at {first}; leave one out"
             )
         known[id] = row
     seen: dict[tuple[str, str], int] = {}
@@ -191,22 +192,26 @@ def _placed(nodes: Rows, edges: Rows) -> NetworkError | None:
     ):
         for name, end in zip(("source", "target"), ends, strict=True):
             if end is None:
-                return NetworkError(f"{edges.place(row)}: the edge has no {name}; name a node")
+                return NetworkError(f"{edges.location(row)}: the edge has no {name}; name a node")
             if end not in known:
-                near = difflib.get_close_matches(end, known, n=1) if len(known) < 100_000 else []
-                advice = f"is {near[0]!r} meant?" if near else "add it to the nodes, or leave the edge out"
-                return NetworkError(f"{edges.place(row)}: the edge's {name} {end!r} is no node; {advice}")
+                near = nearest(end, known) if len(known) < 100_000 else None
+                advice = (
+                    f"is {near!r} meant?"
+                    if near is not None
+                    else "add it to the nodes, or leave the edge out"
+                )
+                return NetworkError(f"{edges.location(row)}: the edge's {name} {end!r} is no node; {advice}")
         if ends in seen:
-            first = edges.place(seen[ends])
+            first = edges.location(seen[ends])
             return NetworkError(
-                f"{edges.place(row)}: the edge {ends[0]!r} -> {ends[1]!r} is there already, at {first};"
+                f"{edges.location(row)}: the edge {ends[0]!r} -> {ends[1]!r} is there already, at {first};"
                 " join their expressions with OR"
             )
         seen[ends] = row
     return next(_wrong_values(nodes), None) or next(_wrong_values(edges), None)
 
 
-def _wrong_values(rows: Rows) -> Iterator[NetworkError]:
+def _wrong_values(rows: LocatedTable) -> Iterator[NetworkError]:
     from tidings.kinds.networks.expressions import read_condition
 
     columns = {
@@ -216,7 +221,7 @@ def _wrong_values(rows: Rows) -> Iterator[NetworkError]:
     for row in range(rows.table.num_rows):
         if (cost := columns.get("cost", {row: None})[row]) is not None and not _is_cost(cost):
             yield NetworkError(
-                f"{rows.place(row)}: the cost {cost!r} is no number from 0 up; mend or omit it"
+                f"{rows.location(row)}: the cost {cost!r} is no number from 0 up; mend or omit it"
             )
         where = columns.get("where", {row: None})[row]
         if where is None or not where.strip() or where in read:
@@ -225,7 +230,7 @@ def _wrong_values(rows: Rows) -> Iterator[NetworkError]:
         try:
             read_condition(where, "this row")
         except NetworkError as error:
-            yield NetworkError(f"{rows.place(row)}: {error}")
+            yield NetworkError(f"{rows.location(row)}: {error}")
 
 
 def _is_cost(cost: Any) -> bool:

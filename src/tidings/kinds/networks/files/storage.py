@@ -1,7 +1,7 @@
-"""A network as a folder of arrays: names, texts of expressions, and the columns of nodes and edges.
+"""Saves and loads a network as a folder of arrays: names, texts of expressions, and the columns of nodes and edges.
 
-Nothing that can be made from these is stored, so there is nothing in the folder that could contradict it. Numbers
-that lead out of their columns are refused when it is opened, like any other damage.
+Nothing derived is stored, so the folder cannot contradict itself. Numbers that lead out of their columns are refused
+when it is opened, like any other damage.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidings.errors import IndexFileError
 from tidings.kinds.networks.expressions import NONE, Expressions
 from tidings.kinds.networks.faults import NetworkError
 from tidings.kinds.networks.index.columns import Columns
-from tidings.kinds.networks.index.names import Names
+from tidings.kinds.networks.index.names import NodeNames
 from tidings.kinds.networks.labels import MATCHES
 
 Arrays = dict[str, np.ndarray]
@@ -37,7 +37,7 @@ _TYPES = {
 
 
 def save_network(
-    folder: Path, names: Names, expressions: Expressions, columns: Columns, facts: dict[str, Any]
+    folder: Path, names: NodeNames, expressions: Expressions, columns: Columns, facts: dict[str, Any]
 ) -> None:
     used, where = np.unique(np.concatenate([columns.node_where, columns.edge_where]), return_inverse=True)
     numbers = (where - np.count_nonzero(used == NONE)).astype(np.int32)  # NONE is the first, if it is there
@@ -59,7 +59,7 @@ def save_network(
     folders.save(folder, arrays, {"kind": "network", **facts})
 
 
-def load_network(folder: Path) -> tuple[Names, Expressions, Columns, dict[str, Any]]:
+def load_network(folder: Path) -> tuple[NodeNames, Expressions, Columns, dict[str, Any]]:
     arrays, facts = folders.load(folder)
     if facts.get("kind") != "network":
         raise IndexFileError(f"{folder} holds something else than a network; name the folder of one")
@@ -77,11 +77,11 @@ def load_network(folder: Path) -> tuple[Names, Expressions, Columns, dict[str, A
     nodes = np.arange(len(arrays["node_where"]), dtype=np.int32)
     numbered = ("node_where", "node_cost", "source", "target", "edge_where", "edge_cost")
     columns = Columns(nodes, *(arrays[name].copy() for name in numbered))
-    return Names(arrays["name_blob"].copy(), arrays["name_start"].copy()), expressions, columns, facts
+    return NodeNames(arrays["name_blob"].copy(), arrays["name_start"].copy()), expressions, columns, facts
 
 
 def _checks(arrays: Arrays, facts: dict[str, Any]) -> Iterator[tuple[str, bool]]:
-    """What has to be right, each check relying on those before it."""
+    """The checks of the arrays; each relies on those before it."""
     for name, kind in _TYPES.items():
         yield name, name in arrays and arrays[name].dtype == kind and arrays[name].ndim == 1
     yield "manifest.json", facts.get("match") in MATCHES and isinstance(facts.get("labels"), str)

@@ -1,4 +1,4 @@
-"""Arrow tables -> the columns of a network, without an object for each node or edge."""
+"""Converts Arrow tables to the columns of a network, without a Python object for each node or edge."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.kinds.networks.expressions import NONE, Expressions
-from tidings.kinds.networks.faults import NetworkError, some
+from tidings.kinds.networks.faults import NetworkError, first_names
 from tidings.kinds.networks.index.columns import Columns
-from tidings.kinds.networks.index.names import Names
+from tidings.kinds.networks.index.names import NodeNames
 from tidings.kinds.networks.labels import labels_condition
 
 Namer = Callable[[int], str]
@@ -19,8 +19,8 @@ Namer = Callable[[int], str]
 
 def read_tables(
     nodes: pa.Table, edges: pa.Table, match: str, labels: str
-) -> tuple[Names, Expressions, Columns]:
-    """What the tables say; a `NetworkError` counts what is wrong with them."""
+) -> tuple[NodeNames, Expressions, Columns]:
+    """Names, expressions and columns from the tables; a `NetworkError` counts what is wrong with them."""
     ids, ends = _texts(nodes, "id", "node"), [_texts(edges, name, "edge") for name in ("source", "target")]
 
     def node(i: int) -> str:
@@ -68,24 +68,24 @@ def _spans(column: pa.ChunkedArray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
             yield np.frombuffer(data if data is not None else b"", dtype=np.uint8), start.astype(np.int64)
 
 
-def _names(ids: pa.ChunkedArray) -> Names:
+def _names(ids: pa.ChunkedArray) -> NodeNames:
     """Names for the nodes, refused if one is given twice."""
     pieces = list(_spans(ids))
     blob = np.concatenate([np.zeros(0, dtype=np.uint8), *(texts[s[0] : s[-1]] for texts, s in pieces)])
     start = np.zeros(len(ids) + 1, dtype=np.int64)
     np.cumsum(np.concatenate([np.zeros(0, np.int64), *(np.diff(s) for _, s in pieces)]), out=start[1:])
-    names = Names(blob, start)
+    names = NodeNames(blob, start)
     again = np.flatnonzero(names.find_all(blob, start) != np.arange(len(ids)))
     if len(again):
         repeated = pc.unique(ids.take(pa.array(again)))
         raise NetworkError(
             f"{len(repeated):,} ids are given to more than one node: "
-            f"{some(repeated[:3].to_pylist(), len(repeated))}; give each node its own"
+            f"{first_names(repeated[:3].to_pylist(), len(repeated))}; give each node its own"
         )
     return names
 
 
-def _numbers(names: Names, ends: list[pa.ChunkedArray]) -> tuple[np.ndarray, np.ndarray]:
+def _numbers(names: NodeNames, ends: list[pa.ChunkedArray]) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of the edges' ends."""
     none = np.zeros(0, dtype=np.int32)
     source, target = (np.concatenate([none, *(names.find_all(*s) for s in _spans(end))]) for end in ends)
@@ -95,7 +95,7 @@ def _numbers(names: Names, ends: list[pa.ChunkedArray]) -> tuple[np.ndarray, np.
         ]
         missing = pc.unique(pa.chunked_array([*unknown[0].chunks, *unknown[1].chunks], pa.string()))
         raise NetworkError(
-            f"{len(wrong):,} edges name nodes that are not there: {some(missing[:3].to_pylist(), len(missing))};"
+            f"{len(wrong):,} edges name nodes that are not there: {first_names(missing[:3].to_pylist(), len(missing))};"
             " add them to the nodes or leave these edges out"
         )
     return source, target
@@ -112,7 +112,7 @@ def _refuse_repeated_edges(source: np.ndarray, target: np.ndarray, edge: Namer) 
         )
 
 
-def _where(table: pa.Table, expressions: Expressions, place: Namer) -> np.ndarray:
+def _where(table: pa.Table, expressions: Expressions, location: Namer) -> np.ndarray:
     """The numbers of the expressions, each distinct text read once; null and blank texts are none."""
     if "where" not in table.column_names:
         return np.full(table.num_rows, NONE, dtype=np.int32)
@@ -123,11 +123,11 @@ def _where(table: pa.Table, expressions: Expressions, place: Namer) -> np.ndarra
     numbers = np.full(len(distinct) + 1, NONE, dtype=np.int32)  # the last is for null, at -1
     for i, text in enumerate(distinct):
         if not text.isspace() and text:
-            numbers[i] = expressions.number(text, _Place(place, row, i))
+            numbers[i] = expressions.number(text, _LazyLocation(location, row, i))
     return numbers[row]
 
 
-class _Place:
+class _LazyLocation:
     """The name of the first place that has a value, looked for only when it is needed."""
 
     def __init__(self, name: Namer, row: np.ndarray, value: int) -> None:
@@ -154,7 +154,7 @@ def _labels(
     return numbers
 
 
-def _cost(table: pa.Table, place: Namer) -> np.ndarray:
+def _cost(table: pa.Table, location: Namer) -> np.ndarray:
     if "cost" not in table.column_names:
         return np.zeros(table.num_rows)
     try:
@@ -165,6 +165,6 @@ def _cost(table: pa.Table, place: Namer) -> np.ndarray:
     wrong = np.flatnonzero(~((cost >= 0) & np.isfinite(cost)))
     if len(wrong):
         raise NetworkError(
-            f"{len(wrong):,} costs are no numbers from 0 up, such as {cost[wrong[0]]:g} of {place(int(wrong[0]))}"
+            f"{len(wrong):,} costs are no numbers from 0 up, such as {cost[wrong[0]]:g} of {location(int(wrong[0]))}"
         )
     return cost

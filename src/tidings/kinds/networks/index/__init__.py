@@ -1,1 +1,1 @@
-"""A network by numbers: names, groups, wiring, and its expressions as rows of an index of filters."""
+"""The index of a network: numbered names, groups, wiring, and expressions as rows of an index of filters."""

@@ -1,7 +1,7 @@
-"""A network as it is given: its nodes and its edges as columns.
+"""The nodes and edges of a network as columns, in the order in which they were given.
 
 Node i is the name with the number node[i]; edge j leads from node source[j] to node target[j]. An expression is a
-number among the network's expressions, -1 for none. This is what files hold and what ids are made from.
+number among the network's expressions, -1 for none. Files hold these columns, and ids are computed from them.
 """
 
 from __future__ import annotations

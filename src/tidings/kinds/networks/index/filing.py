@@ -1,4 +1,4 @@
-"""Expressions of a network as rows of an index of filters, in the order of ids, and events read for it."""
+"""Indexes the expressions of a network as filters, a row for each entity in the order of ids, and reads events for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from tidings.errors import EventError
 from tidings.formats.kernels.json import occurrences_of
-from tidings.kinds.filters.attribute_reader import Reader
+from tidings.kinds.filters.attribute_reader import AttributeReader
 from tidings.kinds.filters.index import FilterIndex
 from tidings.kinds.filters.kernels.layout import Pairs
 from tidings.kinds.filters.table import FilterTable
@@ -17,13 +17,13 @@ from tidings.kinds.filters.table import FilterTable
 _PIECE = 1 << 16  # rows that are copied at once
 
 
-class Filed:
+class ExpressionIndex:
     """An index of chosen expressions: row i is the expression which[i]."""
 
     def __init__(self, rows: FilterTable, which: np.ndarray) -> None:
         self.which = which
         self.index = FilterIndex.build(rows)
-        self._reader = Reader(self.index)
+        self._reader = AttributeReader(self.index)
         levels = self.index.index.access.levels
         # As many lists as one value can lead to, for each attribute's value.
         self.depth = max((int(bits).bit_count() for bits in np.unique(levels).tolist()), default=0)

@@ -1,6 +1,6 @@
-"""The names of a network's nodes <-> dense integers.
+"""Maps the names of a network's nodes to dense integers and back.
 
-The names that came in bulk lie in arrays (vocabulary.py), those given since in a dict. A name keeps its number for
+Names that were loaded in bulk are in arrays (arrays/vocabulary.py), later ones in a dict. A name keeps its number for
 good, also when its node is removed and added again.
 """
 
@@ -15,7 +15,7 @@ from tidings.arrays.vocabulary import StoredTexts
 from tidings.kinds.networks.kernels.lookup import find_text, find_texts
 
 
-class Names:
+class NodeNames:
     def __init__(self, blob: np.ndarray, start: np.ndarray) -> None:
         self._slots = make_span_table(blob, start)
         for array in (blob, start, self._slots):

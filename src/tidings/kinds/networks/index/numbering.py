@@ -1,4 +1,4 @@
-"""Ids by group: strongly connected components in topological order, breadth-first inside one.
+"""Numbers entities by group: strongly connected components in topological order, breadth-first inside one.
 
 An edge with an expression becomes an entity of its own between its two nodes, numbered like a node. Then an edge
 leads from a group to the same or a later one, and a group is one range of ids. Graph constraints 3.2.
@@ -17,20 +17,20 @@ from tidings.kinds.networks.kernels.rows import count_rows, sort_by
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
+class NumberedEntities:
     """Entities by id. The children of id i are child[first[i]:first[i + 1]], ascending; cost[j] is that of edge j.
 
-    place[i] is the node of the columns that has id i, or ~edge; group[i] is the first id of its group.
+    origin[i] is the node of the columns that has id i, or ~edge; group[i] is the first id of its group.
     """
 
     first: np.ndarray
     child: np.ndarray
     cost: np.ndarray
-    place: np.ndarray
+    origin: np.ndarray
     group: np.ndarray
 
 
-def number_entities(columns: Columns) -> Numbered:
+def number_entities(columns: Columns) -> NumberedEntities:
     nodes, split = len(columns.node), np.flatnonzero(columns.edge_where != NONE)
     count = nodes + len(split)
     # Before they have ids: nodes 0 .. nodes - 1, then an entity for each split edge.
@@ -46,20 +46,20 @@ def number_entities(columns: Columns) -> Numbered:
     id_of[order] = np.arange(count, dtype=np.int32)
     source, child = id_of[source], id_of[child]
     first, by_source = _rows(source, _rows(child, by_source, count)[1], count)
-    cost = np.zeros(len(source))  # memory that nobody touches costs nothing
+    cost = np.zeros(len(source))  # untouched memory costs nothing
     if columns.edge_cost.any():
         cost[: len(columns.edge_cost)] = columns.edge_cost
         cost = cost[by_source]
-    place = np.concatenate([np.arange(nodes, dtype=np.int32), ~split.astype(np.int32)])[order]
+    origin = np.concatenate([np.arange(nodes, dtype=np.int32), ~split.astype(np.int32)])[order]
     begins = np.ones(count, dtype=np.bool_)
     begins[1:] = component[order[1:]] != component[order[:-1]]
     starts = np.flatnonzero(begins).astype(np.int32)
     group = np.repeat(starts, np.diff(np.append(starts, count)))
-    return Numbered(first, child[by_source], cost, place, group)
+    return NumberedEntities(first, child[by_source], cost, origin, group)
 
 
 def _rows(numbers: np.ndarray, order: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where the places of each number begin, and the places in `order` sorted by their numbers, stably."""
+    """Sorts `order` stably by the numbers; also returns where the entries of each number begin."""
     first, out = np.zeros(count + 1, dtype=np.int64), np.empty_like(order)
     count_rows(numbers, first)
     sort_by(numbers, order, first.copy(), out)

@@ -1,7 +1,7 @@
-"""Expressions that are newer than the index: asked when an event has come to them.
+"""Evaluates expressions that are newer than the index, when an event reaches them.
 
-A second, small index covers most of them and is made anew when they have become half as many again; the newest are
-asked one by one. An event is read for it only when it comes to such an expression.
+A second, small index covers most of them and is rebuilt when their number has grown by half; the newest are evaluated
+one by one. An event is read for this index only when it reaches such an expression.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from tidings.kinds.filters.naive import matches
 from tidings.kinds.networks.expressions import Expressions
-from tidings.kinds.networks.index.filing import Filed, choose_rows
+from tidings.kinds.networks.index.filing import ExpressionIndex, choose_rows
 
 if TYPE_CHECKING:
     from threading import RLock
@@ -22,12 +22,12 @@ _FEW = 64
 
 
 class Tail:
-    """Expressions by their numbers: those asked for so far, and those of them that the small index covers."""
+    """Expressions by number: those evaluated so far, and which of them the small index covers."""
 
     def __init__(self, expressions: Expressions, lock: RLock) -> None:
         self._expressions, self._lock = expressions, lock
         self._known: dict[int, None] = {}
-        self._filed: Filed | None = None
+        self._expression_index: ExpressionIndex | None = None
         self._covered: frozenset[int] = frozenset()
 
     def accepts(self, event: Mapping[str, Any], wheres: list[int]) -> list[bool]:
@@ -36,11 +36,13 @@ class Tail:
             self._known.update(dict.fromkeys(wheres))
             if len(self._known) > _FEW + 1.5 * len(self._covered):
                 numbers = np.fromiter(self._known, dtype=np.int32)
-                self._filed = Filed(choose_rows(self._expressions.table, numbers), numbers)
+                self._expression_index = ExpressionIndex(
+                    choose_rows(self._expressions.table, numbers), numbers
+                )
                 self._covered = frozenset(self._known)
             held: set[int] = set()
-            if self._filed is not None and not self._covered.isdisjoint(wheres):
-                held = set(self._filed.matching(event).tolist())
+            if self._expression_index is not None and not self._covered.isdisjoint(wheres):
+                held = set(self._expression_index.matching(event).tolist())
             covered = self._covered
         condition = self._expressions.condition
         return [where in held if where in covered else matches(condition(where), event) for where in wheres]

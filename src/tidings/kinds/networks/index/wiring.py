@@ -1,10 +1,10 @@
-"""Who is wired to whom, by id, while nodes and edges come and go.
+"""The adjacency lists of a network by id, which change while nodes and edges are added and removed.
 
 Entities below `base` have the ids of the last numbering, and their edges lie in rows (first, child; a removed one
-is -1). What came since has ids above and edges in linked lists. The invariant that lets evaluation skip: on every
-edge u -> v that an event can take, group[u] <= group[v], and what the index may find of one group is one range of ids.
-Edges out of a node that no edge leads to are exempt, for an event only starts there. Graph constraints 3.3, with
-the exact rule of docs/papers.md.
+is -1). Newer entities have ids above, and newer edges are in linked lists. The invariant that lets evaluation skip: on
+every edge u -> v that an event can take, group[u] <= group[v], and the ids of one group that the index may find are one
+range. Edges out of a node without incoming edges are exempt, because an event only starts there. Graph constraints 3.3,
+with the exact rule of docs/papers.md.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class Wiring:
 
     def __init__(self, columns: Columns) -> None:
         numbered = number_entities(columns)
-        self.base = self.size = len(numbered.place)
+        self.base = self.size = len(numbered.origin)
         self.first, self.child, self.cost, self.group = (
             numbered.first,
             numbered.child,
             numbered.cost,
             numbered.group,
         )
-        place = numbered.place
-        is_node = place >= 0
-        node, edge = place[is_node], ~place[~is_node]
+        origin = numbered.origin
+        is_node = origin >= 0
+        node, edge = origin[is_node], ~origin[~is_node]
         id_of = np.empty(len(columns.node), dtype=np.int32)
         id_of[node] = np.flatnonzero(is_node)
         self.owner = np.empty(self.base, dtype=np.int32)
@@ -88,7 +88,7 @@ class Wiring:
 
     @property
     def changes(self) -> int:
-        """How much has come since the numbering; what was only removed costs nothing."""
+        """The number of additions since the numbering; removals do not count."""
         return self.size - self.base + self.links + self.changed
 
     # ------------------------------------------------------------------ looking
@@ -131,22 +131,22 @@ class Wiring:
     def columns(self) -> Columns:
         """The network as it is now."""
         ids = np.flatnonzero((self.kind[: self.size] != GONE) & (self.owner[: self.size] >= 0))
-        place = np.full(self.size, NOWHERE, dtype=np.int32)
-        place[ids] = np.arange(len(ids), dtype=np.int32)
+        position = np.full(self.size, NOWHERE, dtype=np.int32)
+        position[ids] = np.arange(len(ids), dtype=np.int32)
         edges = self.edges()
         edge_where = np.where(edges.entity >= 0, self.where[edges.entity], NONE).astype(np.int32)
         return Columns(
             self.owner[ids],
             self.where[ids],
             self.weight[ids],
-            place[edges.source],
-            place[edges.target],
+            position[edges.source],
+            position[edges.target],
             edge_where,
             edges.cost,
         )
 
     def find_edge(self, source: int, target: int) -> tuple[np.ndarray, int] | None:
-        """Where the edge's child stands: the array and the place in it; None if there is no such edge."""
+        """The array that holds the edge's child, and the position in it; None if there is no such edge."""
         link = self.link_of.get((source, target), NOWHERE)
         if link >= 0 and self.link_child[link] >= 0:
             return self.link_child, link
@@ -180,9 +180,9 @@ class Wiring:
             self._leave(child)
         self.kind[entity], self.id_of[number] = GONE, NOWHERE
 
-    def remove_edge(self, array: np.ndarray, place: int) -> None:
-        child = int(array[place])
-        array[place] = NOWHERE
+    def remove_edge(self, array: np.ndarray, position: int) -> None:
+        child = int(array[position])
+        array[position] = NOWHERE
         self._leave(child)
 
     def set_where(self, entity: int, where: int) -> None:
@@ -192,13 +192,13 @@ class Wiring:
 
     def set_edge_where(self, source: int, target: int, where: int) -> None:
         """For an edge that is there; a plain one is split."""
-        array, place = self.find_edge(source, target) or (self.child, NOWHERE)
-        child = int(array[place])
+        array, position = self.find_edge(source, target) or (self.child, NOWHERE)
+        child = int(array[position])
         if self.owner[child] < 0:
             self.set_where(child, where)
         elif where != NONE:
-            cost = float((self.cost if array is self.child else self.link_cost)[place])
-            self.remove_edge(array, place)
+            cost = float((self.cost if array is self.child else self.link_cost)[position])
+            self.remove_edge(array, position)
             self.add_edge(source, target, where, cost)
 
     def _leave(self, child: int) -> None:

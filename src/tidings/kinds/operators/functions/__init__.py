@@ -1,1 +1,1 @@
-"""What an operator is, where operators come from, and how they are called."""
+"""Operators: their signatures, the catalogue that finds them, and the caller that runs them."""

@@ -1,7 +1,7 @@
-"""Calls operators and turns what they answer into outcomes: together if they are async, in bulk if they ask for it.
+"""Calls operators and turns their answers into outcomes; handles timeouts, retries and batches.
 
-Sync operators are called one after another in the thread that asks; async ones run together on one event loop in the
-background. Timeouts, retries and batches that fail are settled here, so that every request gets exactly one answer.
+Sync operators are called one after another in the calling thread; async ones run concurrently on one event loop in a
+background thread; batch operators get several requests in one call. Every request gets exactly one answer.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from tidings.kinds.operators.functions.operator import Operator
-from tidings.kinds.operators.functions.outcome import MAX_ROWS, Outcome, Unfit
-from tidings.kinds.operators.functions.threads import Background, Late, Room
+from tidings.kinds.operators.functions.outcome import MAX_ROWS, Outcome, UnusableAnswer
+from tidings.kinds.operators.functions.threads import CallerThreads, CallTimeout, LoopTasks
 from tidings.model.event import Event
 
 MAX_BATCH = 1_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
-# Backgrounds of the process that this one was forked from: their loops must not be closed here.
-_INHERITED: list[Background] = []
+# Threads of the process that this one was forked from: their loops must not be closed here.
+_INHERITED_THREADS: list[CallerThreads] = []
 
 
 class Request(NamedTuple):
@@ -54,83 +54,83 @@ class Caller:
     def __init__(self, concurrency: int = 100) -> None:
         """At most `concurrency` calls of async operators, or batches of them, are under way at once."""
         self._concurrency = concurrency
-        self._background = Background(concurrency)
-        self._flight = _Flight(self._background)
+        self._threads = CallerThreads(concurrency)
+        self._pending = _PendingCalls(self._threads)
 
     def run(self, requests: Sequence[Request]) -> list[Answer]:
         """The answers to all requests, in their order."""
         if all(request.operator.is_plain for request in requests):
             return [_call(*request) for request in requests]
-        self._settle_in()
-        flight = _Flight(self._background)
-        flight.submit([request._replace(token=place) for place, request in enumerate(requests)])
+        self._restart_after_fork()
+        pending = _PendingCalls(self._threads)
+        pending.submit([request._replace(token=position) for position, request in enumerate(requests)])
         found: dict[int, Answer] = {}
-        while flight.outstanding:
-            found.update((answer.token, answer) for answer in flight.collect())
-        return [found[place]._replace(token=request.token) for place, request in enumerate(requests)]
+        while pending.outstanding:
+            found.update((answer.token, answer) for answer in pending.collect())
+        return [found[position]._replace(token=request.token) for position, request in enumerate(requests)]
 
     def submit(self, requests: Iterable[Request]) -> None:
         """Starts the calls of async operators; the others are made when `collect` has nothing else to do."""
-        self._settle_in()
-        self._flight.submit(requests)
+        self._restart_after_fork()
+        self._pending.submit(requests)
 
     def collect(self) -> list[Answer]:
-        """What is finished, as soon as anything is; an empty list only if nothing is outstanding."""
-        self._settle_in()
-        return self._flight.collect()
+        """Waits for finished calls and returns their answers; an empty list only if nothing is outstanding."""
+        self._restart_after_fork()
+        return self._pending.collect()
 
     @property
     def outstanding(self) -> int:
-        """How many submitted requests were not collected yet."""
-        self._settle_in()
-        return self._flight.outstanding
+        """The number of submitted requests that were not collected yet."""
+        self._restart_after_fork()
+        return self._pending.outstanding
 
     def close(self) -> None:
         """Ends the threads; async calls under way are cancelled, and answered by that."""
-        if self._background.pid == os.getpid():
-            self._background.close()
+        if self._threads.pid == os.getpid():
+            self._threads.close()
 
-    def _settle_in(self) -> None:
-        """Starts anew in a process that was forked."""
-        if self._background.pid != os.getpid():
-            _INHERITED.append(self._background)
-            self._background = Background(self._concurrency)
-            self._flight = _Flight(self._background)
+    def _restart_after_fork(self) -> None:
+        """Replaces the threads in a forked process, where those of the parent do not run."""
+        if self._threads.pid != os.getpid():
+            _INHERITED_THREADS.append(self._threads)
+            self._threads = CallerThreads(self._concurrency)
+            self._pending = _PendingCalls(self._threads)
 
 
-class _Work(NamedTuple):
-    """What is called at once: one request, or a batch of them."""
+class _CallBatch(NamedTuple):
+    """The requests of one call: a single one, or several for a batch operator."""
 
     operator: Operator
     requests: list[Request]
     tries: int
 
 
-class _Flight:
-    """Requests under way, and the answers that were not collected yet."""
+class _PendingCalls:
+    """Submitted requests, and the answers that were not collected yet."""
 
-    def __init__(self, background: Background) -> None:
+    def __init__(self, threads: CallerThreads) -> None:
         self.outstanding = 0
-        self._background = background
-        self._waiting: deque[_Work] = deque()
-        self._finished: SimpleQueue[tuple[_Work, list[Answer] | BaseException]] = SimpleQueue()
+        self._threads = threads
+        self._waiting: deque[_CallBatch] = deque()
+        self._finished: SimpleQueue[tuple[_CallBatch, list[Answer] | BaseException]] = SimpleQueue()
 
     def submit(self, requests: Iterable[Request]) -> None:
-        together: list[_Work] = []
-        for work in _works(requests):
-            self.outstanding += len(work.requests)
-            if work.operator.is_async:
-                together.append(work)
-            elif not (work.operator.batch and self._joins(work)):
-                self._waiting.append(work)
+        together: list[_CallBatch] = []
+        for batch in _batches(requests):
+            self.outstanding += len(batch.requests)
+            if batch.operator.is_async:
+                together.append(batch)
+            elif not (batch.operator.batch and self._merge_into_waiting(batch)):
+                self._waiting.append(batch)
         if together:
-            self._background.launch(_start, together, self._finished)
+            self._threads.launch(_start, together, self._finished)
 
-    def _joins(self, work: _Work) -> bool:
-        """Puts a batch to one of the same operator that waits, if there is room."""
+    def _merge_into_waiting(self, batch: _CallBatch) -> bool:
+        """Adds a batch to a waiting one of the same operator, if it has room; whether it did."""
         for other in self._waiting:
-            if other.operator is work.operator and len(other.requests) + len(work.requests) <= MAX_BATCH:
-                other.requests.extend(work.requests)
+            if other.operator is batch.operator and len(other.requests) + len(batch.requests) <= MAX_BATCH:
+                other.requests.extend(batch.requests)
                 return True
         return False
 
@@ -139,38 +139,38 @@ class _Flight:
         while True:
             must_wait = not answers and not self._waiting and self.outstanding > 0
             try:
-                work, found = self._finished.get(block=must_wait)
+                batch, found = self._finished.get(block=must_wait)
             except Empty:
                 break
-            self.outstanding -= len(work.requests)
+            self.outstanding -= len(batch.requests)
             if isinstance(found, BaseException):
                 raise found
             answers += found
         if not answers and self._waiting:
-            work = self._waiting.popleft()
-            self.outstanding -= len(work.requests)
-            answers = _answers(work, self._background)
+            batch = self._waiting.popleft()
+            self.outstanding -= len(batch.requests)
+            answers = _answers(batch, self._threads)
         return answers
 
 
-def _works(requests: Iterable[Request]) -> list[_Work]:
-    """Requests of one batch operator put together, as far as they fit into one batch."""
-    works: list[_Work] = []
-    batches: dict[Operator, list[Request]] = {}
+def _batches(requests: Iterable[Request]) -> list[_CallBatch]:
+    """Groups the requests of each batch operator, up to `MAX_BATCH` in one call."""
+    batches: list[_CallBatch] = []
+    open_batches: dict[Operator, list[Request]] = {}
     for request in requests:
         operator = request.operator
-        batch = batches.get(operator)
-        if batch is None or len(batch) == MAX_BATCH:
-            batch = []
-            works.append(_Work(operator, batch, 1 + operator.retries))
+        together = open_batches.get(operator)
+        if together is None or len(together) == MAX_BATCH:
+            together = []
+            batches.append(_CallBatch(operator, together, 1 + operator.retries))
             if operator.batch:
-                batches[operator] = batch
-        batch.append(request)
-    return works
+                open_batches[operator] = together
+        together.append(request)
+    return batches
 
 
 def _call(operator: Operator, event: Event, inputs: tuple[Any, ...], token: Any) -> Answer:
-    """The shortest way, for an operator that is nothing but a function."""
+    """Calls an operator without timeout, retries or batches directly."""
     start = time.perf_counter()
     try:
         outcome = Outcome.of(operator, operator.prepared(event, *inputs))
@@ -179,87 +179,93 @@ def _call(operator: Operator, event: Event, inputs: tuple[Any, ...], token: Any)
     return Answer(token, outcome, time.perf_counter() - start)
 
 
-def _answers(work: _Work, background: Background) -> list[Answer]:
+def _answers(batch: _CallBatch, threads: CallerThreads) -> list[Answer]:
     """The answers of a sync operator."""
-    if work.operator.is_plain:
-        return [_call(*work.requests[0])]
+    if batch.operator.is_plain:
+        return [_call(*batch.requests[0])]
     start = time.perf_counter()
-    found = _try(work, background)
-    share = (time.perf_counter() - start) / len(work.requests)
-    if _is_to_be_split(work, found):
-        return [_later(answer, share) for one in _singles(work) for answer in _answers(one, background)]
-    return _assigned(work, found, share)
+    found = _try(batch, threads)
+    share = (time.perf_counter() - start) / len(batch.requests)
+    if _must_be_split(batch, found):
+        return [
+            _add_seconds(answer, share)
+            for single in _split_batch(batch)
+            for answer in _answers(single, threads)
+        ]
+    return _assigned(batch, found, share)
 
 
-def _try(work: _Work, background: Background) -> list[Outcome] | Exception:
-    timeout, attempt = work.operator.timeout, partial(_attempt, work)
-    failure: Exception = Late()
-    for pause in _pauses(work.tries):
+def _try(batch: _CallBatch, threads: CallerThreads) -> list[Outcome] | Exception:
+    timeout, attempt = batch.operator.timeout, partial(_attempt, batch)
+    failure: Exception = CallTimeout()
+    for pause in _pauses(batch.tries):
         if pause:
             time.sleep(pause)
         try:
-            return attempt() if timeout is None else background.call(attempt, timeout)
-        except Unfit as error:
+            return attempt() if timeout is None else threads.call(attempt, timeout)
+        except UnusableAnswer as error:
             return error  # it answered, and would answer so again
         except Exception as error:
             failure = error
     return failure
 
 
-def _attempt(work: _Work) -> list[Outcome]:
-    operator = work.operator
+def _attempt(batch: _CallBatch) -> list[Outcome]:
+    operator = batch.operator
     if operator.batch:
-        return _unpacked(work, operator.prepared(_batch(work)))
-    return [Outcome.of(operator, operator.prepared(work.requests[0].event, *work.requests[0].inputs))]
+        return _unpacked(batch, operator.prepared(_arguments(batch)))
+    return [Outcome.of(operator, operator.prepared(batch.requests[0].event, *batch.requests[0].inputs))]
 
 
-def _start(room: Room, works: list[_Work], finished: SimpleQueue[Any]) -> None:
-    """Makes tasks of async work; on the event loop."""
+def _start(tasks: LoopTasks, batches: list[_CallBatch], finished: SimpleQueue[Any]) -> None:
+    """Starts a task for each async batch; runs on the event loop."""
 
-    def finish(work: _Work, task: asyncio.Task[list[Answer] | BaseException]) -> None:
-        room.tasks.discard(task)
+    def finish(batch: _CallBatch, task: asyncio.Task[list[Answer] | BaseException]) -> None:
+        tasks.running.discard(task)
         if task.cancelled():
-            finished.put((work, _assigned(work, Unfit("was cancelled, because its caller was closed"), 0.0)))
+            finished.put(
+                (batch, _assigned(batch, UnusableAnswer("was cancelled, because its caller was closed"), 0.0))
+            )
         else:
-            finished.put((work, task.exception() or task.result()))
+            finished.put((batch, task.exception() or task.result()))
 
-    for work in works:
-        task = asyncio.create_task(_answers_async(work, room.slots))
-        room.tasks.add(task)
-        task.add_done_callback(partial(finish, work))
+    for batch in batches:
+        task = asyncio.create_task(_answers_async(batch, tasks.slots))
+        tasks.running.add(task)
+        task.add_done_callback(partial(finish, batch))
 
 
-async def _answers_async(work: _Work, slots: asyncio.Semaphore) -> list[Answer] | BaseException:
-    """The answers of an async operator, or what is to end the program."""
+async def _answers_async(batch: _CallBatch, slots: asyncio.Semaphore) -> list[Answer] | BaseException:
+    """The answers of an async operator, or the interruption that ends the program."""
     async with slots:
         start = time.perf_counter()
         try:
-            found = await _try_async(work)
+            found = await _try_async(batch)
         except (KeyboardInterrupt, SystemExit) as interruption:
             return interruption  # raised here, it would end the loop and everyone's calls on it
-        share = (time.perf_counter() - start) / len(work.requests)
-    if not _is_to_be_split(work, found):
-        return _assigned(work, found, share)
+        share = (time.perf_counter() - start) / len(batch.requests)
+    if not _must_be_split(batch, found):
+        return _assigned(batch, found, share)
     answers: list[Answer] = []
-    for part in await asyncio.gather(*[_answers_async(one, slots) for one in _singles(work)]):
+    for part in await asyncio.gather(*[_answers_async(single, slots) for single in _split_batch(batch)]):
         if isinstance(part, BaseException):
             return part
-        answers += [_later(answer, share) for answer in part]
+        answers += [_add_seconds(answer, share) for answer in part]
     return answers
 
 
-async def _try_async(work: _Work) -> list[Outcome] | BaseException:
-    failure: BaseException = Late()
-    for pause in _pauses(work.tries):
+async def _try_async(batch: _CallBatch) -> list[Outcome] | BaseException:
+    failure: BaseException = CallTimeout()
+    for pause in _pauses(batch.tries):
         if pause:
             await asyncio.sleep(pause)
         try:
-            async with asyncio.timeout(work.operator.timeout) as limit:
-                return await _attempt_async(work)
-        except Unfit as error:
+            async with asyncio.timeout(batch.operator.timeout) as limit:
+                return await _attempt_async(batch)
+        except UnusableAnswer as error:
             return error
         except Exception as error:
-            failure = Late() if limit.expired() else error
+            failure = CallTimeout() if limit.expired() else error
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -268,11 +274,11 @@ async def _try_async(work: _Work) -> list[Outcome] | BaseException:
     return failure
 
 
-async def _attempt_async(work: _Work) -> list[Outcome]:
-    operator = work.operator
+async def _attempt_async(batch: _CallBatch) -> list[Outcome]:
+    operator = batch.operator
     if operator.batch:
-        return _unpacked(work, await operator.prepared(_batch(work)))
-    answer = operator.prepared(work.requests[0].event, *work.requests[0].inputs)
+        return _unpacked(batch, await operator.prepared(_arguments(batch)))
+    answer = operator.prepared(batch.requests[0].event, *batch.requests[0].inputs)
     if not hasattr(answer, "__aiter__"):
         answer = await answer
     if hasattr(answer, "__aiter__"):
@@ -285,55 +291,57 @@ async def _attempt_async(work: _Work) -> list[Outcome]:
     return [Outcome.of(operator, answer)]
 
 
-def _batch(work: _Work) -> list[tuple[Any, ...]]:
-    return [(request.event, *request.inputs) for request in work.requests]
+def _arguments(batch: _CallBatch) -> list[tuple[Any, ...]]:
+    return [(request.event, *request.inputs) for request in batch.requests]
 
 
-def _unpacked(work: _Work, answers: Any) -> list[Outcome]:
-    """The outcomes of a batch; `Unfit` if it has not one answer for each call."""
-    calls = len(work.requests)
+def _unpacked(batch: _CallBatch, answers: Any) -> list[Outcome]:
+    """The outcomes of a batch; `UnusableAnswer` if it has not one answer for each call."""
+    calls = len(batch.requests)
     if not isinstance(answers, Iterable) or isinstance(answers, str | bytes | Mapping):
-        raise Unfit(f"returned {answers!r:.80} for a batch; return a list with an answer for each call")
+        raise UnusableAnswer(
+            f"returned {answers!r:.80} for a batch; return a list with an answer for each call"
+        )
     found = list(islice(answers, calls + 1))
     if len(found) != calls:
         number = len(found) if len(found) < calls else f"more than {calls}"
-        raise Unfit(f"returned {number} answers for {calls} calls; return one for each, in order")
+        raise UnusableAnswer(f"returned {number} answers for {calls} calls; return one for each, in order")
     outcomes = []
     for answer in found:
         try:
-            outcomes.append(Outcome.of(work.operator, answer))
+            outcomes.append(Outcome.of(batch.operator, answer))
         except Exception as error:
-            outcomes.append(Outcome.failure(work.operator, error))
+            outcomes.append(Outcome.failure(batch.operator, error))
     return outcomes
 
 
-def _is_to_be_split(work: _Work, found: list[Outcome] | BaseException) -> bool:
-    """Whether one bad event may have spoilt a batch. One that is late is not tried again event by event."""
-    return len(work.requests) > 1 and isinstance(found, BaseException) and not isinstance(found, Late)
+def _must_be_split(batch: _CallBatch, found: list[Outcome] | BaseException) -> bool:
+    """Whether to call a failed batch again event by event, because one event may have caused it. A timeout is not retried."""
+    return len(batch.requests) > 1 and isinstance(found, BaseException) and not isinstance(found, CallTimeout)
 
 
-def _singles(work: _Work) -> list[_Work]:
-    return [_Work(work.operator, [request], 1) for request in work.requests]
+def _split_batch(batch: _CallBatch) -> list[_CallBatch]:
+    return [_CallBatch(batch.operator, [request], 1) for request in batch.requests]
 
 
-def _later(answer: Answer, seconds: float) -> Answer:
+def _add_seconds(answer: Answer, seconds: float) -> Answer:
     return answer._replace(seconds=answer.seconds + seconds)
 
 
-def _assigned(work: _Work, found: list[Outcome] | BaseException, share: float) -> list[Answer]:
+def _assigned(batch: _CallBatch, found: list[Outcome] | BaseException, share: float) -> list[Answer]:
     if isinstance(found, BaseException):
-        if isinstance(found, Late):
-            outcome = Outcome.late(work.operator)
-        elif isinstance(found, Unfit):
-            outcome = Outcome.unfit(work.operator, found)
+        if isinstance(found, CallTimeout):
+            outcome = Outcome.timed_out(batch.operator)
+        elif isinstance(found, UnusableAnswer):
+            outcome = Outcome.unusable(batch.operator, found)
         else:
-            outcome = Outcome.failure(work.operator, found)
-        found = [outcome] * len(work.requests)
-    return [Answer(r.token, outcome, share) for r, outcome in zip(work.requests, found, strict=True)]
+            outcome = Outcome.failure(batch.operator, found)
+        found = [outcome] * len(batch.requests)
+    return [Answer(r.token, outcome, share) for r, outcome in zip(batch.requests, found, strict=True)]
 
 
 def _pauses(tries: int) -> Iterator[float]:
-    """How long to wait before each try."""
+    """The seconds to wait before each try."""
     yield 0.0
     for again in range(tries - 1):
         yield min(_FIRST_PAUSE * 2**again, _LONGEST_PAUSE)

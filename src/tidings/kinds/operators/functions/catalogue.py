@@ -1,7 +1,7 @@
-"""The operators that subscriptions can call: those given to the engine, then those of installed packages.
+"""The catalogue of operators that subscriptions can call: those given to the engine, then those of installed packages.
 
-A package offers operators by the entry point group "tidings.operators"; none is loaded before a subscription names
-it. A condition is checked here as a whole: every call fits its operator, and every input is bound before it is
+A package offers operators by the entry point group "tidings.operators"; an operator is loaded when a subscription
+first names it. The catalogue checks conditions: every call fits its operator, and every input is bound before it is
 needed.
 """
 
@@ -16,10 +16,9 @@ from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
-from tidings.errors import SubscriptionError
+from tidings.errors import SubscriptionError, did_you_mean
 from tidings.kinds.operators.functions.operator import Operator
 from tidings.kinds.operators.functions.signature import OperatorError
-from tidings.language.faults import did_you_mean
 from tidings.language.query import And, Call, Condition, Not, Or, TriplePattern, Variable, leaves
 
 GROUP = "tidings.operators"
@@ -44,7 +43,7 @@ def _import(name: str) -> ModuleType:
     try:
         return import_module(name)
     except Exception as error:
-        # One that the module itself looks for in vain is another matter.
+        # A module that this one imports and that is missing is another error.
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
             raise OperatorError(
                 f"there is no module {name!r}; install it, or give the path of a file such as ./operators.py"
@@ -133,7 +132,7 @@ class Catalogue:
 
     @cached_property
     def _offered(self) -> dict[str, list[EntryPoint]]:
-        """What installed packages offer, by name."""
+        """The entry points of installed packages, by name."""
         offered: dict[str, list[EntryPoint]] = {}
         for entry in entry_points(group=GROUP):
             if entry.value not in [other.value for other in offered.get(entry.name, [])]:
@@ -217,11 +216,11 @@ class Catalogue:
     def _bound(self, condition: Condition) -> frozenset[Variable]:
         """The variables that are bound wherever the condition holds: of an OR, by each of its parts."""
         if isinstance(condition, TriplePattern):
-            places = (condition.subject, condition.property, condition.object)
-            return frozenset(place for place in places if isinstance(place, Variable))
+            terms = (condition.subject, condition.property, condition.object)
+            return frozenset(term for term in terms if isinstance(term, Variable))
         if isinstance(condition, Call):
             outs = self.find(condition.name).outs_of(condition)
-            return frozenset(place for place in outs if isinstance(place, Variable))
+            return frozenset(out for out in outs if isinstance(out, Variable))
         if isinstance(condition, And):
             return frozenset().union(*map(self._bound, condition.parts))
         if isinstance(condition, Or) and condition.parts:

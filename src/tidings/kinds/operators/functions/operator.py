@@ -1,4 +1,4 @@
-"""An operator: a pure function of the event and its inputs, with what is needed to call it rarely and well.
+"""An operator: a pure function of the event and its inputs, with its cost, timeout, retries and batch mode.
 
     @tidings.operator(cost=20e-3)
     def mobPattern(event, people: Out[int]):
@@ -23,14 +23,13 @@ from operator import attrgetter
 from typing import Any, overload
 
 from tidings.errors import SubscriptionError
-from tidings.kinds.operators.functions.signature import OperatorError, Out, Parameter, read_signature
-from tidings.language.query import Call, Constant, Variable
-from tidings.language.query import Parameter as Placeholder
+from tidings.kinds.operators.functions.signature import FunctionParameter, OperatorError, Out, read_signature
+from tidings.language.query import Call, Constant, Parameter, Variable
 from tidings.language.tokens import NAME, SPARQL_WORDS, WORDS
 from tidings.model.terms import Iri, Literal, ntriples
 from tidings.model.values import constant_view
 
-__all__ = ["Operator", "OperatorError", "Out", "Parameter", "operator"]
+__all__ = ["Operator", "OperatorError", "Out", "operator"]
 
 _NAME = re.compile(NAME)
 _RESERVED = WORDS | SPARQL_WORDS | {"TRUE", "FALSE"}
@@ -52,7 +51,7 @@ class Operator:
     retries: int = 0
     batch: bool = False
     is_async: bool = field(init=False)
-    parameters: tuple[Parameter, ...] = field(init=False, repr=False)
+    parameters: tuple[FunctionParameter, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._check_settings()
@@ -64,16 +63,16 @@ class Operator:
             )
 
     @cached_property
-    def inputs(self) -> tuple[Parameter, ...]:
+    def inputs(self) -> tuple[FunctionParameter, ...]:
         return tuple(parameter for parameter in self.parameters if not parameter.is_out)
 
     @cached_property
-    def outs(self) -> tuple[Parameter, ...]:
+    def outs(self) -> tuple[FunctionParameter, ...]:
         return tuple(parameter for parameter in self.parameters if parameter.is_out)
 
     @cached_property
     def signature(self) -> str:
-        """How the operator is written: `near(place: str, metres: float)`."""
+        """The operator's signature as text: `near(place: str, metres: float)`."""
         return f"{self.name}({', '.join(map(str, self.parameters))})"
 
     def __call__(self, event: Any, *inputs: Any) -> Any:
@@ -118,7 +117,7 @@ class Operator:
         return tuple(a for a, p in zip(call.arguments, self.parameters, strict=True) if p.is_out)
 
     def check(self, call: Call) -> None:
-        """Refuses a call that does not fit the signature; an argument that is given later is looked at then."""
+        """Refuses a call that does not fit the signature; a parameter is checked when its constant is given."""
         given, needed = len(call.arguments), len(self.parameters)
         if given != needed:
             raise SubscriptionError(
@@ -126,7 +125,7 @@ class Operator:
                 f"write it as {self.signature}"
             )
         for parameter, argument in zip(self.parameters, call.arguments, strict=True):
-            if isinstance(argument, Variable | Placeholder):
+            if isinstance(argument, Variable | Parameter):
                 continue
             if not parameter.is_out:
                 self._read(parameter, argument)
@@ -142,7 +141,7 @@ class Operator:
             self._read(parameter, value) for parameter, value in zip(self.inputs, inputs, strict=True)
         )
 
-    def _read(self, parameter: Parameter, value: object) -> Any:
+    def _read(self, parameter: FunctionParameter, value: object) -> Any:
         found = parameter.read(value)
         if found is None:
             shown = ntriples(value) if isinstance(value, Iri | Literal) else repr(value)
@@ -218,7 +217,9 @@ def operator(
 
 def _is_async(function: Callable[..., Any]) -> bool:
     called = (function, getattr(function, "__call__", None))  # noqa: B004
-    return any(inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in called)
+    return any(
+        inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function) for function in called
+    )
 
 
 def _is_positive(seconds: object) -> bool:

@@ -1,8 +1,7 @@
-"""What an operator said of one event: rows of bindings, or why nothing is known.
+"""The outcome of an operator for one event: rows of bindings, or the error that makes it unknown.
 
-No rows is false, one empty row is true; an error makes the evaluation *unknown*, never true or false. Whatever a
-function answers becomes an outcome here, and what it binds is checked against its types, so that no bad value gets
-any further.
+No rows is false, one empty row is true; an error makes the evaluation *unknown*, never true or false. Every answer of a
+function is converted to an outcome here, and bound values are checked against its types.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ class Outcome(NamedTuple):
             return TRUE
         try:
             return cls._read(operator, answer)
-        except Unfit as error:
-            return cls.unfit(operator, error)
+        except UnusableAnswer as error:
+            return cls.unusable(operator, error)
 
     @classmethod
     def failure(cls, operator: Operator, error: BaseException) -> Outcome:
@@ -49,12 +48,12 @@ class Outcome(NamedTuple):
         return cls(error=_one_line(f"{operator.name} failed: {what}"))
 
     @classmethod
-    def unfit(cls, operator: Operator, error: Unfit) -> Outcome:
-        """The outcome of a function whose answer says nothing."""
+    def unusable(cls, operator: Operator, error: UnusableAnswer) -> Outcome:
+        """The outcome of a function whose answer cannot be used."""
         return cls(error=_one_line(f"{operator.name} {error}"))
 
     @classmethod
-    def late(cls, operator: Operator) -> Outcome:
+    def timed_out(cls, operator: Operator) -> Outcome:
         """The outcome of a function that took longer than it may."""
         return cls(error=f"{operator.name} took longer than its timeout of {operator.timeout:g} s")
 
@@ -64,7 +63,7 @@ class Outcome(NamedTuple):
             return cls.of(operator, answer.tolist())
         if answer is True:
             names = ", ".join(parameter.name for parameter in operator.outs)
-            raise Unfit(f"returned True, but binds {names}; yield its bindings, or return False")
+            raise UnusableAnswer(f"returned True, but binds {names}; yield its bindings, or return False")
         accepted = operator.accepted
         if not accepted or (type(answer) not in _COLLECTIONS and not _is_collection(answer)):
             needed = "yield its bindings, or return False" if accepted else "return True or False"
@@ -72,7 +71,7 @@ class Outcome(NamedTuple):
                 needed = "write it as async def"
                 if hasattr(answer, "close"):
                     answer.close()
-            raise Unfit(f"returned {answer!r:.80}; {needed}")
+            raise UnusableAnswer(f"returned {answer!r:.80}; {needed}")
         bindings = islice(answer, MAX_ROWS + 1)
         if len(accepted) == 1:
             kinds = accepted[0]
@@ -80,7 +79,7 @@ class Outcome(NamedTuple):
         else:
             rows = [_row(operator, accepted, row) for row in bindings]
         if len(rows) > MAX_ROWS:
-            raise Unfit(f"yielded more than {MAX_ROWS:,} bindings; make it stop")
+            raise UnusableAnswer(f"yielded more than {MAX_ROWS:,} bindings; make it stop")
         return cls(tuple(rows))
 
 
@@ -90,12 +89,12 @@ TRUE = Outcome(((),))
 FALSE = Outcome()
 
 
-class Unfit(Exception):
-    """An answer that says nothing; the text goes on after the operator's name."""
+class UnusableAnswer(Exception):
+    """An answer that is neither true, false nor bindings; the text continues after the operator's name."""
 
 
 def _one_line(text: str) -> str:
-    """A message of one line and bounded length; nobody knows what an error repeats."""
+    """A message on one line with bounded length, because an error may repeat any input."""
     text = " ".join(text[: 2 * _LONGEST_TEXT].split())
     return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 2] + " …"
 
@@ -103,11 +102,11 @@ def _one_line(text: str) -> str:
 def _row(operator: Operator, accepted: tuple[tuple[type, ...], ...], row: Any) -> tuple[Any, ...]:
     if not isinstance(row, tuple | list) or len(row) != len(accepted):
         names = ", ".join(parameter.name for parameter in operator.outs)
-        raise Unfit(f"yielded {row!r:.80}; yield tuples of {names}")
-    return tuple(_value(operator, place, kinds, row[place]) for place, kinds in enumerate(accepted))
+        raise UnusableAnswer(f"yielded {row!r:.80}; yield tuples of {names}")
+    return tuple(_value(operator, position, kinds, row[position]) for position, kinds in enumerate(accepted))
 
 
-def _value(operator: Operator, place: int, accepted: tuple[type, ...], value: Any) -> Any:
+def _value(operator: Operator, position: int, accepted: tuple[type, ...], value: Any) -> Any:
     """A value that is bound, as a plain one."""
     kind = type(value)
     if kind in accepted and kind not in _TO_LOOK_AT:
@@ -116,14 +115,14 @@ def _value(operator: Operator, place: int, accepted: tuple[type, ...], value: An
         if _is_numpy(value):
             value = value.tolist()
         if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
-            raise Unfit(f"yielded {value!r:.80}; yield values for {operator.outs[place]}")
+            raise UnusableAnswer(f"yielded {value!r:.80}; yield values for {operator.outs[position]}")
     if isinstance(value, float | Decimal) and not math.isfinite(value):
-        raise Unfit(f"yielded {value!r}; yield finite numbers for {operator.outs[place]}")
+        raise UnusableAnswer(f"yielded {value!r}; yield finite numbers for {operator.outs[position]}")
     if isinstance(value, str) and not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise Unfit(
+            raise UnusableAnswer(
                 f"yielded {value!r:.80}, which has half a character in it; mend its Unicode"
             ) from None
     return value

@@ -1,4 +1,4 @@
-"""What an operator's function says of itself: the event, then inputs, and `Out` parameters that it binds.
+"""Reads the signature of an operator's function: the event, then inputs, and `Out` parameters that it binds.
 
     def mobPattern(event, district: str, people: Out[int]): ...
 
@@ -44,7 +44,7 @@ class Out(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class FunctionParameter:
     """A parameter after the event: an input, or one that the operator binds. No types means any."""
 
     name: str
@@ -79,7 +79,7 @@ class Parameter:
         return frozenset(kind for own in self.types for kind in _KINDS[own])
 
 
-def read_signature(function: Callable[..., Any], name: str) -> tuple[Parameter, ...]:
+def read_signature(function: Callable[..., Any], name: str) -> tuple[FunctionParameter, ...]:
     """The parameters after the event; an `OperatorError` if a subscription could not call the function."""
     try:
         found = list(inspect.signature(function).parameters.values())
@@ -88,7 +88,11 @@ def read_signature(function: Callable[..., Any], name: str) -> tuple[Parameter, 
             f"the parameters of {name} cannot be read; write it as a def with its own"
         ) from None
     # One that is given by its name only and has a default, such as a model, is the operator's own affair.
-    found = [one for one in found if one.kind is not one.KEYWORD_ONLY or one.default is one.empty]
+    found = [
+        parameter
+        for parameter in found
+        if parameter.kind is not parameter.KEYWORD_ONLY or parameter.default is parameter.empty
+    ]
     for parameter in found:
         if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             raise OperatorError(
@@ -116,10 +120,10 @@ def _is_out(hint: object) -> bool:
     return hint is Out or typing.get_origin(hint) is Out or (isinstance(hint, str) and hint.startswith("Out"))
 
 
-def _parameter(parameter: inspect.Parameter, name: str, scope: dict[str, Any]) -> Parameter:
+def _parameter(parameter: inspect.Parameter, name: str, scope: dict[str, Any]) -> FunctionParameter:
     hint = parameter.annotation
     if hint is parameter.empty:
-        return Parameter(parameter.name)
+        return FunctionParameter(parameter.name)
     if isinstance(hint, str):
         try:
             hint = eval(hint, scope)
@@ -131,7 +135,7 @@ def _parameter(parameter: inspect.Parameter, name: str, scope: dict[str, Any]) -
     is_out = _is_out(hint)
     if is_out:
         hint = typing.get_args(hint)[0] if typing.get_args(hint) else Any
-    return Parameter(parameter.name, is_out, _types(hint, f"{name}'s {parameter.name}"))
+    return FunctionParameter(parameter.name, is_out, _types(hint, f"{name}'s {parameter.name}"))
 
 
 def _types(hint: Any, what: str) -> tuple[type, ...]:

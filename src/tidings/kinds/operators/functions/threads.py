@@ -1,7 +1,7 @@
-"""The threads of a caller: one that runs an event loop for async operators, others for calls that may be left behind.
+"""The threads of a caller: one runs an event loop for async operators, others make calls that have a timeout.
 
-None is started before it is needed, and all end with their owner. A thread does not survive a fork, and Spark's
-workers are forked, so a background belongs to one process; the caller makes a new one in a process that was forked.
+Threads are started when they are first needed and end with their owner. A thread does not survive a fork, and Spark's
+workers are forked, so `CallerThreads` belongs to one process; the caller makes a new one in a forked process.
 """
 
 from __future__ import annotations
@@ -18,30 +18,27 @@ from typing import Any, TypeVar
 from tidings.kinds.operators.functions.signature import OperatorError
 
 T = TypeVar("T")
-MAX_LEFT_BEHIND = 100
-_here = threading.local()
-_PATIENCE = 2.0  # seconds that a loop gets to cancel what still runs
+MAX_ABANDONED = 100
+_thread_state = threading.local()
+_SHUTDOWN_SECONDS = 2.0  # seconds that a loop gets to cancel what still runs
 
 
-class Late(Exception):
-    """A call that took too long and was left behind."""
+class CallTimeout(Exception):
+    """A call exceeded its timeout; its thread was abandoned."""
 
 
 class StillRunning(Exception):
-    """Too many calls that were left behind have not come back."""
+    """Too many abandoned calls have not returned."""
 
 
-class Turn:
-    """A lock that a thread can take twice, and that threads of operators do not wait for.
-
-    Its holder may be waiting for that very operator.
-    """
+class OperatorLock:
+    """A reentrant lock that threads of operators do not wait for: its holder may be waiting for that very operator."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
 
     def __enter__(self) -> None:
-        if not self._lock.acquire(blocking=not getattr(_here, "is_background", False)):
+        if not self._lock.acquire(blocking=not getattr(_thread_state, "is_operator_thread", False)):
             raise OperatorError(
                 "an operator cannot use the engine that asks it; give it an engine of its own"
             )
@@ -50,7 +47,7 @@ class Turn:
         self._lock.release()
 
 
-class Background:
+class CallerThreads:
     """The threads that one caller has in one process."""
 
     def __init__(self, concurrency: int) -> None:
@@ -58,26 +55,26 @@ class Background:
         self._concurrency = concurrency
         self._loop: _Loop | None = None
         self._idle: deque[_Worker] = deque()
-        self._left_behind: list[threading.Thread] = []
+        self._abandoned: list[threading.Thread] = []
         self._lock = threading.Lock()
 
     def launch(self, callback: Callable[..., object], *arguments: Any) -> None:
-        """Runs the callback on the event loop, soon; it gets the loop's `Room` first."""
+        """Runs the callback on the event loop, soon; it gets the loop's `LoopTasks` first."""
         with self._lock:
             if self._loop is None:
                 self._loop = _Loop(self._concurrency)
-            self._loop.loop.call_soon_threadsafe(callback, self._loop.room, *arguments)
+            self._loop.loop.call_soon_threadsafe(callback, self._loop.tasks, *arguments)
 
     def call(self, function: Callable[[], T], seconds: float) -> T:
-        """What the function returns or raises, from a thread of its own; `Late` if that takes longer."""
+        """Runs the function in a worker thread, and returns or raises what it does; `CallTimeout` after `seconds`."""
         try:
             worker = self._idle.pop()
         except IndexError:
             with self._lock:
-                self._left_behind = [thread for thread in self._left_behind if thread.is_alive()]
-                if len(self._left_behind) >= MAX_LEFT_BEHIND:
+                self._abandoned = [thread for thread in self._abandoned if thread.is_alive()]
+                if len(self._abandoned) >= MAX_ABANDONED:
                     raise StillRunning(
-                        f"{len(self._left_behind)} calls that took too long have not come back"
+                        f"{len(self._abandoned)} calls that took too long have not come back"
                     ) from None
             worker = _Worker()
         reply = worker.start(function)
@@ -85,9 +82,9 @@ class Background:
             found, error = reply.get(timeout=seconds)
         except BaseException as interruption:
             worker.stop()
-            self._left_behind.append(worker.thread)
+            self._abandoned.append(worker.thread)
             if isinstance(interruption, Empty):
-                raise Late from None
+                raise CallTimeout from None
             raise
         self._idle.append(worker)
         if error is not None:
@@ -104,19 +101,19 @@ class Background:
                 self._idle.pop().stop()
 
 
-class Room:
-    """What the tasks of one loop share: the slots that bound how many run, and a hold on each task."""
+class LoopTasks:
+    """The tasks of one loop: a semaphore bounds how many run, and a set keeps them alive."""
 
     def __init__(self, concurrency: int) -> None:
         self.slots = asyncio.Semaphore(concurrency)
-        self.tasks: set[asyncio.Task[Any]] = set()  # a loop does not keep its tasks alive itself
+        self.running: set[asyncio.Task[Any]] = set()  # a loop does not keep its tasks alive itself
 
 
 class _Loop:
-    """An event loop that runs in a daemon thread until nobody holds it."""
+    """An event loop in a daemon thread; it stops when this object is collected."""
 
     def __init__(self, concurrency: int) -> None:
-        self.room = Room(concurrency)
+        self.tasks = LoopTasks(concurrency)
         self.loop = asyncio.new_event_loop()
         thread = threading.Thread(target=_serve, args=(self.loop,), name="tidings-operators", daemon=True)
         thread.start()
@@ -124,7 +121,7 @@ class _Loop:
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    _here.is_background = True
+    _thread_state.is_operator_thread = True
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
@@ -132,7 +129,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         for task in left:
             task.cancel()
         if left:
-            loop.run_until_complete(asyncio.wait(left, timeout=_PATIENCE / 2))
+            loop.run_until_complete(asyncio.wait(left, timeout=_SHUTDOWN_SECONDS / 2))
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()
@@ -144,11 +141,11 @@ def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread, pid: int) -
         return
     loop.call_soon_threadsafe(loop.stop)
     if thread is not threading.current_thread():
-        thread.join(_PATIENCE)
+        thread.join(_SHUTDOWN_SECONDS)
 
 
 class _Worker:
-    """A daemon thread that makes one call at a time, until it is stopped or nobody holds it."""
+    """A daemon thread that makes one call at a time, until it is stopped or this object is collected."""
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]] | None] = SimpleQueue()
@@ -166,7 +163,7 @@ class _Worker:
 
 
 def _work(calls: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]] | None]) -> None:
-    _here.is_background = True
+    _thread_state.is_operator_thread = True
     while (call := calls.get()) is not None:
         function, reply = call
         try:

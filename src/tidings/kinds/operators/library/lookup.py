@@ -55,18 +55,18 @@ def operator(
     `database` is a URL of SQLAlchemy, or an engine; only with a URL can the operator go to other processes. Answers
     are kept for `keep_seconds`, the latest `keep_answers` of them.
     """
-    question = Question(
+    question = TableQuery(
         database,
         sql,
         tuple(inputs),
         dict(attributes or {}),
         tuple(outs),
-        Answers(keep_seconds, keep_answers, clock),
+        AnswerCache(keep_seconds, keep_answers, clock),
     )
     return Operator(name, question, cost, timeout, retries)
 
 
-class Question:
+class TableQuery:
     """A SELECT, as a function of the event and its inputs."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Question:
         inputs: tuple[str, ...],
         attributes: dict[str, str],
         outs: tuple[str, ...],
-        answers: Answers,
+        answers: AnswerCache,
     ) -> None:
         self.database, self.sql = database, sql
         self.inputs, self.attributes, self.outs = inputs, attributes, outs
@@ -114,7 +114,7 @@ class Question:
             raise OperatorError(
                 "a lookup with an engine cannot go to other processes; give the database's URL"
             )
-        return Question, (self.database, self.sql, self.inputs, self.attributes, self.outs, self.answers)
+        return TableQuery, (self.database, self.sql, self.inputs, self.attributes, self.outs, self.answers)
 
     def __call__(self, event: Event, *arguments: Any) -> bool | list[Any]:
         given = dict(zip(self.inputs, arguments, strict=False))
@@ -150,8 +150,8 @@ class Question:
                 # Without outs one row says all.
                 rows = result.fetchall() if self.outs else result.fetchmany(1)
         except SQLAlchemyError as error:
-            told = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-            raise TidingsError(f"the database did not answer: {told}") from error
+            message = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+            raise TidingsError(f"the database did not answer: {message}") from error
         if self.outs and columns != len(self.outs):
             raise TidingsError(
                 f"the SELECT has {columns} columns, and the outs are {', '.join(self.outs)}; name one for each column"
@@ -175,8 +175,8 @@ class Question:
             return self._engine
 
 
-class Answers:
-    """What was read lately: at most `most` answers, none older than `seconds`. Safe to share among threads."""
+class AnswerCache:
+    """A cache of at most `most` answers, none older than `seconds`. Safe to share among threads."""
 
     def __init__(self, seconds: float, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds, self.most, self.clock = seconds, most, clock
@@ -184,7 +184,7 @@ class Answers:
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Answers, (self.seconds, self.most, self.clock)
+        return AnswerCache, (self.seconds, self.most, self.clock)
 
     def get(self, key: Row) -> tuple[Row, ...] | None:
         with self._lock:

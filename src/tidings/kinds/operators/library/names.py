@@ -1,6 +1,6 @@
-"""Operators whose first argument is one of a known set of names: a place, a keyword set.
+"""Operators whose first argument is one of a known set of names: of places, or of keyword sets.
 
-A name that nobody knows is refused with the subscription, not found out at the first event.
+An unknown name is refused when the subscription is added, not at the first event.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tidings.errors import SubscriptionError
+from tidings.errors import SubscriptionError, did_you_mean
 from tidings.kinds.operators.functions.operator import Operator
-from tidings.language.faults import did_you_mean
 from tidings.language.query import Call
 from tidings.model.terms import Iri, Literal
 
 SHOWN = 10
 
 
-class Names:
+class KnownNames:
     """The names that there are, numbered in the order given; `kind` says what they are names of."""
 
     def __init__(self, kind: str, names: Iterable[str]) -> None:
@@ -41,7 +40,7 @@ class Names:
 class NamingOperator(Operator):
     """An operator whose first argument, where it is a constant, is one of the names."""
 
-    names: Names = field(kw_only=True, repr=False)
+    names: KnownNames = field(kw_only=True, repr=False)
 
     def check(self, call: Call) -> None:
         super().check(call)

@@ -1,4 +1,4 @@
-"""Places: is an event in one, near one, how far from one, and in which ones? On shapely (`tidings[spatial]`).
+"""Spatial operators: whether an event is in a place or near it, how far, and in which places. On shapely (`tidings[spatial]`).
 
 Places are the user's own, so the operators are made for a set of them. Coordinates are longitude and latitude in
 degrees (WGS 84, as in GeoJSON), an edge is straight in them, and a border belongs to its place; a place across the
@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 from tidings.errors import EventError, TidingsError
 from tidings.kinds.operators.functions.operator import Operator, Out
-from tidings.kinds.operators.library.names import Names, NamingOperator
-from tidings.kinds.operators.library.sphere import Outline
+from tidings.kinds.operators.library.names import KnownNames, NamingOperator
+from tidings.kinds.operators.library.sphere import ArcOutline
 from tidings.model.attributes import values_at
 from tidings.model.event import Event
 
@@ -59,11 +59,11 @@ class Places:
     ) -> None:
         self.paths = (latitude, longitude)
         self.geometries = {name: geometry(name, given) for name, given in named(places).items()}
-        self.names = Names("place", self.geometries)
+        self.names = KnownNames("place", self.geometries)
         self.order, self.shapes = list(self.geometries), list(self.geometries.values())
         shapely.prepare(self.shapes)
         self.tree = shapely.STRtree(self.shapes)
-        self.outlines: dict[int, Outline] = {}  # made when a distance is first asked for
+        self.outlines: dict[int, ArcOutline] = {}  # built when a distance is first computed
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is prepared does not travel to another process.
@@ -80,7 +80,7 @@ class Places:
         return point is not None and self._metres(number, point) <= metres
 
     def distance(self, event: Event, place: str, metres: Out[float]) -> Iterator[float]:
-        """How far the event is from the nearest point of the place; 0 inside."""
+        """The distance of the event from the nearest point of the place; 0 inside."""
         number, point = self.names[place], point_of(event, *self.paths)
         if point is not None:
             yield self._metres(number, point)
@@ -106,7 +106,7 @@ class Places:
 
 
 def point_of(event: Event, latitude: str, longitude: str) -> tuple[float, float] | None:
-    """Where the event is: (latitude, longitude), or None if it does not say."""
+    """The position of the event: (latitude, longitude), or None if it has none."""
     found = []
     for path, most in ((latitude, 90), (longitude, 180)):
         values = values_at(event.attributes, path)
@@ -179,11 +179,11 @@ def geometry(name: str, given: Geometry) -> BaseGeometry:
     return shapely.force_2d(found)
 
 
-def outline(found: BaseGeometry) -> Outline:
+def outline(found: BaseGeometry) -> ArcOutline:
     """The rings, lines and points of a geometry."""
     parts = shapely.get_parts(shapely.segmentize(found, STEP))
     while (shapely.get_type_id(parts) >= shapely.GeometryType.MULTIPOINT).any():
         parts = shapely.get_parts(parts)
     areas = shapely.get_type_id(parts) == shapely.GeometryType.POLYGON
     lines = [*shapely.get_rings(parts[areas]), *parts[~areas]]
-    return Outline(*shapely.get_coordinates(lines, return_index=True))
+    return ArcOutline(*shapely.get_coordinates(lines, return_index=True))

@@ -1,7 +1,7 @@
-"""Distances on a globe: how far a point is from the nearest point of a line of vertices.
+"""Computes distances on a globe: from a point to the nearest point of a line of vertices.
 
 The Earth is a sphere of its mean radius, so that a distance is within 0.6 % of the one on the WGS 84 ellipsoid. Two
-vertices in a row are joined by an arc of a great circle. All arcs are looked at in one pass over arrays: the nearest
+vertices in a row are joined by an arc of a great circle. All arcs are processed in one pass over arrays: the nearest
 point of an arc is the foot of the perpendicular, where that lies between the ends, and one of the ends elsewhere.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 RADIUS = 6_371_008.8  # metres: the mean of the ellipsoid's three half axes
 
 
-class Outline:
+class ArcOutline:
     """Arcs between vertices. Each vertex begins one, towards the next of its part; a part's last has no length."""
 
     def __init__(self, longitudes_latitudes: NDArray[Any], parts: NDArray[Any]) -> None:
@@ -36,7 +36,7 @@ class Outline:
         self.before_end = np.cross(ends, normals)
 
     def metres(self, latitude: float, longitude: float) -> float:
-        """From the point to the nearest point of any arc."""
+        """The distance from the point to the nearest point of any arc."""
         point = unit(np.array([[longitude, latitude]]))[0]
         chord = math.sqrt(((self.vertices - point) ** 2).sum(axis=1).min())
         angle = 2 * math.asin(min(1.0, chord / 2))

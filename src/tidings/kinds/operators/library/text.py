@@ -1,4 +1,4 @@
-"""Keyword sets: does an event's text mention one of a set's keywords, and which? By Aho-Corasick.
+"""Text operators: whether an event's text mentions a keyword of a set, and which. By Aho-Corasick.
 
 One automaton holds the keywords of all sets, so a text is read once, however many sets there are and however many
 operators ask. Case and the width of blanks are disregarded; a keyword is found as a whole word unless asked otherwise.
@@ -15,11 +15,11 @@ import ahocorasick
 
 from tidings.errors import TidingsError
 from tidings.kinds.operators.functions.operator import Operator, Out
-from tidings.kinds.operators.library.names import Names, NamingOperator
+from tidings.kinds.operators.library.names import KnownNames, NamingOperator
 from tidings.model.attributes import values_at
 from tidings.model.event import Event
 
-REMEMBERED = 64  # texts, for the events that are looked at at the same time
+REMEMBERED = 64  # texts, for the events that are processed concurrently
 
 Found = Mapping[str, tuple[str, ...]]
 
@@ -61,7 +61,7 @@ class Keywords:
                 )
         self.paths = paths
         self.whole_words = whole_words
-        self.names = Names("keyword set", self.sets)
+        self.names = KnownNames("keyword set", self.sets)
         self.automaton = automaton(self.sets)
         self.found = lru_cache(maxsize=REMEMBERED)(self.find)
 
@@ -82,12 +82,12 @@ class Keywords:
         return self.found(tuple(value for value in values if isinstance(value, str))).get(keyword_set, ())
 
     def find(self, texts: tuple[str, ...]) -> Found:
-        """What each set finds in the texts, in the order of the places where its keywords end."""
+        """The keywords of each set in the texts, in the order in which they end."""
         found: dict[str, dict[str, None]] = {}
         for text in texts:
             read = folded(text)
             for end, (length, owners) in self.automaton.iter(read) if len(self.automaton) else ():
-                if not self.whole_words or stands_alone(read, end + 1 - length, end + 1):
+                if not self.whole_words or is_whole_word(read, end + 1 - length, end + 1):
                     for name, keyword in owners:
                         found.setdefault(name, {})[keyword] = None
         return {name: tuple(keywords) for name, keywords in found.items()}
@@ -107,11 +107,11 @@ def automaton(sets: Mapping[str, Iterable[str]]) -> ahocorasick.Automaton:
 
 
 def folded(text: str) -> str:
-    """Without regard to case, to how an accent is encoded, and to the width of blanks."""
+    """Normalises a text: folds case, the encoding of accents and the width of blanks."""
     return " ".join(unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold()).split())
 
 
-def stands_alone(text: str, start: int, end: int) -> bool:
+def is_whole_word(text: str, start: int, end: int) -> bool:
     """Whether text[start:end] cuts no word: where it has a letter or digit at its edge, none goes on beside it."""
     cut_before = start > 0 and is_word(text[start - 1]) and is_word(text[start])
     cut_after = end < len(text) and is_word(text[end]) and is_word(text[end - 1])

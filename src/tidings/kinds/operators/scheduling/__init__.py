@@ -1,1 +1,1 @@
-"""In which order operators are evaluated."""
+"""Decides in which order operators are evaluated."""

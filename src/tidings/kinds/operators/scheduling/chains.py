@@ -1,4 +1,4 @@
-"""Linked chains: in which order rows are evaluated, and each row's predicates. Sub-Order 4.2.
+"""Linked chains: orders the rows, and the predicates of each row, for evaluation. Sub-Order 4.2.
 
 A chain is a row's predicates by ascending cost / (1 - p), ties by number: the order that is cheapest for the row
 alone, and the same for all rows, so that two chains hold what they share in one order. Evaluating u before v saves
@@ -60,19 +60,19 @@ def sort_members(first: np.ndarray, member: np.ndarray, p: np.ndarray, cost: np.
     return sorted_member
 
 
-def difference(one: np.ndarray, two: np.ndarray, p: np.ndarray, cost: np.ndarray) -> float:
-    """Expected cost of evaluating chain `one` and then `two`, less that of `two` and then `one`. Sub-Order 4.2.4.
+def difference(first: np.ndarray, second: np.ndarray, p: np.ndarray, cost: np.ndarray) -> float:
+    """Expected cost of evaluating chain `first` and then `second`, less that of `second` and then `first`. Sub-Order 4.2.4.
 
     The sum over the shared predicates t of (1 - p_t) (P_two C_one - P_one C_two): P is the product of all p above t
     in a chain, C the expected cost of those above t that the chains do not share, as if there were no others. The
     printed form, which has 1 for C at the top, does not agree with enumeration; this one does. With unequal costs
     only C changes: a shared predicate costs the same in both orders.
     """
-    return float(kernels.pair_difference(one, two, _key(p, cost), p, cost))
+    return float(kernels.pair_difference(first, second, _key(p, cost), p, cost))
 
 
-def place(chains: Chains, chain: np.ndarray, p: np.ndarray, cost: np.ndarray) -> int:
-    """Where one more chain belongs in the order: where its differences to all that share with it add up to least.
+def find_position(chains: Chains, chain: np.ndarray, p: np.ndarray, cost: np.ndarray) -> int:
+    """The position of a new chain in the order: where the differences to all chains that share with it sum to the least.
 
     At the end if it shares nothing. p and cost are those by which the chains were sorted, longer for new predicates.
     """
@@ -90,12 +90,12 @@ def insert(chains: Chains, members: np.ndarray, p: np.ndarray, cost: np.ndarray)
     return Chains(
         first=np.append(chains.first, chains.first[-1] + len(chain)),
         member=np.concatenate((chains.member, chain)),
-        order=np.insert(chains.order, place(chains, chain, p, cost), len(chains.order)),
+        order=np.insert(chains.order, find_position(chains, chain, p, cost), len(chains.order)),
     )
 
 
 def _key(p: np.ndarray, cost: np.ndarray) -> np.ndarray:
-    """What the predicates of a chain ascend by; one that always holds stands at the bottom."""
+    """The sort key of predicates in a chain; one that always holds is at the bottom."""
     return np.divide(cost, 1.0 - p, out=np.full(len(p), np.inf), where=p < 1.0)
 
 

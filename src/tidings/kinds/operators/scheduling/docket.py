@@ -1,8 +1,7 @@
-"""One event's undecided subscriptions while they are decided: which evaluations are left, and what each one settles.
+"""A docket holds one event's undecided subscriptions: which evaluations are left, and what each of them decides.
 
-`evaluations` of a scheduler come in here as numbers, their answers go back by `settle`; gates that need more than
-truth values come out of `awaiting` and go back by `confirm`. When nothing is undecided, `verdicts` has the truth of
-each row.
+A scheduler chooses evaluations by number, and `settle` takes their answers; gates that need more than truth values are
+in `awaiting`, and `confirm` takes their truth. When nothing is undecided, `verdicts` has the truth of each row.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _NONE = np.empty(0, dtype=np.int32)
 
 
 class Docket:
-    """`shared`: an answer reaches every row that asks for it at once, not only when a row's turn comes."""
+    """`shared`: an answer is applied to every row that needs it at once, not only when the scheduler reaches the row."""
 
     def __init__(self, table: OperatorTable, rows: np.ndarray, shared: bool = True) -> None:
         self.table, self.rows, self.shared = table, rows, shared
@@ -38,7 +37,7 @@ class Docket:
 
     @property
     def undecided(self) -> int:
-        """How many rows are undecided."""
+        """The number of undecided rows."""
         return int(self.arrays.counters[layout.UNDECIDED])
 
     @property
@@ -55,7 +54,7 @@ class Docket:
         choosing.know(self.arrays, preds)
 
     def settle(self, evs: np.ndarray, values: np.ndarray, seconds: np.ndarray) -> None:
-        """Takes in answers: a truth for all predicates of an evaluation, or 0 if each has its own already."""
+        """Applies answers: a truth for all predicates of an evaluation, or 0 if each has its own already."""
         choosing.settle(self.arrays, self.programs, self.learnt, self.now, evs, values, seconds, self.shared)
 
     def predicates(self, ev: int) -> np.ndarray:
@@ -64,7 +63,7 @@ class Docket:
         return d.ev_pred[d.ev_first[ev] : d.ev_first[ev + 1]]
 
     def awaiting(self) -> Iterator[tuple[int, int]]:
-        """Gates that wait for a confirmation since this was last asked: row, and gate within the row."""
+        """The gates that began to wait for a confirmation since the last call: row, and gate within the row."""
         d = self.arrays
         waiting = d.awaited[: d.counters[layout.AWAITED]].tolist()
         d.counters[layout.AWAITED] = 0
@@ -81,7 +80,7 @@ class Docket:
         deciding.dismiss(self.arrays, int(self.arrays.g0[row]))
 
     def rewind(self) -> None:
-        """Goes along the order from its start again: a confirmation may have made a leaf matter that was passed by."""
+        """Restarts the order from its beginning: a confirmation may need a leaf that was skipped."""
         self.arrays.counters[layout.AT_ROW] = self.arrays.counters[layout.AT_LEAF] = 0
 
     def confirm(self, row: int, gate: int, value: int) -> None:

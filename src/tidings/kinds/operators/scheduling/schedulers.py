@@ -1,7 +1,7 @@
-"""Which evaluations come next: four ways to decide a docket, with one contract, and two that people meet elsewhere.
+"""Schedulers choose the next evaluations of a docket: four algorithms with one contract, and two common baselines.
 
-`Adaptive` is what an engine uses. `Naive`, `Sequential` and `SubOrder` are those of Sub-Order 5.2, 4.1 and 4.2; all go
-along an order of rows, and of predicates within a row. All give the same answers; they differ in what they evaluate.
+An engine uses `Adaptive`. `Naive`, `Sequential` and `SubOrder` are those of Sub-Order 5.2, 4.1 and 4.2; they follow an
+order of rows, and of predicates within a row. All give the same answers; they differ in what they evaluate.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ FEW = 0.01  # of the rows; one is put in its place in milliseconds, all of 80,00
 
 
 class Scheduler(Protocol):
-    """Says what a docket's next evaluations are."""
+    """Chooses a docket's next evaluations."""
 
     shared: bool
-    """Whether an answer reaches every row that asks for it at once."""
+    """Whether an answer is applied at once to every row that needs it."""
 
     def open(self, docket: Docket) -> None:
-        """Looks at a new docket."""
+        """Prepares a new docket."""
 
     def next(self, docket: Docket, limit: int) -> np.ndarray:
         """Up to `limit` evaluations; none if nothing is left to evaluate."""
@@ -49,7 +49,7 @@ class Adaptive:
 
 
 class Naive:
-    """One row after another as they come, each predicate as written; what is known is not asked again."""
+    """One row after another in their order, each predicate as written; known answers are not evaluated again."""
 
     shared, past = False, False
 
@@ -100,7 +100,7 @@ class LikeliestFirst(CheapestFirst):
 class SubOrder(LikeliestFirst):
     """Rows in the order of their linked chains, found for all rows of an engine together.
 
-    A few new rows get their places in that order; when many have come, all are ordered anew.
+    A few new rows are inserted into that order; when there are many, all rows are ordered again.
     """
 
     shared = True
@@ -134,7 +134,7 @@ def _members(table: OperatorTable, since: int) -> tuple[np.ndarray, np.ndarray]:
     programs, rows = table.programs, len(table) - since
     first = programs.leaf_first[since:].astype(np.int64)
     asked = programs.leaf_asked[first[0] :] >> 1
-    # A predicate stands in a chain once, and one that needs no evaluation in none.
+    # A predicate is in a chain once, and one that needs no evaluation is in none.
     row = np.repeat(np.arange(rows), np.diff(first))
     pairs = np.unique(np.stack([row, asked], axis=1)[programs.pred_eval[asked] >= 0], axis=0)
     starts = np.concatenate([[0], np.cumsum(np.bincount(pairs[:, 0], minlength=rows))])
