@@ -86,7 +86,13 @@ class Service:
             clock=clock,
         )
         self.expiry = Expiry(
-            self.registry, self.mailbox, self.log, self.deduplication, self.index_writer, settings, clock=clock
+            self.registry,
+            self.mailbox,
+            self.log,
+            self.deduplication,
+            self.index_writer,
+            settings,
+            clock=clock,
         )
         self.log_writer = LogWriter(self.log, self.deduplication, on_accept=self._accepted, clock=clock)
         later(self.log_writer.close)
