@@ -20,12 +20,8 @@ MAX_EXCEPTIONS = 10
 # path::function -> why it is larger than the limits.
 EXCEPTIONS: dict[str, str] = {}
 
-BEING_REWRITTEN = {
-    "engine/explain.py::explain": "being rewritten",
-    "engine/explain.py::__init__": "being rewritten",
-    "engine/pipeline.py::_kept": "being rewritten",
-    "engine/pipeline.py::_settle": "being rewritten",
-}
+# Folder -> why it holds more modules than the limit.
+LARGE_FOLDERS = {"language": "to be divided: what is stored and what is parsed are two ideas"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -75,11 +71,10 @@ def violations(path: Path, function: Function) -> Iterator[str]:
 
 
 def test_functions_are_small() -> None:
-    listed = EXCEPTIONS | BEING_REWRITTEN
     too_large = [
         sentence
         for path, function in functions()
-        if f"{path.as_posix()}::{function.name}" not in listed
+        if f"{path.as_posix()}::{function.name}" not in EXCEPTIONS
         for sentence in violations(path, function)
     ]
     assert too_large == []
@@ -88,8 +83,8 @@ def test_functions_are_small() -> None:
 def test_every_exception_is_needed() -> None:
     assert len(EXCEPTIONS) <= MAX_EXCEPTIONS
     needed = {f"{path.as_posix()}::{f.name}" for path, f in functions() if any(violations(path, f))}
-    assert (EXCEPTIONS | BEING_REWRITTEN).keys() - needed == set()
-    assert all((EXCEPTIONS | BEING_REWRITTEN).values())
+    assert EXCEPTIONS.keys() - needed == set()
+    assert all(EXCEPTIONS.values())
 
 
 def test_folders_are_small() -> None:
@@ -98,7 +93,7 @@ def test_folders_are_small() -> None:
         str(folder.relative_to(ROOT)): sum(path.name != "__init__.py" for path in folder.glob("*.py"))
         for folder in folders
     }
-    assert {folder: count for folder, count in counts.items() if count > MAX_MODULES} == {}
+    assert {folder for folder, count in counts.items() if count > MAX_MODULES} == LARGE_FOLDERS.keys()
 
 
 def test_the_top_shows_the_architecture() -> None:
