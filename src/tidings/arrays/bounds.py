@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from tidings.arrays.characters import OPEN_ANGLE, QUOTE
 from tidings.arrays.compiled import compiled
 from tidings.arrays.vocabulary import thaw_texts
 from tidings.errors import IndexFileError
@@ -77,10 +78,10 @@ def constants_fit(blob, start):  # type: ignore[no-untyped-def]
     """Whether every constant begins like an IRI, or like a literal that has its closing quote."""
     for i in range(start.shape[0] - 1):
         low, close = start[i], start[i + 1] - 1
-        if close < low or (blob[low] != 60 and blob[low] != 34):
+        if close < low or (blob[low] != OPEN_ANGLE and blob[low] != QUOTE):
             return False
-        while blob[low] == 34 and blob[close] != 34:
+        while blob[low] == QUOTE and blob[close] != QUOTE:
             close -= 1
-        if blob[low] == 34 and close == low:
+        if blob[low] == QUOTE and close == low:
             return False
     return True

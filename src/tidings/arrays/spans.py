@@ -5,6 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from tidings.arrays.characters import (
+    BACKSLASH,
+    BACKSPACE,
+    BEYOND_ASCII,
+    CAPITAL_A,
+    DIGIT_0,
+    DIGIT_9,
+    FORM_FEED,
+    NEWLINE,
+    OPEN_ANGLE,
+    QUOTE,
+    RETURN,
+    SMALL_B,
+    SMALL_F,
+    SMALL_N,
+    SMALL_R,
+    SMALL_T,
+    SMALL_U,
+    TAB,
+)
 from tidings.arrays.compiled import compiled
 
 
@@ -17,38 +37,38 @@ def _gather(blob, low, high, terms, offsets, out):  # type: ignore[no-untyped-de
         t = terms[k]
         i, end = low[t], high[t]
         first = blob[i]
-        if first == 60 or first == 34:
+        if first == OPEN_ANGLE or first == QUOTE:
             i += 1
             end -= 1
-            while first == 34 and blob[end] != 34:
+            while first == QUOTE and blob[end] != QUOTE:
                 end -= 1
         while i < end:
             c = blob[i]
             i += 1
-            if c == 92 and first == 34:
+            if c == BACKSLASH and first == QUOTE:
                 c = blob[i]
                 i += 1
-                if c == 117:
+                if c == SMALL_U:
                     code = 0
                     for j in range(i, i + 4):
                         digit = blob[j]
-                        code = code * 16 + (digit - 48 if digit <= 57 else digit - 55)
+                        code = code * 16 + (digit - DIGIT_0 if digit <= DIGIT_9 else digit - CAPITAL_A + 10)
                     i += 4
-                    if code > 127:  # only U+FFFE and U+FFFF are written so
-                        out[at], out[at + 1] = 239, 191
+                    if code >= BEYOND_ASCII:  # only U+FFFE and U+FFFF are written so
+                        out[at], out[at + 1] = 0xEF, 0xBF
                         at += 2
-                        code = 128 | (code & 63)
+                        code = 0x80 | (code & 0x3F)
                     c = np.uint8(code)
-                elif c == 110:
-                    c = np.uint8(10)
-                elif c == 116:
-                    c = np.uint8(9)
-                elif c == 114:
-                    c = np.uint8(13)
-                elif c == 98:
-                    c = np.uint8(8)
-                elif c == 102:
-                    c = np.uint8(12)
+                elif c == SMALL_N:
+                    c = np.uint8(NEWLINE)
+                elif c == SMALL_T:
+                    c = np.uint8(TAB)
+                elif c == SMALL_R:
+                    c = np.uint8(RETURN)
+                elif c == SMALL_B:
+                    c = np.uint8(BACKSPACE)
+                elif c == SMALL_F:
+                    c = np.uint8(FORM_FEED)
             out[at] = c
             at += 1
     offsets[terms.shape[0]] = at

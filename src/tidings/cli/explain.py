@@ -58,10 +58,10 @@ def explain(
         subscriptions,
         taxonomy,
         prefix_options(prefixes),
-        patterns,
-        network_options(networks),
-        operator_options(modules),
-        tables,
+        patterns=patterns,
+        networks=network_options(networks),
+        operators=operator_options(modules),
+        tables=tables,
     )
     engine.text(id)  # an unknown id is an error before anything is printed
     count = 0

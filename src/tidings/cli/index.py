@@ -62,10 +62,10 @@ def build(
         subscriptions,
         taxonomy,
         prefix_options(prefixes),
-        patterns,
-        network_options(networks),
-        operator_options(modules),
-        tables,
+        patterns=patterns,
+        networks=network_options(networks),
+        operators=operator_options(modules),
+        tables=tables,
     )
     version = versions.publish(root, engine)
     terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")

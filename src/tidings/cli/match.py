@@ -122,10 +122,10 @@ def match(
         subscriptions,
         taxonomy,
         prefix_options(prefixes),
-        patterns,
-        network_options(networks),
-        operator_options(modules),
-        tables,
+        patterns=patterns,
+        networks=network_options(networks),
+        operators=operator_options(modules),
+        tables=tables,
     )
     # Notifications in the terminal show progress enough, and a bar between them would be in the way.
     quiet = output is None and terminal.out.is_terminal

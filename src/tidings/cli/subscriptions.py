@@ -106,6 +106,7 @@ def load(
     path: Path,
     taxonomy: Path | None,
     prefixes: Mapping[str, str],
+    *,
     patterns: str | None = None,
     networks: Mapping[str, Path] | None = None,
     operators: Iterable[Operator] = (),

@@ -72,7 +72,7 @@ class Service:
         self.index_writer = IndexWriter(settings, self.registry)
         self.access = AccessControl(self.registry, settings, clock)
         self.lifecycle = Lifecycle(
-            self.registry, self.mailbox, self.index_writer, self.preview, self.access, settings, clock
+            self.registry, self.mailbox, self.index_writer, self.preview, self.access, settings, clock=clock
         )
         self.supervisor = Supervisor(settings)
         self.hub = Hub(self.mailbox)
@@ -86,7 +86,13 @@ class Service:
             clock=clock,
         )
         self.expiry = Expiry(
-            self.registry, self.mailbox, self.log, self.deduplication, self.index_writer, settings, clock
+            self.registry,
+            self.mailbox,
+            self.log,
+            self.deduplication,
+            self.index_writer,
+            settings,
+            clock=clock,
         )
         self.log_writer = LogWriter(self.log, self.deduplication, on_accept=self._accepted, clock=clock)
         later(self.log_writer.close)

@@ -59,7 +59,7 @@ class Batch:
 
 
 def write(
-    events: DataFrame, root: Path, version: str, pickled: bytes, output: Path, query: str, batch: int
+    events: DataFrame, root: Path, version: str, pickled: bytes, output: Path, *, query: str, batch: int
 ) -> Batch:
     """Matches `events` with a version of the index and writes the notifications to the batch's folder."""
     aside = unfinished(output, query, batch)

@@ -59,7 +59,7 @@ def run(
     try:
 
         def match(events: DataFrame, query: str, batch: int, version: str) -> Batch:
-            done = outputs.write(events, index, version, pickled, output, query, batch)
+            done = outputs.write(events, index, version, pickled, output, query=query, batch=batch)
             operator_feedback.record(index, query, versions.Version.parse(version).base, batch, done.learnt)
             return done
 

@@ -107,12 +107,13 @@ def check(documents: list[bytes], paths: list[str], gap: bytes = b"") -> Occurre
 def left_to_python(data: bytes, paths: list[str]) -> bool:
     blob, start, stop = spans([data])
     first, odd = np.zeros(2, dtype=np.int64), np.zeros(1, dtype=np.bool_)
-    columns = [np.empty(len(data) + 8, dtype=t) for t in (np.int32, np.int8, np.int64, np.int64)]
+    path, kind = (np.empty(len(data) + 8, dtype=t) for t in (np.int32, np.int8))
+    span = np.empty((2, len(data) + 8), dtype=np.int64)
     table = PathTable.build(paths)
     start.flags.writeable = stop.flags.writeable = False
     stack = np.empty((MAX_DEPTH, 4), dtype=np.int64)
     with table.stamps() as stamps:
-        assert read(blob, start, stop, 0, table.edges, stamps, stack, first, *columns, odd) == 1
+        assert read(blob, start, stop, 0, table.edges, stamps, stack, first, path, kind, span, odd) == 1
     return bool(odd[0])
 
 

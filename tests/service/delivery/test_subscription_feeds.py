@@ -101,7 +101,7 @@ class TestEveryFormat:
         assert b"bold" in body
 
     def test_another_tidings_can_follow_it(self, format: str) -> None:
-        body = render(SUBSCRIPTION, PAGE, format, SETTINGS, FEED, FEED + "?before=2").body
+        body = render(SUBSCRIPTION, PAGE, format, SETTINGS, FEED, next_url=FEED + "?before=2").body
         events = read_feed(body, FEED)
         assert len({event.id for event in events}) == 4
         items = [describe(event) for event in events]
@@ -138,7 +138,7 @@ def test_the_graph_of_an_item_is_in_rss_1_as_it_was() -> None:
 
 
 def test_headers() -> None:
-    feed = render(SUBSCRIPTION, PAGE, "atom", SETTINGS, FEED, FEED + "?before=2")
+    feed = render(SUBSCRIPTION, PAGE, "atom", SETTINGS, FEED, next_url=FEED + "?before=2")
     assert feed.media_type == "application/atom+xml"
     assert feed.headers == {
         "ETag": feed.etag,

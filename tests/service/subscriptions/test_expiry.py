@@ -58,7 +58,7 @@ class World:
 
     def new_expiry(self):
         parts = self.registry, self.mailbox, self.log, self.deduplication, self.index, self.settings
-        return Expiry(*parts, self.clock)
+        return Expiry(*parts, clock=self.clock)
 
     def query(self, id, folder=""):
         place = self.settings.data / "checkpoint" / folder / "spark"

@@ -61,7 +61,7 @@ class World:
         self.index = Index(self.registry)
         self.access = AccessControl(self.registry, self.settings, self.clock)
         self.lifecycle = Lifecycle(
-            self.registry, self.mailbox, self.index, QUESTIONS, self.access, self.settings, self.clock
+            self.registry, self.mailbox, self.index, QUESTIONS, self.access, self.settings, clock=self.clock
         )
 
     def token(self, name, role=Role.SUBSCRIBER, **limits):

@@ -36,8 +36,7 @@ from tidings.formats.kernels.json_tokens import find_lines, unescape
 __all__ = ["DICT", "FALSE", "LIST", "NULL", "NUMBER", "TEXT", "TRUE", "Occurrences", "PathTable"]
 __all__ += ["lines", "occurrences_of", "read_objects", "reread"]
 
-_Columns = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # path, kind, low, high
-
+_Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # path, kind, and low above high
 
 _ZERO = np.zeros(1, dtype=np.int64)
 _ZERO.flags.writeable = False
@@ -99,14 +98,14 @@ def _read_one(data: bytes, paths: PathTable) -> Occurrences | None:
     blob, stop = np.frombuffer(data, dtype=np.uint8), np.array([len(data)])
     stop.flags.writeable = False
     first, odd = np.zeros(2, dtype=np.int64), np.zeros(1, dtype=np.bool_)
-    path, kind, low, high = _room(len(data) // 2 + 2)
+    path, kind, span = _room(len(data) // 2 + 2)
     stack = np.empty((MAX_DEPTH, 4), dtype=np.int64)
     with paths.stamps() as stamps:
-        done = read(blob, _ZERO, stop, 0, paths.edges, stamps, stack, first, path, kind, low, high, odd)
+        done = read(blob, _ZERO, stop, 0, paths.edges, stamps, stack, first, path, kind, span, odd)
     if not done or odd[0]:
         return None
     count = int(first[1])
-    return Occurrences(first, path[:count], kind[:count], low[:count], high[:count], blob, {})
+    return Occurrences(first, path[:count], kind[:count], span[0, :count], span[1, :count], blob, {})
 
 
 def _read(
@@ -131,7 +130,8 @@ def _read(
                 break
             needed = count + int(stop[done] - start[done]) // 2 + 2
             columns = _grown(columns, count, max(needed, 2 * len(columns[0])))
-    path, kind, low, high = (column[:count] for column in columns)
+    path, kind, span = (column[..., :count] for column in columns)
+    low, high = span
 
     side: list[bytes] = []  # what goes behind the blob
     if ESCAPED in kind:
@@ -149,7 +149,7 @@ def _read(
             found[event] = answer
     if found:
         place = len(blob) + sum(map(len, side))
-        first, (path, kind, low, high) = _spliced(first, (path, kind, low, high), found, place)
+        first, (path, kind, (low, high)) = _spliced(first, (path, kind, span), found, place)
         side += [text for answer in found.values() for _, _, text in answer]
     if side:
         blob = _fixed(np.concatenate([blob, np.frombuffer(b"".join(side), dtype=np.uint8)]))
@@ -164,14 +164,13 @@ def _fixed(array: np.ndarray) -> np.ndarray:
 
 
 def _room(size: int) -> _Columns:
-    path, kind = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int8)
-    return path, kind, np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    return np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int8), np.empty((2, size), dtype=np.int64)
 
 
 def _grown(columns: _Columns, count: int, size: int) -> _Columns:
     grown = _room(size)
     for new, old in zip(grown, columns, strict=True):
-        new[:count] = old[:count]
+        new[..., :count] = old[..., :count]
     return grown
 
 
@@ -189,9 +188,9 @@ def _spliced(
     answers = [occurrence for answer in found.values() for occurrence in answer]
     sizes = np.array([len(text) for _, _, text in answers], dtype=np.int64)
     high = place + np.cumsum(sizes)
-    new = [path for path, _, _ in answers], [kind for _, kind, _ in answers], high - sizes, high
+    new = [path for path, _, _ in answers], [kind for _, kind, _ in answers], [high - sizes, high]
     spliced = _room(len(put_in))
     for column, old, late_ones in zip(spliced, columns, new, strict=True):
-        column[~put_in] = old
-        column[put_in] = late_ones
+        column[..., ~put_in] = old
+        column[..., put_in] = late_ones
     return new_first, spliced

@@ -9,6 +9,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidings.arrays.characters import (
+    BACKSLASH,
+    CASE_BIT,
+    DIGIT_0,
+    DIGIT_9,
+    DOT,
+    MINUS,
+    NEWLINE,
+    PLUS,
+    QUOTE,
+    RETURN,
+    SMALL_E,
+    SMALL_U,
+    SPACE,
+    TAB,
+)
 from tidings.arrays.compiled import compiled, inlined
 
 _1, _2, _3, _4, _5, _6, _7 = map(np.uint64, range(1, 8))
@@ -103,7 +119,7 @@ def string_end(blob, i, last):  # type: ignore[no-untyped-def]
     i += bytes_in(below(mask))
     if i >= last:
         return 0
-    if byte(blob, i) == 34:
+    if byte(blob, i) == QUOTE:
         return i
     return odd_string_end(blob, i, last)
 
@@ -121,14 +137,14 @@ def odd_string_end(blob, i, last):  # type: ignore[no-untyped-def]
         if i >= last:
             return 0
         c = byte(blob, i)
-        if c == 34:
+        if c == QUOTE:
             return -i if escaped else i
-        if c == 92:
+        if c == BACKSLASH:
             escaped = True
             if i + 1 >= last:
                 return 0
             c = byte(blob, i + 1)
-            if c == 117:
+            if c == SMALL_U:
                 if i + 5 >= last or _code(blob, i + 2) < 0:
                     return 0
                 i += 6
@@ -182,7 +198,7 @@ def _character(blob, i, last):  # type: ignore[no-untyped-def]
 
 @inlined
 def _digits_end(blob, i):  # type: ignore[no-untyped-def]
-    while 48 <= byte(blob, i) <= 57:
+    while DIGIT_0 <= byte(blob, i) <= DIGIT_9:
         i += 1
     return i
 
@@ -191,20 +207,20 @@ def _digits_end(blob, i):  # type: ignore[no-untyped-def]
 def number_end(blob, low):  # type: ignore[no-untyped-def]
     """Just behind the number at `low`, or 0; something that is no part of a number has to follow somewhere."""
     i = low
-    if byte(blob, i) == 45:
+    if byte(blob, i) == MINUS:
         i += 1
     begin = i
     i = _digits_end(blob, i)
-    if i == begin or (byte(blob, begin) == 48 and i > begin + 1):
+    if i == begin or (byte(blob, begin) == DIGIT_0 and i > begin + 1):
         return 0
-    if byte(blob, i) == 46:
+    if byte(blob, i) == DOT:
         begin = i + 1
         i = _digits_end(blob, begin)
         if i == begin:
             return 0
-    if byte(blob, i) | 32 == 101:
+    if byte(blob, i) | CASE_BIT == SMALL_E:
         i += 1
-        if byte(blob, i) == 43 or byte(blob, i) == 45:
+        if byte(blob, i) == PLUS or byte(blob, i) == MINUS:
             i += 1
         begin = i
         i = _digits_end(blob, i)
@@ -226,20 +242,20 @@ def unescape(blob, occurrences, low, high, at, out):  # type: ignore[no-untyped-
         low[k] = at + o
         while i < end:
             c = blob[i]
-            if c != 92:
+            if c != BACKSLASH:
                 out[o] = c
                 i += 1
                 o += 1
                 continue
             c = blob[i + 1]
-            if c != 117:
+            if c != SMALL_U:
                 out[o] = _ESCAPES[c]
                 i += 2
                 o += 1
                 continue
             code = _code(blob, i + 2)
             i += 6
-            if 0xD800 <= code < 0xDC00 and i + 5 < end and blob[i] == 92 and blob[i + 1] == 117:
+            if 0xD800 <= code < 0xDC00 and i + 5 < end and blob[i] == BACKSLASH and blob[i + 1] == SMALL_U:
                 second = _code(blob, i + 2)
                 if 0xDC00 <= second < 0xE000:
                     code = 0x10000 + ((code - 0xD800) << 10) + (second - 0xDC00)
@@ -269,7 +285,7 @@ def unescape(blob, occurrences, low, high, at, out):  # type: ignore[no-untyped-
 
 @inlined
 def is_blank(c):  # type: ignore[no-untyped-def]
-    return c == 32 or c == 10 or c == 13 or c == 9
+    return c == SPACE or c == NEWLINE or c == RETURN or c == TAB
 
 
 @compiled
@@ -288,7 +304,7 @@ def find_lines(blob, begin, start, stop):  # type: ignore[no-untyped-def]
                 i += bytes_in(below(mask))
                 break
             i += 8
-        while i < size and byte(blob, i) != 10:
+        while i < size and byte(blob, i) != NEWLINE:
             i += 1
         high, following = i, i + 1
         while low < high and is_blank(byte(blob, low)):

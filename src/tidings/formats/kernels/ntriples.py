@@ -12,16 +12,43 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidings.arrays.characters import (
+    AT_SIGN,
+    BACKSLASH,
+    BEYOND_ASCII,
+    CAPITAL_E,
+    CAPITAL_F,
+    CARET,
+    CLOSE_ANGLE,
+    COLON,
+    CONTROLS,
+    DIGIT_0,
+    DIGIT_1,
+    DIGIT_7,
+    DIGITS,
+    DOT,
+    LETTERS,
+    NEWLINE,
+    OPEN_ANGLE,
+    QUOTE,
+    SMALL_LETTERS,
+    SMALL_U,
+    SPACE,
+    UNDERSCORE,
+    bytes_of,
+)
 from tidings.arrays.compiled import compiled
 from tidings.arrays.hashing import hash_span, same_bytes
 
 # Bytes at which a scan has to stop and look: what ends an IRI or may not stand in one, and in a literal.
-_STOPS_IRI = np.zeros(256, dtype=np.bool_)
-_STOPS_IRI[:33] = True
-_STOPS_IRI[list(b'"<>\\^`{|}')] = True
-_STOPS_LITERAL = np.zeros(256, dtype=np.bool_)
-_STOPS_LITERAL[:32] = True
-_STOPS_LITERAL[[34, 92, 127]] = True
+_STOPS_IRI = bytes_of(CONTROLS, ' "<>\\^`{|}')
+_STOPS_LITERAL = bytes_of(CONTROLS, '"\\\x7f')
+_LABEL = bytes_of(LETTERS, DIGITS, "_-.")  # of a blank node
+_LABEL[BEYOND_ASCII:] = True
+_LANGUAGE = bytes_of(SMALL_LETTERS, DIGITS, "-")
+_ESCAPE = bytes_of('tbnrf"\\')
+_HEXADECIMAL = bytes_of(DIGITS, "ABCDEF")
+_WITHOUT_SHORT_ESCAPE = bytes_of("01234567BEF")  # the last digits of those controls from 00 to 0F
 _STRING = np.frombuffer(b"<http://www.w3.org/2001/XMLSchema#string>", dtype=np.uint8).copy()
 
 
@@ -30,27 +57,22 @@ def _iri_end(blob, i, high):  # type: ignore[no-untyped-def]
     """Just behind the '>' of the IRI that starts at i, or -1; it must be absolute."""
     i += 1
     begin = i
-    while i < high and blob[i] != 58 and not _STOPS_IRI[blob[i]]:
+    while i < high and blob[i] != COLON and not _STOPS_IRI[blob[i]]:
         i += 1
-    if i >= high or i == begin or blob[i] != 58:
+    if i >= high or i == begin or blob[i] != COLON:
         return -1
     while i < high and not _STOPS_IRI[blob[i]]:
         i += 1
-    return i + 1 if i < high and blob[i] == 62 else -1
+    return i + 1 if i < high and blob[i] == CLOSE_ANGLE else -1
 
 
 @compiled
 def _blank_end(blob, i, high):  # type: ignore[no-untyped-def]
-    if i + 1 >= high or blob[i + 1] != 58:
+    if i + 1 >= high or blob[i + 1] != COLON:
         return -1
     i += 2
     begin = i
-    while i < high:
-        c = blob[i]
-        if not (
-            48 <= c <= 57 or 65 <= c <= 90 or 97 <= c <= 122 or c == 95 or c == 45 or c == 46 or c >= 128
-        ):
-            break
+    while i < high and _LABEL[blob[i]]:
         i += 1
     return i if i > begin else -1
 
@@ -61,14 +83,13 @@ def _canonical_escape(blob, i, high):  # type: ignore[no-untyped-def]
     if i + 4 >= high:
         return False
     a, b, c, d = blob[i + 1], blob[i + 2], blob[i + 3], blob[i + 4]
-    hexadecimal = 48 <= d <= 57 or 65 <= d <= 70
-    if a == 70 and b == 70 and c == 70:
-        return d == 69 or d == 70
-    if a != 48 or b != 48:
+    if a == CAPITAL_F and b == CAPITAL_F and c == CAPITAL_F:
+        return d == CAPITAL_E or d == CAPITAL_F
+    if a != DIGIT_0 or b != DIGIT_0:
         return False
-    if c == 48:
-        return hexadecimal and d != 56 and d != 57 and d != 65 and d != 67 and d != 68
-    return (c == 49 and hexadecimal) or (c == 55 and d == 70)
+    if c == DIGIT_0:
+        return _WITHOUT_SHORT_ESCAPE[d]
+    return (c == DIGIT_1 and _HEXADECIMAL[d]) or (c == DIGIT_7 and d == CAPITAL_F)
 
 
 @compiled
@@ -79,30 +100,27 @@ def _literal_end(blob, i, high):  # type: ignore[no-untyped-def]
         if not _STOPS_LITERAL[c]:
             i += 1
             continue
-        if c == 34:
+        if c == QUOTE:
             break
-        if c != 92 or i + 1 >= high:
+        if c != BACKSLASH or i + 1 >= high:
             return -1
         c = blob[i + 1]
-        if c == 117:
+        if c == SMALL_U:
             if not _canonical_escape(blob, i + 1, high):
                 return -1
-        elif c != 98 and c != 116 and c != 110 and c != 102 and c != 114 and c != 34 and c != 92:
+        elif not _ESCAPE[c]:
             return -1
         i += 2
     if i >= high:
         return -1
     i += 1
-    if i < high and blob[i] == 64:
+    if i < high and blob[i] == AT_SIGN:
         i += 1
         begin = i
-        while i < high:
-            c = blob[i]
-            if not (48 <= c <= 57 or 97 <= c <= 122 or c == 45):
-                break
+        while i < high and _LANGUAGE[blob[i]]:
             i += 1
         return i if i > begin else -1
-    if i + 2 < high and blob[i] == 94 and blob[i + 1] == 94 and blob[i + 2] == 60:
+    if i + 2 < high and blob[i] == CARET and blob[i + 1] == CARET and blob[i + 2] == OPEN_ANGLE:
         begin = i + 2
         i = _iri_end(blob, begin, high)
         # "…"^^<http://www.w3.org/2001/XMLSchema#string> is written without its datatype.
@@ -125,27 +143,27 @@ def read_ntriples(blob, document, columns, first, term_low, term_high, term_hash
         i, high = document[d], document[d + 1]
         begin_count = count
         while i < high:
-            if blob[i] == 10:
+            if blob[i] == NEWLINE:
                 i += 1
                 continue
             ok = True
             for part in range(3):
                 place[part, 0] = i
                 c = blob[i] if i < high else 0
-                if c == 60:
+                if c == OPEN_ANGLE:
                     end = _iri_end(blob, i, high)
-                elif c == 95 and part != 1:
+                elif c == UNDERSCORE and part != 1:
                     end = _blank_end(blob, i, high)
-                elif c == 34 and part == 2:
+                elif c == QUOTE and part == 2:
                     end = _literal_end(blob, i, high)
                 else:
                     end = -1
-                if end < 0 or end >= high or blob[end] != 32:
+                if end < 0 or end >= high or blob[end] != SPACE:
                     ok = False
                     break
                 place[part, 1] = end
                 i = end + 1
-            if not ok or i >= high or blob[i] != 46 or (i + 1 < high and blob[i + 1] != 10):
+            if not ok or i >= high or blob[i] != DOT or (i + 1 < high and blob[i + 1] != NEWLINE):
                 odd[d] = True
                 break
             i += 2

@@ -11,6 +11,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidings.arrays.characters import (
+    AT_SIGN,
+    CARET,
+    CASE_BIT,
+    CLOSE_ANGLE,
+    COLON,
+    COMMA,
+    DOT,
+    MINUS,
+    NEWLINE,
+    OPEN_ANGLE,
+    QUOTE,
+    SEMICOLON,
+    SMALL_A,
+    SPACE,
+    UNDERSCORE,
+)
 from tidings.arrays.compiled import compiled, inlined
 from tidings.arrays.hashing import same_bytes
 from tidings.formats.documents import MAX_BYTES
@@ -20,8 +37,8 @@ from tidings.formats.kernels.turtle_terms import (
     BOOLEAN,
     LETTER,
     NAME,
-    SPACE,
     TYPE,
+    WHITE_SPACE,
     gap_end,
     iri_end,
     language_end,
@@ -115,11 +132,11 @@ def _declaration(data, i, prefixes, count):  # type: ignore[no-untyped-def]
     if LETTER[data[i]]:
         while NAME[data[i]]:
             i += 1
-    if data[i] != 58:
+    if data[i] != COLON:
         return -1, count
     high = i
     i = gap_end(data, i + 1)
-    if data[i] != 60:
+    if data[i] != OPEN_ANGLE:
         return -1, count
     end = iri_end(data, i)
     if end < 0 or not takes_names(data, i + 1, end - 1):
@@ -140,7 +157,7 @@ def _is_keyword(data, low, high):  # type: ignore[no-untyped-def]
     if high - low != 6:
         return False
     for k in range(6):
-        if data[low + k] | 32 != _KEYWORD[k]:
+        if data[low + k] | CASE_BIT != _KEYWORD[k]:
             return False
     return True
 
@@ -151,6 +168,122 @@ def _is_special(out, low, high):  # type: ignore[no-untyped-def]
         if same_bytes(out, low, high, _SPECIAL, _SPECIAL_AT[k], _SPECIAL_AT[k + 1]):
             return True
     return False
+
+
+@inlined
+def _is_boolean(data, low, high):  # type: ignore[no-untyped-def]
+    return same_bytes(data, low, high, _TRUE, 0, 4) or same_bytes(data, low, high, _FALSE, 0, 5)
+
+
+# Each of these writes the term at i to `out` from o on. It returns where the term ends in the document and in `out`;
+# instead of the first, _NOT_PLAIN or _NO_ROOM.
+
+
+@inlined
+def _write_span(data, low, high, out, o, room):  # type: ignore[no-untyped-def]
+    if o + high - low > room:
+        return _NO_ROOM, o
+    return high, _copy(data, low, high, out, o)
+
+
+@inlined
+def _write_iri(data, i, out, o, room):  # type: ignore[no-untyped-def]
+    end = iri_end(data, i)
+    if end < 0:
+        return _NOT_PLAIN, o
+    return _write_span(data, i, end, out, o, room)
+
+
+@inlined
+def _write_name(data, low, i, prefixes, count, out, o, room):  # type: ignore[no-untyped-def]
+    """The name whose prefix is data[low:i]."""
+    k = _find_prefix(data, low, i, prefixes, count)
+    i += 1
+    if k < 0 or data[i] == MINUS:
+        return _NOT_PLAIN, o
+    low = i
+    while NAME[data[i]]:
+        i += 1
+    if not BEHIND_NAME[data[i]]:
+        return _NOT_PLAIN, o
+    if o + prefixes[k, 3] - prefixes[k, 2] + i - low > room:
+        return _NO_ROOM, o
+    o = _copy(data, prefixes[k, 2], prefixes[k, 3], out, o)
+    o = _copy(data, low, i, out, o)
+    out[o] = CLOSE_ANGLE
+    return i, o + 1
+
+
+@inlined
+def _write_word(data, low, i, state, prefixes, count, out, o, room):  # type: ignore[no-untyped-def]
+    """What begins with the letters data[low:i]: a name, `a`, `true` or `false`."""
+    if data[i] == COLON:
+        return _write_name(data, low, i, prefixes, count, out, o, room)
+    if state == _PREDICATE and data[low] == SMALL_A and i - low == 1 and WHITE_SPACE[data[i]]:
+        if o > room:
+            return _NO_ROOM, o
+        return i, _copy(_FIXED, _FIXED_AT[TYPE], _FIXED_AT[TYPE + 1], out, o)
+    if state == _OBJECT and BEHIND_NAME[data[i]] and _is_boolean(data, low, i):
+        return _write_typed(data, low, i, BOOLEAN, out, o, room)
+    return _NOT_PLAIN, o
+
+
+@inlined
+def _write_blank_node(data, i, out, o, room):  # type: ignore[no-untyped-def]
+    low = i
+    if data[i + 1] != COLON or data[i + 2] == MINUS:
+        return _NOT_PLAIN, o
+    i += 2
+    while NAME[data[i]]:
+        i += 1
+    if i == low + 2 or not BEHIND_NAME[data[i]]:
+        return _NOT_PLAIN, o
+    return _write_span(data, low, i, out, o, room)
+
+
+@inlined
+def _write_string(data, i, out, o, room):  # type: ignore[no-untyped-def]
+    """The string with its language, or with the carets in front of its datatype."""
+    end = string_end(data, i)
+    if end > 0 and data[end] == AT_SIGN:
+        end = language_end(data, end + 1)
+    if end < 0:
+        return _NOT_PLAIN, o
+    if data[end] == CARET:
+        if data[end + 1] != CARET:
+            return _NOT_PLAIN, o
+        end += 2
+    return _write_span(data, i, end, out, o, room)
+
+
+@inlined
+def _write_typed(data, low, high, kind, out, o, room):  # type: ignore[no-untyped-def]
+    """The number or the boolean data[low:high] with the datatype of its kind."""
+    if o + high - low > room:
+        return _NO_ROOM, o
+    out[o] = QUOTE
+    o = _copy(data, low, high, out, o + 1)
+    return high, _copy(_FIXED, _FIXED_AT[kind], _FIXED_AT[kind + 1], out, o)
+
+
+@inlined
+def _write_number(data, i, out, o, room):  # type: ignore[no-untyped-def]
+    end, kind = number_end(data, i)
+    if end < 0:
+        return _NOT_PLAIN, o
+    return _write_typed(data, i, end, kind, out, o, room)
+
+
+@inlined
+def _at_declaration(data, i, prefixes, count):  # type: ignore[no-untyped-def]
+    """Reads `@prefix name: <iri> .` at i; as `_declaration`."""
+    if not (same_bytes(data, i + 1, i + 7, _KEYWORD, 0, 6) and WHITE_SPACE[data[i + 7]]):
+        return -1, count
+    i, count = _declaration(data, i + 7, prefixes, count)
+    if i < 0:
+        return -1, count
+    i = gap_end(data, i)
+    return (i + 1 if data[i] == DOT else -1), count
 
 
 @compiled
@@ -164,20 +297,20 @@ def _transcode(data, prefixes, out):  # type: ignore[no-untyped-def]
     state, repeated = _SUBJECT, False  # repeated: behind a ';'
     i, o = 0, 0
     line, predicate, object = 0, 0, 0
-    while True:
+    while i >= 0:
         i = gap_end(data, i)
         c = data[i]
         if state == _END:
-            if c == 59:
+            if c == SEMICOLON:
                 state, repeated = _PREDICATE, True
-            elif c == 44:
+            elif c == COMMA:
                 if o + o - line > room:
                     return _NO_ROOM
                 start = o
                 o = _copy(out, line, object, out, o)
                 predicate, object, line = start + predicate - line, o, start
                 state = _OBJECT
-            elif c == 46 and BEHIND_DOT[data[i + 1]]:
+            elif c == DOT and BEHIND_DOT[data[i + 1]]:
                 state = _SUBJECT
             else:
                 return _NOT_PLAIN
@@ -187,23 +320,15 @@ def _transcode(data, prefixes, out):  # type: ignore[no-untyped-def]
         if state == _SUBJECT:
             if i >= last:
                 return o if i == last else _NOT_PLAIN
-            if c == 64:
-                if not (same_bytes(data, i + 1, i + 7, _KEYWORD, 0, 6) and SPACE[data[i + 7]]):
-                    return _NOT_PLAIN
-                i, count = _declaration(data, i + 7, prefixes, count)
-                if i < 0:
-                    return _NOT_PLAIN
-                i = gap_end(data, i)
-                if data[i] != 46:
-                    return _NOT_PLAIN
-                i += 1
+            if c == AT_SIGN:
+                i, count = _at_declaration(data, i, prefixes, count)
                 continue
             line = o
         elif state == _PREDICATE and repeated:
-            if c == 59:
+            if c == SEMICOLON:
                 i += 1
                 continue
-            if c == 46 and BEHIND_DOT[data[i + 1]]:
+            if c == DOT and BEHIND_DOT[data[i + 1]]:
                 i += 1
                 state, repeated = _SUBJECT, False
                 continue
@@ -215,109 +340,40 @@ def _transcode(data, prefixes, out):  # type: ignore[no-untyped-def]
             repeated = False
 
         begin = o
-        if c == 60:
-            end = iri_end(data, i)
-            if end < 0:
-                return _NOT_PLAIN
-            if o + end - i > room:
-                return _NO_ROOM
-            o = _copy(data, i, end, out, o)
-            i = end
-        elif c == 58 or LETTER[c]:
+        if c == OPEN_ANGLE:
+            i, o = _write_iri(data, i, out, o, room)
+        elif c == COLON or LETTER[c]:
             low = i
             while NAME[data[i]]:
                 i += 1
-            if data[i] == 58:
-                k = _find_prefix(data, low, i, prefixes, count)
-                i += 1
-                if k < 0 or data[i] == 45:
-                    return _NOT_PLAIN
-                low = i
-                while NAME[data[i]]:
-                    i += 1
-                if not BEHIND_NAME[data[i]]:
-                    return _NOT_PLAIN
-                if o + prefixes[k, 3] - prefixes[k, 2] + i - low > room:
-                    return _NO_ROOM
-                o = _copy(data, prefixes[k, 2], prefixes[k, 3], out, o)
-                o = _copy(data, low, i, out, o)
-                out[o] = 62
-                o += 1
-            elif state == _PREDICATE and c == 97 and i - low == 1 and SPACE[data[i]]:
-                if o > room:
-                    return _NO_ROOM
-                o = _copy(_FIXED, _FIXED_AT[TYPE], _FIXED_AT[TYPE + 1], out, o)
-            elif state == _SUBJECT and _is_keyword(data, low, i) and SPACE[data[i]]:
+            if state == _SUBJECT and WHITE_SPACE[data[i]] and _is_keyword(data, low, i):
                 i, count = _declaration(data, i, prefixes, count)
-                if i < 0:
-                    return _NOT_PLAIN
                 continue
-            elif (
-                state == _OBJECT
-                and BEHIND_NAME[data[i]]
-                and (same_bytes(data, low, i, _TRUE, 0, 4) or same_bytes(data, low, i, _FALSE, 0, 5))
-            ):
-                if o > room:
-                    return _NO_ROOM
-                out[o] = 34
-                o = _copy(data, low, i, out, o + 1)
-                o = _copy(_FIXED, _FIXED_AT[BOOLEAN], _FIXED_AT[BOOLEAN + 1], out, o)
-            else:
-                return _NOT_PLAIN
-        elif c == 95 and (state == _SUBJECT or state == _OBJECT):
-            low = i
-            if data[i + 1] != 58 or data[i + 2] == 45:
-                return _NOT_PLAIN
-            i += 2
-            while NAME[data[i]]:
-                i += 1
-            if i == low + 2 or not BEHIND_NAME[data[i]]:
-                return _NOT_PLAIN
-            if o + i - low > room:
-                return _NO_ROOM
-            o = _copy(data, low, i, out, o)
-        elif state == _OBJECT and c == 34:
-            low = i
-            i = string_end(data, i)
-            if i > 0 and data[i] == 64:
-                i = language_end(data, i + 1)
-            if i < 0:
-                return _NOT_PLAIN
-            if o + i - low > room:
-                return _NO_ROOM
-            o = _copy(data, low, i, out, o)
-            if data[i] == 94:
-                if data[i + 1] != 94:
-                    return _NOT_PLAIN
-                out[o], out[o + 1] = 94, 94
-                o += 2
-                i += 2
+            i, o = _write_word(data, low, i, state, prefixes, count, out, o, room)
+        elif c == UNDERSCORE and (state == _SUBJECT or state == _OBJECT):
+            i, o = _write_blank_node(data, i, out, o, room)
+        elif state == _OBJECT and c == QUOTE:
+            i, o = _write_string(data, i, out, o, room)
+            if i > 0 and data[i - 1] == CARET:
                 state = _DATATYPE
                 continue
         elif state == _OBJECT:
-            low = i
-            i, kind = number_end(data, i)
-            if i < 0:
-                return _NOT_PLAIN
-            if o + i - low > room:
-                return _NO_ROOM
-            out[o] = 34
-            o = _copy(data, low, i, out, o + 1)
-            o = _copy(_FIXED, _FIXED_AT[kind], _FIXED_AT[kind + 1], out, o)
+            i, o = _write_number(data, i, out, o, room)
         else:
             return _NOT_PLAIN
+        if i < 0:
+            break
 
-        out[o] = 32
+        out[o] = SPACE
         o += 1
         if state == _SUBJECT:
-            predicate = o
-            state = _PREDICATE
+            predicate, state = o, _PREDICATE
         elif state == _PREDICATE:
-            object = o
-            state = _OBJECT
+            object, state = o, _OBJECT
         else:
             if state == _DATATYPE and _is_special(out, begin, o - 1):
                 return _NOT_PLAIN
-            out[o], out[o + 1] = 46, 10
+            out[o], out[o + 1] = DOT, NEWLINE
             o += 2
             state = _END
+    return i

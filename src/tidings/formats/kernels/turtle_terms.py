@@ -6,47 +6,56 @@ size. What is accepted is what the RDF parser accepts and writes in N-Triples as
 
 from __future__ import annotations
 
-import numpy as np
-
+from tidings.arrays.characters import (
+    BACKSLASH,
+    CASE_BIT,
+    CLOSE_ANGLE,
+    COLON,
+    CONTROLS,
+    DIGITS,
+    DOT,
+    HASH,
+    LETTERS,
+    MINUS,
+    PERCENT,
+    PLUS,
+    QUESTION,
+    QUOTE,
+    SLASH,
+    SMALL_E,
+    SMALL_LETTERS,
+    TAB,
+    bytes_of,
+)
 from tidings.arrays.compiled import compiled, inlined
 
 TYPE, INTEGER, DECIMAL, DOUBLE, BOOLEAN = range(5)  # what Turtle has a short form for
 
-
-def _bytes_of(*texts: str) -> np.ndarray:
-    among = np.zeros(256, dtype=np.bool_)
-    among[list("".join(texts).encode())] = True
-    return among
-
-
-_DIGITS = "0123456789"
-_LOWER = "abcdefghijklmnopqrstuvwxyz"
-_LETTERS = _LOWER + _LOWER.upper()
-SPACE = _bytes_of(" \t\r\n")
-_DIGIT = _bytes_of(_DIGITS)
-_HEXADECIMAL = _bytes_of(_DIGITS, "abcdefABCDEF")
-_SMALL = _bytes_of(_LOWER)
-LETTER = _bytes_of(_LETTERS)
-NAME = _bytes_of(_LETTERS, _DIGITS, "_-")
-BEHIND_NAME = _bytes_of(" \t\r\n;,.")  # more could follow; a dot is looked at again
-BEHIND_DOT = _bytes_of(" \t\r\n#\0")  # else it might belong to the name or the number
-_SCHEME = _bytes_of(_LETTERS, _DIGITS, "+-.")
-_HOST = _bytes_of(_LETTERS, _DIGITS, "-._~")
-_IRI = _bytes_of(_LETTERS, _DIGITS, "-._~!$&'()*+,;=:@/?")
-_STRING = ~_bytes_of('"\\\x7f', "".join(map(chr, range(32))))  # as they are, in both syntaxes
+WHITE_SPACE = bytes_of(" \t\r\n")
+_DIGIT = bytes_of(DIGITS)
+_HEXADECIMAL = bytes_of(DIGITS, "abcdefABCDEF")
+_SMALL = bytes_of(SMALL_LETTERS)
+LETTER = bytes_of(LETTERS)
+NAME = bytes_of(LETTERS, DIGITS, "_-")
+BEHIND_NAME = bytes_of(" \t\r\n;,.")  # more could follow; a dot is looked at again
+BEHIND_DOT = bytes_of(" \t\r\n#\0")  # else it might belong to the name or the number
+_SCHEME = bytes_of(LETTERS, DIGITS, "+-.")
+_HOST = bytes_of(LETTERS, DIGITS, "-._~")
+_IRI = bytes_of(LETTERS, DIGITS, "-._~!$&'()*+,;=:@/?")
+_STRING = ~bytes_of('"\\\x7f', CONTROLS)  # as they are, in both syntaxes
 _STRING[0xEF] = False  # U+FFFE and U+FFFF have an escape
-_ESCAPE = _bytes_of('tbnrf"\\')
-_COMMENT = ~_bytes_of("".join(map(chr, range(32))))
-_COMMENT[9] = True
+_ESCAPE = bytes_of('tbnrf"\\')
+_COMMENT = ~bytes_of(CONTROLS)
+_COMMENT[TAB] = True
 
 
 @inlined
 def gap_end(data, i):  # type: ignore[no-untyped-def]
     """Behind the white space and comments at i."""
     while True:
-        while SPACE[data[i]]:
+        while WHITE_SPACE[data[i]]:
             i += 1
-        if data[i] != 35:
+        if data[i] != HASH:
             return i
         while _COMMENT[data[i]]:
             i += 1
@@ -60,32 +69,32 @@ def iri_end(data, i):  # type: ignore[no-untyped-def]
         return -1
     while _SCHEME[data[i]]:
         i += 1
-    if data[i] != 58:
+    if data[i] != COLON:
         return -1
     i += 1
-    if data[i] == 47 and data[i + 1] == 47:
+    if data[i] == SLASH and data[i + 1] == SLASH:
         i += 2
         while _HOST[data[i]]:
             i += 1
-        if data[i] == 58:
+        if data[i] == COLON:
             i += 1
             while _DIGIT[data[i]]:
                 i += 1
         c = data[i]
-        if c != 47 and c != 63 and c != 35 and c != 62:
+        if c != SLASH and c != QUESTION and c != HASH and c != CLOSE_ANGLE:
             return -1
     in_fragment = False
     while True:
         while _IRI[data[i]]:
             i += 1
         c = data[i]
-        if c == 62:
+        if c == CLOSE_ANGLE:
             return i + 1
-        if c == 37:
+        if c == PERCENT:
             if not (_HEXADECIMAL[data[i + 1]] and _HEXADECIMAL[data[i + 2]]):
                 return -1
             i += 3
-        elif c == 35 and not in_fragment:
+        elif c == HASH and not in_fragment:
             in_fragment = True
             i += 1
         else:
@@ -95,12 +104,12 @@ def iri_end(data, i):  # type: ignore[no-untyped-def]
 @compiled
 def takes_names(data, low, high):  # type: ignore[no-untyped-def]
     """Whether the IRI data[low:high] stays one with any name behind it: its host and port have an end."""
-    while data[low] != 58:
+    while data[low] != COLON:
         low += 1
-    if data[low + 1] != 47 or data[low + 2] != 47:
+    if data[low + 1] != SLASH or data[low + 2] != SLASH:
         return True
     for i in range(low + 3, high):
-        if data[i] == 47 or data[i] == 63 or data[i] == 35:
+        if data[i] == SLASH or data[i] == QUESTION or data[i] == HASH:
             return True
     return False
 
@@ -109,15 +118,15 @@ def takes_names(data, low, high):  # type: ignore[no-untyped-def]
 def string_end(data, i):  # type: ignore[no-untyped-def]
     """Behind the closing quote of the string at i, or -1 if it would be written in another way."""
     i += 1
-    if data[i] == 34 and data[i + 1] == 34:
+    if data[i] == QUOTE and data[i + 1] == QUOTE:
         return -1
     while True:
         while _STRING[data[i]]:
             i += 1
         c = data[i]
-        if c == 34:
+        if c == QUOTE:
             return i + 1
-        if c == 92 and _ESCAPE[data[i + 1]]:
+        if c == BACKSLASH and _ESCAPE[data[i + 1]]:
             i += 2
         elif c == 0xEF and (data[i + 1] != 0xBF or data[i + 2] < 0xBE):
             i += 3
@@ -134,7 +143,7 @@ def language_end(data, i):  # type: ignore[no-untyped-def]
     if i - low < 2 or i - low > 3:
         return -1
     allowed = 4
-    while data[i] == 45:
+    while data[i] == MINUS:
         low = i + 1
         i = low
         while _SMALL[data[i]]:
@@ -152,21 +161,21 @@ def language_end(data, i):  # type: ignore[no-untyped-def]
 def number_end(data, i):  # type: ignore[no-untyped-def]
     """Behind the number at i, or -1, and its type."""
     kind = INTEGER
-    if data[i] == 43 or data[i] == 45:
+    if data[i] == PLUS or data[i] == MINUS:
         i += 1
     if not _DIGIT[data[i]]:
         return -1, kind
     while _DIGIT[data[i]]:
         i += 1
-    if data[i] == 46 and _DIGIT[data[i + 1]]:
+    if data[i] == DOT and _DIGIT[data[i + 1]]:
         kind = DECIMAL
         i += 1
         while _DIGIT[data[i]]:
             i += 1
-    if data[i] | 32 == 101:
+    if data[i] | CASE_BIT == SMALL_E:
         kind = DOUBLE
         i += 1
-        if data[i] == 43 or data[i] == 45:
+        if data[i] == PLUS or data[i] == MINUS:
             i += 1
         if not _DIGIT[data[i]]:
             return -1, kind

@@ -130,8 +130,7 @@ def _column(
     elif (texts := _texts(column)) is not None:
         if number >= 0:
             is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-            start, stop, blob = _spans(texts)
-            yield _alike(event, count, number, NUMBER if is_number else TEXT, start, stop, blob)
+            yield _alike(event, count, number, NUMBER if is_number else TEXT, _spans(texts))
     elif not types.is_null(kind):
         # Each under its path, so that what is in a map or a union is found by name.
         values = column.to_pylist()
@@ -164,20 +163,19 @@ def _alike(
     count: int,
     path: int,
     kind: int | np.ndarray,
-    low: np.ndarray | None = None,
-    high: np.ndarray | None = None,
-    blob: np.ndarray | None = None,
+    spans: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
 ) -> Occurrences:
-    """One occurrence of a path for each entry of `event`, which ascends."""
+    """One occurrence of a path for each entry of `event`, which ascends; `spans` are their texts."""
     size = len(event)
     nothing = np.zeros(size, dtype=np.int64)
+    low, high, blob = spans or (nothing, nothing, np.zeros(0, dtype=np.uint8))
     return Occurrences(
         first=np.searchsorted(event, np.arange(count + 1)),
         path=np.full(size, path, dtype=np.int32),
         kind=kind if isinstance(kind, np.ndarray) else np.full(size, kind, dtype=np.int8),
-        low=nothing if low is None else low,
-        high=nothing if high is None else high,
-        blob=np.zeros(0, dtype=np.uint8) if blob is None else blob,
+        low=low,
+        high=high,
+        blob=blob,
         errors={},
     )
 

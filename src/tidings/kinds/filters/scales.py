@@ -51,9 +51,55 @@ class Known(NamedTuple):
     shift: np.ndarray
 
 
+class _Constants(NamedTuple):
+    """All constants of a table: of each its kind on a scale (-1: it compares with nothing), its rank among those of
+    its kind, and the number that it is or the instant that its mantissa is. Of each rank, which number, instant or text
+    it has."""
+
+    texts: list[str]
+    kind: np.ndarray
+    rank: np.ndarray
+    mantissa: np.ndarray
+    exponent: np.ndarray
+    approximation: np.ndarray
+    numbers: np.ndarray
+    instants: np.ndarray
+    plain_texts: list[str]
+
+
+class _Mentions(NamedTuple):
+    """(attribute, constant) pairs that are mentioned, in order: of each its place among the hashed keys, its parts, and
+    how often it is mentioned. Kind k of attribute a has the pairs first[4 a + k] to first[4 a + k + 1]."""
+
+    place: np.ndarray
+    attribute: np.ndarray
+    kind: np.ndarray
+    rank: np.ndarray
+    times: np.ndarray
+    first: np.ndarray
+
+
 def rank_constants(table: FilterTable) -> tuple[dict[str, np.ndarray], dict[str, str], Known]:
     """The scales of a table's attributes as arrays, the numbers that need exact arithmetic, and what code needs."""
-    texts = list(table.constants.numbers)
+    constants = _read_constants(list(table.constants.numbers))
+    order, distinct = _order_among_all(constants)
+    keys, counts, ordered = _count_mentions(table, order, constants.kind)
+    mentions = _sort_mentions(keys, counts, distinct, len(table.keys))
+    ends = _ends(mentions.first)
+    known = _known(mentions, keys, counts, ends, order=order, kinds=constants.kind)
+    is_number, numbers = mentions.kind == NUMBERS, constants.numbers
+    of_number = numbers[mentions.rank[is_number]] if len(numbers) else np.zeros(0, dtype=np.int64)
+    arrays = _scales(constants, mentions, of_number, ends, ordered)
+    ranking.fill_slots(Scales(**arrays), arrays["slots"])
+    long_numbers = {
+        str(i): str(values.number(text[1 : text.rindex('"')]))
+        for i in np.flatnonzero(arrays["exponent"] == LONG_EXPONENT).tolist()
+        for text in (constants.texts[of_number[i]],)
+    }
+    return arrays, long_numbers, known
+
+
+def _read_constants(texts: list[str]) -> _Constants:
     frozen, n = freeze_texts(texts), len(texts)
     kind, mantissa = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int64)
     exponent, approximation = np.zeros(n, dtype=np.int32), np.zeros(n)
@@ -65,88 +111,28 @@ def rank_constants(table: FilterTable) -> tuple[dict[str, np.ndarray], dict[str,
     rank[kind == INSTANT] = place
     rank[kind == TRUTH] = mantissa[kind == TRUTH]
     plain = {int(i): unescape(texts[i][1:-1]) for i in np.flatnonzero(kind == TEXT)}
-    ordered_texts = sorted(set(plain.values()))
-    text_rank = {text: i for i, text in enumerate(ordered_texts)}
+    plain_texts = sorted(set(plain.values()))
+    text_rank = {text: i for i, text in enumerate(plain_texts)}
     for i, text in plain.items():
         rank[i] = text_rank[text]
-
     own = np.full(n, -1, dtype=np.int8)
     for literal_kind, of_scale in _KINDS.items():
         own[kind == literal_kind] = of_scale
-    usable = np.flatnonzero(own >= 0)
-    combined = own[usable].astype(np.int64) << 40 | rank[usable]
+    return _Constants(texts, own, rank, mantissa, exponent, approximation, numbers, instants, plain_texts)
+
+
+def _order_among_all(constants: _Constants) -> tuple[np.ndarray, np.ndarray]:
+    """Of each constant its order among the distinct ones, -1 if it compares with nothing; and kind << 40 | rank of each
+    distinct one."""
+    usable = np.flatnonzero(constants.kind >= 0)
+    combined = constants.kind[usable].astype(np.int64) << 40 | constants.rank[usable]
     distinct, which = np.unique(combined, return_inverse=True)
-    order = np.full(n, -1, dtype=np.int32)
+    order = np.full(len(constants.kind), -1, dtype=np.int32)
     order[usable] = which
-
-    keys, counts, ordered = _mentions(table, order, own)
-    places = np.flatnonzero(keys >= 0)
-    places = places[np.argsort(keys[places])]
-    pairs = keys[places]
-    attribute, of_kind = pairs >> 32, distinct[pairs & 0xFFFFFFFF] >> 40
-    of_rank = distinct[pairs & 0xFFFFFFFF] & ((1 << 40) - 1)
-    attributes = len(table.keys)
-    group_first = np.searchsorted(attribute * 4 + of_kind, np.arange(attributes * 4 + 1).reshape(-1)).astype(
-        np.int64
-    )
-    sizes = np.diff(group_first).reshape(attributes, 4) * 2 + 1
-    sizes[:, TRUTHS] = 2
-    ends = np.cumsum(sizes, axis=1)
-    if attributes and ends[:, -1].max() >= layout.AGAIN:
-        raise OverflowError("an attribute has too many constants")
-    starts = np.hstack([np.zeros((attributes, 1), dtype=np.int64), ends[:, :-1]])
-    inside = np.arange(len(pairs)) - group_first[attribute * 4 + of_kind]
-    within = np.where(of_kind == TRUTHS, of_rank, 2 * inside + 1)
-    position = np.zeros(len(keys), dtype=np.int32)
-    position[places] = starts[attribute, of_kind] + within
-    mentioned = counts[places]
-    total = np.concatenate([[0], np.cumsum(mentioned)])
-    mentions = np.bincount(attribute, weights=mentioned, minlength=attributes).astype(np.int64)
-    height = np.ceil(np.log2(ends[:, -1] + 1)).astype(np.int8) if attributes else np.zeros(0, dtype=np.int8)
-    base = np.concatenate([[0], np.cumsum(2 ** (height.astype(np.int64) + 1))])[:-1].astype(np.int64)
-    four = group_first[:-1].reshape(attributes, 4)
-    known = Known(
-        order=order,
-        kinds=own,
-        keys=keys,
-        counts=counts,
-        position=position,
-        ends=ends.astype(np.int32),
-        group_first=np.hstack([four, group_first[4::4].reshape(attributes, 1)]),
-        total=total,
-        mentions=mentions,
-        all_mentions=float(total[-1]) + 1.0,
-        base=base,
-        height=height,
-        shift=np.maximum(height - CHECK_BITS, 0).astype(np.int8),
-    )
-    is_number, is_instant, is_text = of_kind == NUMBERS, of_kind == INSTANTS, of_kind == TEXTS
-    blob, start = join_texts(ordered_texts)
-    number_of = numbers[of_rank[is_number]] if len(numbers) else np.zeros(0, dtype=np.int64)
-    arrays = {
-        "ends": ends.astype(np.int32),
-        "number_first": _firsts(attribute[is_number], attributes),
-        "mantissa": mantissa[number_of],
-        "exponent": exponent[number_of],
-        "approximation": approximation[number_of],
-        "instant_first": _firsts(attribute[is_instant], attributes),
-        "instants": instants[of_rank[is_instant]] if len(instants) else np.zeros(0, dtype=np.int64),
-        "text_first": _firsts(attribute[is_text], attributes),
-        "texts": of_rank[is_text].astype(np.int32),
-        "ordered": ordered,
-        "blob": blob,
-        "start": start,
-        "slots": np.full(table_size(int(is_text.sum())), -1, dtype=np.int32),
-    }
-    ranking.fill_slots(Scales(**arrays), arrays["slots"])
-    long_numbers = {
-        str(i): str(values.number(texts[number_of[i]][1 : texts[number_of[i]].rindex('"')]))
-        for i in np.flatnonzero(arrays["exponent"] == LONG_EXPONENT).tolist()
-    }
-    return arrays, long_numbers, known
+    return order, distinct
 
 
-def _mentions(
+def _count_mentions(
     table: FilterTable, order: np.ndarray, kinds: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(attribute, constant) pairs in an open-addressed table, how often each is mentioned, and which attributes are
@@ -159,6 +145,91 @@ def _mentions(
         if done == len(table):
             return keys, counts, ordered
         keys = np.full(4 * len(keys), -1, dtype=np.int64)
+
+
+def _sort_mentions(keys: np.ndarray, counts: np.ndarray, distinct: np.ndarray, attributes: int) -> _Mentions:
+    place = np.flatnonzero(keys >= 0)
+    place = place[np.argsort(keys[place])]
+    pairs = keys[place]
+    attribute, constant = pairs >> 32, distinct[pairs & 0xFFFFFFFF]
+    kind, rank = constant >> 40, constant & ((1 << 40) - 1)
+    first = np.searchsorted(attribute * 4 + kind, np.arange(attributes * 4 + 1)).astype(np.int64)
+    return _Mentions(place, attribute, kind, rank, counts[place], first)
+
+
+def _ends(first: np.ndarray) -> np.ndarray:
+    """Where the positions of each attribute's kinds end."""
+    sizes = np.diff(first).reshape(-1, 4) * 2 + 1
+    sizes[:, TRUTHS] = 2
+    ends: np.ndarray = np.cumsum(sizes, axis=1)
+    if len(ends) and ends[:, -1].max() >= layout.AGAIN:
+        raise OverflowError("an attribute has too many constants")
+    return ends
+
+
+def _known(
+    mentions: _Mentions,
+    keys: np.ndarray,
+    counts: np.ndarray,
+    ends: np.ndarray,
+    *,
+    order: np.ndarray,
+    kinds: np.ndarray,
+) -> Known:
+    attributes = len(ends)
+    starts = np.hstack([np.zeros((attributes, 1), dtype=np.int64), ends[:, :-1]])
+    inside = np.arange(len(mentions.place)) - mentions.first[mentions.attribute * 4 + mentions.kind]
+    within = np.where(mentions.kind == TRUTHS, mentions.rank, 2 * inside + 1)
+    position = np.zeros(len(keys), dtype=np.int32)
+    position[mentions.place] = starts[mentions.attribute, mentions.kind] + within
+    total = np.concatenate([[0], np.cumsum(mentions.times)])
+    of_attribute = np.bincount(mentions.attribute, weights=mentions.times, minlength=attributes)
+    height = np.ceil(np.log2(ends[:, -1] + 1)).astype(np.int8) if attributes else np.zeros(0, dtype=np.int8)
+    base = np.concatenate([[0], np.cumsum(2 ** (height.astype(np.int64) + 1))])[:-1].astype(np.int64)
+    four = mentions.first[:-1].reshape(attributes, 4)
+    return Known(
+        order=order,
+        kinds=kinds,
+        keys=keys,
+        counts=counts,
+        position=position,
+        ends=ends.astype(np.int32),
+        group_first=np.hstack([four, mentions.first[4::4].reshape(attributes, 1)]),
+        total=total,
+        mentions=of_attribute.astype(np.int64),
+        all_mentions=float(total[-1]) + 1.0,
+        base=base,
+        height=height,
+        shift=np.maximum(height - CHECK_BITS, 0).astype(np.int8),
+    )
+
+
+def _scales(
+    constants: _Constants,
+    mentions: _Mentions,
+    of_number: np.ndarray,
+    ends: np.ndarray,
+    ordered: np.ndarray,
+) -> dict[str, np.ndarray]:
+    """The arrays of the scales; the slots of texts are still to be filled."""
+    attributes, instants = len(ends), constants.instants
+    is_number, is_instant, is_text = (mentions.kind == kind for kind in (NUMBERS, INSTANTS, TEXTS))
+    blob, start = join_texts(constants.plain_texts)
+    return {
+        "ends": ends.astype(np.int32),
+        "number_first": _firsts(mentions.attribute[is_number], attributes),
+        "mantissa": constants.mantissa[of_number],
+        "exponent": constants.exponent[of_number],
+        "approximation": constants.approximation[of_number],
+        "instant_first": _firsts(mentions.attribute[is_instant], attributes),
+        "instants": instants[mentions.rank[is_instant]] if len(instants) else np.zeros(0, dtype=np.int64),
+        "text_first": _firsts(mentions.attribute[is_text], attributes),
+        "texts": mentions.rank[is_text].astype(np.int32),
+        "ordered": ordered,
+        "blob": blob,
+        "start": start,
+        "slots": np.full(table_size(int(is_text.sum())), -1, dtype=np.int32),
+    }
 
 
 def _firsts(attribute: np.ndarray, attributes: int) -> np.ndarray:

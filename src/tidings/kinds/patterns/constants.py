@@ -90,7 +90,9 @@ class RankedConstants:
         facts = {"texts_ordered": texts_ordered, "long_numbers": long}
         first_instant = 2 * len(numbers) + 1
         first_truth = first_instant + 2 * len(instants) + 1
-        resolved = _intervals(atoms, kind, rank, texts, terms, first_instant, first_truth)
+        resolved = _intervals(
+            atoms, kind, rank, texts, terms, first_instant=first_instant, first_truth=first_truth
+        )
         return cls(arrays, facts), resolved, text_place
 
     @cached_property
@@ -126,6 +128,7 @@ def _intervals(
     rank: np.ndarray,
     texts: list[str],
     terms: Vocabulary,
+    *,
     first_instant: int,
     first_truth: int,
 ) -> Atoms:

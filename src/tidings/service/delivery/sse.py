@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from tidings.service.delivery.hub import Hub
@@ -91,11 +91,7 @@ async def stream(
             if text:
                 yield text
                 seen = page[-1].number
-                lives.update(
-                    (notification.subscription, False)
-                    for notification in page
-                    if notification.kind is NotificationKind.EXPIRED
-                )
+                lives.update((id, False) for id in _expired(page))
                 continue
             seen = max(seen, mark)
             if not endless and not any(lives.values()):
@@ -103,6 +99,11 @@ async def stream(
             await _news(hub, ids, seen, due - loop.time(), stopping)
     finally:
         stopping.cancel()
+
+
+def _expired(page: Sequence[StoredNotification]) -> Iterator[str]:
+    """The subscriptions whose notice of expiry is on the page."""
+    return (entry.subscription for entry in page if entry.kind is NotificationKind.EXPIRED)
 
 
 def _read_subscriptions(

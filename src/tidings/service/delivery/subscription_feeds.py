@@ -57,6 +57,7 @@ def render(
     format: str,
     settings: Settings,
     self_url: str,
+    *,
     next_url: str | None = None,
     previous_url: str | None = None,
 ) -> Rendered:

@@ -50,6 +50,7 @@ class Expiry:
         deduplication: Deduplication,
         index_writer: IndexWriter,
         settings: Settings,
+        *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._registry = registry

@@ -71,6 +71,7 @@ class Lifecycle:
         preview: Preview,
         access: AccessControl,
         settings: Settings,
+        *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._registry = registry

@@ -47,25 +47,14 @@ def write_code(rows, known, begin, nodes, out):  # type: ignore[no-untyped-def]
 
     Stops at a row for which `out` may not have room; out.used tells where the next call goes on.
     """
-    trees, tree_first, row_shape, slot_first, slots = rows
-    parent, kind, word_of, span = nodes.parent, nodes.kind, nodes.word, nodes.span
-    weight, cost, marked = nodes.weight, nodes.cost, nodes.marked
-    leaf_count, leaf_begin, on_true, on_false = nodes.leaves, nodes.begin, nodes.on_true, nodes.on_false
-    test, operand_at, operand_count, operands = (
-        nodes.test,
-        nodes.operand_at,
-        nodes.operand_count,
-        nodes.operands,
-    )
-    stack, stack_end, children, in_order = nodes.stack, nodes.stack_end, nodes.children, nodes.in_order
+    trees, tree_first, row_shape, slot_first, _ = rows
     narrow, wide, place_of = out.narrow, out.wide, out.at
     filed_node, filed_place, filed_check = out.filed_node, out.filed_place, out.filed_check
     no_check = np.int64(NO_CHECK) << 32 | NO_CHECK
     narrow_used, wide_used, filed = out.used[0], out.used[1], out.used[2]
     for row in range(begin, row_shape.shape[0]):
-        word, end = tree_first[row_shape[row]], tree_first[row_shape[row] + 1]
-        base = slot_first[row]
-        most = 2 * (end - word) + 2 * (slot_first[row + 1] - base) + 4
+        words = tree_first[row_shape[row] + 1] - tree_first[row_shape[row]]
+        most = 2 * words + 2 * (slot_first[row + 1] - slot_first[row]) + 4
         if (
             narrow_used + most > narrow.shape[0]
             or wide_used + most > wide.shape[0]
@@ -73,92 +62,16 @@ def write_code(rows, known, begin, nodes, out):  # type: ignore[no-untyped-def]
         ):
             out.used[0], out.used[1], out.used[2] = narrow_used, wide_used, filed
             return row
-        # Nodes in prefix order.
-        count, depth, filled, widest = 0, 0, 0, 0
-        while word < end:
-            while depth > 0 and word >= stack_end[depth - 1]:
-                depth -= 1
-            parent[count] = stack[depth - 1] if depth else -1
-            span[count], marked[count] = 1, False
-            op = trees[word]
-            if op <= OR:
-                kind[count], leaf_count[count] = op, 0
-                weight[count] = cost[count] = _NEVER_FILED if op == AND else 0.0
-                stack[depth], stack_end[depth] = count, word + trees[word + 1]
-                depth += 1
-                word += INNER_SIZE
-            else:
-                kind[count], word_of[count], leaf_count[count] = 0, word, 1
-                test[count], operand_count[count], rarity = resolve(
-                    trees, word, base, slots, known, operands, filled
-                )
-                operand_at[count] = filled
-                for i in range(filled, filled + operand_count[count]):
-                    widest = max(widest, operands[i])
-                widest = max(widest, trees[word + 1])
-                filled += operand_count[count]
-                negated = (op & NEGATED) != 0
-                # Of all that is mentioned of the attribute; one that is seldom mentioned is seldom there.
-                rarity /= max(np.float64(known.mentions[trees[word + 1]]), known.all_mentions / _PAIRS)
-                weight[count] = 1.0 - rarity if negated else rarity
-                cost[count] = _NEVER_FILED if negated else 0.0 if test[count] == FALSE else rarity
-                word += LEAF_SIZE
-            count += 1
-        for i in range(count - 1, 0, -1):
-            p = parent[i]
-            leaf_count[p] += leaf_count[i]
-            span[p] += span[i]
-            if kind[p] == AND:
-                weight[p], cost[p] = min(weight[p], weight[i]), min(cost[p], cost[i])
-            else:
-                weight[p], cost[p] = weight[p] + weight[i], cost[p] + cost[i]
-        leaves = leaf_count[0]
-        is_filed = cost[0] < _NEVER_FILED
-        marked[0] = is_filed
-        leaf_begin[0], on_true[0], on_false[0] = 0, -1, -1
-        for i in range(count):
-            if kind[i] == 0:
-                in_order[leaf_begin[i]] = i
-                continue
-            many, child, cheapest = 0, i + 1, -1
-            while child < i + span[i]:
-                children[many] = child
-                many += 1
-                if cheapest < 0 or cost[child] < cost[cheapest]:
-                    cheapest = child
-                child += span[child]
-            if marked[i]:
-                if kind[i] == AND:
-                    marked[cheapest] = True
-                else:
-                    for j in range(many):
-                        marked[children[j]] = True
-            if many <= _MANY_CHILDREN:
-                for j in range(1, many):
-                    child = children[j]
-                    k = j
-                    while k > 0 and _comes_before(child, children[k - 1], kind[i], weight, marked):
-                        children[k] = children[k - 1]
-                        k -= 1
-                    children[k] = child
-            at = leaf_begin[i]
-            for j in range(many):
-                child = children[j]
-                leaf_begin[child] = at
-                at += leaf_count[child]
-                on_true[child], on_false[child] = on_true[i], on_false[i]
-                if j + 1 < many:
-                    if kind[i] == AND:
-                        on_true[child] = at
-                    else:
-                        on_false[child] = at
+        count, widest = _read_tree(rows, row, known, nodes)
+        _sum_up(nodes, count)
+        is_filed = nodes.cost[0] < _NEVER_FILED
+        nodes.marked[0] = is_filed
+        _put_in_order(nodes, count)
+        leaves = nodes.leaves[0]
         is_wide = widest >= NARROW_LIMIT or _longest_jump(nodes, leaves, True) >= NARROW_JUMP
         if is_wide:
             _longest_jump(nodes, leaves, False)
-        accesses = 0
-        for k in range(leaves):
-            accesses += marked[in_order[k]]
-        header = row | REPEATS if accesses > 1 else row
+        header = row | REPEATS if _marked_leaves(nodes, leaves) > 1 else row
         if is_wide:
             place = wide_used * 2 + 1
             wide[wide_used] = header
@@ -169,39 +82,170 @@ def write_code(rows, known, begin, nodes, out):  # type: ignore[no-untyped-def]
             narrow[narrow_used + 1] = header >> 16
             narrow_used = _emit(narrow, narrow_used + 2, trees, nodes, leaves, True)
         place_of[row] = place
-        if not is_filed:
+        if is_filed:
+            filed = _file(trees, nodes, leaves, known, place, out, filed)
+        else:
             filed_node[filed], filed_place[filed], filed_check[filed] = 0, place, no_check
             filed += 1
-            continue
-        for k in range(leaves):
-            i = in_order[k]
-            if not marked[i] or test[i] == FALSE:
-                continue
-            attribute = trees[word_of[i] + 1]
-            root, height = known.base[attribute], np.int64(known.height[attribute])
-            at = operand_at[i]
-            check = _checks(trees, nodes, known, i)
-            begin_filed = filed
-            if test[i] == POINT or test[i] == ONE_OF:
-                low = at if test[i] == POINT else at + 1
-                for j in range(low, at + operand_count[i]):
-                    filed_node[filed] = root + (1 << height) + operands[j]
-                    filed += 1
-            elif test[i] == RANGE:
-                low, high = operands[at], operands[at + 1]
-                level = 0
-                while (high >> level) - (low >> level) >= COVER:
-                    level += 1
-                for j in range(low >> level, (high >> level) + 1):
-                    filed_node[filed] = root + (1 << (height - level)) + j
-                    filed += 1
-            else:
-                filed_node[filed] = root + 1
-                filed += 1
-            for j in range(begin_filed, filed):
-                filed_place[j], filed_check[j] = place, check
     out.used[0], out.used[1], out.used[2] = narrow_used, wide_used, filed
     return row_shape.shape[0]
+
+
+@inlined
+def _read_tree(rows, row, known, nodes):  # type: ignore[no-untyped-def]
+    """The nodes of a row's tree in prefix order; (how many, the largest number that its code has to hold)."""
+    trees, tree_first, row_shape, slot_first, slots = rows
+    parent, kind, span, leaves = nodes.parent, nodes.kind, nodes.span, nodes.leaves
+    weight, cost, marked, test = nodes.weight, nodes.cost, nodes.marked, nodes.test
+    operand_at, operand_count, operands = nodes.operand_at, nodes.operand_count, nodes.operands
+    stack, stack_end = nodes.stack, nodes.stack_end
+    word, end = tree_first[row_shape[row]], tree_first[row_shape[row] + 1]
+    base = slot_first[row]
+    count, depth, filled, widest = 0, 0, 0, 0
+    while word < end:
+        while depth > 0 and word >= stack_end[depth - 1]:
+            depth -= 1
+        parent[count] = stack[depth - 1] if depth else -1
+        span[count], marked[count] = 1, False
+        op = trees[word]
+        if op <= OR:
+            kind[count], leaves[count] = op, 0
+            weight[count] = cost[count] = _NEVER_FILED if op == AND else 0.0
+            stack[depth], stack_end[depth] = count, word + trees[word + 1]
+            depth += 1
+            word += INNER_SIZE
+        else:
+            kind[count], nodes.word[count], leaves[count] = 0, word, 1
+            test[count], operand_count[count], rarity = resolve(
+                trees, word, base, slots, known, operands, filled
+            )
+            operand_at[count] = filled
+            for i in range(filled, filled + operand_count[count]):
+                widest = max(widest, operands[i])
+            widest = max(widest, trees[word + 1])
+            filled += operand_count[count]
+            negated = (op & NEGATED) != 0
+            # Of all that is mentioned of the attribute; one that is seldom mentioned is seldom there.
+            rarity /= max(np.float64(known.mentions[trees[word + 1]]), known.all_mentions / _PAIRS)
+            weight[count] = 1.0 - rarity if negated else rarity
+            cost[count] = _NEVER_FILED if negated else 0.0 if test[count] == FALSE else rarity
+            word += LEAF_SIZE
+        count += 1
+    return count, widest
+
+
+@inlined
+def _sum_up(nodes, count):  # type: ignore[no-untyped-def]
+    """What nodes are by those below them: leaves, size, how often they hold, and what it costs to file under them."""
+    parent, kind, weight, cost = nodes.parent, nodes.kind, nodes.weight, nodes.cost
+    leaves, span = nodes.leaves, nodes.span
+    for i in range(count - 1, 0, -1):
+        p = parent[i]
+        leaves[p] += leaves[i]
+        span[p] += span[i]
+        if kind[p] == AND:
+            weight[p], cost[p] = min(weight[p], weight[i]), min(cost[p], cost[i])
+        else:
+            weight[p], cost[p] = weight[p] + weight[i], cost[p] + cost[i]
+
+
+@inlined
+def _put_in_order(nodes, count):  # type: ignore[no-untyped-def]
+    """The order of leaves in code, where each goes on when it is true or false, and which leaves the row is filed
+    under, if its root is marked."""
+    kind, span, cost, marked, leaves = nodes.kind, nodes.span, nodes.cost, nodes.marked, nodes.leaves
+    begin, on_true, on_false, children = nodes.begin, nodes.on_true, nodes.on_false, nodes.children
+    begin[0], on_true[0], on_false[0] = 0, -1, -1
+    for i in range(count):
+        if kind[i] == 0:
+            nodes.in_order[begin[i]] = i
+            continue
+        many, child, cheapest = 0, i + 1, -1
+        while child < i + span[i]:
+            children[many] = child
+            many += 1
+            if cheapest < 0 or cost[child] < cost[cheapest]:
+                cheapest = child
+            child += span[child]
+        if marked[i]:
+            if kind[i] == AND:
+                marked[cheapest] = True
+            else:
+                for j in range(many):
+                    marked[children[j]] = True
+        if many <= _MANY_CHILDREN:
+            _sort_children(nodes, many, kind[i])
+        at = begin[i]
+        for j in range(many):
+            child = children[j]
+            begin[child] = at
+            at += leaves[child]
+            on_true[child], on_false[child] = on_true[i], on_false[i]
+            if j + 1 < many:
+                if kind[i] == AND:
+                    on_true[child] = at
+                else:
+                    on_false[child] = at
+
+
+@inlined
+def _sort_children(nodes, many, kind):  # type: ignore[no-untyped-def]
+    children, weight, marked = nodes.children, nodes.weight, nodes.marked
+    for j in range(1, many):
+        child = children[j]
+        k = j
+        while k > 0 and _comes_before(child, children[k - 1], kind, weight, marked):
+            children[k] = children[k - 1]
+            k -= 1
+        children[k] = child
+
+
+@inlined
+def _marked_leaves(nodes, leaves):  # type: ignore[no-untyped-def]
+    count = 0
+    for k in range(leaves):
+        count += nodes.marked[nodes.in_order[k]]
+    return count
+
+
+@inlined
+def _file(trees, nodes, leaves, known, place, out, filed):  # type: ignore[no-untyped-def]
+    """Files the row whose code is at `place` under its marked leaves; how much is filed by then."""
+    test, operand_at, operand_count, operands = (
+        nodes.test,
+        nodes.operand_at,
+        nodes.operand_count,
+        nodes.operands,
+    )
+    filed_node, filed_place, filed_check = out.filed_node, out.filed_place, out.filed_check
+    for k in range(leaves):
+        i = nodes.in_order[k]
+        if not nodes.marked[i] or test[i] == FALSE:
+            continue
+        attribute = trees[nodes.word[i] + 1]
+        root, height = known.base[attribute], np.int64(known.height[attribute])
+        at = operand_at[i]
+        check = _checks(trees, nodes, known, i)
+        begin = filed
+        if test[i] == POINT or test[i] == ONE_OF:
+            low = at if test[i] == POINT else at + 1
+            for j in range(low, at + operand_count[i]):
+                filed_node[filed] = root + (1 << height) + operands[j]
+                filed += 1
+        elif test[i] == RANGE:
+            low, high = operands[at], operands[at + 1]
+            level = 0
+            while (high >> level) - (low >> level) >= COVER:
+                level += 1
+            for j in range(low >> level, (high >> level) + 1):
+                filed_node[filed] = root + (1 << (height - level)) + j
+                filed += 1
+        else:
+            filed_node[filed] = root + 1
+            filed += 1
+        for j in range(begin, filed):
+            filed_place[j], filed_check[j] = place, check
+    return filed
 
 
 @inlined

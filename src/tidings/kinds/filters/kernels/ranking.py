@@ -94,6 +94,60 @@ def text_position(blob, low, high, attribute, scales):  # type: ignore[no-untype
     return start + 2 * (one - begin)
 
 
+@inlined
+def _instant_position(micros, attribute, scales):  # type: ignore[no-untyped-def]
+    begin, end = scales.instant_first[attribute], scales.instant_first[attribute + 1]
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) >> 1
+        if scales.instants[middle] < micros:
+            low = middle + 1
+        else:
+            high = middle
+    hit = low < end and scales.instants[low] == micros
+    return np.int64(scales.ends[attribute, NUMBERS]) + 2 * (low - begin) + hit
+
+
+@inlined
+def _views(blob, low, high, what, attribute, scales):  # type: ignore[no-untyped-def]
+    """The one or two positions of a number or a text, -1 for no second; the first is _UNSURE where only exact
+    arithmetic, or Python's grammar of numbers, can tell.
+
+    A text may be looked at as a number or an instant too, where such are asked for.
+    """
+    has_numbers = scales.number_first[attribute] < scales.number_first[attribute + 1]
+    if what == NUMBER and not has_numbers:
+        return np.int64(0), np.int64(-1)
+    first, is_other = np.int64(_UNSURE), False
+    if has_numbers:
+        status, mantissa, exponent, approximation = read_number(blob, low, high)
+        is_other = status == YES or status == LONG
+        if status == YES:
+            first = np.int64(_number_position(mantissa, exponent, approximation, attribute, scales))
+    if what == NUMBER:
+        return first, np.int64(-1)
+    if not is_other and scales.instant_first[attribute] < scales.instant_first[attribute + 1]:
+        is_other, micros = read_instant(blob, low, high)
+        if is_other:
+            first = _instant_position(micros, attribute, scales)
+    position = np.int64(text_position(blob, low, high, attribute, scales))
+    if is_other:
+        return first, position | AGAIN
+    return position, np.int64(-1)
+
+
+@inlined
+def _bring_together(attributes, positions, begin, end):  # type: ignore[no-untyped-def]
+    """Sorts an event's pairs by attribute: values of one have to stand together, in their order."""
+    for i in range(begin + 1, end):
+        attribute, position = attributes[i], positions[i]
+        j = i
+        while j > begin and attributes[j - 1] > attribute:
+            attributes[j], positions[j] = attributes[j - 1], positions[j - 1]
+            j -= 1
+        attributes[j], positions[j] = attribute, position
+
+
 @compiled
 def rank_occurrences(first, path, kind, low, high, blob, plain, there, scales, stamps, memo, pairs):  # type: ignore[no-untyped-def]
     """Pairs of every event from its occurrences; returns whether some are unsure.
@@ -124,8 +178,7 @@ def rank_occurrences(first, path, kind, low, high, blob, plain, there, scales, s
                     scattered = True
             else:
                 stamps[attribute] = event
-            again = 0
-            before, about, word, other = used, 0, np.uint64(0), np.uint64(0)
+            about, word, other = 0, np.uint64(0), np.uint64(0)
             size = high[o] - low[o]
             if (what == NUMBER or what == TEXT) and size <= 16 and low[o] + 16 <= blob.shape[0]:
                 word = full_word(blob, low[o]) & _MASKS[min(size, 8)]
@@ -140,56 +193,18 @@ def rank_occurrences(first, path, kind, low, high, blob, plain, there, scales, s
                         used += 1
                     continue
             if what == NUMBER or what == TEXT:
-                # A text may be looked at as a number or an instant too, where such are asked for.
-                is_number = False
-                if scales.number_first[attribute] < scales.number_first[attribute + 1]:
-                    status, mantissa, exponent, approximation = read_number(blob, low[o], high[o])
-                    is_number = status == YES or status == LONG
-                    position = _UNSURE
-                    if status == YES:
-                        position = _number_position(mantissa, exponent, approximation, attribute, scales)
-                    if is_number:
-                        if position == _UNSURE:
-                            unsure = True
-                            position = ~o
-                        attributes[used], positions[used] = attribute, position
-                        used += 1
-                        again = AGAIN
-                elif what == NUMBER:
-                    attributes[used], positions[used] = attribute, 0
-                    used += 1
-                    continue
-                if what == NUMBER and not is_number:  # in a form that only Python reads
-                    attributes[used], positions[used] = attribute, ~o
-                    used += 1
+                view, second = _views(blob, low[o], high[o], what, attribute, scales)
+                if view == _UNSURE:
                     unsure = True
-                if what == TEXT:
-                    if (
-                        not is_number
-                        and scales.instant_first[attribute] < scales.instant_first[attribute + 1]
-                    ):
-                        ok, micros = read_instant(blob, low[o], high[o])
-                        if ok:
-                            one, two = scales.instant_first[attribute], scales.instant_first[attribute + 1]
-                            bottom, end = one, two
-                            while one < two:
-                                middle = (one + two) >> 1
-                                if scales.instants[middle] < micros:
-                                    one = middle + 1
-                                else:
-                                    two = middle
-                            hit = one < end and scales.instants[one] == micros
-                            position = np.int64(ends[attribute, NUMBERS]) + 2 * (one - bottom) + hit
-                            attributes[used], positions[used] = attribute, position
-                            used += 1
-                            again = AGAIN
-                    position = text_position(blob, low[o], high[o], attribute, scales)
-                    attributes[used], positions[used] = attribute, position | again
+                    view = ~o
+                attributes[used], positions[used] = attribute, view
+                used += 1
+                if second >= 0:
+                    attributes[used], positions[used] = attribute, second
                     used += 1
-                if about and used <= before + 2 and positions[before] >= 0:
+                if about and view >= 0:
                     memo.about[slot], memo.word[slot], memo.other[slot] = about, word, other
-                    memo.first[slot] = positions[before]
-                    memo.second[slot] = positions[before + 1] if used == before + 2 else -1
+                    memo.first[slot], memo.second[slot] = view, second
             elif what == TRUE or what == FALSE:
                 attributes[used] = attribute
                 positions[used] = ends[attribute, INSTANTS] + (1 if what == TRUE else 0)
@@ -197,14 +212,8 @@ def rank_occurrences(first, path, kind, low, high, blob, plain, there, scales, s
             else:
                 attributes[used], positions[used] = attribute, ends[attribute, TEXTS]
                 used += 1
-        if scattered:  # values of one attribute have to stand together, in their order
-            for i in range(begin + 1, used):
-                attribute, position = attributes[i], positions[i]
-                j = i
-                while j > begin and attributes[j - 1] > attribute:
-                    attributes[j], positions[j] = attributes[j - 1], positions[j - 1]
-                    j -= 1
-                attributes[j], positions[j] = attribute, position
+        if scattered:
+            _bring_together(attributes, positions, begin, used)
         pair_first[event + 1] = used
     return unsure
 

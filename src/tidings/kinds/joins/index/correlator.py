@@ -113,7 +113,7 @@ class Correlator:
         clock = self.subscriptions.clock(int(event.max(initial=-1)) + 1)
         while True:
             why = apply(
-                written[0], row, sign, event, clock, moment, self.rows.arrays(), *indexes,
+                row, sign, event, clock, moment, self.rows.arrays(), indexes,
                 self.subscriptions.arrays(), search, self._deltas, written, joined,
             )  # fmt: skip
             if why == DONE:

@@ -16,6 +16,7 @@ from tidings.kinds.joins.kernels.clusters import HIGHEST, collect
 from tidings.kinds.joins.kernels.layout import (
     NONE,
     NULL,
+    Change,
     IndexArrays,
     RowArrays,
     SearchArrays,
@@ -44,36 +45,36 @@ _LONG = 8  # values for each anchor, from which on anchors are looked up instead
 
 @compiled
 def apply(
-    start: int,
     row: Array,
     sign: Array,
     event: Array,
     clock: int,
     time: Array,
     rows: RowArrays,
-    base: IndexArrays,
-    middle: IndexArrays,
-    fresh: IndexArrays,
+    indexes: tuple[IndexArrays, IndexArrays, IndexArrays],
     subs: SubscriptionArrays,
     search: SearchArrays,
     deltas: Array,
     written: Array,
     joined: bool,
 ) -> int:
-    """Applies row changes from `start` on; deltas are rows of tables, or (`joined`) the rows of each joined row. Where it stops is written[0]; how many deltas there are, written[1]."""
+    """Applies row changes from written[0] on, which is where it stops; written[1] is how many deltas there are. They
+    are rows of tables, or (`joined`) the rows of each joined row."""
+    base, middle, fresh = indexes
     count = written[1]
-    for i in range(start, len(row)):
+    for i in range(written[0], len(row)):
         written[0] = i
         if sign[i] > 0:
             if not has_room(rows, row[i]):
                 return ROWS_ARE_FULL
         else:
             take_out(rows, row[i])
-        at = _affected(row[i], sign[i], event[i], time[i], rows, base, subs, search, deltas, count, joined)
+        change = Change(row[i], sign[i], event[i], time[i])
+        at = _affected(change, rows, base, subs, search, deltas, count, joined)
         if at != _FULL:
-            at = _affected(row[i], sign[i], event[i], time[i], rows, middle, subs, search, deltas, at, joined)
+            at = _affected(change, rows, middle, subs, search, deltas, at, joined)
         if at != _FULL:
-            at = _affected(row[i], sign[i], event[i], time[i], rows, fresh, subs, search, deltas, at, joined)
+            at = _affected(change, rows, fresh, subs, search, deltas, at, joined)
         if at == _FULL:
             return DELTAS_ARE_FULL
         for d in range(count, at):
@@ -92,10 +93,7 @@ def apply(
 
 @compiled
 def _affected(
-    row: int,
-    sign: int,
-    event: int,
-    time: float,
+    change: Change,
     rows: RowArrays,
     index: IndexArrays,
     subs: SubscriptionArrays,
@@ -105,10 +103,10 @@ def _affected(
     joined: bool,
 ) -> int:
     """Writes the deltas of one row for all subscriptions of an index, from `at` on; where they end, or _FULL."""
-    table = rows.row_table[row]
+    table = rows.row_table[change.row]
     for s in range(index.table_first[table], index.table_first[table + 1]):
         side = index.sides[s]
-        found, before, after, has_after = _candidates(row, rows, index, side, search)
+        found, before, after, has_after = _candidates(change.row, rows, index, side, search)
         for f in range(found):
             member, may_be_alone = search.found[f], True
             if member < 0:
@@ -117,27 +115,24 @@ def _affected(
             if number < 0:
                 number, plain = ~number, False
             subscription = subs.subscriptions[number]
-            if subscription["until"] < time:
+            if subscription["until"] < change.time:
                 continue
             first_bound = subs.first_bound[number]
             if joined:
-                at = _joined_rows(
-                    row, sign, event, number, rows, index, side, subs, first_bound, search, deltas, at
-                )
+                at = _joined_rows(change, number, rows, index, side, subs, first_bound, search, deltas, at)
             elif side["one_key"]:
                 exact = side["simple"] and plain
                 alone = may_be_alone and (
                     index.a[member]["low"] > before and (not has_after or index.a[member]["high"] < after)
                 )
                 if exact and not alone:  # by far the most frequent: a call would cost more than it does
-                    at = _write(deltas, at, event, number, row, sign)
+                    at = _write(deltas, at, change, number, change.row)
                 else:
                     at = _one_key(
-                        row, sign, event, number, exact, alone,
-                        rows, index, side, subs, first_bound, search, deltas, at,
-                    )  # fmt: skip
+                        change, number, exact, alone, rows, index, side, subs, first_bound, search, deltas, at
+                    )
             else:
-                at = _tree(row, sign, event, number, rows, index, side, subs, first_bound, search, deltas, at)
+                at = _tree(change, number, rows, index, side, subs, first_bound, search, deltas, at)
             if at == _FULL:
                 return _FULL
     return at
@@ -217,20 +212,18 @@ def _candidates(
 
 
 @inlined
-def _write(deltas: Array, at: int, event: int, number: int, row: int, sign: int) -> int:
+def _write(deltas: Array, at: int, change: Change, number: int, row: int) -> int:
     if at == _FULL or at == len(deltas):
         return _FULL
-    deltas[at]["event"] = event
+    deltas[at]["event"] = change.event
     deltas[at]["number"] = number
-    deltas[at]["row"] = row if sign > 0 else ~row
+    deltas[at]["row"] = row if change.sign > 0 else ~row
     return at + 1
 
 
 @compiled
 def _one_key(
-    row: int,
-    sign: int,
-    event: int,
+    change: Change,
     number: int,
     exact: bool,
     alone: bool,
@@ -245,6 +238,7 @@ def _one_key(
 ) -> int:
     """All tables are joined on the same columns: the row brings all rows of the others with it, if none of its own
     table has held them there before."""
+    row = change.row
     if not exact:
         slot = index.slots[side["slot"] + side["own"]]
         if not selected(rows, subs, index, slot, first_bound, row):
@@ -252,7 +246,7 @@ def _one_key(
         if not exists(rows, subs, index, side, side["step"], first_bound, row, search):
             return at
         alone = side["arity"] > 1 and _is_alone(row, rows, index, side, slot, subs, first_bound)
-    at = _write(deltas, at, event, number, row, sign)
+    at = _write(deltas, at, change, number, row)
     if alone:
         search.chosen[0] = row
         for depth in range(1, side["arity"]):
@@ -263,15 +257,13 @@ def _one_key(
                 other = next_row(rows, subs, index, step, slot, first_bound, search, depth)
                 if other < 0:
                     break
-                at = _write(deltas, at, event, number, other, sign)
+                at = _write(deltas, at, change, number, other)
     return at
 
 
 @compiled
 def _joined_rows(
-    row: int,
-    sign: int,
-    event: int,
+    change: Change,
     number: int,
     rows: RowArrays,
     index: IndexArrays,
@@ -283,6 +275,7 @@ def _joined_rows(
     at: int,
 ) -> int:
     """Every joined row that a row is in, as its rows in the order of the slots."""
+    row = change.row
     slot = index.slots[side["slot"] + side["own"]]
     if not selected(rows, subs, index, slot, first_bound, row):
         return at
@@ -295,7 +288,7 @@ def _joined_rows(
             return _FULL
         for d in range(arity):
             place = index.steps[side["step"] + d]["slot"]
-            _write(deltas, at + place, event, number, search.chosen[d], sign)
+            _write(deltas, at + place, change, number, search.chosen[d])
         at += arity
         depth = arity - 1
     return at
@@ -332,9 +325,7 @@ def _is_alone(
 
 @compiled
 def _tree(
-    row: int,
-    sign: int,
-    event: int,
+    change: Change,
     number: int,
     rows: RowArrays,
     index: IndexArrays,
@@ -346,12 +337,13 @@ def _tree(
     at: int,
 ) -> int:
     """Tables joined on different columns: rows that are reached from the row and took part in nothing without it."""
+    row = change.row
     slot = index.slots[side["slot"] + side["own"]]
     if not selected(rows, subs, index, slot, first_bound, row):
         return at
     if not exists(rows, subs, index, side, side["step"], first_bound, row, search):
         return at
-    at = _write(deltas, at, event, number, row, sign)
+    at = _write(deltas, at, change, number, row)
     arity, end = side["arity"], 1
     search.clock[0] += 1
     search.queue[0] = row
@@ -382,7 +374,7 @@ def _tree(
                     continue
                 is_new = not exists(rows, subs, index, side, steps, first_bound, other, search)
                 if is_new:
-                    at = _write(deltas, at, event, number, other, sign)
+                    at = _write(deltas, at, change, number, other)
                 # What hangs on a row of a tree that took part before did so too.
                 if is_new or not side["acyclic"]:
                     search.queue[end] = other

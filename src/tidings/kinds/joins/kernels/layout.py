@@ -168,6 +168,15 @@ class SubscriptionArrays(NamedTuple):
     options: Array
 
 
+class Change(NamedTuple):
+    """A row that comes (sign 1) or goes (-1), by which event and when."""
+
+    row: int
+    sign: int
+    event: int
+    time: float
+
+
 class SearchArrays(NamedTuple):
     """Scratch of a search, by its steps, and of what it has found."""
 

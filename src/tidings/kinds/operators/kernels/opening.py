@@ -44,6 +44,11 @@ def selectivity(learnt: Learnt, pred: int, operator: int, now: float) -> float:
     return (learnt.hits[pred] * fresh + guess * GUESS_WEIGHT) / (learnt.trials[pred] * fresh + GUESS_WEIGHT)
 
 
+@inlined
+def _cost(learnt: Learnt, ev: int, operator: int) -> float:
+    return learnt.seconds[ev] if learnt.calls[ev] else learnt.operator_seconds[operator]
+
+
 @compiled
 def estimates(programs: Programs, learnt: Learnt, now: float, p: Array, cost: Array) -> None:
     """The selectivity and the cost of every predicate that is evaluated."""
@@ -52,7 +57,7 @@ def estimates(programs: Programs, learnt: Learnt, now: float, p: Array, cost: Ar
         if ev >= 0:
             operator = programs.eval_operator[ev]
             p[pred] = selectivity(learnt, pred, operator, now)
-            cost[pred] = learnt.seconds[ev] if learnt.calls[ev] else learnt.operator_seconds[operator]
+            cost[pred] = _cost(learnt, ev, operator)
 
 
 @compiled
@@ -69,56 +74,86 @@ def open_rows(
 
     `pred_local` and `ev_local` have a place for every predicate and evaluation of the engine, all -1 before and after.
     """
-    preds = evs = at = 0
+    preds = leaves = 0
     for i in range(COUNTERS):
         d.counters[i] = 0
     d.counters[UNDECIDED] = len(rows)
     d.g0[0] = 0
     for i in range(len(rows)):
         row = rows[i]
-        base, first = d.g0[i], programs.gate_first[row]
-        count = programs.gate_first[row + 1] - first
-        low = programs.leaf_first[row]
-        length = programs.leaf_first[row + 1] - low
-        d.g0[i + 1] = base + count
-        for j in range(count):
-            gate = base + j
-            size, parent = programs.gate_size[first + j], programs.gate_parent[first + j]
-            kind = programs.gate_kind[first + j]
-            d.gate[gate].state = 0
-            d.gate[gate].doubt = 0
-            d.gate[gate].kind = kind
-            d.gate[gate].left = size
-            d.gate[gate].cheapest = np.inf
-            d.gate[gate].low = at
-            d.gate[gate].high = at + length
-            d.gate[gate].claim = 0
-            d.gate[gate].nested = count > 1
-            d.gate[gate].parent = base + parent if parent >= 0 else -1
-            d.gate[gate].weight = (
-                d.gate[base + parent].weight / programs.gate_size[first + parent] if parent >= 0 else 1.0
-            )
-            if size == 0 and kind & CONFIRMED:
-                d.gate[gate].state = AWAITING
-                d.awaited[d.counters[AWAITED]] = gate
-                d.counters[AWAITED] += 1
-        for leaf in range(low, low + length):
-            asked = programs.leaf_asked[leaf]
-            known = pred_local[asked >> 1]
-            if known < 0:
-                known = pred_local[asked >> 1] = preds
-                d.pred_id[preds] = asked >> 1
-                d.pred_first[preds] = 0
-                preds += 1
-            d.pred_first[known] += 1
-            d.leaf[at].asked = known << 1 | asked & 1
-            d.leaf[at].gate = base + programs.leaf_gate[leaf]
-            at += 1
+        d.g0[i + 1] = d.g0[i] + programs.gate_first[row + 1] - programs.gate_first[row]
+        _copy_gates(programs, row, d, d.g0[i], leaves)
+        leaves, preds = _copy_leaves(programs, row, pred_local, d, d.g0[i], leaves, preds)
+    evs = _number_evaluations(programs, learnt, now, pred_local, ev_local, d, preds)
+    d.pred_first[preds] = leaves
+    _list_predicates(ev_local, d, preds, evs)
+    _rate_leaves(d, leaves, evs)
+    return preds, evs
 
-    leaves, total = at, 0
+
+@inlined
+def _copy_gates(programs: Programs, row: int, d: Docket, base: int, leaf: int) -> None:
+    """The gates of a row, from gate `base` on; its leaves begin at `leaf`."""
+    first = programs.gate_first[row]
+    count = programs.gate_first[row + 1] - first
+    length = programs.leaf_first[row + 1] - programs.leaf_first[row]
+    for j in range(count):
+        gate = base + j
+        size, parent = programs.gate_size[first + j], programs.gate_parent[first + j]
+        kind = programs.gate_kind[first + j]
+        d.gate[gate].state = 0
+        d.gate[gate].doubt = 0
+        d.gate[gate].kind = kind
+        d.gate[gate].left = size
+        d.gate[gate].cheapest = np.inf
+        d.gate[gate].low = leaf
+        d.gate[gate].high = leaf + length
+        d.gate[gate].claim = 0
+        d.gate[gate].nested = count > 1
+        d.gate[gate].parent = base + parent if parent >= 0 else -1
+        d.gate[gate].weight = (
+            d.gate[base + parent].weight / programs.gate_size[first + parent] if parent >= 0 else 1.0
+        )
+        if size == 0 and kind & CONFIRMED:
+            d.gate[gate].state = AWAITING
+            d.awaited[d.counters[AWAITED]] = gate
+            d.counters[AWAITED] += 1
+
+
+@inlined
+def _copy_leaves(
+    programs: Programs, row: int, pred_local: Array, d: Docket, base: int, at: int, preds: int
+) -> tuple[int, int]:
+    """The leaves of a row, from `at` on, and numbers for predicates that are new; (leaves, predicates) by then.
+    `pred_first` counts the leaves of each."""
+    for leaf in range(programs.leaf_first[row], programs.leaf_first[row + 1]):
+        asked = programs.leaf_asked[leaf]
+        known = pred_local[asked >> 1]
+        if known < 0:
+            known = pred_local[asked >> 1] = preds
+            d.pred_id[preds] = asked >> 1
+            d.pred_first[preds] = 0
+            preds += 1
+        d.pred_first[known] += 1
+        d.leaf[at].asked = known << 1 | asked & 1
+        d.leaf[at].gate = base + programs.leaf_gate[leaf]
+        at += 1
+    return at, preds
+
+
+@inlined
+def _number_evaluations(
+    programs: Programs, learnt: Learnt, now: float, pred_local: Array, ev_local: Array, d: Docket, preds: int
+) -> int:
+    """What is known of each predicate, and numbers for the evaluations they need; how many these are.
+
+    `ev_first` counts the predicates of each; `pred_first` becomes the end of each one's leaves, which `_rate_leaves`
+    makes the start.
+    """
+    evs = total = 0
     for k in range(preds):
         total += d.pred_first[k]
-        d.pred_first[k] = total  # the end; what is put in below makes it the start
+        d.pred_first[k] = total
         pred = d.pred_id[k]
         pred_local[pred] = -1
         d.pred[k].truth = 0
@@ -129,7 +164,7 @@ def open_rows(
             continue
         learnt.wanted[pred] += 1.0
         operator = programs.eval_operator[ev]
-        cost = learnt.seconds[ev] if learnt.calls[ev] else learnt.operator_seconds[operator]
+        cost = _cost(learnt, ev, operator)
         d.pred[k].p = selectivity(learnt, pred, operator, now)
         d.pred[k].cost = cost
         known = ev_local[ev]
@@ -137,34 +172,43 @@ def open_rows(
             known = ev_local[ev] = evs
             d.ev_id[evs] = ev
             d.ev_first[evs] = 0
-            d.ev[evs].live = 0
-            d.ev[evs].state = 0
-            d.ev[evs].gain = 0.0
-            d.ev[evs].bucket = -1
-            d.ev[evs].forced = 0
-            d.ev[evs].cost = cost
+            _clear(d, evs, cost)
             evs += 1
         d.pred[k].ev = known
         d.ev_first[known] += 1
-    d.pred_first[preds] = leaves
+    return evs
 
+
+@inlined
+def _clear(d: Docket, ev: int, cost: float) -> None:
+    d.ev[ev].live = 0
+    d.ev[ev].state = 0
+    d.ev[ev].gain = 0.0
+    d.ev[ev].bucket = -1
+    d.ev[ev].forced = 0
+    d.ev[ev].cost = cost
+
+
+@inlined
+def _list_predicates(ev_local: Array, d: Docket, preds: int, evs: int) -> None:
+    """The predicates of each evaluation."""
     total = 0
     for e in range(evs):
         ev_local[d.ev_id[e]] = -1
         total += d.ev_first[e]
         d.ev_first[e] = total
     d.ev_first[evs] = total
-    d.ev[evs].bucket = -1  # the evaluation of whatever needs none
-    d.ev[evs].cost = 1.0
-    d.ev[evs].gain = 0.0
-    d.ev[evs].live = 0
-    d.ev[evs].forced = 0
+    _clear(d, evs, 1.0)  # the evaluation of whatever needs none
     for k in range(preds - 1, -1, -1):
         e = d.pred[k].ev
         if e >= 0:
             d.ev_first[e] -= 1
             d.ev_pred[d.ev_first[e]] = k
 
+
+@inlined
+def _rate_leaves(d: Docket, leaves: int, evs: int) -> None:
+    """The leaves of each predicate, and what every leaf and its evaluation gain."""
     for leaf in range(leaves - 1, -1, -1):
         gate, k = d.leaf[leaf].gate, d.leaf[leaf].asked >> 1
         d.pred_first[k] -= 1
@@ -184,7 +228,6 @@ def open_rows(
             d.ev[e].gain += d.leaf[leaf].gain
             if is_forced(d, gate):
                 d.ev[e].forced += 1
-    return preds, evs
 
 
 @compiled

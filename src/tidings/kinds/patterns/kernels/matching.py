@@ -8,11 +8,40 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.arrays.compiled import compiled
+from tidings.arrays.compiled import compiled, inlined
 from tidings.kinds.patterns.kernels.candidates import find_candidates
 from tidings.kinds.patterns.kernels.chains import chain, next_edge
 from tidings.kinds.patterns.kernels.conditions import accepts
 from tidings.kinds.patterns.kernels.layout import EXHAUSTED, MATCHED, REPEATED, SPO
+
+
+@inlined
+def _touch(slots, space, candidates):  # type: ignore[no-untyped-def]
+    """Reads a little of every candidate, in advance of its verification.
+
+    A row lies anywhere in memory. Touching all of them first lets the processor wait for many lines at once, not for one
+    after the other: half the time at a million rows.
+    """
+    seen = space.seen
+    touched, end_of_slots = 0, slots.shape[0] - 1
+    for i in range(candidates):
+        start = space.candidates[i]
+        touched += (
+            seen[slots[start - 2]]
+            + slots[min(start + 14, end_of_slots)]
+            + slots[min(start + 24, end_of_slots)]
+        )
+    space.touched[0] = touched
+
+
+@inlined
+def _write(found, count, event, row, verdict, bound, variables):  # type: ignore[no-untyped-def]
+    """Answer number `count`, with its bindings if it matched."""
+    found.event[count], found.row[count], found.verdict[count] = event, row, verdict
+    at = found.first[count]
+    for v in range(variables):
+        found.binding[at + v] = bound[v] if verdict == MATCHED else -1
+    found.first[count + 1] = at + variables
 
 
 @compiled
@@ -31,17 +60,7 @@ def _verify(d, candidates, index, terms, space, mask, found, count):  # type: ig
     head, following, edge, known = space.head, space.next, space.edge, space.known
     bound, register, cursor, seen = space.bound, space.register, space.cursor, space.seen
     widths = index.programs.width
-    # A row lies anywhere in memory. Touching all of them first lets the processor wait for many lines at once,
-    # not for one after the other: half the time at a million rows.
-    touched, end_of_slots = 0, slots.shape[0] - 1
-    for i in range(candidates):
-        start = space.candidates[i]
-        touched += (
-            seen[slots[start - 2]]
-            + slots[min(start + 14, end_of_slots)]
-            + slots[min(start + 24, end_of_slots)]
-        )
-    space.touched[0] = touched
+    _touch(slots, space, candidates)
     for i in range(candidates):
         base = space.candidates[i]
         r, shape = slots[base - 2], slots[base - 1]
@@ -104,11 +123,7 @@ def _verify(d, candidates, index, terms, space, mask, found, count):  # type: ig
                 return -1
             if answers == index.limit:
                 verdict = EXHAUSTED
-            found.event[count], found.row[count], found.verdict[count] = d, r, verdict
-            at = found.first[count]
-            for v in range(variables):
-                found.binding[at + v] = bound[v] if verdict == MATCHED else -1
-            found.first[count + 1] = at + variables
+            _write(found, count, d, r, verdict, bound, variables)
             count += 1
             answers += 1
             if verdict == EXHAUSTED or not every:

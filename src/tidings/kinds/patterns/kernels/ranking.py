@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidings.arrays.characters import AT_SIGN, BACKSLASH, DIGIT_0, DIGIT_1, OPEN_ANGLE, QUOTE
 from tidings.arrays.compiled import compiled
-from tidings.arrays.hashing import find_span, hash_span
+from tidings.arrays.hashing import find_span, hash_span, same_bytes
 from tidings.formats.kernels.lexical import LONG, YES, read_instant, read_number
-from tidings.formats.kernels.literals import datatype_kind
+from tidings.formats.kernels.literals import INSTANT, NUMBER, TEXT, TRUTH, datatype_kind
+
+_TRUE = np.frombuffer(b"true", dtype=np.uint8).copy()
+_FALSE = np.frombuffer(b"false", dtype=np.uint8).copy()
 
 
 @compiled
@@ -25,8 +29,8 @@ def number_suffixes(blob, low, high, known_blob, known_start, known_slots, out):
     for t in range(low.shape[0]):
         out[t] = -1
         close = high[t] - 1
-        if blob[low[t]] == 34 and blob[close] != 34:
-            while blob[close] != 34:
+        if blob[low[t]] == QUOTE and blob[close] != QUOTE:
+            while blob[close] != QUOTE:
                 close -= 1
             h = hash_span(blob, close + 1, high[t])
             out[t] = find_span(h, blob, close + 1, high[t], known_blob, known_start, known_slots)
@@ -79,15 +83,15 @@ def rank_terms(blob, low, high, c, value, words, is_iri, unsure):  # type: ignor
     first_truth = first_instant + 2 * instants + 1
     for t in range(low.shape[0]):
         value[t], words[t] = -1, -1
-        is_iri[t] = blob[low[t]] == 60
-        if blob[low[t]] != 34:
+        is_iri[t] = blob[low[t]] == OPEN_ANGLE
+        if blob[low[t]] != QUOTE:
             continue
         begin, end = low[t] + 1, high[t]
         close = end - 1
-        if blob[close] != 34:
-            while blob[close] != 34:
+        if blob[close] != QUOTE:
+            while blob[close] != QUOTE:
                 close -= 1
-        tagged = close + 1 < end and blob[close + 1] == 64
+        tagged = close + 1 < end and blob[close + 1] == AT_SIGN
         typed = close + 1 < end and not tagged
         if not typed:
             at = find_span(
@@ -99,7 +103,7 @@ def rank_terms(blob, low, high, c, value, words, is_iri, unsure):  # type: ignor
                 words[t] = 0
             else:
                 for i in range(begin, close):
-                    if blob[i] == 92:
+                    if blob[i] == BACKSLASH:
                         unsure[t] = True
                 lower, upper = 0, c.plain_start.shape[0] - 1
                 while lower < upper:
@@ -111,10 +115,10 @@ def rank_terms(blob, low, high, c, value, words, is_iri, unsure):  # type: ignor
                 words[t] = 2 * lower
         if tagged or begin == close:
             continue
-        kind = 0  # 0: untyped, 1: a number, 2: an instant, 3: a truth value, 4: anything else
+        kind = TEXT
         if typed:
             kind = datatype_kind(blob, close + 4, end - 1)
-        if kind == 0 or kind == 1:
+        if kind == TEXT or kind == NUMBER:
             status, mantissa, exponent, approximation = read_number(blob, begin, close)
             if status == LONG:
                 unsure[t] = True
@@ -124,23 +128,16 @@ def rank_terms(blob, low, high, c, value, words, is_iri, unsure):  # type: ignor
                     unsure[t] = True
                 value[t] = rank
                 continue
-        if kind == 0 or kind == 2:
+        if kind == TEXT or kind == INSTANT:
             ok, micros = read_instant(blob, begin, close)
             if ok:
                 i = np.searchsorted(c.instants, micros)
                 hit = i < instants and c.instants[i] == micros
                 value[t] = first_instant + 2 * i + (1 if hit else 0)
-        if kind == 3:
-            if close - begin == 1 and (blob[begin] == 48 or blob[begin] == 49):
-                value[t] = first_truth + (blob[begin] - 48)
-            elif (
-                close - begin == 4
-                and blob[begin] == 116
-                and blob[begin + 1] == 114
-                and blob[begin + 2] == 117
-            ):
-                value[t] = first_truth + (1 if blob[begin + 3] == 101 else -first_truth - 1)
-            elif (
-                close - begin == 5 and blob[begin] == 102 and blob[begin + 1] == 97 and blob[begin + 2] == 108
-            ):
-                value[t] = first_truth if blob[begin + 3] == 115 and blob[begin + 4] == 101 else -1
+        if kind == TRUTH:
+            if close - begin == 1 and (blob[begin] == DIGIT_0 or blob[begin] == DIGIT_1):
+                value[t] = first_truth + (blob[begin] - DIGIT_0)
+            elif same_bytes(blob, begin, close, _TRUE, 0, _TRUE.shape[0]):
+                value[t] = first_truth + 1
+            elif same_bytes(blob, begin, close, _FALSE, 0, _FALSE.shape[0]):
+                value[t] = first_truth

@@ -55,7 +55,7 @@ def get_feed(
     address = f"{service.settings.address}/feeds/{key}.{format}"
     next_url = f"{address}?before={page[-1].number}" if len(found) > PAGE else None
     self_url = address if before is None else f"{address}?before={before}"
-    feed = render(subscription, page, format, service.settings, self_url, next_url)
+    feed = render(subscription, page, format, service.settings, self_url, next_url=next_url)
     headers = {
         **feed.headers,
         "Cache-Control": "public, no-cache" if subscription.public else "private, no-cache",
