@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from benchmarks.workloads import GREATER, NO_TEST, NO_VALUE, Edges, Workload
 from tidings.formats.namespaces import RDF, XSD
-from tidings.language.prefixes import WELL_KNOWN
+from tidings.language.syntax.prefixes import WELL_KNOWN
 
 BASE = WELL_KNOWN[""]
 _VARIABLES = "abcdefghijklmnop"

@@ -58,7 +58,8 @@ def parser_rests_while_events_are_matched() -> Iterator[None]:
     """Every test of matching shows that no text is parsed then. What an operator does by itself, such as subscribing
     elsewhere, is its own affair."""
     from tidings.engine.engine import Engine
-    from tidings.language import grammar, shapes, sparql
+    from tidings.language import shapes
+    from tidings.language.syntax import grammar, sparql
 
     state = _Matching()
 

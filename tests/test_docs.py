@@ -24,7 +24,7 @@ from tidings.cli import main
 from tidings.cli.subscriptions import SubscriptionFile
 from tidings.kinds.joins.naive import Naive
 from tidings.language.parser import parse
-from tidings.language.prefixes import WELL_KNOWN
+from tidings.language.syntax.prefixes import WELL_KNOWN
 from tidings.model.notification import Notification
 
 ROOT = Path(__file__).parents[1]

@@ -11,11 +11,11 @@ from tidings.errors import SubscriptionError
 from tidings.kinds.filters.naive import matches
 from tidings.language.parameters import lift, substitute
 from tidings.language.parser import parse
-from tidings.language.prefixes import WELL_KNOWN
 from tidings.language.printer import to_text
 from tidings.language.query import Between, Comparison, OneOf, TextTest
 from tidings.language.shapes import Shapes
-from tidings.language.units import UNITS
+from tidings.language.syntax.prefixes import WELL_KNOWN
+from tidings.language.syntax.units import UNITS
 from tidings.model import values
 from tidings.model.terms import from_ntriples
 from tidings.model.text_tests import text_holds

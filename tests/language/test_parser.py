@@ -30,7 +30,7 @@ from tidings.language.query import (
     leaves,
     variables,
 )
-from tidings.language.tokens import WORDS
+from tidings.language.syntax.tokens import WORDS
 from tidings.model.terms import Iri, Literal
 from tidings.model.values import constant_view
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tidings.arrays import folders
+from tidings.arrays.bounds import refuse_unless
 from tidings.engine.contracts import Builder, Checker, Compiling
 from tidings.engine.everything import Everything
 from tidings.engine.plan import EVERYTHING, RESIDUALS, Plan
@@ -26,7 +27,6 @@ from tidings.engine.subscriptions import Subscriptions
 from tidings.engine.templates import Template
 from tidings.engine.version_01 import PlanOf, is_version_01, load_version_01
 from tidings.engine.way_rows import WayRows
-from tidings.errors import IndexFileError
 
 FOLD_AT_LEAST = 1_000
 FOLD_SHARE = 0.25
@@ -178,7 +178,7 @@ class SubscriptionIndex:
         """Takes in what `save` wrote; its arrays are mapped into memory. `plan` gives the plan of a text and its
         constants: version 0.1 has left to its texts what is stored now."""
         arrays, facts = folders.load(root / "subscriptions")
-        self.subscriptions = Subscriptions.thaw(arrays, facts["count"])
+        self.subscriptions = Subscriptions.thaw(root / "subscriptions", arrays, facts["count"])
         count = len(self.subscriptions)
         self.base, self.tail = self._segment(), self._segment(count)
         self._snapshot = None
@@ -190,7 +190,8 @@ class SubscriptionIndex:
                 continue
             self.base.builders[name] = kind.load(_folder(root, name))
             owners = self.base.owners[name] = Owners(arrays[f"{name}_owner"], arrays[f"{name}_way"])
-            _require(root, f"{name}_owner", owners.fits(len(self.base.builders[name]), count))
+            fits = owners.fits(len(self.base.builders[name]), count)
+            refuse_unless(root / "subscriptions", [(f"{name}_owner", fits)])
         for name, checking in self.checking.items():
             if f"{name}_first" not in arrays:
                 continue
@@ -203,7 +204,7 @@ class SubscriptionIndex:
         most = len(self.checkers[name])
         for owners in self.base.owners.values():
             fits = rows.fits(count, most, owners.subscription.all, owners.way.all)
-            _require(root, f"{name}_rows", fits)
+            refuse_unless(root / "subscriptions", [(f"{name}_rows", fits)])
 
 
 def _folder(root: Path, name: str) -> Path:
@@ -214,8 +215,3 @@ def _save(part: Any, root: Path, name: str) -> None:
     folder = _folder(root, name)
     folder.mkdir(parents=True, exist_ok=True)
     part.save(folder)
-
-
-def _require(root: Path, name: str, holds: bool) -> None:
-    if not holds:
-        raise IndexFileError(f"{root / 'subscriptions'}: {name} does not fit; build the index anew")

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from tidings.arrays.bounds import are_texts, ascends
+from tidings.arrays.bounds import are_texts, ascends, refuse_unless
 from tidings.arrays.vocabulary import StoredTexts, join_texts
 from tidings.engine.templates import Template
 
@@ -158,23 +159,26 @@ class Subscriptions:
         }
 
     @classmethod
-    def thaw(cls, arrays: dict[str, np.ndarray], count: int) -> Subscriptions:
-        """What `freeze` gave; its arrays stay mapped. A ValueError names one that cannot be right."""
+    def thaw(cls, folder: Path, arrays: Mapping[str, np.ndarray], count: int) -> Subscriptions:
+        """What `freeze` gave; its arrays stay mapped. Refuses those that cannot be right."""
+        refuse_unless(folder, _checks(arrays, count))
         made = cls()
-        for name in ("id", "text"):
-            texts = StoredTexts(arrays[f"{name}_blob"], arrays[f"{name}_start"])
-            if len(texts) != count or not ascends(texts.start, len(texts.blob)):
-                raise ValueError(f"{name}_start does not fit")
-            setattr(made, f"_stored_{name}s", texts)
-        # Texts are many and long; one that cannot be read is an error when somebody asks for it.
-        if not are_texts(arrays["id_blob"], arrays["id_start"]):
-            raise ValueError("id_blob is no text")
-        if len(arrays["valid_until"]) != count:
-            raise ValueError("valid_until does not fit")
+        made._stored_ids = StoredTexts(arrays["id_blob"], arrays["id_start"])
+        made._stored_texts = StoredTexts(arrays["text_blob"], arrays["text_start"])
         made._stored_until, made._numbers = arrays["valid_until"], None
         made.some_end = bool(np.min(made._stored_until, initial=ALWAYS) < ALWAYS)
         made.live = bytearray(b"\x01" * count)
         return made
+
+
+def _checks(arrays: Mapping[str, np.ndarray], count: int) -> Iterator[tuple[str, bool]]:
+    """Names of arrays from a folder, and whether their values can be right."""
+    for name in ("id", "text"):
+        start = arrays[f"{name}_start"]
+        yield f"{name}_start", len(start) - 1 == count and ascends(start, len(arrays[f"{name}_blob"]))
+    # Texts are many and long; one that cannot be read is an error when somebody asks for it.
+    yield "id_blob", are_texts(arrays["id_blob"], arrays["id_start"])
+    yield "valid_until", len(arrays["valid_until"]) == count
 
 
 def _split(numbers: np.ndarray, stored: np.ndarray, recent: np.ndarray) -> np.ndarray:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.arrays import folders
+from tidings.arrays.bounds import refuse_unless
 from tidings.engine.everything import EverythingBuilder
 from tidings.engine.plan import EVERYTHING, RESIDUALS, Plan
 from tidings.engine.segment import Owners
 from tidings.engine.way_rows import WayRows
-from tidings.errors import IndexFileError
 from tidings.kinds.operators.kind import OperatorChecker
 from tidings.language.query import Via
 
@@ -45,10 +45,9 @@ def load_version_01(
     index.base.builders[EVERYTHING] = EverythingBuilder(len(always))
     index.base.owners[EVERYTHING] = Owners(always[:, 0], always[:, 1])
     for name, owners in index.base.owners.items():
-        if not owners.fits(len(index.base.builders[name]), count):
-            raise IndexFileError(f"{root}: the owners of {name} do not fit; build the index anew")
-    if len(arrays["place"]) != count or len(arrays["program_first"]) != count:
-        raise IndexFileError(f"{root / 'subscriptions'}: place or program_first does not fit; build it anew")
+        refuse_unless(root / name, [("row_owner", owners.fits(len(index.base.builders[name]), count))])
+    for name in ("place", "program_first"):
+        refuse_unless(root / "subscriptions", [(name, len(arrays[name]) == count)])
     _take_places(index, arrays["place"], facts["places"])
     _take_programs(index, root, arrays, plan)
     _take_residuals(index, rows["patterns"], plan)
@@ -69,8 +68,8 @@ def _take_programs(index: SubscriptionIndex, root: Path, arrays: Arrays, plan: P
     assert isinstance(checker, OperatorChecker)
     rows = index.way_rows["operators"] = WayRows(arrays["program_first"], arrays["programs"])
     for owners in index.base.owners.values():
-        if not rows.fits(len(index.subscriptions), len(checker), owners.subscription.all, owners.way.all):
-            raise IndexFileError(f"{root / 'subscriptions'}: programs do not fit; build the index anew")
+        fits = rows.fits(len(index.subscriptions), len(checker), owners.subscription.all, owners.way.all)
+        refuse_unless(root / "subscriptions", [("programs", fits)])
     owner, way = _owners_of_rows(rows, len(checker))
 
     def parts() -> Iterator[tuple[Any, Any, Mapping[str, str]]]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from tidings.errors import SubscriptionError, did_you_mean
-from tidings.language.tokens import QUOTED_NAME, STRING, TRIPLE
+from tidings.language.syntax.tokens import QUOTED_NAME, STRING, TRIPLE
 
 # What a phrase speaks for: the words that might have been meant where it is expected.
 _PHRASES: dict[str, tuple[str, str]] = {

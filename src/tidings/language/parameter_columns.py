@@ -18,7 +18,6 @@ import pyarrow.types as types
 from tidings.errors import SubscriptionError
 from tidings.formats.namespaces import XSD
 from tidings.language.faults import Misread
-from tidings.language.lexicon import Lexicon
 from tidings.language.parameters import check_constant, parameters, substitute
 from tidings.language.parser import parse
 from tidings.language.printer import to_text
@@ -33,6 +32,7 @@ from tidings.language.query import (
     Variable,
     leaves,
 )
+from tidings.language.syntax.lexicon import Lexicon
 from tidings.model.terms import Literal, escape, from_ntriples, ntriples
 
 CHECKED = ("MATCHES", "CIDR")  # each value has to be one of its kind

@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any
 
 from tidings.errors import SubscriptionError
-from tidings.language.lexicon import expression_fault, network_fault
 from tidings.language.query import (
     And,
     AnyElement,
@@ -31,6 +30,7 @@ from tidings.language.query import (
     TriplePattern,
     leaves,
 )
+from tidings.language.syntax.lexicon import expression_fault, network_fault
 from tidings.model.terms import Iri, Literal, from_ntriples, ntriples
 from tidings.model.values import NUMBER, constant_view
 

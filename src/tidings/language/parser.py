@@ -11,11 +11,11 @@ from collections.abc import Mapping
 
 from tidings.errors import SubscriptionError
 from tidings.language.faults import error_at, unbound_error
-from tidings.language.grammar import QueryParser, check_depth
-from tidings.language.lexicon import Lexicon
-from tidings.language.operands import MAX_NESTING
 from tidings.language.query import Query
-from tidings.language.tokens import CALLED, NAME, QUOTED_NAME, VARIABLE
+from tidings.language.syntax.grammar import QueryParser, check_depth
+from tidings.language.syntax.lexicon import Lexicon
+from tidings.language.syntax.operands import MAX_NESTING
+from tidings.language.syntax.tokens import CALLED, NAME, QUOTED_NAME, VARIABLE
 
 MAX_LENGTH = 1_000_000
 # Of our own language is what opens with a parenthesis, a sign, NOT and the like, a name or variable before a
@@ -53,7 +53,7 @@ def read(text: str, lexicon: Lexicon, tokens: list[str] | None = None) -> tuple[
     if not text.isascii():
         _check_characters(text)
     if "{" in text and _SPARQL.match(text):
-        from tidings.language.sparql import read_sparql
+        from tidings.language.syntax.sparql import read_sparql
 
         return read_sparql(text, lexicon), True
     reading = QueryParser(text, lexicon, tokens)

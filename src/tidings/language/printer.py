@@ -33,7 +33,7 @@ from tidings.language.query import (
     TriplePattern,
     Variable,
 )
-from tidings.language.tokens import DATE, NAME, NUMBER, SPARQL_WORDS, WORDS
+from tidings.language.syntax.tokens import DATE, NAME, NUMBER, SPARQL_WORDS, WORDS
 from tidings.model.terms import Iri, Literal
 from tidings.model.values import instant
 

@@ -15,14 +15,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from tidings.language.calls import pieces
 from tidings.language.faults import Misread
-from tidings.language.lexicon import Lexicon, network_fault
 from tidings.language.parameters import lift, parameters
 from tidings.language.parser import read
 from tidings.language.query import Query
-from tidings.language.scanner import JOINTS, kind_of, tokens_of
-from tidings.language.tokens import (
+from tidings.language.syntax.calls import pieces
+from tidings.language.syntax.lexicon import Lexicon, network_fault
+from tidings.language.syntax.scanner import JOINTS, kind_of, tokens_of
+from tidings.language.syntax.tokens import (
     ABSOLUTE,
     BOOLEAN,
     CALL,
@@ -36,7 +36,7 @@ from tidings.language.tokens import (
     STRING,
     TERM,
 )
-from tidings.language.units import is_quantity, quantity
+from tidings.language.syntax.units import is_quantity, quantity
 from tidings.model.terms import Iri, Literal, ntriples
 from tidings.model.values import BOOLEAN as BOOLEANS
 from tidings.model.values import INSTANT, TEXT, constant_view

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tidings.arrays.bounds import are_texts, ascends, constants_fit
 from tidings.arrays.growing import Growing
 from tidings.arrays.vocabulary import Vocabulary, join_texts, thaw_texts
 from tidings.language.parameters import parameters, substitute
@@ -137,6 +138,12 @@ class StoredConditions:
         """What `freeze` gave; a ValueError if the arrays do not fit each other."""
         made = cls()
         made._kinds = tuple(conditions)
+        for name in ("template", "constant"):
+            blob, start = arrays[f"{name}_blob"], arrays[f"{name}_start"]
+            if not ascends(start, len(blob)) or not are_texts(blob, start):
+                raise ValueError(f"{name}_start does not fit its texts")
+        if not constants_fit(arrays["constant_blob"], arrays["constant_start"]):
+            raise ValueError("constant_blob has texts that are no constants")
 
         def texts(name: str) -> list[str]:
             return thaw_texts({"blob": arrays[f"{name}_blob"], "start": arrays[f"{name}_start"]})

@@ -11,8 +11,8 @@ from tests.kinds.filters import cases
 from tests.kinds.filters.test_agreement import definition
 from tests.kinds.filters.test_index import index_of, matched, pairs_of
 from tidings.kinds.filters.kernels import layout
-from tidings.language.predicates import MAX_PREDICATES
 from tidings.language.query import And, Attribute, Between, Comparison, Condition, Exists, Not, OneOf, Or
+from tidings.language.syntax.predicates import MAX_PREDICATES
 
 a, b = Attribute("a"), Attribute("b")
 

@@ -60,11 +60,17 @@ READ_LATER = {
     "pred_eval",
     "leaf_asked",
     "eval_operator",
-    "program_first",
-    "programs",
-    "unasked",
+    "operators_first",
+    "operators_rows",
+    "everything_owner",
+    "everything_way",
+    "template_blob",
+    "constant_blob",
+    "row_template",
+    "row_constants",
+    "row_first",
 }
-OF_LAYERS = ("program_first", "programs", "unasked")
+OF_INDEX = ("operators_first", "operators_rows", "everything_owner", "everything_way")
 
 
 def case() -> Case:
@@ -89,8 +95,8 @@ def damage_all(folder: Path) -> None:
     whole = engine(made)
     whole.publish_many(events(made))  # something was learnt
     whole.save(folder)
-    paths = sorted((folder / "operators").glob("*.npy"))
-    paths += [folder / "subscriptions" / f"{name}.npy" for name in OF_LAYERS]
+    paths = sorted((folder / "operators").rglob("*.npy"))
+    paths += [folder / "subscriptions" / f"{name}.npy" for name in OF_INDEX]
     for path in paths:
         kept, array = path.read_bytes(), np.load(path)
         rng = np.random.default_rng(list(path.name.encode()))
@@ -138,7 +144,7 @@ def test_damage_is_refused_or_harmless(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     reports = {name: outcomes for name, *outcomes in map(str.split, done.stdout.splitlines())}
-    assert len(reports) == len(list((tmp_path / "operators").glob("*.npy"))) + len(OF_LAYERS)
+    assert len(reports) == len(list((tmp_path / "operators").rglob("*.npy"))) + len(OF_INDEX)
     print(done.stdout)
     for name, outcomes in reports.items():
         assert outcomes, name  # an empty array tests nothing

@@ -178,7 +178,7 @@ def test_a_fold_loses_and_doubles_nothing() -> None:
     folded.publish_many(events(0, 30))
     before = LearningRecorder.whole(folded._checker.table.predicates)
     folded.unsubscribe("b")
-    folded._fold()
+    folded._index.fold()
     after = folded._checker.table.predicates
     assert set(after.texts) == {"often()", "sometimes(3)", "count(?1) AND ?1 > 4", "fails()", "rarely('x')"}
     whole = counts(before)

@@ -17,6 +17,7 @@ from tidings.kinds.operators.kernels.opening import FIRST_GUESS, GUESS_WEIGHT, H
 from tidings.kinds.operators.predicates import Predicates, Question
 from tidings.kinds.operators.scheduling.docket import Docket
 from tidings.kinds.operators.table import OperatorTable
+from tidings.language.parser import parse
 from tidings.model.event import Event
 
 EVALUATIONS = [f"p({n})" for n in range(3)] + ["q(0)"]
@@ -166,7 +167,11 @@ def pair(event: Event, one: Out[int], other: Out[int]) -> list[tuple[int, int]]:
 
 
 def named() -> Predicates:
-    return Predicates({"near": near, "pair": pair}.__getitem__)
+    """Predicates that are read from their texts; in a table they are known by their rows."""
+    made = Predicates({"near": near, "pair": pair}.__getitem__)
+    made.condition_of = lambda number: parse(f"WHERE {made.texts[number]}").where
+    made.call_of = lambda number: parse(f"WHERE {made.evaluation_texts[number]}").where
+    return made
 
 
 def test_numbers_are_given_once() -> None:

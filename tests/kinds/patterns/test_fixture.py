@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tidings import Engine, Event, Taxonomy
-from tidings.language.prefixes import WELL_KNOWN
+from tidings.language.syntax.prefixes import WELL_KNOWN
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "patterns.txt"
 PREFIXES = {"ex": "http://example.org/", "uni": "http://example.org/uni#"}

@@ -11,6 +11,7 @@ import numpy as np
 
 from tidings.arrays.growing import Growing
 from tidings.arrays.vocabulary import Vocabulary, join_texts, thaw_texts
+from tidings.errors import SubscriptionError
 from tidings.kinds.operators.kernels.layout import CONFIRMED, NEGATED, OR, Programs
 from tidings.kinds.operators.predicates import Find, Predicates, renumbered
 from tidings.kinds.operators.program import Leaf, Program, Text, compile_program
@@ -188,11 +189,28 @@ class OperatorTable:
         number = int(self.conditions.row_template.all[row])
         if number not in self._compiled:
             template = self.conditions.template(number)
+            calls = [leaf for leaf in leaves(template.conditions[0]) if isinstance(leaf, Call)]
+            for call in calls:
+                self.find(call.name).check(call)
             bound = frozenset(template.bound)
-            self._compiled[number] = compile_program(
-                template.conditions[0], bound, self.find, template.select
-            )
+            made = compile_program(template.conditions[0], bound, self.find, template.select)
+            first = self._columns["leaf_first"].all
+            if len(made.leaves) != first[row + 1] - first[row]:
+                raise self._changed(calls, bound)
+            self._compiled[number] = made
         return self._compiled[number]
+
+    def _changed(self, calls: Sequence[Call], bound: frozenset[Variable]) -> SubscriptionError:
+        """Says which operator is another than it was when a row was added."""
+        for call in calls:
+            operator = self.find(call.name)
+            inputs = {argument for argument in operator.inputs_of(call) if isinstance(argument, Variable)}
+            if inputs - bound:
+                break
+        return SubscriptionError(
+            f"{call.name} bound what is an input of {operator.signature} now; subscribe anew, "
+            "or give the operator that was there"
+        )
 
     def condition_of(self, predicate: int) -> Condition:
         """What a predicate says."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tidings.language.prefixes import WELL_KNOWN
+from tidings.language.syntax.prefixes import WELL_KNOWN
 from tidings.model.taxonomy import Taxonomy, local_name
 
 MOST = 200  # instances, or classes that are found

@@ -15,7 +15,7 @@ from typing import Any
 
 from tidings.engine.engine import Engine
 from tidings.errors import TidingsError
-from tidings.language.prefixes import WELL_KNOWN
+from tidings.language.syntax.prefixes import WELL_KNOWN
 from tidings.model.event import Event
 from tidings.model.terms import plain, read_graph
 from tidings.service.subscriptions.class_search import ClassSearch

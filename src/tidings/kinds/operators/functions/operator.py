@@ -25,7 +25,7 @@ from typing import Any, overload
 from tidings.errors import SubscriptionError
 from tidings.kinds.operators.functions.signature import FunctionParameter, OperatorError, Out, read_signature
 from tidings.language.query import Call, Constant, Parameter, Variable
-from tidings.language.tokens import NAME, SPARQL_WORDS, WORDS
+from tidings.language.syntax.tokens import NAME, SPARQL_WORDS, WORDS
 from tidings.model.terms import Iri, Literal, ntriples
 from tidings.model.values import constant_view
 

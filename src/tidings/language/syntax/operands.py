@@ -11,12 +11,12 @@ from typing import NoReturn
 from tidings.errors import SubscriptionError
 from tidings.formats.namespaces import XSD
 from tidings.language.faults import Misread, error_at, quoted, syntax_error
-from tidings.language.lexicon import Lexicon
 from tidings.language.query import Arithmetic, Attribute, Constant, Operand, Variable
-from tidings.language.remembered import Remembered
-from tidings.language.scanner import JOINTS, scan, token_offset
-from tidings.language.tokens import WORDS
-from tidings.language.units import quantity
+from tidings.language.syntax.lexicon import Lexicon
+from tidings.language.syntax.remembered import Remembered
+from tidings.language.syntax.scanner import JOINTS, scan, token_offset
+from tidings.language.syntax.tokens import WORDS
+from tidings.language.syntax.units import quantity
 from tidings.model.terms import Iri, Literal
 from tidings.model.values import NUMBER, constant_view
 

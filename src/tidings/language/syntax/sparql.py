@@ -18,10 +18,6 @@ from lark import Lark, Token, UnexpectedInput
 from tidings.errors import SubscriptionError
 from tidings.formats.namespaces import RDF
 from tidings.language.faults import Misread, describe_terminals, error_at, quoted, syntax_error, unbound_error
-from tidings.language.grammar import check_depth, flat
-from tidings.language.lexicon import Lexicon, expression_fault
-from tidings.language.operands import MAX_NESTING, too_deep
-from tidings.language.predicates import REVERSED
 from tidings.language.query import (
     And,
     Comparison,
@@ -38,7 +34,11 @@ from tidings.language.query import (
     leaves,
     variables,
 )
-from tidings.language.tokens import (
+from tidings.language.syntax.grammar import check_depth, flat
+from tidings.language.syntax.lexicon import Lexicon, expression_fault
+from tidings.language.syntax.operands import MAX_NESTING, too_deep
+from tidings.language.syntax.predicates import REVERSED
+from tidings.language.syntax.tokens import (
     ABSOLUTE,
     BOOLEAN,
     CALLED,

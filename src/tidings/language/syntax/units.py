@@ -12,7 +12,7 @@ from decimal import Context, Decimal
 from tidings.errors import did_you_mean
 from tidings.formats.namespaces import XSD
 from tidings.language.faults import Misread
-from tidings.language.tokens import QUANTITY
+from tidings.language.syntax.tokens import QUANTITY
 from tidings.model.terms import Literal
 
 # What is measured -> its units and how many of the base, the one of factor 1, each of them is.

@@ -15,11 +15,11 @@ from typing import Any
 from tidings.errors import did_you_mean
 from tidings.formats.namespaces import XSD
 from tidings.language.faults import Misread
-from tidings.language.prefixes import WELL_KNOWN
 from tidings.language.query import Node, Parameter, Variable
-from tidings.language.remembered import Remembered
-from tidings.language.tokens import BOOLEAN, DATE, NUMBER, PARAMETER
-from tidings.language.units import is_quantity, join_quantity, quantity
+from tidings.language.syntax.prefixes import WELL_KNOWN
+from tidings.language.syntax.remembered import Remembered
+from tidings.language.syntax.tokens import BOOLEAN, DATE, NUMBER, PARAMETER
+from tidings.language.syntax.units import is_quantity, join_quantity, quantity
 from tidings.model.terms import Iri, Literal
 from tidings.model.values import instant
 

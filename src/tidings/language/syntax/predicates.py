@@ -10,8 +10,6 @@ import re
 from typing import Any
 
 from tidings.language.faults import Misread, error_at, quoted
-from tidings.language.lexicon import expression_fault, network_fault
-from tidings.language.operands import ATTRIBUTES, BONDS, VALUES, OperandParser
 from tidings.language.query import (
     And,
     Arithmetic,
@@ -31,8 +29,10 @@ from tidings.language.query import (
     TextTest,
     Variable,
 )
-from tidings.language.scanner import END
-from tidings.language.tokens import CLASS
+from tidings.language.syntax.lexicon import expression_fault, network_fault
+from tidings.language.syntax.operands import ATTRIBUTES, BONDS, VALUES, OperandParser
+from tidings.language.syntax.scanner import END
+from tidings.language.syntax.tokens import CLASS
 from tidings.model.terms import Iri, Literal
 
 MAX_PREDICATES = 10_000

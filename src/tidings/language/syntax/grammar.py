@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 
 from tidings.language.faults import Misread, error_at, quoted
-from tidings.language.operands import BONDS, MAX_NESTING, NAMES, name_of, too_deep
-from tidings.language.predicates import LONE, TESTS
 from tidings.language.query import (
     And,
     AnyElement,
@@ -26,9 +24,11 @@ from tidings.language.query import (
     Variable,
     Via,
 )
-from tidings.language.scanner import END
-from tidings.language.tables import TableParser
-from tidings.language.tokens import TERM
+from tidings.language.syntax.operands import BONDS, MAX_NESTING, NAMES, name_of, too_deep
+from tidings.language.syntax.predicates import LONE, TESTS
+from tidings.language.syntax.scanner import END
+from tidings.language.syntax.tables import TableParser
+from tidings.language.syntax.tokens import TERM
 from tidings.model.terms import Literal
 
 _JOINING = frozenset({"AND", "SUCHTHAT"})

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from tidings.language.calls import CallParser
 from tidings.language.faults import quoted
-from tidings.language.operands import BONDS, NAMES, VALUES
 from tidings.language.query import Attribute, JoinedTable
-from tidings.language.tokens import WORDS
+from tidings.language.syntax.calls import CallParser
+from tidings.language.syntax.operands import BONDS, NAMES, VALUES
+from tidings.language.syntax.tokens import WORDS
 
 MAX_TABLES = 8
 _CONDITIONS = frozenset({"ON", "USING", "USING_LIST"})

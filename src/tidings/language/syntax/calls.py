@@ -10,10 +10,10 @@ import re
 from typing import NoReturn
 
 from tidings.language.faults import Misread, error_at, quoted, syntax_error
-from tidings.language.operands import BONDS, name_of
-from tidings.language.predicates import TESTS, PredicateParser
 from tidings.language.query import Call, Variable
-from tidings.language.tokens import CALL, CALLED, STRING, TERM
+from tidings.language.syntax.operands import BONDS, name_of
+from tidings.language.syntax.predicates import TESTS, PredicateParser
+from tidings.language.syntax.tokens import CALL, CALLED, STRING, TERM
 
 MAX_ARGUMENTS = 100
 _CALLED = re.compile(CALLED)

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from tidings.language.remembered import Remembered
-from tidings.language.tokens import (
+from tidings.language.syntax.remembered import Remembered
+from tidings.language.syntax.tokens import (
     ABSOLUTE,
     CALL,
     CLASS,
