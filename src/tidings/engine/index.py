@@ -31,8 +31,8 @@ from tidings.engine.way_rows import WayRows
 FOLD_AT_LEAST = 1_000
 FOLD_SHARE = 0.25
 EVENTS_AT_ONCE = 1 << 14  # fewer would pay more often for what is paid by the batch
-_PAIRS_AT_ONCE = 1 << 20
-_FEWEST_AT_ONCE = 16
+_PAIRS_AT_ONCE = 1 << 18  # where every event is a candidate for many ways
+_FEWEST_AT_ONCE = 8
 BUILT_IN = ("networks", "operators", "patterns", "filters", EVERYTHING, RESIDUALS)
 _PLAIN = {"filters", "networks"}
 
@@ -56,42 +56,44 @@ class SubscriptionIndex:
 
     def add(self, id: str, text: str, plan: Plan, values: Mapping[str, str], until: float) -> None:
         """One subscription: a plan and the N-Triples texts of its parameters. Refused, it leaves nothing behind."""
-        prepared = self._prepare(plan, values)
+        builders = self.tail.builders
+        # All is prepared before anything is added.
+        ready = [builders[way.finder].prepare(way.part, values) for way in plan.ways]
+        checks = self._prepare_checks(plan, values) if plan.has_checks else None
         number = len(self.subscriptions)
-        for way, (planned, ready) in enumerate(zip(plan.ways, prepared, strict=True)):
-            self.tail.add(planned.finder, planned.part, ready[planned.finder], (number, way))
-        self._add_checks(plan, prepared, number)
+        for way, planned in enumerate(plan.ways):
+            self.tail.add(planned.finder, planned.part, ready[way], (number, way))
+        if checks is not None:
+            self._add_checks(plan, checks, number)
         self.subscriptions.add(id, text, until)
         self._snapshot = None
 
     def add_table(self, template: Template, plan: Plan) -> None:
         """A subscription for each row of a template."""
         first = len(self.subscriptions)
-        rows = range(len(template)) if any(way.checks for way in plan.ways) else ()
-        prepared = [self._prepare(plan, template.values(row), finders=False) for row in rows]
+        rows = range(len(template)) if plan.has_checks else ()
+        checks = [self._prepare_checks(plan, template.values(row)) for row in rows]
         numbers = np.arange(first, first + len(template))
         for way, planned in enumerate(plan.ways):
             self.tail.add_many(planned.finder, planned.part, template.columns, numbers, way)
-        for number, ready in enumerate(prepared, first):
+        for number, ready in enumerate(checks, first):
             self._add_checks(plan, ready, number)
         self.subscriptions.add_template(template)
         self._snapshot = None
 
-    def _prepare(self, plan: Plan, values: Mapping[str, str], finders: bool = True) -> list[dict[str, Any]]:
-        """Of each way what its kinds need to add a row: all first, so that one that is refused leaves nothing."""
+    def _prepare_checks(self, plan: Plan, values: Mapping[str, str]) -> list[dict[str, Any]]:
+        """Of each way what its checkers need to add a row."""
         return [
             {name: self.checkers[name].prepare(part, values) for name, part in way.checks}
-            | ({way.finder: self.tail.builders[way.finder].prepare(way.part, values)} if finders else {})
             for way in plan.ways
         ]
 
     def _add_checks(self, plan: Plan, prepared: list[dict[str, Any]], number: int) -> None:
-        names = dict.fromkeys(name for way in plan.ways for name, _ in way.checks)
-        for name in names:
-            rows = []
-            for way, ready in zip(plan.ways, prepared, strict=True):
-                parts = dict(way.checks)
-                rows.append(self.checkers[name].add(parts[name], ready[name]) if name in parts else -1)
+        for name in dict.fromkeys(name for ready in prepared for name in ready):
+            rows = [-1] * len(plan.ways)
+            for way, (planned, ready) in enumerate(zip(plan.ways, prepared, strict=True)):
+                if name in ready:
+                    rows[way] = self.checkers[name].add(dict(planned.checks)[name], ready[name])
             self.way_rows[name].add(number, rows)
 
     def snapshot(self) -> Snapshot:
@@ -120,6 +122,7 @@ class SubscriptionIndex:
             tuple(finders),
             tuple(OwnedChecker(self.checkers[name], rows) for name, rows in checkers.items()),
             several if any(flags.any() for flags in several) else None,
+            any(finder.finder.several for finder in finders),
             self._mixed(several, tuple(unbound for _, unbound in ways)),
             is_plain=used | checkers.keys() <= _PLAIN,
             events_at_once=min(EVENTS_AT_ONCE, limit),
@@ -156,7 +159,7 @@ class SubscriptionIndex:
 
     def used_kinds(self) -> set[str]:
         """The names of the kinds that have rows."""
-        found = [name for s in (self.base, self.tail) for name, owners in s.owners.items() if len(owners.way)]
+        found = [name for s in (self.base, self.tail) for name, owners in s.owners.items() if len(owners)]
         return {*found, *(name for name, rows in self.way_rows.items() if rows)}
 
     def save(self, root: Path) -> None:
@@ -166,7 +169,7 @@ class SubscriptionIndex:
         used = self.used_kinds()
         for name, owners in self.base.owners.items():
             if name in used or name in BUILT_IN:
-                arrays[f"{name}_owner"], arrays[f"{name}_way"] = owners.subscription.all, owners.way.all
+                arrays[f"{name}_owner"], arrays[f"{name}_way"] = owners.arrays()
                 _save(self.base.builders[name], root, name)
         for name, rows in self.way_rows.items():
             if name in used or name in BUILT_IN:
@@ -203,7 +206,7 @@ class SubscriptionIndex:
         rows = self.way_rows[name]
         most = len(self.checkers[name])
         for owners in self.base.owners.values():
-            fits = rows.fits(count, most, owners.subscription.all, owners.way.all)
+            fits = rows.fits(count, most, *owners.arrays())
             refuse_unless(root / "subscriptions", [(f"{name}_rows", fits)])
 
 

@@ -47,6 +47,8 @@ def find(batch: Batch, index: Snapshot) -> Pairs:
 
 def live_and_valid(batch: Batch, index: Snapshot, pairs: Pairs) -> Pairs:
     """The pairs of subscriptions that were not removed, and are valid at the time of the event."""
+    if index.subscriptions.all_live and not index.subscriptions.some_end:
+        return pairs
     keep = index.subscriptions.is_live(pairs.subscription)
     if index.subscriptions.some_end:
         keep = keep & (index.subscriptions.valid_until(pairs.subscription) >= batch.times[pairs.event])
@@ -61,10 +63,10 @@ def one_answer_each(batch: Batch, index: Snapshot, pairs: Pairs) -> Pairs:
     """
     if batch.every:
         return _every_binding(batch, index, pairs)
-    bound = pairs.binding >= 0 if any(finder.finder.several for finder in index.finders) else False
-    several = np.flatnonzero(index.has_several(pairs.subscription) | bound)
-    if not len(several):
+    if index.several is None and not index.finds_several:
         return pairs
+    bound = pairs.binding >= 0 if index.finds_several else False
+    several = np.flatnonzero(index.has_several(pairs.subscription) | bound)
     key = pairs.key[several]
     order = np.lexsort((_rank(batch, pairs)[several], key))
     first = np.ones(len(order), dtype=np.bool_)
@@ -133,5 +135,5 @@ def match_one(batch: Batch, index: Snapshot, source: str, event: str) -> list[No
     A batch pays for its tables once for thousands of events; an event that comes by itself would wait for them longer
     than for its matches.
     """
-    numbers = matched(batch, index).subscription.tolist()
-    return [Notification(index.subscriptions.id(number), source, event, "match", {}) for number in numbers]
+    ids = index.subscriptions.id_list(matched(batch, index).subscription.tolist())
+    return [Notification(id, source, event, "match", {}) for id in ids]

@@ -41,6 +41,10 @@ class Plan:
     ways: tuple[WayPlan, ...]
 
     @property
+    def has_checks(self) -> bool:
+        return any(way.checks for way in self.ways)
+
+    @property
     def is_broad(self) -> bool:
         """Whether nearly every event would match: a way without a constant and without a condition."""
         return any(not way.checks and way.part.is_broad for way in self.ways)

@@ -6,11 +6,11 @@ subscriptions alike, the tail from where the base ends.
 
 from __future__ import annotations
 
+from array import array
 from typing import NamedTuple
 
 import numpy as np
 
-from tidings.arrays.growing import Growing
 from tidings.engine.contracts import Builder, Columns, Finder
 from tidings.language.alternatives import MAX_ALTERNATIVES
 from tidings.model.batch import Batch
@@ -18,15 +18,34 @@ from tidings.model.pairs import Pairs
 
 
 class Owners:
-    """Of each row of a builder the subscription and the way that it belongs to."""
+    """Of each row of a builder the subscription and the way that it belongs to: what comes from a folder stays mapped,
+    and is not added to."""
 
     def __init__(self, subscription: np.ndarray | None = None, way: np.ndarray | None = None) -> None:
-        self.subscription = Growing(np.int32, () if subscription is None else subscription)
-        self.way = Growing(np.int16, () if way is None else way)
+        self._stored = (subscription, way) if subscription is not None and way is not None else None
+        self._subscription, self._way = array("i"), array("h")
+
+    def __len__(self) -> int:
+        return len(self._way) if self._stored is None else len(self._stored[1])
+
+    def add(self, subscription: int, way: int) -> None:
+        self._subscription.append(subscription)
+        self._way.append(way)
+
+    def add_many(self, subscription: np.ndarray, way: np.ndarray) -> None:
+        self._subscription.frombytes(subscription.astype(np.int32).tobytes())
+        self._way.frombytes(way.astype(np.int16).tobytes())
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """Subscriptions and ways, as they are now."""
+        if self._stored is not None:
+            return self._stored
+        # Copies: a column that is looked at cannot grow.
+        return np.array(self._subscription, dtype=np.int32), np.array(self._way, dtype=np.int16)
 
     def fits(self, rows: int, subscriptions: int) -> bool:
         """Whether arrays from a folder are what they should be."""
-        owner, way = self.subscription.all, self.way.all
+        owner, way = self.arrays()
         return (
             len(owner) == len(way) == rows
             and bool(np.all((owner >= 0) & (owner < subscriptions)))
@@ -60,26 +79,23 @@ class Segment:
     def add(self, kind: str, part: object, prepared: object, owner: tuple[int, int]) -> None:
         """A row of a kind; `owner` is its subscription and way."""
         if self.builders[kind].add(part, prepared) >= 0:
-            self.owners[kind].subscription.append(owner[0])
-            self.owners[kind].way.append(owner[1])
+            self.owners[kind].add(*owner)
         self._finders = self._ways = None
 
     def add_many(self, kind: str, part: object, columns: Columns, numbers: np.ndarray, way: int) -> None:
         """A row of a kind for each of many subscriptions."""
         if self.builders[kind].add_many(part, columns, len(numbers)) >= 0:
-            self.owners[kind].subscription.extend(numbers)
-            self.owners[kind].way.extend(np.full(len(numbers), way, dtype=np.int16))
+            self.owners[kind].add_many(numbers, np.full(len(numbers), way))
         self._finders = self._ways = None
 
     def extend(self, other: Segment, live: np.ndarray, numbers: np.ndarray) -> None:
         """Takes over the rows of live subscriptions, which have new `numbers`."""
         for name, owners in other.owners.items():
-            owner = owners.subscription.all
+            owner, way = owners.arrays()
             rows = np.flatnonzero(live[owner])
             if len(rows):
                 self.builders[name].extend(other.builders[name], rows)
-                self.owners[name].subscription.extend(numbers[owner[rows]])
-                self.owners[name].way.extend(owners.way.all[rows])
+                self.owners[name].add_many(numbers[owner[rows]], way[rows])
         self._finders = self._ways = None
 
     @property
@@ -87,11 +103,9 @@ class Segment:
         """The finders of kinds that have rows, by the kind's name."""
         if self._finders is None:
             self._finders = {
-                name: OwnedFinder(
-                    self.builders[name].finder(), owners.subscription.all.copy(), owners.way.all.copy()
-                )
+                name: OwnedFinder(self.builders[name].finder(), *owners.arrays())
                 for name, owners in self.owners.items()
-                if len(owners.way)
+                if len(owners)
             }
         return self._finders
 

@@ -41,6 +41,8 @@ class Snapshot:
     checkers: tuple[OwnedChecker, ...]
     several: tuple[np.ndarray, ...] | None
     """Of the subscriptions of base and tail whether they have several ways; None if none of them has."""
+    finds_several: bool
+    """Whether a finder may give one row of an event several times, with several bindings."""
     mixed: tuple[np.ndarray, ...]
     """The same, for those whose ways are not all patterns that finders alone settle."""
     is_plain: bool

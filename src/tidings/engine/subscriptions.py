@@ -36,6 +36,7 @@ class Subscriptions:
         self._numbers: dict[str, int] | None = {}
         self._id_columns: list[pa.Array | None] = [None, None]
         self.live = bytearray()
+        self.all_live = True
         self.some_end = False
         """Whether any has an end of its validity."""
 
@@ -55,9 +56,11 @@ class Subscriptions:
         number = self._numbers.get(id, -1)
         return number if number >= 0 and self.live[number] else -1
 
-    def id(self, number: int) -> str:
-        stored = self.stored
-        return self._stored_ids[number] if number < stored else self._ids[number - stored]
+    def id_list(self, numbers: Sequence[int]) -> list[str]:
+        """The ids of a few."""
+        stored, recent = self._stored_ids, self._ids
+        first = len(stored)
+        return [stored[n] if n < first else recent[n - first] for n in numbers]
 
     def text(self, number: int) -> str:
         """The text, written out if it is a row of a template."""
@@ -73,7 +76,12 @@ class Subscriptions:
     def add(self, id: str, text: str, until: float) -> None:
         if self._numbers is not None:
             self._numbers[id] = len(self)
-        self._note([id], [text], until)
+        self._ids.append(id)
+        self._texts.append(text)
+        self._until.append(until)
+        self.live.append(1)
+        self._id_columns[1] = None
+        self.some_end = self.some_end or until < ALWAYS
 
     def add_template(self, template: Template) -> None:
         """A subscription for each row."""
@@ -92,6 +100,7 @@ class Subscriptions:
 
     def end(self, number: int) -> None:
         self.live[number] = 0
+        self.all_live = False
 
     def is_live(self, numbers: np.ndarray) -> np.ndarray:
         found: np.ndarray = np.frombuffer(self.live, dtype=np.bool_)[numbers]
@@ -138,7 +147,7 @@ class Subscriptions:
         """The live ones, numbered anew."""
         made, live = Subscriptions(), np.flatnonzero(np.frombuffer(self.live, dtype=np.bool_))
         numbers = live.tolist()
-        made._note([self.id(i) for i in numbers], [self.text(i) for i in numbers], ALWAYS)
+        made._note(self.id_list(numbers), [self.text(i) for i in numbers], ALWAYS)
         made._until = array("d", self.valid_until(live).tobytes())
         made._numbers, made.some_end = None, self.some_end
         return made
@@ -147,7 +156,7 @@ class Subscriptions:
         """As arrays, for `thaw`; all must be live."""
         everyone = np.arange(len(self))
         ids, texts = (
-            join_texts(map(self.id, everyone.tolist())),
+            join_texts(self.id_list(everyone.tolist())),
             join_texts(map(self.text, everyone.tolist())),
         )
         return {

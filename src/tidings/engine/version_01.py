@@ -58,7 +58,8 @@ def _take_places(index: SubscriptionIndex, place: np.ndarray, places: list[list[
     numbers = [checker.add(Via(*each), None) for each in places]
     ways = np.ones(len(place), dtype=np.int64)
     for owners in index.base.owners.values():
-        np.maximum.at(ways, owners.subscription.all, owners.way.all + 1)
+        owner, way = owners.arrays()
+        np.maximum.at(ways, owner, way + 1)
     for subscription in np.flatnonzero(place >= 0).tolist():
         index.way_rows["networks"].add(subscription, [numbers[place[subscription]]] * int(ways[subscription]))
 
@@ -68,7 +69,7 @@ def _take_programs(index: SubscriptionIndex, root: Path, arrays: Arrays, plan: P
     assert isinstance(checker, OperatorChecker)
     rows = index.way_rows["operators"] = WayRows(arrays["program_first"], arrays["programs"])
     for owners in index.base.owners.values():
-        fits = rows.fits(len(index.subscriptions), len(checker), owners.subscription.all, owners.way.all)
+        fits = rows.fits(len(index.subscriptions), len(checker), *owners.arrays())
         refuse_unless(root / "subscriptions", [("programs", fits)])
     owner, way = _owners_of_rows(rows, len(checker))
 

@@ -11,6 +11,8 @@ import pyarrow as pa
 from tidings.model.terms import Term
 
 NONE = -1
+_NOTHING = np.full(1 << 16, NONE, dtype=np.int32)  # for all who have none: no step writes into its pairs
+_NOTHING.flags.writeable = False
 
 
 class Found(NamedTuple):
@@ -28,7 +30,7 @@ class Found(NamedTuple):
     @classmethod
     def certain(cls, event: np.ndarray, row: np.ndarray) -> Found:
         """Pairs without doubts and bindings."""
-        nothing = np.full(len(row), NONE, dtype=np.int32)
+        nothing = _NOTHING[: len(row)] if len(row) <= len(_NOTHING) else np.full(len(row), NONE, np.int32)
         return cls(event, row, nothing, nothing)
 
 

@@ -28,25 +28,22 @@ _UNBOUND: tuple[Binding, ...] = ({},)
 class EventCase:
     """One event and all that it may match: a place is a way of a subscription, with all that triples have bound."""
 
-    def __init__(
-        self, checker: OperatorChecker, batch: Batch, number: int, pairs: Pairs, rows: np.ndarray
-    ) -> None:
-        self._checker, self._batch, self.number = checker, batch, number
-        self.event = batch.event(number)
+    def __init__(self, checker: OperatorChecker, batch: Batch, pairs: Pairs, rows: np.ndarray) -> None:
+        self._checker, self._batch, self.number = checker, batch, int(pairs.event[0])
+        self.event = batch.event(self.number)
         first, self._more = _grouped(pairs)
-        self._pairs, self.rows = pairs.take(first), rows[first].astype(np.int32)
-        self._all_bindings = pairs.binding
+        self._pairs = pairs if first is None else pairs.take(first)
+        self.rows = (rows if first is None else rows[first]).astype(np.int32)
         self.twins = [] if batch.every else self._twins()
         self._graph: list[Triple] | None = None
         self._bindings: dict[int, Sequence[Binding]] = {}
 
     def _twins(self) -> list[list[int]]:
         """The places of subscriptions that have several here."""
-        subscriptions, inverse, counts = np.unique(
-            self._pairs.subscription, return_inverse=True, return_counts=True
-        )
-        if len(subscriptions) == len(self.rows):
+        subscription = self._pairs.subscription
+        if np.all(subscription[1:] > subscription[:-1]):  # as ways come that every event is a candidate for
             return []
+        _, inverse, counts = np.unique(subscription, return_inverse=True, return_counts=True)
         places: dict[int, list[int]] = {}
         for place in np.flatnonzero(counts[inverse] > 1).tolist():
             places.setdefault(int(inverse[place]), []).append(place)
@@ -100,12 +97,12 @@ class EventCase:
         return self._checker.taxonomy.is_a_in(self._graph, term, leaf.op, leaf.cls.value)
 
 
-def _grouped(pairs: Pairs) -> tuple[np.ndarray, dict[int, list[int]]]:
-    """The first pair of every subscription and way; and, where there are several, the numbers of all their bindings by
-    the place of the first."""
+def _grouped(pairs: Pairs) -> tuple[np.ndarray | None, dict[int, list[int]]]:
+    """The first pair of every subscription and way, None if that is all of them; and, where there are several, the
+    numbers of all their bindings by the place of the first."""
     bound = np.flatnonzero(pairs.binding >= 0)
     if not len(bound):
-        return np.arange(len(pairs)), {}
+        return None, {}
     key = pairs.subscription[bound].astype(np.int64) << 16 | pairs.way[bound]
     _, first, place, counts = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
     more: dict[int, list[int]] = {}

@@ -176,10 +176,12 @@ class OperatorChecker:
         if not len(pairs):
             return
         order = np.argsort(pairs.event, kind="stable")
-        events, starts = np.unique(pairs.event[order], return_index=True)
-        for event, places in zip(events.tolist(), np.split(order, starts[1:]), strict=True):
+        pairs, rows = pairs.take(order), rows[order]
+        ends = np.append(np.flatnonzero(np.diff(pairs.event)) + 1, len(pairs)).tolist()
+        for first, end in zip([0, *ends], ends, strict=False):
+            event = int(pairs.event[first])
             if batch.attributes(event) is not None:
-                yield EventCase(self, batch, event, pairs.take(places), rows[places])
+                yield EventCase(self, batch, Pairs(*(column[first:end] for column in pairs)), rows[first:end])
 
 
 def _answers(
