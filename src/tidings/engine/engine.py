@@ -194,7 +194,7 @@ class Engine:
             if number >= 0:
                 subscriptions.end(number)
         for stateful in self._stateful.values():
-            if stateful is not but and len(stateful):
+            if stateful is not but and (len(ids) == 1 or len(stateful)):  # to count them takes longer than to look
                 for id in ids:
                     stateful.unsubscribe(id)
 

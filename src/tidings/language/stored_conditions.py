@@ -6,6 +6,7 @@ conditions of one shape cost some bytes each, and none is parsed when a row is n
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -13,7 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tidings.arrays.bounds import are_texts, ascends, constants_fit
-from tidings.arrays.growing import Growing
 from tidings.arrays.vocabulary import Vocabulary, join_texts, thaw_texts
 from tidings.language.parameters import parameters, substitute
 from tidings.language.query import And, Condition, KindCondition, Query, Variable
@@ -43,10 +43,10 @@ class StoredConditions:
     """Rows of conditions; `conditions` gives a row's with its constants."""
 
     def __init__(self) -> None:
-        self.row_template = Growing(np.int32)
+        self.row_template = array("i")
         self._names: list[tuple[str, ...]] = []
-        self._first = Growing(np.int64, (0,))
-        self._constants = Growing(np.int32)
+        self._first = array("q", [0])
+        self._constants = array("i")
         self._texts = Vocabulary()
         self._templates = Vocabulary()  # in JSON: those of arbitrary texts are as many as the texts
         self._decoded: dict[int, Template] = {}
@@ -78,9 +78,8 @@ class StoredConditions:
 
     def values(self, row: int) -> dict[str, Any]:
         """The constants of a row by the names of its parameters."""
-        first, end = self._first.all[row : row + 2].tolist()
-        names = self._names[self.row_template.all[row]]
-        numbers = self._constants.all[first:end].tolist()
+        names = self._names[self.row_template[row]]
+        numbers = self._constants[self._first[row] : self._first[row + 1]]
         return {name: from_ntriples(self._texts.text(n)) for name, n in zip(names, numbers, strict=True)}
 
     def template(self, number: int) -> Template:
@@ -92,7 +91,7 @@ class StoredConditions:
         return found
 
     def template_of(self, row: int) -> Template:
-        return self.template(int(self.row_template.all[row]))
+        return self.template(self.row_template[row])
 
     def conditions(self, row: int) -> tuple[Condition, ...]:
         """The conditions of a row."""
@@ -105,19 +104,20 @@ class StoredConditions:
     def kept(self, rows: np.ndarray) -> StoredConditions:
         """Some of the rows, in this order."""
         made = StoredConditions()
-        used, place = np.unique(self.row_template.all[rows], return_inverse=True)
+        used, place = np.unique(np.array(self.row_template)[rows], return_inverse=True)
         made._kinds = self._kinds
         for number in used.tolist():
             made._templates.number(self._templates.text(number))
             made._names.append(self._names[number])
-        made.row_template = Growing(np.int32, place.astype(np.int32))
-        first = self._first.all
+        made.row_template = array("i", place.tolist())
+        first = np.array(self._first)
         sizes = first[rows + 1] - first[rows]
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        constants = self._constants.all[np.repeat(first[rows] - starts[:-1], sizes) + np.arange(starts[-1])]
+        at = np.repeat(first[rows] - starts[:-1], sizes) + np.arange(starts[-1])
+        constants = np.array(self._constants, dtype=np.int32)[at]
         used, place = np.unique(constants, return_inverse=True)
         made._texts = Vocabulary(self._texts.text(i) for i in used.tolist())
-        made._constants, made._first = Growing(np.int32, place.astype(np.int32)), Growing(np.int64, starts)
+        made._constants, made._first = array("i", place.tolist()), array("q", starts.tolist())
         return made
 
     def freeze(self) -> dict[str, np.ndarray]:
@@ -126,9 +126,9 @@ class StoredConditions:
         for name, texts in (("template", self._templates), ("constant", self._texts)):
             arrays[f"{name}_blob"], arrays[f"{name}_start"] = join_texts(texts.numbers)
         return arrays | {
-            "row_template": self.row_template.all,
-            "row_first": self._first.all,
-            "row_constants": self._constants.all,
+            "row_template": np.array(self.row_template, dtype=np.int32),
+            "row_first": np.array(self._first, dtype=np.int64),
+            "row_constants": np.array(self._constants, dtype=np.int32),
         }
 
     @classmethod
@@ -151,14 +151,13 @@ class StoredConditions:
         made._templates = Vocabulary(texts("template"))
         made._names = [made.template(number).parameters for number in range(len(made._templates))]
         made._texts = Vocabulary(texts("constant"))
-        made.row_template = Growing(np.int32, arrays["row_template"])
-        made._first = Growing(np.int64, arrays["row_first"])
-        made._constants = Growing(np.int32, arrays["row_constants"])
-        made._check()
+        made._check(arrays["row_template"], arrays["row_first"], arrays["row_constants"])
+        made.row_template = array("i", arrays["row_template"].tobytes())
+        made._first = array("q", arrays["row_first"].tobytes())
+        made._constants = array("i", arrays["row_constants"].tobytes())
         return made
 
-    def _check(self) -> None:
-        row, first, constants = self.row_template.all, self._first.all, self._constants.all
+    def _check(self, row: np.ndarray, first: np.ndarray, constants: np.ndarray) -> None:
         widths = np.array([len(names) for names in self._names], dtype=np.int64)
         fits = (
             bool(np.all((row >= 0) & (row < len(self._names))))

@@ -138,11 +138,15 @@ class OperatorTable:
         """A row of a program, the texts that `read` gave, and what the program was made of if it has parameters."""
         made_of = Template((program.condition,)) if template is None else template
         self._compiled.setdefault(self._stored(made_of, values), program)
-        columns, leaf = self._columns, len(self._columns["leaf_asked"])
-        for text, each in zip(texts, program.leaves, strict=True):
-            columns["leaf_asked"].append(self.predicates.number(*text) << 1 | each.negated)
-            self._note_leaf(leaf)
-            leaf += 1
+        columns, first = self._columns, len(self._columns["leaf_asked"])
+        asked: list[int] = []
+        for leaf, (text, evaluation) in zip(program.leaves, texts, strict=True):
+            known = len(self.predicates)
+            number = self.predicates.number(text, evaluation)
+            if number == known:
+                self._note_leaf(first + len(asked))
+            asked.append(number << 1 | leaf.negated)
+        columns["leaf_asked"].extend(asked)
         columns["leaf_gate"].extend([leaf.gate for leaf in program.leaves])
         columns["leaf_first"].append(len(columns["leaf_gate"]))
         columns["gate_kind"].extend(
@@ -160,16 +164,13 @@ class OperatorTable:
     def _stored(self, template: Template, values: Mapping[str, str]) -> int:
         """Stores the conditions of the next row; the number of its template."""
         row = self.conditions.add(template, values)
-        return int(self.conditions.row_template.all[row])
+        return self.conditions.row_template[row]
 
     def _note_leaf(self, leaf: int) -> None:
-        """Notes a leaf for the predicate and the evaluation that it has brought, if they are new."""
-        for noted, known in (
-            (self._predicate_leaf, len(self.predicates)),
-            (self._evaluation_leaf, len(self.predicates.evaluation_texts)),
-        ):
-            if len(noted) < known:
-                noted.append(leaf)
+        """Notes a leaf for the predicate that it has brought, and for its evaluation if that is new."""
+        self._predicate_leaf.append(leaf)
+        if len(self._evaluation_leaf) < len(self.predicates.evaluation_texts):
+            self._evaluation_leaf.append(leaf)
 
     def restore(self, rows: Iterable[tuple[Program, Template, Mapping[str, str]]]) -> None:
         """Brings what the programs of all rows were made of, which a folder of version 0.1 does not have."""
@@ -186,7 +187,7 @@ class OperatorTable:
         return found
 
     def _template_program(self, row: int) -> Program:
-        number = int(self.conditions.row_template.all[row])
+        number = self.conditions.row_template[row]
         if number not in self._compiled:
             template = self.conditions.template(number)
             calls = [leaf for leaf in leaves(template.conditions[0]) if isinstance(leaf, Call)]
