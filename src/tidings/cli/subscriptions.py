@@ -30,9 +30,7 @@ from tidings.errors import SubscriptionError, TidingsError
 
 if TYPE_CHECKING:
     from tidings.engine.engine import Engine
-    from tidings.kinds.joins.schema.table import Table
     from tidings.kinds.operators.functions.operator import Operator
-    from tidings.model.taxonomy import Taxonomy
 
 _HEAD = re.compile(r"(\S.*?)\s*:(?:\s+|$)")
 _PREFIX = re.compile(r"@prefix\s+([\w.-]*):\s*<([^<>\s]*)>\s*\.?\s*")
@@ -115,8 +113,8 @@ def load(
     """An engine with the subscriptions of a file, or of an index folder. Refused ones are reported on standard
     error. With `patterns`, the file holds rules in that form; `networks` are the files of networks by name;
     `tables` replaces the file that the subscriptions name themselves."""
-    from tidings.engine.engine import BroadSubscription, EmptySubscription, Engine
-    from tidings.kinds.networks.files.sources import read_network
+    from tidings.engine.engine import BroadSubscription, EmptySubscription
+    from tidings.engine.options import engine_of_files
     from tidings.storage import versions
 
     if (path / "CURRENT").exists():
@@ -127,12 +125,12 @@ def load(
         return versions.open(path, versions.current(path), operators=operators)
     refused: list[str] = []
     file = SubscriptionFile.read_rules(path, refused) if patterns else SubscriptionFile.read(path)
-    engine = Engine(
-        taxonomy=_taxonomy(taxonomy),
+    engine = engine_of_files(
+        taxonomy=taxonomy,
         prefixes={**file.prefixes, **prefixes},
-        networks={name: read_network(place) for name, place in (networks or {}).items()},
+        networks=networks or {},
         operators=operators,
-        tables=_tables(tables or file.tables),
+        tables=tables or file.tables,
     )
     undeclared = False
     with warnings.catch_warnings(record=True) as remarks:
@@ -190,18 +188,6 @@ def operator_options(modules: Iterable[str]) -> list[Operator]:
     from tidings.kinds.operators.functions.catalogue import from_modules
 
     return from_modules(modules)
-
-
-def _taxonomy(path: Path | None) -> Taxonomy | None:
-    from tidings.model.taxonomy import Taxonomy
-
-    return None if path is None else Taxonomy.from_file(path)
-
-
-def _tables(path: Path | None) -> list[Table]:
-    from tidings.kinds.joins.schema.declarations import read_tables
-
-    return [] if path is None else read_tables(path)
 
 
 def _plain(path: str, content: str) -> SubscriptionFile:

@@ -77,7 +77,7 @@ class Engine:
         self.prefixes = dict(prefixes or {})
         self.networks = dict(networks or {})
         self.operators = Catalogue(operators)
-        own = all_kinds(kinds)
+        own = self._own_kinds = all_kinds(kinds)
         self._conditions = tuple(condition for kind in own for condition in kind.conditions)
         self._kinds = arranged(
             Networks(self.networks),
@@ -95,6 +95,17 @@ class Engine:
         ]
         self._stateful_kinds = {kind.name: kind for kind in keeping}
         self._stateful: dict[str, Stateful] = {kind.name: kind.builder() for kind in keeping}
+
+    def without_subscriptions(self) -> Engine:
+        """An engine with the same definitions and no subscriptions."""
+        return Engine(
+            taxonomy=self.taxonomy,
+            prefixes=self.prefixes,
+            networks=self.networks,
+            operators=self.operators,
+            tables=self.joins.tables.values(),
+            kinds=self._own_kinds,
+        )
 
     @property
     def joins(self) -> Joins:
@@ -194,7 +205,9 @@ class Engine:
             if number >= 0:
                 subscriptions.end(number)
         for stateful in self._stateful.values():
-            if stateful is not but and (len(ids) == 1 or len(stateful)):  # to count them takes longer than to look
+            if stateful is not but and (
+                len(ids) == 1 or len(stateful)
+            ):  # to count them takes longer than to look
                 for id in ids:
                     stateful.unsubscribe(id)
 

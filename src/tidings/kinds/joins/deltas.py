@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from tidings.model.notification import CHANGES, NOTIFICATION_SCHEMA, to_table
+from tidings.model.notification import CHANGES, NOTIFICATION_SCHEMA, error_table, to_table
 
 ONE_PART = "0/1"
 
@@ -120,24 +120,21 @@ class Deltas:
             ["table", "change", "row"],
         )
 
-    def _told(self, events: pa.Table, rows: np.ndarray) -> dict[str, pa.Array]:
+    def _envelope(self, events: pa.Table, rows: np.ndarray) -> dict[str, pa.Array]:
         return {name: texts.take(pa.array(rows)) for name, texts in _names(events).items()}
 
     def _errors(self, events: pa.Table) -> pa.Table:
-        rows = np.array(list(self.errors), dtype=np.int64)
-        return to_table(
-            {
-                **self._told(events, rows),
-                "verdict": pa.repeat("error", len(rows)),
-                "message": pa.array(self.errors.values(), pa.string()),
-            }
+        names = {"id": "event", "source": "source"}
+        found = _names(events)
+        return error_table(
+            pa.table({name: found[names[name]] for name in names if names[name] in found}), self.errors
         )
 
     def _snapshots(self, events: pa.Table, part: str) -> list[pa.Table]:
         return [
             to_table(
                 {
-                    **self._told(events, np.array([snapshot.event])),
+                    **self._envelope(events, np.array([snapshot.event])),
                     "subscription": pa.array([snapshot.subscription]),
                     "verdict": pa.array(["snapshot"]),
                     "part": pa.array([part]),

@@ -15,23 +15,21 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tidings.engine.engine import Engine
+from tidings.engine.options import engine_of_files
 from tidings.errors import TidingsError
-from tidings.kinds.joins.schema.declarations import read_tables
-from tidings.kinds.networks.files.sources import read_network
 from tidings.kinds.operators.functions.catalogue import from_modules
 from tidings.kinds.operators.functions.operator import Operator
-from tidings.model.taxonomy import Taxonomy
 from tidings.service.settings import Settings
 
 
 def load_engine(settings: Settings) -> Engine:
     """An engine with everything but subscriptions."""
-    return Engine(
-        taxonomy=None if settings.taxonomy is None else Taxonomy.from_file(settings.taxonomy),
+    return engine_of_files(
+        taxonomy=settings.taxonomy,
         prefixes=settings.prefixes,
-        networks={name: read_network(path) for name, path in settings.networks.items()},
+        networks=settings.networks,
         operators=load_operators(settings),
-        tables=[] if settings.tables is None else read_tables(settings.tables),
+        tables=settings.tables,
     )
 
 

@@ -91,14 +91,7 @@ class IndexWriter:
             return False
 
     def _build(self) -> list[tuple[str, str]]:
-        definitions = self._definitions
-        engine = Engine(
-            taxonomy=definitions.taxonomy,
-            prefixes=definitions.prefixes,
-            networks=definitions.networks,
-            operators=definitions.operators,
-            tables=definitions.joins.tables.values(),
-        )
+        engine = self._definitions.without_subscriptions()
         last = self._registry.last_change()
         refused = engine.subscribe_many(self._registry.active())
         version = versions.publish(self.root, engine)

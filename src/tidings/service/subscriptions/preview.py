@@ -64,23 +64,12 @@ class Preview:
         self.tables = tuple(engine.joins.tables.values())
         self._warnings_lock = threading.Lock()  # Python keeps one list of warnings for all threads
 
-    def empty_engine(self) -> Engine:
-        """An engine with the same definitions and no subscriptions."""
-        engine = self.engine
-        return Engine(
-            taxonomy=engine.taxonomy,
-            prefixes=engine.prefixes,
-            networks=engine.networks,
-            operators=engine.operators,
-            tables=self.tables,
-        )
-
     def check(self, text: str) -> Checked:
         """Whether a text is valid, with its kinds, or the error."""
         try:
             with self._warnings_lock, warnings.catch_warnings(record=True) as remarks:
                 warnings.simplefilter("always")
-                self.empty_engine().subscribe(_THIS, text)
+                self.engine.without_subscriptions().subscribe(_THIS, text)
             query = parse(text, self.engine.prefixes)
         except SubscriptionError as error:
             return Checked(False, message=str(error), line=error.line, column=error.column)
@@ -129,7 +118,7 @@ class Preview:
     ) -> Trial:
         """Tries a join, which depends on earlier rows: the events are replayed from the oldest on, with empty
         tables."""
-        engine, matches = self.empty_engine(), []
+        engine, matches = self.engine.without_subscriptions(), []
         engine.subscribe(_THIS, text)
         deadline, looked = clock() + seconds, 0
         for event in reversed(events):
