@@ -45,7 +45,7 @@ from benchmarks.operator_workloads import (
     make,
 )
 from tidings import Engine, Event, operator
-from tidings.kinds.operators.checking import FRONTIER
+from tidings.kinds.operators.evaluator import FRONTIER
 from tidings.kinds.operators.kernels.layout import FALSE, TRUE
 from tidings.kinds.operators.scheduling.docket import Docket
 from tidings.kinds.operators.scheduling.schedulers import Adaptive

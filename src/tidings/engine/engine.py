@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from tidings.engine.contracts import Kind, Stateful
 from tidings.engine.explain import Explainer
 from tidings.engine.index import BUILT_IN, SubscriptionIndex
-from tidings.engine.kinds import all_kinds, arranged
+from tidings.engine.kind_registry import all_kinds, arranged
 from tidings.engine.pipeline import match, match_one
 from tidings.engine.plan import Plan, Planner, make_plan
 from tidings.engine.residual import Residuals

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 from tidings.errors import EventError
 from tidings.kinds.networks.kind import Networks
-from tidings.kinds.operators.cases import value_text
-from tidings.kinds.operators.checking import Checker
+from tidings.kinds.operators.dry_run import Trial
+from tidings.kinds.operators.evaluator import Evaluator
+from tidings.kinds.operators.event_case import value_text
 from tidings.kinds.operators.explain import call_tree
 from tidings.kinds.operators.kernels.layout import FALSE, TRUE, UNKNOWN
 from tidings.kinds.operators.kind import split_calls
 from tidings.kinds.operators.naive import Binding
 from tidings.kinds.operators.program import Program, compile_program
-from tidings.kinds.operators.trial import Trial
 from tidings.kinds.patterns import naive
 from tidings.kinds.patterns.kind import is_residual
 from tidings.language import conditions
@@ -52,8 +52,8 @@ _LEFT_OUT = f"of more than {MAX_BINDINGS:,} ways to bind the clauses before, the
 class Explainer:
     """Explains by the definition, with what an engine knows."""
 
-    def __init__(self, taxonomy: Taxonomy, networks: Networks, checker: Checker) -> None:
-        self._taxonomy, self._networks, self._checker = taxonomy, networks, checker
+    def __init__(self, taxonomy: Taxonomy, networks: Networks, evaluator: Evaluator) -> None:
+        self._taxonomy, self._networks, self._evaluator = taxonomy, networks, evaluator
 
     def explain(self, id: str, query: Query, event: Event) -> Explanation:
         """The tree of a filter; for a pattern the alternative that went furthest; then the way through a network."""
@@ -68,7 +68,7 @@ class Explainer:
         arrives = not route or bool(route[0].held)
         if has_calls(query.where):
             away = "" if arrives else f"{route[0].text}: {route[0].evidence}"
-            found = _Asking(id, query, view, self._checker).explain(away)
+            found = _Asking(id, query, view, self._evaluator).explain(away)
         else:
             found = _content(id, query, view)
         return replace(found, verdict=found.verdict if arrives else "no match", clauses=found.clauses + route)
@@ -183,12 +183,12 @@ def _ordered(tests: Iterable[Condition]) -> tuple[Condition, ...]:
 class _Asking:
     """A subscription with calls and one event: what cheaper parts leave open is decided aside, by operators."""
 
-    def __init__(self, id: str, query: Query, view: _View, checker: Checker) -> None:
+    def __init__(self, id: str, query: Query, view: _View, evaluator: Evaluator) -> None:
         self.id, self.query, self.view, self.attributes = id, query, view, view.attributes
         self.ways = [_Way.of(way) for way in alternatives(query)]
         self.is_filter = not any(isinstance(leaf, TriplePattern) for leaf in leaves(query.where))
         self.trial = Trial(
-            checker,
+            evaluator,
             view.event,
             lambda leaf, binding: naive.holds(leaf, binding, view.graph, view.taxonomy, self.attributes),
         )

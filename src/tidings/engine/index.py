@@ -18,8 +18,8 @@ import numpy as np
 from tidings.arrays import folders
 from tidings.arrays.bounds import refuse_unless
 from tidings.engine.contracts import Builder, Checker, Compiling
-from tidings.engine.everything import Everything
-from tidings.engine.plan import EVERYTHING, RESIDUALS, Plan
+from tidings.engine.every_event import EveryEvent
+from tidings.engine.plan import EVERY_EVENT, RESIDUALS, Plan
 from tidings.engine.residual import Residuals
 from tidings.engine.segment import Owners, Segment
 from tidings.engine.snapshot import OwnedChecker, Snapshot
@@ -33,7 +33,7 @@ FOLD_SHARE = 0.25
 EVENTS_AT_ONCE = 1 << 14  # fewer would pay more often for what is paid by the batch
 _PAIRS_AT_ONCE = 1 << 18  # where every event is a candidate for many ways
 _FEWEST_AT_ONCE = 8
-BUILT_IN = ("networks", "operators", "patterns", "filters", EVERYTHING, RESIDUALS)
+BUILT_IN = ("networks", "operators", "patterns", "filters", EVERY_EVENT, RESIDUALS)
 _PLAIN = {"filters", "networks"}
 
 
@@ -42,7 +42,9 @@ class SubscriptionIndex:
 
     def __init__(self, kinds: Sequence[Compiling], residuals: Residuals) -> None:
         self.kinds = kinds
-        self.finding = {kind.name: kind for kind in kinds if kind.role == "find"} | {EVERYTHING: Everything()}
+        self.finding = {kind.name: kind for kind in kinds if kind.role == "find"} | {
+            EVERY_EVENT: EveryEvent()
+        }
         self.checking = {residuals.name: residuals} | {k.name: k for k in kinds if k.role == "check"}
         self.subscriptions = Subscriptions()
         self.base, self.tail = self._segment(), self._segment()
@@ -115,8 +117,8 @@ class SubscriptionIndex:
         sizes = (self.tail.first, len(self.subscriptions) - self.tail.first)
         ways = [segment.ways(size) for segment, size in zip(segments, sizes, strict=True)]
         several = tuple(rows for rows, _ in ways)
-        everything = sum(len(segment.builders[EVERYTHING]) for segment in segments)
-        limit = max(_FEWEST_AT_ONCE, _PAIRS_AT_ONCE // everything) if everything else EVENTS_AT_ONCE
+        always = sum(len(segment.builders[EVERY_EVENT]) for segment in segments)
+        limit = max(_FEWEST_AT_ONCE, _PAIRS_AT_ONCE // always) if always else EVENTS_AT_ONCE
         return Snapshot(
             self.subscriptions,
             tuple(finders),

@@ -21,7 +21,7 @@ from tidings.language.shapes import Shapes
 from tidings.language.stored_conditions import Template
 
 _REMEMBERED_PLANS = 100_000
-EVERYTHING, RESIDUALS = "everything", "residuals"
+EVERY_EVENT, RESIDUALS = "every_event", "residuals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _plan(way: Way, kinds: Sequence[Compiling]) -> WayPlan:
     for kind in kinds:
         if kind.role == "find" and finder is None:
             if kind is kinds[-1] and not way.tests and any(name != "networks" for name, _ in checks):
-                finder = EVERYTHING, None
+                finder = EVERY_EVENT, None
                 break
             part, way = kind.compile(way)
             finder = None if part is None else (kind.name, part)

@@ -14,8 +14,8 @@ import numpy as np
 
 from tidings.arrays import folders
 from tidings.arrays.bounds import refuse_unless
-from tidings.engine.everything import EverythingBuilder
-from tidings.engine.plan import EVERYTHING, RESIDUALS, Plan
+from tidings.engine.every_event import EveryEventBuilder
+from tidings.engine.plan import EVERY_EVENT, RESIDUALS, Plan
 from tidings.engine.segment import Owners
 from tidings.engine.way_rows import WayRows
 from tidings.kinds.operators.kind import OperatorChecker
@@ -42,8 +42,8 @@ def load_version_01(
         index.base.builders[name] = index.finding[name].load(root / name)
         index.base.owners[name] = Owners(stored["row_owner"], stored["row_way"])
     always = arrays["unasked"].reshape(-1, 2)
-    index.base.builders[EVERYTHING] = EverythingBuilder(len(always))
-    index.base.owners[EVERYTHING] = Owners(always[:, 0], always[:, 1])
+    index.base.builders[EVERY_EVENT] = EveryEventBuilder(len(always))
+    index.base.owners[EVERY_EVENT] = Owners(always[:, 0], always[:, 1])
     for name, owners in index.base.owners.items():
         refuse_unless(root / name, [("row_owner", owners.fits(len(index.base.builders[name]), count))])
     for name in ("place", "program_first"):

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from tests.kinds.operators import cases
 from tests.kinds.operators.cases import Case, split, verdict_of
-from tidings.kinds.operators.checking import Checker, Decided
+from tidings.kinds.operators.binding_join import Joiner, Unasked
+from tidings.kinds.operators.evaluator import Decided, Evaluator
 from tidings.kinds.operators.functions.caller import Caller
 from tidings.kinds.operators.functions.outcome import Outcome
-from tidings.kinds.operators.joining import Joiner, Unasked
 from tidings.kinds.operators.kernels.layout import FALSE, TRUE, UNKNOWN
 from tidings.kinds.operators.naive import Binding, Solution, Verdict
 from tidings.kinds.operators.program import Program, compile_program
@@ -241,7 +241,7 @@ def decide(case: Case, scheduler: Scheduler, every: bool) -> list[Decided]:
                 one.bound[row] = bindings
     caller = Caller()
     try:
-        decided = list(Checker(table, scheduler, caller).check(asked, every))
+        decided = list(Evaluator(table, scheduler, caller).check(asked, every))
     finally:
         caller.close()
     assert len(decided) == len(asked)

@@ -62,15 +62,15 @@ READ_LATER = {
     "eval_operator",
     "operators_first",
     "operators_rows",
-    "everything_owner",
-    "everything_way",
+    "every_event_owner",
+    "every_event_way",
     "template_blob",
     "constant_blob",
     "row_template",
     "row_constants",
     "row_first",
 }
-OF_INDEX = ("operators_first", "operators_rows", "everything_owner", "everything_way")
+OF_INDEX = ("operators_first", "operators_rows", "every_event_owner", "every_event_way")
 
 
 def case() -> Case:

@@ -101,7 +101,7 @@ def arrays_of(folder: Path) -> list[Path]:
     """The files of patterns, residuals and subscriptions; those of filters and operators have tests of their own."""
     parts = ("patterns", "residuals", "subscriptions")
     files = [path for part in parts for path in (folder / part).glob("*.npy")]
-    others = ("filters_", "everything_", "networks_", "operators_")
+    others = ("filters_", "every_event_", "networks_", "operators_")
     return sorted(path for path in files if not path.stem.startswith(others))
 
 

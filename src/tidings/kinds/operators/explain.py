@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tidings.errors import SubscriptionError
+from tidings.kinds.operators.binding_join import Unasked
+from tidings.kinds.operators.dry_run import Trial
 from tidings.kinds.operators.functions.caller import Answer
-from tidings.kinds.operators.joining import Unasked
 from tidings.kinds.operators.naive import Binding, Unknown, check_inputs
 from tidings.kinds.operators.statistics import duration
-from tidings.kinds.operators.trial import Trial
 from tidings.language.condition_tree import (
     ALL,
     ANY,

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from tidings.arrays import folders
-from tidings.kinds.operators.cases import EventCase, Solutions
-from tidings.kinds.operators.checking import Checker, Decided
+from tidings.kinds.operators.evaluator import Decided, Evaluator
+from tidings.kinds.operators.event_case import EventCase, Solutions
 from tidings.kinds.operators.functions.caller import Caller
 from tidings.kinds.operators.functions.catalogue import Catalogue
 from tidings.kinds.operators.integrity import refuse_damage
@@ -107,7 +107,7 @@ class OperatorChecker:
     """The programs of subscriptions, a row each, and what was learnt of the predicates in them."""
 
     def __init__(self, table: OperatorTable, scheduler: Scheduler, taxonomy: Taxonomy) -> None:
-        self.evaluator = Checker(table, scheduler, Caller())
+        self.evaluator = Evaluator(table, scheduler, Caller())
         self.taxonomy = taxonomy
         self._diary, self._unreported = LearningRecorder(table.predicates), Learning()
 

@@ -71,7 +71,7 @@ class Statistics:
 
     def plot(self, path: str | Path) -> None:
         """Draws a picture, SVG or PNG by the name of the file; needs `pip install 'tidings[draw]'`."""
-        from tidings.kinds.operators.drawing import draw
+        from tidings.kinds.operators.statistics_plot import draw
 
         draw(self, path)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.kinds.operators.rows import Asked, Predicates, Tree, World, all_rows, random_tree, table_of
-from tidings.kinds.operators.checking import FRONTIER
+from tidings.kinds.operators.evaluator import FRONTIER
 from tidings.kinds.operators.kernels.layout import AWAITED, FALSE, TRUE
 from tidings.kinds.operators.scheduling.docket import Docket
 from tidings.kinds.operators.scheduling.schedulers import (

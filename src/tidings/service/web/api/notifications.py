@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from tidings.service.delivery import sse
 from tidings.service.model import Role, State, Subscription
-from tidings.service.web.api import answers
+from tidings.service.web.api import responses
 from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
 from tidings.service.web.api.cursors import Cursor, Limit, Number, link, number_cursor, read_number_cursor
 from tidings.service.web.api.models import Explanation, NotificationPage
@@ -84,7 +84,7 @@ def explain_notification(caller: CurrentCaller, id: Id, notification: str) -> Ex
         raise Problem(404, f"subscription {id} was told nothing of the id {notification[:60]!r}")
     if found.event is None:
         raise Problem(404, "this is a notice of the subscription's life; there is no event to explain")
-    return answers.explanation(service.preview.explain(subscription.text, found.event))
+    return responses.explanation(service.preview.explain(subscription.text, found.event))
 
 
 @api.get(

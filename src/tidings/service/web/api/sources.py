@@ -17,7 +17,7 @@ from tidings.service import model
 from tidings.service.ingest.feed_poller import SourceHealth
 from tidings.service.model import Role
 from tidings.service.subscriptions.lifecycle import check_title
-from tidings.service.web.api import answers
+from tidings.service.web.api import responses
 from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
 from tidings.service.web.api.models import MAX_URL, Imported, NewSource, Rejected, Source, Sources
 from tidings.service.web.problems import Problem, problem_of
@@ -110,7 +110,7 @@ def import_opml(caller: Caller, body: bytes) -> Imported:
     if len(outlines) > MOST:
         raise Problem(422, f"the file has {len(outlines):,} feeds, and one takes at most {MOST:,}; split it")
     added, known = 0, 0
-    refused = answers.rejected(outlines.rejected)
+    refused = responses.rejected(outlines.rejected)
     for outline in outlines:
         try:
             if caller.service.registry.add_source(_source(caller, outline.url, outline.title[:200])):

@@ -9,7 +9,7 @@ from fastapi import Path, Query, Response
 from tidings.service import model
 from tidings.service.model import State
 from tidings.service.subscriptions.lifecycle import read_validity
-from tidings.service.web.api import answers
+from tidings.service.web.api import responses
 from tidings.service.web.api.callers import Caller, CurrentCaller, Ticket, problems, router
 from tidings.service.web.api.cursors import Cursor, Limit, link, read_id_cursor
 from tidings.service.web.api.models import (
@@ -49,7 +49,7 @@ def subscribe(caller: CurrentCaller, new: NewSubscription, response: Response) -
         caller.service.webhooks.poke(subscription.id)
     response.headers["Location"] = f"{settings.address}/api/subscriptions/{subscription.id}"
     return SubscriptionCreated(
-        **answers.subscription(subscription, settings, begun.webhook).model_dump(),
+        **responses.subscription(subscription, settings, begun.webhook).model_dump(),
         ticket=begun.ticket,
         webhook_secret=None if begun.webhook is None else begun.webhook.secret,
         warnings=list(begun.warnings),
@@ -78,7 +78,7 @@ def list_subscriptions(
         link(settings, "/api/subscriptions", next, {"state": state, "search": search, "limit": limit})
     )
     return SubscriptionPage(
-        items=[answers.subscription(subscription, settings) for subscription in page], next=next
+        items=[responses.subscription(subscription, settings) for subscription in page], next=next
     )
 
 
@@ -90,7 +90,7 @@ def list_subscriptions(
 )
 def get_subscription(caller: CurrentCaller, id: Id) -> Subscription:
     subscription = caller.service.lifecycle.find(caller.principal, id)
-    return answers.subscription(subscription, caller.service.settings, caller.service.registry.delivery(id))
+    return responses.subscription(subscription, caller.service.settings, caller.service.registry.delivery(id))
 
 
 @api.post(
@@ -143,7 +143,7 @@ def resume_subscription(
 )
 def cancel_subscription(caller: CurrentCaller, id: Id, ticket: Ticket = None) -> Subscription:
     subscription = caller.service.lifecycle.cancel(caller.principal, id, ticket)
-    return answers.subscription(subscription, caller.service.settings)
+    return responses.subscription(subscription, caller.service.settings)
 
 
 @api.put(
@@ -161,7 +161,7 @@ def set_webhook(
         caller.principal, id, ticket or webhook.ticket, webhook.url
     )
     caller.service.webhooks.poke(id)
-    return WebhookWithSecret(**answers.webhook(delivery).model_dump(), secret=delivery.secret)
+    return WebhookWithSecret(**responses.webhook(delivery).model_dump(), secret=delivery.secret)
 
 
 @api.delete(
@@ -180,4 +180,4 @@ def _of(body: Ticketed | None) -> str | None:
 
 
 def _changed(caller: Caller, id: str, subscription: model.Subscription) -> Subscription:
-    return answers.subscription(subscription, caller.service.settings, caller.service.registry.delivery(id))
+    return responses.subscription(subscription, caller.service.settings, caller.service.registry.delivery(id))

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query
 
 from tidings.service.model import Role
-from tidings.service.web.api import answers
+from tidings.service.web.api import responses
 from tidings.service.web.api.callers import CurrentCaller, problems, router
 from tidings.service.web.api.models import NewToken, TokenCreated, Tokens
 from tidings.service.web.problems import Problem
@@ -18,7 +18,7 @@ api = router("tokens")
 @api.get("/tokens", operation_id="list_tokens", summary="All tokens that ever were", responses=problems(403))
 def list_tokens(caller: CurrentCaller) -> Tokens:
     caller.need(Role.ADMIN)
-    return Tokens(items=[answers.token(token) for token in caller.service.registry.tokens()])
+    return Tokens(items=[responses.token(token) for token in caller.service.registry.tokens()])
 
 
 @api.post(
@@ -34,7 +34,7 @@ def create_token(caller: CurrentCaller, new: NewToken) -> TokenCreated:
         events_per_second=new.events_per_second,
         requests_per_second=new.requests_per_second,
     )
-    return TokenCreated(**answers.token(token).model_dump(), secret=secret)
+    return TokenCreated(**responses.token(token).model_dump(), secret=secret)
 
 
 @api.delete(

@@ -15,7 +15,7 @@ from tidings.service.settings import DAY, Settings
 from tidings.service.subscriptions.class_search import ClassSearch
 from tidings.service.subscriptions.lifecycle import title_of_text
 from tidings.service.subscriptions.preview import Reason, Trial
-from tidings.service.web.api import answers
+from tidings.service.web.api import responses
 
 _FEEDS = (("RSS 1.0", "rss1"), ("RSS 2.0", "rss2"), ("Atom", "atom"), ("JSON Feed", "json_feed"))
 _IRI = re.compile(r"<([^<>\s]+)>")
@@ -51,7 +51,10 @@ def subscription_cards(
             "last_told": moment(newest[0].at) if newest else None,
         }
         cards.append(
-            {**answers.subscription(subscription, service.settings, delivery).model_dump(mode="json"), **more}
+            {
+                **responses.subscription(subscription, service.settings, delivery).model_dump(mode="json"),
+                **more,
+            }
         )
     return cards
 
@@ -87,7 +90,7 @@ def notification_card(
 def reason_card(explanation: Explanation, class_search: ClassSearch) -> dict[str, Any]:
     """The card of an explanation. `shown` is a clause as its author may have written it, with prefixes in place of
     IRIs."""
-    card = answers.explanation(explanation).model_dump(mode="json")
+    card = responses.explanation(explanation).model_dump(mode="json")
     for clause, line in zip(card["clauses"], explanation.clauses, strict=True):
         clause["fate"] = line.fate
         clause["shown"] = _IRI.sub(lambda found: class_search.written(found[1]), line.text)
@@ -117,7 +120,7 @@ def _tried(reason: Reason, class_search: ClassSearch) -> dict[str, Any]:
 
 def feed_cards(subscription: Subscription, settings: Settings) -> list[dict[str, str]]:
     """The feeds of a subscription, with a short form of each address."""
-    addresses = answers.feeds(subscription, settings).model_dump()
+    addresses = responses.feeds(subscription, settings).model_dump()
     return [
         {"name": name, "url": addresses[form], "shown": addresses[form].removeprefix(settings.address)}
         for name, form in _FEEDS

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from tidings.service.web.api.questions import get_taxonomy
+from tidings.service.web.api.preview import get_taxonomy
 from tidings.service.web.pages.rendering import render
 from tidings.service.web.pages.visitor import Visiting
 

@@ -1,4 +1,4 @@
-"""The check stage: pairs of an event and a subscription that only operators can decide.
+"""Decides the pairs of an event and a subscription that only operators can decide.
 
 Every event has a docket. A scheduler says what it needs next, the caller asks the operators, and what comes back
 settles rows, until none is left. Several events are under way at once where operators are async or take batches; an
@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tidings.errors import SubscriptionError
+from tidings.kinds.operators.binding_join import Joiner, Unasked
 from tidings.kinds.operators.functions.caller import Answer, Caller, Request
 from tidings.kinds.operators.functions.outcome import Outcome
 from tidings.kinds.operators.functions.signature import OperatorError
-from tidings.kinds.operators.joining import Joiner, Unasked
 from tidings.kinds.operators.kernels.layout import FALSE, TRUE, UNKNOWN
 from tidings.kinds.operators.naive import Binding, Solution, join, truth_of
 from tidings.kinds.operators.predicates import Check, Question
@@ -34,7 +34,7 @@ _FEW = 8
 
 
 class Case(Protocol):
-    """An event and the rows of programs that decide it; the check stage asks for more by a row's place among them."""
+    """An event and the rows of programs that decide it; the evaluator asks for more by a row's place among them."""
 
     event: Event
     rows: np.ndarray
@@ -64,7 +64,7 @@ class Decided(NamedTuple):
     told: set[int]
 
 
-class Checker:
+class Evaluator:
     """Decides cases for one engine."""
 
     def __init__(self, table: OperatorTable, scheduler: Scheduler, caller: Caller) -> None:
@@ -85,47 +85,47 @@ class Checker:
 
     def _check(self, waiting: Iterator[Case], every: bool) -> Iterator[Decided]:
         at_once = EVENTS_AT_ONCE if self.table.is_concurrent else 1
-        active: set[Hearing] = set()
+        active: set[CaseEvaluation] = set()
         asked: list[Request] = []  # of several events together: a batch may hold them all
         while True:
             while len(active) < at_once and (case := next(waiting, None)) is not None:
-                hearing = Hearing(self, case)
-                if self._goes_on(hearing, asked):
-                    active.add(hearing)
+                evaluation = CaseEvaluation(self, case)
+                if self._goes_on(evaluation, asked):
+                    active.add(evaluation)
                 else:
-                    yield hearing.decided(every)
+                    yield evaluation.decided(every)
             if not active:
                 return
             self.caller.submit(asked)
             asked.clear()
-            arrived: dict[Hearing, list[Answer]] = {}
+            arrived: dict[CaseEvaluation, list[Answer]] = {}
             for answer in self.caller.collect():
                 arrived.setdefault(answer.token[0], []).append(answer)
-            for hearing, some in arrived.items():
-                if hearing in active:  # and not left over from a check that was interrupted
-                    hearing.take(some)
-                    if not self._goes_on(hearing, asked):
-                        active.discard(hearing)
-                        yield hearing.decided(every)
+            for evaluation, some in arrived.items():
+                if evaluation in active:  # and not left over from a check that was interrupted
+                    evaluation.take(some)
+                    if not self._goes_on(evaluation, asked):
+                        active.discard(evaluation)
+                        yield evaluation.decided(every)
 
-    def _goes_on(self, hearing: Hearing, asked: list[Request]) -> bool:
-        """Asks what a hearing needs next, or puts it with what is to be asked; False when it needs nothing."""
-        while not hearing.outstanding:
-            requests = hearing.requests()
+    def _goes_on(self, evaluation: CaseEvaluation, asked: list[Request]) -> bool:
+        """Asks what a evaluation needs next, or puts it with what is to be asked; False when it needs nothing."""
+        while not evaluation.outstanding:
+            requests = evaluation.requests()
             if not requests:
                 return False
             if all(request.operator.is_plain for request in requests):
-                hearing.take(self.caller.run(requests))
+                evaluation.take(self.caller.run(requests))
             else:
                 asked += requests
         return True
 
 
-class Hearing:
+class CaseEvaluation:
     """A case with its docket."""
 
-    def __init__(self, checker: Checker, case: Case) -> None:
-        self.table, self.scheduler, self.caller = checker.table, checker.scheduler, checker.caller
+    def __init__(self, evaluator: Evaluator, case: Case) -> None:
+        self.table, self.scheduler, self.caller = evaluator.table, evaluator.scheduler, evaluator.caller
         self.case, self.event, rows = case, case.event, case.rows
         self.outstanding = 0
         self._confirmed = False

@@ -1,4 +1,4 @@
-"""One event and the pairs that operators have to decide for it, as the check stage sees them; and what it binds."""
+"""One event with the pairs that operators have to decide for it, and the bindings that their answers give."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.kinds.operators.checking import Decided
+from tidings.kinds.operators.evaluator import Decided
 from tidings.kinds.operators.naive import Binding
 from tidings.kinds.operators.program import Program
 from tidings.language import conditions

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tidings import Engine, Event, Out, operator
-from tidings.kinds.operators.checking import Checker, Decided
+from tidings.kinds.operators.evaluator import Decided, Evaluator
 from tidings.kinds.operators.functions.caller import Caller
 from tidings.kinds.operators.functions.operator import Operator
 from tidings.kinds.operators.kernels.layout import FALSE, TRUE, UNKNOWN
@@ -187,7 +187,7 @@ class Stage:
             program = compile_program(rest, known, find)
             self.table.add(program, self.table.read(program, {}))
             self.programs.append(program)
-        self.checker = Checker(self.table, scheduler or Adaptive(), Caller())
+        self.checker = Evaluator(self.table, scheduler or Adaptive(), Caller())
 
     def check(self, some: Sequence[Event], bound: list[Binding] | None = None, every: bool = False) -> Any:
         return self.checker.check((Case(one, self.programs, bound or [{}]) for one in some), every)

@@ -10,7 +10,7 @@ from fastapi import Query
 from tidings.errors import SubscriptionError
 from tidings.service.model import Role
 from tidings.service.subscriptions.class_search import NamedClass
-from tidings.service.web.api import answers, models
+from tidings.service.web.api import models, responses
 from tidings.service.web.api.callers import CurrentCaller, problems, router
 from tidings.service.web.problems import Problem
 
@@ -45,8 +45,8 @@ def try_(caller: CurrentCaller, question: models.QuestionText) -> models.Trial:
     return models.Trial(
         looked=trial.looked,
         matched=trial.matched,
-        matches=[answers.reason(reason, service.settings) for reason in trial.matches],
-        near=[answers.reason(reason, service.settings) for reason in trial.near],
+        matches=[responses.reason(reason, service.settings) for reason in trial.matches],
+        near=[responses.reason(reason, service.settings) for reason in trial.near],
         late=trial.late,
     )
 

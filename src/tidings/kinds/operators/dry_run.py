@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tidings.errors import SubscriptionError
-from tidings.kinds.operators.checking import Checker, Decided, key_of
+from tidings.kinds.operators.binding_join import Joiner, Unasked
+from tidings.kinds.operators.evaluator import Decided, Evaluator, key_of
 from tidings.kinds.operators.functions.caller import Answer, Caller, Request
 from tidings.kinds.operators.functions.outcome import Outcome
-from tidings.kinds.operators.joining import Joiner, Unasked
 from tidings.kinds.operators.naive import Binding, Holds
 from tidings.kinds.operators.predicates import Question
 from tidings.kinds.operators.program import Program
@@ -28,17 +28,17 @@ from tidings.model.event import Event
 class Trial:
     """What operators say of one event; nothing is asked before `decide`."""
 
-    def __init__(self, checker: Checker, event: Event, holds: Holds) -> None:
-        self.find = checker.table.find
+    def __init__(self, evaluator: Evaluator, event: Event, holds: Holds) -> None:
+        self.find = evaluator.table.find
         self.event, self.holds = event, holds
-        self._checker, self._notes = checker, _Notes(checker.caller)
+        self._evaluator, self._notes = evaluator, _Notes(evaluator.caller)
 
     def decide(self, programs: Sequence[Program], bindings: Sequence[Sequence[Binding]]) -> Decided:
         """The truth of each program, under what triples have bound for it."""
         table = OperatorTable(self.find)
         rows = np.array([table.add(program, table.read(program, {})) for program in programs], dtype=np.int32)
-        table.predicates.recall(self._checker.table.predicates)
-        aside = Checker(table, copy(self._checker.scheduler), self._notes)
+        table.predicates.recall(self._evaluator.table.predicates)
+        aside = Evaluator(table, copy(self._evaluator.scheduler), self._notes)
         (decided,) = aside.check([_Case(self, rows, programs, bindings)])
         return decided
 

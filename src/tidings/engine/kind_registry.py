@@ -17,7 +17,7 @@ from tidings.errors import TidingsError
 
 GROUP = "tidings.kinds"
 ROLES = ("find", "check", "state")
-_OWN = {"networks", "operators", "patterns", "filters", "joins", "residuals", "everything"}
+_OWN = {"networks", "operators", "patterns", "filters", "joins", "residuals", "every_event"}
 
 
 def all_kinds(given: Iterable[Kind]) -> list[Kind]:

@@ -14,20 +14,20 @@ from tidings.model.batch import Batch
 from tidings.model.pairs import Found
 
 
-class Everything:
+class EveryEvent:
     """The kind of way that has nothing to be found by."""
 
-    name, role = "everything", "find"
+    name, role = "every_event", "find"
     conditions: tuple[type[KindCondition], ...] = ()
 
-    def builder(self) -> EverythingBuilder:
-        return EverythingBuilder(0)
+    def builder(self) -> EveryEventBuilder:
+        return EveryEventBuilder(0)
 
-    def load(self, folder: Path) -> EverythingBuilder:
-        return EverythingBuilder(int(json.loads((folder / "rows.json").read_text())))
+    def load(self, folder: Path) -> EveryEventBuilder:
+        return EveryEventBuilder(int(json.loads((folder / "rows.json").read_text())))
 
 
-class EverythingBuilder:
+class EveryEventBuilder:
     """A number of rows, and their finder."""
 
     several = False
@@ -50,11 +50,11 @@ class EverythingBuilder:
         self._count += count
         return self._count - count
 
-    def extend(self, other: EverythingBuilder, rows: np.ndarray) -> None:
+    def extend(self, other: EveryEventBuilder, rows: np.ndarray) -> None:
         self._count += len(rows)
 
-    def finder(self) -> EverythingBuilder:
-        return EverythingBuilder(self._count)
+    def finder(self) -> EveryEventBuilder:
+        return EveryEventBuilder(self._count)
 
     def find(self, batch: Batch) -> Found:
         event = np.repeat(np.arange(len(batch), dtype=np.int32), self._count)
