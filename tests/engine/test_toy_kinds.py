@@ -223,7 +223,7 @@ def test_saved_and_loaded(tmp_path: Path, folded: bool, monkeypatch: pytest.Monk
     loaded.subscribe("shelf", ASKED["shelf"])
     assert answers(loaded, published) == wanted
     assert loaded.explain("heavy shelf", published[0]) == engine.explain("heavy shelf", published[0])
-    counters = loaded._stateful["counting"].counters  # type: ignore[attr-defined]
+    counters = loaded._own_state["counting"].counters  # type: ignore[attr-defined]
     assert counters["third"][2] == 2 * sum(event.attributes["topic"] == "news" for event in published)
 
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +25,7 @@ from tidings.errors import EventError, IndexFileError, SubscriptionError, Tiding
 from tidings.formats.json_lines import read_lines
 from tidings.kinds.filters.kind import Filters
 from tidings.kinds.joins.deltas import Deltas
-from tidings.kinds.joins.kind import JoinKind, Joins
+from tidings.kinds.joins.kind import JoinKind
 from tidings.kinds.joins.schema.table import Table
 from tidings.kinds.networks.kind import Networks, load_networks, save_networks
 from tidings.kinds.networks.network import Network
@@ -89,12 +90,10 @@ class Engine:
         self._planner = Planner(self.prefixes, self._kinds)
         self._lock = OperatorLock()  # one caller at a time: an index must not change while it is matched
         self._index = SubscriptionIndex(self._kinds, Residuals(self.taxonomy, self._conditions))
-        keeping: list[Kind] = [
-            JoinKind(tables, self.prefixes),
-            *(kind for kind in own if kind.role == "state"),
-        ]
-        self._stateful_kinds = {kind.name: kind for kind in keeping}
-        self._stateful: dict[str, Stateful] = {kind.name: kind.builder() for kind in keeping}
+        self.joins = JoinKind(tables, self.prefixes).builder()
+        self._own_state: dict[str, Stateful] = {
+            kind.name: kind.builder() for kind in own if kind.role == "state"
+        }
 
     def without_subscriptions(self) -> Engine:
         """An engine with the same definitions and no subscriptions."""
@@ -108,21 +107,13 @@ class Engine:
         )
 
     @property
-    def joins(self) -> Joins:
-        """The subscriptions over tables."""
-        joins = self._stateful["joins"]
-        assert isinstance(joins, Joins)
-        return joins
-
-    @joins.setter
-    def joins(self, joins: Joins) -> None:
-        self._stateful["joins"] = joins
+    def _stateful(self) -> dict[str, Stateful]:
+        """The subscriptions of kinds that keep state, by the kind's name."""
+        return {"joins": self.joins, **self._own_state}
 
     @property
     def _checker(self) -> OperatorChecker:
-        checker = self._index.checkers["operators"]
-        assert isinstance(checker, OperatorChecker)
-        return checker
+        return cast(OperatorChecker, self._index.checkers["operators"])
 
     def __len__(self) -> int:
         return sum(self._index.subscriptions.live) + sum(map(len, self._stateful.values()))
@@ -261,7 +252,7 @@ class Engine:
 
     @property
     def _keeps_state(self) -> bool:
-        return bool(self.joins.tables) or len(self._stateful) > 1
+        return bool(self.joins.tables or self._own_state)
 
     def publish_many(
         self,
@@ -385,9 +376,10 @@ class Engine:
             )
             engine._require_kinds(folder)
             engine._index.load(folder, engine._plan)
-            for name, kind in engine._stateful_kinds.items():
-                if _state_folder(folder, name).is_dir():
-                    engine._stateful[name] = kind.load(_state_folder(folder, name))
+            engine.joins = JoinKind((), engine.prefixes).load(folder / "joins")
+            for kind in engine._own_kinds:
+                if kind.name in engine._own_state and _state_folder(folder, kind.name).is_dir():
+                    engine._own_state[kind.name] = kind.load(_state_folder(folder, kind.name))
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise IndexFileError(f"{folder} holds no whole index ({error!r}); build it anew") from None
         return engine

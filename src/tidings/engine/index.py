@@ -17,7 +17,7 @@ import numpy as np
 
 from tidings.arrays import folders
 from tidings.arrays.bounds import refuse_unless
-from tidings.engine.contracts import Builder, Checker, Compiling
+from tidings.engine.contracts import Builder, Checker, Compiling, Kind
 from tidings.engine.every_event import EveryEvent
 from tidings.engine.plan import EVERY_EVENT, RESIDUALS, Plan
 from tidings.engine.residual import Residuals
@@ -42,10 +42,12 @@ class SubscriptionIndex:
 
     def __init__(self, kinds: Sequence[Compiling], residuals: Residuals) -> None:
         self.kinds = kinds
-        self.finding = {kind.name: kind for kind in kinds if kind.role == "find"} | {
+        self.finding: dict[str, Kind] = {kind.name: kind for kind in kinds if kind.role == "find"} | {
             EVERY_EVENT: EveryEvent()
         }
-        self.checking = {residuals.name: residuals} | {k.name: k for k in kinds if k.role == "check"}
+        self.checking: dict[str, Kind] = {residuals.name: residuals} | {
+            k.name: k for k in kinds if k.role == "check"
+        }
         self.subscriptions = Subscriptions()
         self.base, self.tail = self._segment(), self._segment()
         self.checkers: dict[str, Checker] = {name: kind.builder() for name, kind in self.checking.items()}

@@ -65,8 +65,8 @@ def _take_places(index: SubscriptionIndex, place: np.ndarray, places: list[list[
 
 
 def _take_programs(index: SubscriptionIndex, root: Path, arrays: Arrays, plan: PlanOf) -> None:
-    checker = index.checkers["operators"] = index.checking["operators"].load(root / "operators")
-    assert isinstance(checker, OperatorChecker)
+    checker: OperatorChecker = index.checking["operators"].load(root / "operators")
+    index.checkers["operators"] = checker
     rows = index.way_rows["operators"] = WayRows(arrays["program_first"], arrays["programs"])
     for owners in index.base.owners.values():
         fits = rows.fits(len(index.subscriptions), len(checker), *owners.arrays())

@@ -57,7 +57,7 @@ class Decided(NamedTuple):
     """`truth` of each row; bindings of those that are true and have variables, of some (`told`) those that the
     subscription selects alone; errors of those that are unknown."""
 
-    case: Case
+    case: Any  # the one that was given
     truth: np.ndarray
     solutions: dict[int, list[Binding]]
     messages: dict[int, str]

@@ -187,8 +187,7 @@ class OperatorChecker:
 def _answers(
     batch: Batch, decided: Decided, solutions: Solutions
 ) -> Iterator[tuple[int, int, int, int, int]]:
-    case = decided.case
-    assert isinstance(case, EventCase)
+    case: EventCase = decided.case
     matched: set[int] = set()
     for place in np.flatnonzero(decided.truth == TRUE).tolist():
         subscription, way = case.owner(place)
