@@ -13,6 +13,7 @@ import pytest
 
 from tests.engine.toy_kinds import KINDS, Aisle, EveryNth, Heavier
 from tidings import Engine, Event, IndexFileError, Network, Out, SubscriptionError, operator
+from tidings.engine.plan import make_plan
 from tidings.language.parser import parse
 from tidings.language.query import And, Not, Or, Query, Variable, Via
 from tidings.model.notification import Notification
@@ -184,6 +185,23 @@ def test_a_checker_sees_only_what_is_left() -> None:
     limits = engine._index.checkers["scales"]
     assert limits.checked == 0  # type: ignore[attr-defined]
     assert len(engine.publish(Event(attributes={"shelf": 3, "weight": 9}))) == 1
+    assert limits.checked == 1  # type: ignore[attr-defined]
+
+
+def plan(query: Query) -> list[tuple[str, list[str]]]:
+    """By way the kind that finds it, and those that check it."""
+    made = make_plan(query, engine_of({})._kinds)
+    return [(way.finder, [name for name, _ in way.checks]) for way in made.ways]
+
+
+def test_each_kind_takes_its_part() -> None:
+    assert plan(ASKED["heavy shelf"]) == [("shelves", ["scales"])]
+    assert plan(ASKED["shelf and filter"]) == [("shelves", ["residuals"])]
+    assert plan(ASKED["not the shelf"]) == [("filters", ["residuals"])]
+    assert plan(ASKED["heavy"]) == plan(Query(Heavier(1))) == [("every_event", ["scales"])]
+    assert plan(Query(Not(Aisle(3)))) == [("every_event", ["residuals"])]
+    assert plan(ASKED["title on the shelf"]) == [("patterns", ["residuals", "scales"])]
+    assert plan(ASKED["all"]) == [("shelves", ["residuals", "networks", "scales", "operators"])]
 
 
 def test_explained() -> None:

@@ -254,7 +254,6 @@ class Counters:
         return Explanation(id, "match" if all(clause.held for clause in clauses) else "no match", clauses)
 
     def save(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         (folder / "counters.json").write_text(json.dumps(self.counters))
 
 

@@ -1,4 +1,4 @@
-"""What a kind of subscription is to the engine: five small contracts, which the five kinds and yours fulfil.
+"""What a kind of subscription is to the engine: small contracts, which the kinds in `kinds/` and yours fulfil.
 
 A subscription mixes kinds, so a kind compiles its part of each way (`compile`) and gives the rest back. It plays one of
 three roles, by the rows that its parts become:
@@ -9,6 +9,9 @@ three roles, by the rows that its parts become:
 
 Rows are a kind's own numbers, 0, 1, 2, …; which subscription a row belongs to, whether that is live and valid, and
 which ways it has, is the engine's. An index names its kinds and never what to import: whoever opens it gives them.
+
+A kind fulfils these by shape and does not import them: kinds are below the engine. The tests of the
+engine have one of each role; docs/decisions/kinds-by-contract.md says why they are as they are.
 """
 
 from __future__ import annotations
@@ -48,23 +51,27 @@ class Kind(Protocol):
         """A `Builder`, a `Checker` or a `Stateful`, by its role, without any row."""
 
     def load(self, folder: Path) -> Any:
-        """The same, as its `save` wrote it."""
+        """The same, as its `save` wrote it; a ValueError for what cannot be right. The engine checks row numbers."""
 
 
 class Compiling(Kind, Protocol):
-    """A kind that finds or checks."""
+    """A kind that finds or checks. They compile in this order: networks, own checkers, operators; then patterns, own
+    finders, filters, until one of these finds the way. What is left after that is checked by the definition."""
 
     def compile(self, way: Way) -> tuple[Any, Way]:
-        """Takes what is its own: the part, None if there is nothing, and the way without it."""
+        """Takes what is its own of `way.tests`: the part, None if there is nothing, and the way without it. Own
+        conditions under NOT or OR are no tests, and are left: there the definition is asked. The part of a finder
+        says whether it `is_broad`: whether nearly every event satisfies it."""
 
 
 class Builder(Protocol):
-    """Rows of a kind that finds, while they are collected. A finder's part says whether it `is_broad`."""
+    """Rows of a kind that finds, while they are collected."""
 
     def __len__(self) -> int: ...
 
     def prepare(self, part: Any, values: Mapping[str, str]) -> Any:
-        """What `add` needs; refuses constants that do not fit. `values` are N-Triples texts by parameter."""
+        """What `add` needs; a `SubscriptionError` for constants that do not fit. `values` are N-Triples texts by
+        parameter; own conditions have no parameters."""
 
     def add(self, part: Any, prepared: Any) -> int:
         """Adds a row and returns its number; -1 if no event can satisfy it."""
@@ -78,7 +85,8 @@ class Builder(Protocol):
     def finder(self) -> Finder:
         """Finds the rows that are there now."""
 
-    def save(self, folder: Path) -> None: ...
+    def save(self, folder: Path) -> None:
+        """Writes the rows into a folder that is there, without pickles."""
 
 
 class Finder(Protocol):
@@ -101,18 +109,21 @@ class Checker(Protocol):
     def __len__(self) -> int: ...
 
     def prepare(self, part: Any, values: Mapping[str, str]) -> Any:
-        """What `add` needs; refuses constants that do not fit."""
+        """What `add` needs; a `SubscriptionError` for constants that do not fit."""
 
     def add(self, part: Any, prepared: Any) -> int:
         """Adds a row and returns its number, which may be that of an equal row."""
 
     def keep(self, rows: np.ndarray) -> None:
-        """Drops all rows but these, which are numbered anew in this order."""
+        """Drops all rows but these, which are numbered anew in this order: when base and tail are folded."""
 
     def check(self, batch: Batch, pairs: Pairs, rows: np.ndarray) -> Pairs:
-        """The pairs that stand; rows[i] is what has to hold for pair i, -1 if nothing of this kind has to."""
+        """The pairs that stand, mostly `pairs.take(mask)`; rows[i] is what has to hold for pair i, -1 if nothing of
+        this kind has to. A pair with a doubt is undecided already: it is dropped or left as it is. Attributes that
+        cannot be read are None, and satisfy nothing."""
 
-    def save(self, folder: Path) -> None: ...
+    def save(self, folder: Path) -> None:
+        """Writes the rows into a folder that is there, without pickles."""
 
 
 class Stateful(Protocol):
@@ -139,7 +150,8 @@ class Stateful(Protocol):
 
     def explain(self, id: str, query: Query, event: Event) -> Explanation: ...
 
-    def save(self, folder: Path) -> None: ...
+    def save(self, folder: Path) -> None:
+        """Writes subscriptions and state into a folder that is there."""
 
 
 class Changes(Protocol):

@@ -19,6 +19,7 @@ from tidings.engine.kind_registry import all_kinds, arranged
 from tidings.engine.pipeline import match, match_one
 from tidings.engine.plan import Plan, Planner, make_plan
 from tidings.engine.residual import Residuals
+from tidings.engine.snapshot import Snapshot
 from tidings.engine.subscriptions import ALWAYS
 from tidings.engine.templates import Template
 from tidings.errors import EventError, IndexFileError, SubscriptionError, TidingsError
@@ -294,6 +295,11 @@ class Engine:
         batches = found.combine_chunks().to_batches()
         return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=found.schema)
 
+    def index_snapshot(self) -> Snapshot:
+        """What events are matched against now, for who calls the steps of the pipeline one by one."""
+        with self._lock:
+            return self._index.snapshot()
+
     def explain(self, id: str, event: Event) -> Explanation:
         """Why an event matches a subscription, or the first clause that does not hold.
 
@@ -350,6 +356,7 @@ class Engine:
             folder.mkdir(parents=True, exist_ok=True)
             self._index.save(folder)
             for name, stateful in self._stateful.items():
+                _state_folder(folder, name).mkdir(parents=True, exist_ok=True)
                 stateful.save(_state_folder(folder, name))
             used = {*self._index.used_kinds(), *(name for name, each in self._stateful.items() if len(each))}
         (folder / "kinds.json").write_text(json.dumps(sorted(used)))
@@ -380,7 +387,7 @@ class Engine:
             for kind in engine._own_kinds:
                 if kind.name in engine._own_state and _state_folder(folder, kind.name).is_dir():
                     engine._own_state[kind.name] = kind.load(_state_folder(folder, kind.name))
-        except (OSError, ValueError, LookupError, TypeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, SubscriptionError) as error:
             raise IndexFileError(f"{folder} holds no whole index ({error!r}); build it anew") from None
         return engine
 

@@ -124,7 +124,7 @@ class SubscriptionIndex:
         return Snapshot(
             self.subscriptions,
             tuple(finders),
-            tuple(OwnedChecker(self.checkers[name], rows) for name, rows in checkers.items()),
+            tuple(OwnedChecker(name, self.checkers[name], rows) for name, rows in checkers.items()),
             several if any(flags.any() for flags in several) else None,
             any(finder.finder.several for finder in finders),
             self._mixed(several, tuple(unbound for _, unbound in ways)),

@@ -1,9 +1,15 @@
 """How a batch of events is matched: one sequence of steps, each a function of the batch, the index and the pairs.
 
-    find -> live and valid -> residuals -> networks -> operators -> one answer each -> notifications
+    find ─► live_and_valid ─► checkers: residuals, networks, own kinds, operators ─► one_answer_each ─► notifications
 
 Cheap steps come first. A step takes the pairs that the one before has left, in columns; only events that need a
-parser, and pairs that a later step has to look at, are ever Python objects.
+parser, and pairs that a later step has to look at, are ever Python objects. Every step can be called alone:
+
+    index, batch = engine.index_snapshot(), Batch(to_table(events))
+    pairs = find(batch, index)
+    index.subscriptions.ids(pairs.subscription)
+    for checker in index.checkers:
+        pairs = checker.check(batch, pairs)
 """
 
 from __future__ import annotations

@@ -79,15 +79,15 @@ def _plan(way: Way, kinds: Sequence[Compiling]) -> WayPlan:
                 checks.append((kind.name, part))
     for kind in kinds:
         if kind.role == "find" and finder is None:
-            if kind is kinds[-1] and not way.tests and any(name != "networks" for name, _ in checks):
-                finder = EVERY_EVENT, None
-                break
             part, way = kind.compile(way)
             finder = None if part is None else (kind.name, part)
     assert finder is not None, "filters take whatever is left"
     if way.tests:
         checks.insert(0, (RESIDUALS, Template(way.tests)))
-    return WayPlan(*finder, tuple(checks))
+    name, part = finder
+    if name == kinds[-1].name and part.is_broad and any(check != "networks" for check, _ in checks):
+        name, part = EVERY_EVENT, None
+    return WayPlan(name, part, tuple(checks))
 
 
 class Planner:

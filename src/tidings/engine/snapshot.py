@@ -22,6 +22,7 @@ from tidings.model.pairs import Pairs
 class OwnedChecker:
     """A checker, and the row that each way of each subscription has in it."""
 
+    name: str
     checker: Checker
     rows: WayRows
 

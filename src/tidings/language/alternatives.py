@@ -30,7 +30,8 @@ MAX_ALTERNATIVES = 256
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to satisfy a query: all of its triples and tests hold, and the event reaches the node of `via`.
+    """One way to satisfy a query: all of its triples and tests hold, and the event reaches the node of `via`. No test is an
+    AND: their parts are tests of their own.
 
     A kind gives back the way without what it has taken. `joins` says that what was taken looks at variables of
     triples, so that all their bindings have to be found, not the first. `literals` are the parameters that will be
@@ -61,7 +62,7 @@ def alternatives(query: Query) -> tuple[Way, ...]:
         return tuple(_way(parts, query) for parts in _products(query.where))
     where = query.where
     if not has_calls(where):
-        return (_way((where,), query),)
+        return (_way(tuple(conjuncts(where)), query),)
     # The parts of an OR that need no operator are a way of their own: what it finds, no operator is asked about.
     parts = where.parts if isinstance(where, Or) else (where,)
     cheap = tuple(part for part in parts if not has_calls(part) and not variables(part))

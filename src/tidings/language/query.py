@@ -164,17 +164,22 @@ class Not:
 
 class KindCondition(ABC):
     """A condition that a kind of subscription adds to those of the language: a frozen dataclass of texts, numbers,
-    truth values and tuples of them. It has no syntax, and is subscribed to as a part of a `Query`.
+    truth values, other nodes of the tree and tuples of them. It has no syntax, and is subscribed to as a part of a
+    `Query`: `Query(And((parse("WHERE topic = 'x'").where, MyCondition(3))))`.
 
-    `str()` is for reading, in explanations and errors.
+    `str()` is for reading, in explanations and errors. An explanation also shows the values of each `Attribute` among
+    its fields.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def holds(self, attributes: Mapping[str, Any]) -> bool:
-        """The definition: whether it holds for an event, by its attributes and envelope. It is asked wherever no
-        index decides, such as under NOT."""
+        """The definition: whether it holds for an event. It is asked wherever no index decides, such as under NOT.
+
+        `attributes` are those of `Batch.attributes`, the envelope among them: a document, whose values at a path
+        `values_at` gives; a list stands for several values.
+        """
 
 
 Leaf = (
