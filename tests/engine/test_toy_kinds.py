@@ -7,16 +7,42 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.engine.toy_kinds import KINDS, Aisle, EveryNth, Heavier
-from tidings import Engine, Event, IndexFileError, Network, Out, SubscriptionError, operator
+from tests.engine.toy_kinds import KINDS, Aisle, Counting, EveryNth, Heavier, ShelfRows
+from tidings import (
+    Engine,
+    Event,
+    IndexFileError,
+    Network,
+    Out,
+    SubscriptionError,
+    Table,
+    TidingsError,
+    operator,
+)
 from tidings.engine.plan import make_plan
 from tidings.language.parser import parse
-from tidings.language.query import And, Not, Or, Query, Variable, Via
+from tidings.language.query import (
+    And,
+    AnyElement,
+    Attribute,
+    Comparison,
+    KindCondition,
+    Not,
+    Or,
+    Query,
+    TextTest,
+    Variable,
+    Via,
+)
 from tidings.model.notification import Notification
+from tidings.model.pairs import Pairs
+from tidings.model.terms import Literal
 from tidings.storage import versions
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -298,3 +324,74 @@ def test_nothing_in_the_package_knows_of_them() -> None:
     words = re.compile(r"\b(Aisle|Heavier|EveryNth|toy_kinds)\b")
     for path in SOURCE.rglob("*.py"):
         assert not words.search(path.read_text()), path
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        Query(And((Aisle(3), TextTest(Attribute("a"), "MATCHES", Literal("("))))),
+        Query(TextTest(Attribute("a"), "CIDR", Literal("nowhere"))),
+        Query(AnyElement("x", Attribute("items"), Aisle(3))),
+        Query(And((Aisle(3), AnyElement("x", Attribute("items"), Aisle(3))))),
+        Query(And([Aisle(3)])),  # type: ignore[arg-type]
+        Query(And((Aisle(3), 5))),  # type: ignore[arg-type]
+        Query(5),  # type: ignore[arg-type]
+        Query(Comparison(Attribute("a"), "~", Literal("x"))),
+        Query(And((Aisle(3), Comparison(Attribute("a"), "~", Literal("x"))))),
+    ],
+)
+def test_a_tree_that_is_none_is_refused_and_harms_nobody(query: Query) -> None:
+    engine = engine_of({"shelf": ASKED["shelf"]})
+    with pytest.raises(SubscriptionError):
+        engine.subscribe("bad", query)
+    assert [told.subscription for told in engine.publish(Event(attributes={"shelf": 3}))] == ["shelf"]
+
+
+def test_json_from_outside_is_a_text_like_any_other() -> None:
+    engine = engine_of({"shelf": ASKED["shelf"]})
+    with pytest.raises(SubscriptionError):
+        engine.subscribe("s", engine.text("shelf"))
+    with pytest.raises(SubscriptionError):
+        engine.why(engine.text("shelf"), Event())
+
+
+def test_a_tree_of_the_language_is_its_text() -> None:
+    engine = Engine(tables=[Table("a", {"k": "integer"})])
+    engine.subscribe("s", parse("SELECT ?t WHERE (?i, <urn:p>, ?t) AND ?t > 5"))
+    engine.subscribe("join", parse("SELECT * FROM a WHERE k > 5"))
+    assert engine.text("s") == "SELECT ?t WHERE (?i, <urn:p>, ?t) AND ?t > 5"
+    assert "join" in engine.joins
+
+
+def test_a_condition_has_a_name_of_its_own() -> None:
+    @dataclass(frozen=True)
+    class Exists(KindCondition):
+        def holds(self, attributes: object) -> bool:
+            return True
+
+    class Kind(Counting):
+        name, conditions = "other", (Exists,)
+
+    with pytest.raises(TidingsError, match="Exists is the name of two conditions"):
+        Engine(kinds=[Kind()])
+
+
+def test_rows_that_were_added_in_part_are_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finder that fails leaves no row to the next subscription."""
+    engine = engine_of({})
+    with monkeypatch.context() as patch:
+        patch.setattr(ShelfRows, "add", lambda self, part, prepared: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            engine.subscribe("s", Query(Or((condition("(?i, <urn:p>, ?t)"), Aisle(3)))))
+        with pytest.raises(ZeroDivisionError):
+            engine.subscribe("s", Query(And((Aisle(3), condition("topic = 'x'")))))
+    engine.subscribe("next", "WHERE topic = 'y'")
+    assert not engine.publish(Event(attributes={"topic": "x", "shelf": 3}))
+    assert len(engine.publish(Event(attributes={"topic": "y"}))) == 1
+    assert "s" not in engine
+
+
+def test_a_checker_may_doubt() -> None:
+    pairs = Pairs(*(np.zeros(3, dtype=np.int32) for _ in range(3)), np.full(3, -1), np.full(3, -1))
+    assert pairs.with_doubt(np.array([True, False, True]), 4).doubt.tolist() == [4, -1, 4]
+    assert len(pairs.take(slice(0, 2))) == 2

@@ -159,6 +159,9 @@ class Limits:
         self.limits.append(part)
         return len(self) - 1
 
+    def add_many(self, part: float, columns: Any, count: int) -> np.ndarray:
+        return np.full(count, self.add(part, None))
+
     def keep(self, rows: np.ndarray) -> None:
         self.limits = [self.limits[row] for row in rows.tolist()]
 

@@ -114,6 +114,9 @@ class Checker(Protocol):
     def add(self, part: Any, prepared: Any) -> int:
         """Adds a row and returns its number, which may be that of an equal row."""
 
+    def add_many(self, part: Any, columns: Columns, count: int) -> np.ndarray:
+        """Adds a row for each of many subscriptions, or none if it refuses one; their numbers."""
+
     def keep(self, rows: np.ndarray) -> None:
         """Drops all rows but these, which are numbered anew in this order: when base and tail are folded."""
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from tidings.engine.contracts import Kind, Stateful
 from tidings.engine.explain import Explainer
-from tidings.engine.index import BUILT_IN, SubscriptionIndex
+from tidings.engine.index import BUILT_IN, SubscriptionIndex, kind_folder, save_kind
 from tidings.engine.kind_registry import all_kinds, arranged
 from tidings.engine.pipeline import match, match_one
 from tidings.engine.plan import Plan, Planner, make_plan
@@ -41,7 +41,7 @@ from tidings.kinds.patterns.kind import Patterns
 from tidings.language.parameter_columns import parameter_columns, table_ids
 from tidings.language.parser import parse
 from tidings.language.query import Query
-from tidings.language.query_json import from_json, is_json, to_json
+from tidings.language.query_json import from_json, is_json, stored_text
 from tidings.model.batch import Batch, event_times
 from tidings.model.event import Event, to_table
 from tidings.model.explanation import Explanation
@@ -79,11 +79,12 @@ class Engine:
         self.prefixes = dict(prefixes or {})
         self.networks = dict(networks or {})
         self.operators = Catalogue(operators)
+        self._scheduler = scheduler or Adaptive()
         own = self._own_kinds = all_kinds(kinds)
         self._conditions = tuple(condition for kind in own for condition in kind.conditions)
         self._kinds = arranged(
             Networks(self.networks),
-            Operators(self.operators, scheduler or Adaptive(), self.taxonomy, self._conditions),
+            Operators(self.operators, self._scheduler, self.taxonomy, self._conditions),
             Patterns(self.taxonomy),
             Filters(),
             own,
@@ -103,6 +104,7 @@ class Engine:
             prefixes=self.prefixes,
             networks=self.networks,
             operators=self.operators,
+            scheduler=self._scheduler,
             tables=self.joins.tables.values(),
             kinds=self._own_kinds,
         )
@@ -120,28 +122,28 @@ class Engine:
         return sum(self._index.subscriptions.live) + sum(map(len, self._stateful.values()))
 
     def __contains__(self, id: str) -> bool:
-        return self._index.subscriptions.find(id) >= 0 or self._keeper(id) is not None
+        return self._index.subscriptions.find(id) >= 0 or self._kind_with(id) is not None
 
-    def _keeper(self, id: str) -> Stateful | None:
+    def _kind_with(self, id: str) -> Stateful | None:
         """The stateful kind that has a subscription with this id."""
         return next((each for each in self._stateful.values() if id in each), None)
 
-    def _taker(self, query: Query) -> Stateful | None:
+    def _kind_for(self, query: Query) -> Stateful | None:
         """The stateful kind that takes a query."""
         return next((each for each in self._stateful.values() if each.takes(query)), None)
 
     def subscribe(self, id: str, text: str | Query, *, valid_until: datetime | str | None = None) -> None:
         """Adds a subscription, as a text or as the tree of one; one with the same id is replaced."""
         check_id(id)
-        constants: tuple[str, ...] = ()
         if isinstance(text, Query):
-            query, text = text, to_json(text)
+            text = stored_text(text, self._conditions)
+            query, constants = self._shape(text)
         elif isinstance(text, str):
             query, constants = self._planner.shape(text)
         else:
             raise SubscriptionError(f"the text of a subscription is {text!r}; give what it asks, as a text")
         until = end_of_validity(valid_until)
-        taker = self._taker(query)
+        taker = self._kind_for(query)
         if taker is not None:
             with self._lock:
                 reason = taker.subscribe(id, text, query, constants, until)
@@ -152,14 +154,14 @@ class Engine:
                 )
             return
         plan, values = self._planner.read(query, constants)
-        with self._lock:
-            replaced = self._index.subscriptions.find(id)
-            self._index.add(id, text, plan, values, until)  # refused here, it replaces nothing
-            self._end([id], [replaced])
         if plan.is_broad:
             warnings.warn(
                 f"subscription {id!r} would match nearly every event", BroadSubscription, stacklevel=2
             )
+        with self._lock:
+            replaced = self._index.subscriptions.find(id)
+            self._index.add(id, text, plan, values, until)  # refused here, it replaces nothing
+            self._end([id], [replaced])
 
     def subscribe_many(self, subscriptions: Iterable[tuple[str, str]]) -> list[tuple[str, TidingsError]]:
         """Adds many; returns the rejected ones with their errors."""
@@ -210,7 +212,7 @@ class Engine:
             if number >= 0:
                 self._index.subscriptions.end(number)
                 return True
-            keeper = self._keeper(id)
+            keeper = self._kind_with(id)
             return keeper is not None and keeper.unsubscribe(id)
 
     def text(self, id: str) -> str:
@@ -218,7 +220,7 @@ class Engine:
         number = self._index.subscriptions.find(id)
         if number >= 0:
             return self._index.subscriptions.text(number)
-        keeper = self._keeper(id)
+        keeper = self._kind_with(id)
         if keeper is not None:
             return keeper.text(id)
         raise SubscriptionError(
@@ -268,7 +270,9 @@ class Engine:
             found = [match(table, self._index.snapshot(), all_bindings)]
             if self._keeps_state:
                 moments = event_times(table)
-                for stateful in self._stateful.values():
+                for name, stateful in self._stateful.items():
+                    if name == "joins" and not self.joins.tables:
+                        continue
                     changes = stateful.apply(table, moments, joined=joined)
                     _drop_reported(changes.errors, table, found[0])
                     found.append(changes.notifications(table))
@@ -310,10 +314,10 @@ class Engine:
     def why(self, text: str | Query, event: Event, id: str = "") -> Explanation:
         """The same for a text, or its tree, that nobody has subscribed to."""
         query = text if isinstance(text, Query) else parse(text, self.prefixes)
-        taker = self._taker(query)
+        taker = self._kind_for(query)
         if taker is not None:
             return taker.explain(id, query, event)
-        networks = next(kind for kind in self._kinds if isinstance(kind, Networks))
+        networks = Networks(self.networks)
         return Explainer(self.taxonomy, networks, self._checker.evaluator).explain(id, query, event)
 
     def tree(self, text: str) -> Query:
@@ -323,11 +327,20 @@ class Engine:
         """
         if not is_json(text):
             return parse(text, self.prefixes)
-        query: Query = from_json(text, self._conditions)
+        try:
+            query: Query = from_json(text, self._conditions)
+        except ValueError as error:
+            raise SubscriptionError(
+                f"the subscription cannot be read: {error}; give its kind, as in kinds=[...]"
+            ) from None
         return query
 
+    def _shape(self, text: str) -> tuple[Query, tuple[str, ...]]:
+        """The query that a stored text shares with others, and its constants."""
+        return (self.tree(text), ()) if is_json(text) else self._planner.shape(text)
+
     def _plan(self, text: str) -> tuple[Plan, Mapping[str, str]]:
-        return self._planner.read(*self._planner.shape(text))
+        return self._planner.read(*self._shape(text))
 
     @property
     def heard(self) -> int:
@@ -356,8 +369,7 @@ class Engine:
             folder.mkdir(parents=True, exist_ok=True)
             self._index.save(folder)
             for name, stateful in self._stateful.items():
-                _state_folder(folder, name).mkdir(parents=True, exist_ok=True)
-                stateful.save(_state_folder(folder, name))
+                save_kind(stateful, folder, name)
             used = {*self._index.used_kinds(), *(name for name, each in self._stateful.items() if len(each))}
         (folder / "kinds.json").write_text(json.dumps(sorted(used)))
         (folder / "taxonomy.nt").write_bytes(self.taxonomy.to_ntriples())
@@ -385,8 +397,8 @@ class Engine:
             engine._index.load(folder, engine._plan)
             engine.joins = JoinKind((), engine.prefixes).load(folder / "joins")
             for kind in engine._own_kinds:
-                if kind.name in engine._own_state and _state_folder(folder, kind.name).is_dir():
-                    engine._own_state[kind.name] = kind.load(_state_folder(folder, kind.name))
+                if kind.name in engine._own_state and kind_folder(folder, kind.name).is_dir():
+                    engine._own_state[kind.name] = kind.load(kind_folder(folder, kind.name))
         except (OSError, ValueError, LookupError, TypeError, SubscriptionError) as error:
             raise IndexFileError(f"{folder} holds no whole index ({error!r}); build it anew") from None
         return engine
@@ -401,10 +413,6 @@ class Engine:
                 f"{folder} has subscriptions of kinds that are not known: {', '.join(missing)}; "
                 "give them with kinds=[...], or install their packages"
             )
-
-
-def _state_folder(root: Path, name: str) -> Path:
-    return root / name if name == "joins" else root / "kinds" / name
 
 
 def _table(events: pa.Table | pa.RecordBatch | Sequence[Event]) -> pa.Table:

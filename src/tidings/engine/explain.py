@@ -68,7 +68,7 @@ class Explainer:
         arrives = not route or bool(route[0].held)
         if has_calls(query.where):
             away = "" if arrives else f"{route[0].text}: {route[0].evidence}"
-            found = _Asking(id, query, view, self._evaluator).explain(away)
+            found = _OperatorExplainer(id, query, view, self._evaluator).explain(away)
         else:
             found = _content(id, query, view)
         return replace(found, verdict=found.verdict if arrives else "no match", clauses=found.clauses + route)
@@ -94,7 +94,7 @@ def _content(id: str, query: Query, view: _View) -> Explanation:
         for way in alternatives(query)
     )
     best = max(ways, key=lambda tried: -tried.left)
-    told = _tell(best, best.bindings[0], attributes)
+    told = _clauses_of(best, best.bindings[0], attributes)
     if best.left and best.cut:
         return Explanation(id, "undecided", told, message=_LEFT_OUT)
     if best.left:
@@ -120,13 +120,13 @@ def _longest(
     tried: Sequence[Condition], graph: set[Any], taxonomy: Taxonomy, attributes: Mapping[str, Any]
 ) -> _Tried:
     bindings: Sequence[Mapping[str, Term]] = [{}]
-    cut, near = False, _Near(graph)
+    cut, near = False, _TripleIndex(graph)
     for count, clause in enumerate(tried):
         # No further than can be shown: three clauses over a graph of 2,000 triples have 8,000,000,000 ways.
         found = (
             new
             for binding in bindings
-            for new in naive.solve(clause, near.to(clause, binding), taxonomy, attributes, binding)
+            for new in naive.solve(clause, near.candidates(clause, binding), taxonomy, attributes, binding)
         )
         extended = list(islice(found, MAX_BINDINGS + 1))
         if not extended:
@@ -136,7 +136,7 @@ def _longest(
     return _Tried(tried, len(tried), bindings, cut)
 
 
-class _Near:
+class _TripleIndex:
     """Of a graph, the triples that can answer a clause under a binding, and a few more: nobody looks through all of a
     large graph for each of a thousand bindings."""
 
@@ -147,7 +147,7 @@ class _Near:
             for place, term in enumerate(triple):
                 self._at.setdefault((place, term), []).append(triple)
 
-    def to(self, clause: Condition, binding: Mapping[str, Term]) -> Collection[Any]:
+    def candidates(self, clause: Condition, binding: Mapping[str, Term]) -> Collection[Any]:
         if not isinstance(clause, TriplePattern):
             mixed = any(isinstance(leaf, TriplePattern) for leaf in leaves(clause))
             return self._graph if mixed else self._at.get((1, naive.TYPE), ())
@@ -180,7 +180,7 @@ def _ordered(tests: Iterable[Condition]) -> tuple[Condition, ...]:
     return tuple(sorted(tests, key=is_residual))
 
 
-class _Asking:
+class _OperatorExplainer:
     """A subscription with calls and one event: what cheaper parts leave open is decided aside, by operators."""
 
     def __init__(self, id: str, query: Query, view: _View, evaluator: Evaluator) -> None:
@@ -201,10 +201,10 @@ class _Asking:
         ]
         for i in reached:
             if self.ways[i].calls is None:  # nothing has to be asked
-                return self._told(i, tried[i], TRUE, tried[i].bindings[0], "")
+                return self._explanation(i, tried[i], TRUE, tried[i].bindings[0], "")
         if not reached:
             best = max(range(len(tried)), key=lambda i: -tried[i].left)
-            return self._told(best, tried[best], FALSE, None, away)
+            return self._explanation(best, tried[best], FALSE, None, away)
         programs = [self._program(self.ways[i]) for i in reached]
         decided = self.trial.decide(programs, [tried[i].bindings for i in reached])
         truths = decided.truth.tolist()
@@ -212,7 +212,7 @@ class _Asking:
         solutions = decided.solutions.get(place) or [{}]
         best = reached[place]
         solution = {**tried[best].bindings[0], **solutions[0]} if truths[place] == TRUE else None
-        return self._told(best, tried[best], truths[place], solution, decided.messages.get(place, ""))
+        return self._explanation(best, tried[best], truths[place], solution, decided.messages.get(place, ""))
 
     def _try(self, way: _Way) -> _Tried:
         """What a way asks of triples and attributes; what its calls ask beside that is shown with them."""
@@ -236,11 +236,11 @@ class _Asking:
         assert way.calls is not None
         return compile_program(way.calls, way.bound, self.trial.find)
 
-    def _told(
+    def _explanation(
         self, number: int, tried: _Tried, truth: int, solution: Binding | None, message: str
     ) -> Explanation:
         way, binding = self.ways[number], solution or tried.bindings[0]
-        told = _tell(tried, binding, self.attributes)
+        told = _clauses_of(tried, binding, self.attributes)
         spared = message if truth == FALSE else ""
         if tried.left:
             lacks = condition_text(tried.clauses[tried.held])
@@ -275,7 +275,9 @@ def _selected(query: Query, binding: Mapping[str, Any]) -> list[str]:
     return [name for name in names if name in binding]
 
 
-def _tell(tried: _Tried, binding: Mapping[str, Any], attributes: Mapping[str, Any]) -> tuple[Clause, ...]:
+def _clauses_of(
+    tried: _Tried, binding: Mapping[str, Any], attributes: Mapping[str, Any]
+) -> tuple[Clause, ...]:
     told: list[Clause] = []
     shown: set[str] = set()
     for number, clause in enumerate(tried.clauses):

@@ -9,7 +9,8 @@ folded into the base, without what was removed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,8 @@ from tidings.engine.way_rows import WayRows
 FOLD_AT_LEAST = 1_000
 FOLD_SHARE = 0.25
 EVENTS_AT_ONCE = 1 << 14  # fewer would pay more often for what is paid by the batch
-_PAIRS_AT_ONCE = 1 << 18  # where every event is a candidate for many ways
-_FEWEST_AT_ONCE = 8
-BUILT_IN = ("networks", "operators", "patterns", "filters", EVERY_EVENT, RESIDUALS)
+_PAIRS_AT_ONCE = 1 << 20  # where every event is a candidate for many ways
+BUILT_IN = ("networks", "operators", "patterns", "filters", "joins", EVERY_EVENT, RESIDUALS)
 _PLAIN = {"filters", "networks"}
 
 
@@ -63,34 +63,17 @@ class SubscriptionIndex:
         builders = self.tail.builders
         # All is prepared before anything is added.
         ready = [builders[way.finder].prepare(way.part, values) for way in plan.ways]
-        checks = self._prepare_checks(plan, values) if plan.has_checks else None
-        number = len(self.subscriptions)
-        for way, planned in enumerate(plan.ways):
-            self.tail.add(planned.finder, planned.part, ready[way], (number, way))
-        if checks is not None:
-            self._add_checks(plan, checks, number)
-        self.subscriptions.add(id, text, until)
-        self._snapshot = None
-
-    def add_table(self, template: Template, plan: Plan) -> None:
-        """A subscription for each row of a template."""
-        first = len(self.subscriptions)
-        rows = range(len(template)) if plan.has_checks else ()
-        checks = [self._prepare_checks(plan, template.values(row)) for row in rows]
-        numbers = np.arange(first, first + len(template))
-        for way, planned in enumerate(plan.ways):
-            self.tail.add_many(planned.finder, planned.part, template.columns, numbers, way)
-        for number, ready in enumerate(checks, first):
-            self._add_checks(plan, ready, number)
-        self.subscriptions.add_template(template)
-        self._snapshot = None
-
-    def _prepare_checks(self, plan: Plan, values: Mapping[str, str]) -> list[dict[str, Any]]:
-        """Of each way what its checkers need to add a row."""
-        return [
+        checks = [
             {name: self.checkers[name].prepare(part, values) for name, part in way.checks}
             for way in plan.ways
         ]
+        number = len(self.subscriptions)
+        with self._adding(1):
+            for way, planned in enumerate(plan.ways):
+                self.tail.add(planned.finder, planned.part, ready[way], (number, way))
+            if plan.has_checks:
+                self._add_checks(plan, checks, number)
+        self.subscriptions.add(id, text, until)
 
     def _add_checks(self, plan: Plan, prepared: list[dict[str, Any]], number: int) -> None:
         for name in dict.fromkeys(name for ready in prepared for name in ready):
@@ -99,6 +82,33 @@ class SubscriptionIndex:
                 if name in ready:
                     rows[way] = self.checkers[name].add(dict(planned.checks)[name], ready[name])
             self.way_rows[name].add(number, rows)
+
+    def add_table(self, template: Template, plan: Plan) -> None:
+        """A subscription for each row of a template."""
+        count, first = len(template), len(self.subscriptions)
+        names = dict.fromkeys(name for way in plan.ways for name, _ in way.checks)
+        rows = {name: np.full((count, len(plan.ways)), -1, dtype=np.int32) for name in names}
+        # Checkers first, who may refuse; their rows alone do no harm.
+        for way, planned in enumerate(plan.ways):
+            for name, part in planned.checks:
+                rows[name][:, way] = self.checkers[name].add_many(part, template.columns, count)
+        with self._adding(count):
+            for way, planned in enumerate(plan.ways):
+                numbers = np.arange(first, first + count)
+                self.tail.add_many(planned.finder, planned.part, template.columns, numbers, way)
+            for name, of_ways in rows.items():
+                self.way_rows[name].add_many(first, of_ways)
+        self.subscriptions.add_template(template)
+
+    @contextmanager
+    def _adding(self, count: int) -> Iterator[None]:
+        """While rows of the next subscriptions are added: if that fails, their numbers are nobody's."""
+        self._snapshot = None
+        try:
+            yield
+        except BaseException:
+            self.subscriptions.skip(count)
+            raise
 
     def snapshot(self) -> Snapshot:
         """What events are matched against now."""
@@ -116,31 +126,31 @@ class SubscriptionIndex:
         ]
         used = {name for segment in segments for name in segment.finders}
         checkers = {name: rows for name, rows in self.way_rows.items() if rows}
-        sizes = (self.tail.first, len(self.subscriptions) - self.tail.first)
-        ways = [segment.ways(size) for segment, size in zip(segments, sizes, strict=True)]
-        several = tuple(rows for rows, _ in ways)
+        base = self.base.ways(self.tail.first)
+        tail = self.tail.ways(len(self.subscriptions) - self.tail.first)
         always = sum(len(segment.builders[EVERY_EVENT]) for segment in segments)
-        limit = max(_FEWEST_AT_ONCE, _PAIRS_AT_ONCE // always) if always else EVENTS_AT_ONCE
+        limit = max(1, _PAIRS_AT_ONCE // always) if always else EVENTS_AT_ONCE
         return Snapshot(
             self.subscriptions,
             tuple(finders),
             tuple(OwnedChecker(name, self.checkers[name], rows) for name, rows in checkers.items()),
-            several if any(flags.any() for flags in several) else None,
+            (base[0], tail[0]) if base[0].any() or tail[0].any() else None,
             any(finder.finder.several for finder in finders),
-            self._mixed(several, tuple(unbound for _, unbound in ways)),
+            self._mixed(base, tail),
             is_plain=used | checkers.keys() <= _PLAIN,
             events_at_once=min(EVENTS_AT_ONCE, limit),
         )
 
     def _mixed(
-        self, several: tuple[np.ndarray, ...], unbound: tuple[np.ndarray, ...]
-    ) -> tuple[np.ndarray, ...]:
+        self, base: tuple[np.ndarray, np.ndarray], tail: tuple[np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Of subscriptions with several ways whether one of them is found without bindings, or asks operators."""
-        if not any(flags.any() for flags in several):
-            return several
+        (in_base, unbound_in_base), (in_tail, unbound_in_tail) = base, tail
+        if not in_base.any() and not in_tail.any():
+            return in_base, in_tail
         asks = self.way_rows["operators"].has(len(self.subscriptions))
-        parts = asks[: self.tail.first], asks[self.tail.first :]
-        return tuple(a & (b | c) for a, b, c in zip(several, unbound, parts, strict=True))
+        first = self.tail.first
+        return in_base & (unbound_in_base | asks[:first]), in_tail & (unbound_in_tail | asks[first:])
 
     def fold(self) -> None:
         """Makes base and tail one base, without what was removed."""
@@ -174,11 +184,11 @@ class SubscriptionIndex:
         for name, owners in self.base.owners.items():
             if name in used or name in BUILT_IN:
                 arrays[f"{name}_owner"], arrays[f"{name}_way"] = owners.arrays()
-                _save(self.base.builders[name], root, name)
+                save_kind(self.base.builders[name], root, name)
         for name, rows in self.way_rows.items():
             if name in used or name in BUILT_IN:
                 arrays[f"{name}_first"], arrays[f"{name}_rows"] = rows.first.all, rows.rows.all
-                _save(self.checkers[name], root, name)
+                save_kind(self.checkers[name], root, name)
         folders.save(root / "subscriptions", arrays, {"count": len(self.subscriptions)})
 
     def load(self, root: Path, plan: PlanOf) -> None:
@@ -195,14 +205,14 @@ class SubscriptionIndex:
         for name, kind in self.finding.items():
             if f"{name}_owner" not in arrays:
                 continue
-            self.base.builders[name] = kind.load(_folder(root, name))
+            self.base.builders[name] = kind.load(kind_folder(root, name))
             owners = self.base.owners[name] = Owners(arrays[f"{name}_owner"], arrays[f"{name}_way"])
             fits = owners.fits(len(self.base.builders[name]), count)
             refuse_unless(root / "subscriptions", [(f"{name}_owner", fits)])
         for name, checking in self.checking.items():
             if f"{name}_first" not in arrays:
                 continue
-            self.checkers[name] = checking.load(_folder(root, name))
+            self.checkers[name] = checking.load(kind_folder(root, name))
             self.way_rows[name] = WayRows(arrays[f"{name}_first"], arrays[f"{name}_rows"])
             self._check_rows(root, name, count)
 
@@ -214,11 +224,13 @@ class SubscriptionIndex:
             refuse_unless(root / "subscriptions", [(f"{name}_rows", fits)])
 
 
-def _folder(root: Path, name: str) -> Path:
+def kind_folder(root: Path, name: str) -> Path:
+    """Where a kind saves its rows."""
     return root / name if name in BUILT_IN else root / "kinds" / name
 
 
-def _save(part: Any, root: Path, name: str) -> None:
-    folder = _folder(root, name)
+def save_kind(part: Any, root: Path, name: str) -> None:
+    """Lets a kind save its rows there."""
+    folder = kind_folder(root, name)
     folder.mkdir(parents=True, exist_ok=True)
     part.save(folder)

@@ -14,6 +14,7 @@ from typing import Any
 
 from tidings.engine.contracts import Kind
 from tidings.errors import TidingsError
+from tidings.language.query_json import check_names
 
 GROUP = "tidings.kinds"
 ROLES = ("find", "check", "state")
@@ -30,6 +31,7 @@ def all_kinds(given: Iterable[Kind]) -> list[Kind]:
                 f"{kind!r} is no kind of subscription; it needs a name of its own, and a role: find, check or state"
             )
         found.setdefault(name, kind)
+    check_names([condition for kind in found.values() for condition in kind.conditions])
     return list(found.values())
 
 

@@ -65,7 +65,7 @@ def one_answer_each(batch: Batch, index: Snapshot, pairs: Pairs) -> Pairs:
     """One pair for every event and subscription: a match comes before what is undecided, and then the first found.
 
     With all bindings, every binding is an answer. A way without bindings is one if no other has matched before, and a
-    way that ran out of steps if no other way of another kind has matched.
+    pattern that ran out of steps if no way of another kind has an answer.
     """
     if batch.every:
         return _every_binding(batch, index, pairs)
@@ -86,12 +86,13 @@ def _every_binding(batch: Batch, index: Snapshot, pairs: Pairs) -> Pairs:
     mixed = np.flatnonzero(index.is_mixed(pairs.subscription))
     if not len(mixed):
         return pairs
-    some, rank = pairs.take(mixed), _rank(batch, pairs)[mixed]
-    key = some.key
-    first_certain = {k: i for i, k in reversed(list(enumerate(key.tolist()))) if rank[i] == 0}
-    first = np.array([first_certain.get(k, len(key)) for k in key.tolist()])
-    plain = (rank == 0) & (some.binding < 0)
-    drop = (plain & (first < np.arange(len(key)))) | ((rank == 2) & (first < len(key)))
+    rank, at = _rank(batch, pairs)[mixed], np.arange(len(mixed))
+    keys, of = np.unique(pairs.key[mixed], return_inverse=True)
+    best, first = np.full(len(keys), 3), np.full(len(keys), len(mixed))
+    np.minimum.at(best, of, rank)
+    np.minimum.at(first, of[rank == 0], at[rank == 0])
+    plain = (rank == 0) & (pairs.binding[mixed] < 0)
+    drop = (plain & (first[of] < at)) | ((rank == 2) & (best[of] < 2))
     keep = np.ones(len(pairs), dtype=np.bool_)
     keep[mixed[drop]] = False
     return pairs.take(keep)

@@ -2,7 +2,7 @@
 
 `compile` is folded over the kinds: networks take the VIA, operators the tests with calls, patterns the triples, kinds of
 the user's own their conditions, filters the tests that are left if nothing else finds the way. What a finder leaves
-over is checked by the definition; what nobody takes is an error that names it.
+over is checked by the definition.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from tidings.engine.contracts import Compiling
 from tidings.errors import SubscriptionError
 from tidings.language.alternatives import Way, alternatives
 from tidings.language.parameters import check_constant, check_constants
-from tidings.language.printer import condition_text
-from tidings.language.query import KindCondition, Parameter, Query, leaves
+from tidings.language.query import Parameter, Query
 from tidings.language.shapes import Shapes
 from tidings.language.stored_conditions import Template
 
@@ -57,12 +56,6 @@ def make_plan(query: Query, kinds: Sequence[Compiling], literals: Collection[Par
             f"the subscription joins {query.stream!r} with {query.joined[0].name!r}, which are no tables here; "
             "declare them, as in Engine(tables=[Table(...), ...])"
         )
-    known = tuple(condition for kind in kinds for condition in kind.conditions)
-    for leaf in leaves(query.where):
-        if isinstance(leaf, KindCondition) and not isinstance(leaf, known):
-            raise SubscriptionError(
-                f"{condition_text(leaf)} is of no kind that the engine knows; give its kind, as in Engine(kinds=[...])"
-            )
     return Plan(
         query,
         tuple(_plan(replace(way, literals=frozenset(literals)), kinds) for way in alternatives(query)),

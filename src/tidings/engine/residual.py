@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from tidings.arrays import folders
+from tidings.engine.contracts import Columns
 from tidings.kinds.patterns import naive
 from tidings.language.query import KindCondition
 from tidings.language.stored_conditions import StoredConditions, Template
@@ -52,6 +53,9 @@ class ResidualChecker:
 
     def add(self, part: Template, values: Mapping[str, str]) -> int:
         return self._conditions.add(part, values)
+
+    def add_many(self, part: Template, columns: Columns, count: int) -> np.ndarray:
+        return self._conditions.add_many(part, columns, count)
 
     def keep(self, rows: np.ndarray) -> None:
         self._conditions = self._conditions.kept(rows)

@@ -1,7 +1,7 @@
 """What events are matched against: the finders of base and tail, the checkers, and facts of subscriptions, frozen.
 
-A snapshot is made when the first event after a change comes. Only one thing in it may still change: a subscription
-that is removed is dead at once.
+A snapshot is made when the first event after a change comes. A subscription that is removed is dead in it at once; what
+is added later is not found by it, though checkers are shared and grow.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from tidings.engine.contracts import Checker
 from tidings.engine.segment import OwnedFinder
-from tidings.engine.subscriptions import Subscriptions
+from tidings.engine.subscriptions import Subscriptions, take_split
 from tidings.engine.way_rows import WayRows
 from tidings.model.batch import Batch
 from tidings.model.pairs import Pairs
@@ -40,31 +40,20 @@ class Snapshot:
     subscriptions: Subscriptions
     finders: tuple[OwnedFinder, ...]
     checkers: tuple[OwnedChecker, ...]
-    several: tuple[np.ndarray, ...] | None
+    several: tuple[np.ndarray, np.ndarray] | None
     """Of the subscriptions of base and tail whether they have several ways; None if none of them has."""
     finds_several: bool
     """Whether a finder may give one row of an event several times, with several bindings."""
-    mixed: tuple[np.ndarray, ...]
+    mixed: tuple[np.ndarray, np.ndarray]
     """The same, for those whose ways are not all patterns that finders alone settle."""
     is_plain: bool
     """Whether it has filters alone, perhaps at places in networks: then an event needs no table."""
     events_at_once: int
 
     def has_several(self, subscription: np.ndarray) -> np.ndarray:
-        return _flags(self.several, subscription)
+        if self.several is None:
+            return np.zeros(len(subscription), dtype=np.bool_)
+        return take_split(subscription, *self.several)
 
     def is_mixed(self, subscription: np.ndarray) -> np.ndarray:
-        return _flags(self.mixed, subscription)
-
-
-def _flags(parts: tuple[np.ndarray, ...] | None, subscription: np.ndarray) -> np.ndarray:
-    """The flags of subscriptions that are in two parts, one behind the other."""
-    if parts is None:
-        return np.zeros(len(subscription), dtype=np.bool_)
-    base, tail = parts
-    if not len(tail):
-        return base[subscription]
-    found = np.zeros(len(subscription), dtype=np.bool_)
-    inside = subscription < len(base)
-    found[inside], found[~inside] = base[subscription[inside]], tail[subscription[~inside] - len(base)]
-    return found
+        return take_split(subscription, *self.mixed)

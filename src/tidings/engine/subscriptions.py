@@ -86,7 +86,8 @@ class Subscriptions:
     def add_template(self, template: Template) -> None:
         """A subscription for each row."""
         template.first = len(self)
-        self._numbers = None  # made anew when an id is looked for
+        if self._numbers is not None:
+            self._numbers.update(zip(template.ids, range(len(self), len(self) + len(template)), strict=True))
         self._note(template.ids, [None] * len(template), ALWAYS)
         self._templates.append(template)
 
@@ -97,6 +98,13 @@ class Subscriptions:
         self.live += b"\x01" * len(ids)
         self._id_columns[1] = None
         self.some_end = self.some_end or until < ALWAYS
+
+    def skip(self, count: int) -> None:
+        """Gives numbers to nobody: their rows were added in part, and must not become another's."""
+        first = len(self)
+        self._note([""] * count, [""] * count, ALWAYS)
+        for number in range(first, first + count):
+            self.end(number)
 
     def end(self, number: int) -> None:
         self.live[number] = 0
@@ -109,7 +117,7 @@ class Subscriptions:
     def valid_until(self, numbers: np.ndarray) -> np.ndarray:
         """The ends of validity, in seconds since 1970."""
         recent = np.frombuffer(self._until, dtype=np.float64)
-        return _split(numbers, self._stored_until, recent)
+        return take_split(numbers, self._stored_until, recent)
 
     def ids(self, numbers: np.ndarray) -> pa.Array:
         """The ids, as notifications have them."""
@@ -147,8 +155,9 @@ class Subscriptions:
         """The live ones, numbered anew."""
         made, live = Subscriptions(), np.flatnonzero(np.frombuffer(self.live, dtype=np.bool_))
         numbers = live.tolist()
-        made._note(self.id_list(numbers), [self.text(i) for i in numbers], ALWAYS)
-        made._until = array("d", self.valid_until(live).tobytes())
+        made._stored_ids, made._stored_texts = self.id_list(numbers), [self.text(i) for i in numbers]
+        made._stored_until = self.valid_until(live)
+        made.live = bytearray(b"\x01" * len(numbers))
         made._numbers, made.some_end = None, self.some_end
         return made
 
@@ -190,7 +199,7 @@ def _checks(arrays: Mapping[str, np.ndarray], count: int) -> Iterator[tuple[str,
     yield "valid_until", len(arrays["valid_until"]) == count
 
 
-def _split(numbers: np.ndarray, stored: np.ndarray, recent: np.ndarray) -> np.ndarray:
+def take_split(numbers: np.ndarray, stored: np.ndarray, recent: np.ndarray) -> np.ndarray:
     """The values of numbers in two arrays, one behind the other."""
     if not len(recent):
         return stored[numbers]

@@ -25,10 +25,6 @@ class Template:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def values(self, row: int) -> dict[str, str]:
-        """The N-Triples texts of one row's parameters."""
-        return {name: texts[codes[row]] for name, (codes, texts) in self.columns.items()}
-
     @cached_property
     def _pieces(self) -> list[str]:
         """The text, cut at its parameters: fixed text, name, fixed text, name, …"""

@@ -34,6 +34,14 @@ class WayRows:
         self.first.append(len(self.rows))
         self.rows.extend(rows)
 
+    def add_many(self, first: int, rows: np.ndarray) -> None:
+        """The rows of all ways of subscriptions from `first` on, a row of the array for each."""
+        count, ways = rows.shape
+        missing = first - len(self.first)
+        starts = len(self.rows) + ways * np.arange(count, dtype=np.int32)
+        self.first.extend(np.concatenate([np.full(missing, NONE, dtype=np.int32), starts]))
+        self.rows.extend(rows.ravel())
+
     def find(self, subscription: np.ndarray, way: np.ndarray) -> np.ndarray:
         """The rows of ways, -1 where there is none."""
         known = len(self.first)

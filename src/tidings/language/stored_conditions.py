@@ -65,6 +65,22 @@ class StoredConditions:
         self._first.append(len(self._constants))
         return len(self) - 1
 
+    def add_many(
+        self, template: Template, columns: Mapping[str, tuple[np.ndarray, list[str]]], count: int
+    ) -> np.ndarray:
+        """Many rows of one template: for each parameter the codes of the rows and the N-Triples texts they mean."""
+        number, first = self._template(template), len(self)
+        names = self._names[number]
+        constants = np.empty((count, len(names)), dtype=np.int32)
+        for i, name in enumerate(names):
+            codes, texts = columns[name]
+            constants[:, i] = self._texts.number_all(texts)[codes]
+        self.row_template.frombytes(np.full(count, number, dtype=np.int32).tobytes())
+        starts = len(self._constants) + len(names) * np.arange(1, count + 1, dtype=np.int64)
+        self._first.frombytes(starts.tobytes())
+        self._constants.frombytes(constants.tobytes())
+        return np.arange(first, first + count, dtype=np.int32)
+
     def _template(self, template: Template) -> int:
         known = self._numbers.get(id(template))
         if known is None:

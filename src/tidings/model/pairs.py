@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -34,8 +35,12 @@ class Found(NamedTuple):
         return cls(event, row, nothing, nothing)
 
 
-class Pairs(NamedTuple):
-    """Pair i: the event may satisfy this way of this subscription. `doubt` and `binding` are those of `Found`."""
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Pair i: the event may satisfy this way of this subscription (`language/alternatives.py` says what a way is).
+
+    `doubt` and `binding` are those of `Found`.
+    """
 
     event: np.ndarray
     subscription: np.ndarray
@@ -43,12 +48,26 @@ class Pairs(NamedTuple):
     doubt: np.ndarray
     binding: np.ndarray
 
-    def __len__(self) -> int:  # pairs, not columns
+    def __len__(self) -> int:
         return len(self.event)
 
-    def take(self, which: np.ndarray) -> Pairs:
-        """Some of the pairs, by a mask or by their places."""
-        return Pairs(*(column[which] for column in self))
+    @property
+    def columns(self) -> tuple[np.ndarray, ...]:
+        return self.event, self.subscription, self.way, self.doubt, self.binding
+
+    def take(self, which: np.ndarray | slice) -> Pairs:
+        """Some of the pairs, by a mask, by their places or by a range of these."""
+        return Pairs(
+            self.event[which],
+            self.subscription[which],
+            self.way[which],
+            self.doubt[which],
+            self.binding[which],
+        )
+
+    def with_doubt(self, which: np.ndarray, doubt: int) -> Pairs:
+        """The same pairs, of which some are undecided; `doubt` is what `Batch.doubt` gave for the reason."""
+        return replace(self, doubt=np.where(which, np.int32(doubt), self.doubt))
 
     @property
     def key(self) -> np.ndarray:
@@ -59,10 +78,8 @@ class Pairs(NamedTuple):
     def concat(cls, parts: Sequence[Pairs]) -> Pairs:
         if len(parts) == 1:
             return parts[0]
-        nothing = cls(
-            *(np.zeros(0, dtype=dtype) for dtype in (np.int32, np.int32, np.int16, np.int32, np.int32))
-        )
-        return cls(*map(np.concatenate, zip(nothing, *parts, strict=True)))
+        nothing = [np.zeros(0, dtype=dtype) for dtype in (np.int32, np.int32, np.int16, np.int32, np.int32)]
+        return cls(*map(np.concatenate, zip(nothing, *(part.columns for part in parts), strict=True)))
 
 
 class BindingSource(Protocol):

@@ -10,8 +10,8 @@ from tidings.engine.engine import Engine, check_id
 from tidings.kinds.networks.faults import NetworkError
 from tidings.kinds.networks.network import Network
 from tidings.language.printer import condition_text
-from tidings.language.query import Condition, Query
-from tidings.language.query_json import to_json
+from tidings.language.query import Condition, KindCondition, Query, leaves
+from tidings.language.query_json import is_json, stored_text
 
 ACTIONS = ("add_node", "add_edge", "remove_node", "remove_edge", "set_where")
 
@@ -72,9 +72,11 @@ def to_line(change: Change | NetworkChange) -> bytes:
     """A change as a line of a tail."""
     if isinstance(change, Change):
         fields = change._asdict()
-        if isinstance(change.text, Query | StoredQuery):
-            text = fields.pop("text")
-            fields["query"] = text.json if isinstance(text, StoredQuery) else to_json(text)
+        if isinstance(change.text, Query):
+            conditions = {type(leaf) for leaf in leaves(change.text.where) if isinstance(leaf, KindCondition)}
+            text = fields["text"] = stored_text(change.text, conditions)
+            if is_json(text):
+                fields["query"] = fields.pop("text")
         return json.dumps(fields).encode() + b"\n"
     try:
         return json.dumps(change._asdict(), default=_plain, ensure_ascii=False).encode() + b"\n"

@@ -39,12 +39,13 @@ from tidings.kinds.operators.functions.signature import OperatorError
 from tidings.kinds.operators.table import saved_calls
 from tidings.language.parser import parse
 from tidings.language.query import Call, leaves
+from tidings.language.query_json import json_calls
 from tidings.storage import operator_feedback
 from tidings.storage.event_log import sync
 from tidings.storage.renumbering import keep_numbers
 from tidings.storage.tail_changes import Change as Change
 from tidings.storage.tail_changes import NetworkChange as NetworkChange
-from tidings.storage.tail_changes import apply, from_line, to_line
+from tidings.storage.tail_changes import StoredQuery, apply, from_line, to_line
 
 
 class Code(NamedTuple):
@@ -242,8 +243,11 @@ def calls(root: str | Path, version: Version, *, since: Version | None = None) -
         found += saved_calls(folders.load(folder / "operators")[0])
     prefixes = json.loads((folder / "prefixes.json").read_text())
     for change in _changes(_tail(root, version), start, version):
-        if isinstance(change, Change) and isinstance(change.text, str) and "(" in change.text:
-            where = parse(change.text, prefixes).where
+        text = change.text if isinstance(change, Change) else None
+        if isinstance(text, StoredQuery):
+            found += json_calls(text.json)
+        elif isinstance(text, str) and "(" in text:
+            where = parse(text, prefixes).where
             found += [leaf for leaf in leaves(where) if isinstance(leaf, Call)]
     return found
 
@@ -287,7 +291,7 @@ def joins(root: str | Path, version: Version) -> Joins:
     folder = _folder(root, version)
     try:
         engine = Engine(prefixes=json.loads((folder / "prefixes.json").read_text()))
-        engine.joins = Joins.load(folder / "joins")
+        engine.joins = Joins.load(folder / "joins", engine.prefixes)
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise _broken(folder, error) from None
     for change in _changes(_tail(root, version), 0, version):

@@ -77,6 +77,10 @@ class Places:
     def add(self, via: Via, prepared: None) -> int:
         return self._places.setdefault(via, len(self._places))
 
+    def add_many(self, via: Via, columns: object, count: int) -> np.ndarray:
+        self.prepare(via, {})
+        return np.full(count, self.add(via, None), dtype=np.int32)
+
     def keep(self, rows: np.ndarray) -> None:
         places = list(self._places)
         self._places = {places[row]: number for number, row in enumerate(rows.tolist())}

@@ -109,7 +109,7 @@ class OperatorChecker:
     def __init__(self, table: OperatorTable, scheduler: Scheduler, taxonomy: Taxonomy) -> None:
         self.evaluator = Evaluator(table, scheduler, Caller())
         self.taxonomy = taxonomy
-        self._diary, self._unreported = LearningRecorder(table.predicates), Learning()
+        self._recorder, self._unreported = LearningRecorder(table.predicates), Learning()
 
     def __len__(self) -> int:
         return len(self.table)
@@ -125,11 +125,18 @@ class OperatorChecker:
         texts, values = prepared
         return self.table.add(part.program, texts, part.template, values)
 
+    def add_many(
+        self, part: OperatorPart, columns: Mapping[str, tuple[np.ndarray, list[str]]], count: int
+    ) -> np.ndarray:
+        values = [{name: texts[codes[i]] for name, (codes, texts) in columns.items()} for i in range(count)]
+        ready = [self.prepare(part, each) for each in values]  # all first: one that is refused leaves nothing
+        return np.array([self.add(part, each) for each in ready], dtype=np.int32)
+
     def keep(self, rows: np.ndarray) -> None:
         if len(rows) < len(self.table):
-            self._unreported = self._unreported.then(self._diary.take())
+            self._unreported = self._unreported.then(self._recorder.take())
             self.evaluator.table = self.table.kept(rows)
-            self._diary = LearningRecorder(self.table.predicates)
+            self._recorder = LearningRecorder(self.table.predicates)
 
     def save(self, folder: Path) -> None:
         folders.save(folder, self.table.freeze(), {})
@@ -137,14 +144,14 @@ class OperatorChecker:
 
     def learnt(self) -> Learning:
         """What operators have shown since this was last asked."""
-        found, self._unreported = self._unreported.then(self._diary.take()), Learning()
+        found, self._unreported = self._unreported.then(self._recorder.take()), Learning()
         return found
 
     def learn(self, learning: Learning) -> None:
         """Takes in what operators have shown to others."""
         self._unreported = self.learnt()
         learn(self.table.predicates, learning)
-        self._diary = LearningRecorder(self.table.predicates)
+        self._recorder = LearningRecorder(self.table.predicates)
 
     def check(self, batch: Batch, pairs: Pairs, rows: np.ndarray) -> Pairs:
         asked = (rows >= 0) & (pairs.doubt < 0)
@@ -161,7 +168,7 @@ class OperatorChecker:
         first = batch.bindings.add(solutions)
         columns = np.array(decided, dtype=np.int64).reshape(-1, 5)
         columns[:, 4] += first
-        found = Pairs(*(columns[:, i].astype(column.dtype) for i, column in enumerate(pairs)))
+        found = Pairs(*(columns[:, i].astype(column.dtype) for i, column in enumerate(pairs.columns)))
         return Pairs.concat([passed, found])
 
     def _decided(
@@ -181,7 +188,7 @@ class OperatorChecker:
         for first, end in zip([0, *ends], ends, strict=False):
             event = int(pairs.event[first])
             if batch.attributes(event) is not None:
-                yield EventCase(self, batch, Pairs(*(column[first:end] for column in pairs)), rows[first:end])
+                yield EventCase(self, batch, pairs.take(slice(first, end)), rows[first:end])
 
 
 def _answers(
