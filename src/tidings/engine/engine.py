@@ -343,7 +343,7 @@ class Engine:
         return self._planner.read(*self._shape(text))
 
     @property
-    def heard(self) -> int:
+    def evaluated_events(self) -> int:
         """How many events operators were asked about, here and by those that this engine has learnt from."""
         return int(self._checker.table.predicates.events)
 

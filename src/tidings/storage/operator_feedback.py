@@ -71,7 +71,7 @@ def apply_feedback(root: Path, base: int | None, engine: Engine) -> dict[str, by
     """
     learnings, applied = [], {}
     folder = root / f"v{base}"
-    if base is not None and not engine.heard:
+    if base is not None and not engine.evaluated_events:
         learnings.append(_saved_learning(folder))
     for path in sorted((root / FOLDER).glob("*.arrow")):
         data, earlier = path.read_bytes(), folder / FOLDER / path.name

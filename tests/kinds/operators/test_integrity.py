@@ -198,7 +198,7 @@ def test_a_new_index_is_whole(tmp_path: Path) -> None:
     loaded = Engine.load(tmp_path, operators=made.operators)
     loaded.learn(LearningRecorder.whole(whole._checker.table.predicates))
     loaded.save(tmp_path / "again")
-    assert Engine.load(tmp_path / "again").heard == 2 * whole.heard
+    assert Engine.load(tmp_path / "again").evaluated_events == 2 * whole.evaluated_events
 
 
 if __name__ == "__main__":

@@ -135,9 +135,10 @@ class OperatorTable:
         template: Template | None = None,
         values: Mapping[str, str] = MappingProxyType({}),
     ) -> int:
-        """A row of a program, the texts that `read` gave, and what the program was made of if it has parameters."""
+        """A row of a program, the texts that `read` gave, and what the program was made of: its own condition,
+        unless it has parameters, or is beside triples."""
         made_of = Template((program.condition,)) if template is None else template
-        self._compiled.setdefault(self._stored(made_of, values), program)
+        self._keep_program(self._stored(made_of, values), program)
         columns, first = self._columns, len(self._columns["leaf_asked"])
         asked: list[int] = []
         for leaf, (text, evaluation) in zip(program.leaves, texts, strict=True):
@@ -175,7 +176,7 @@ class OperatorTable:
     def restore(self, rows: Iterable[tuple[Program, Template, Mapping[str, str]]]) -> None:
         """Brings what the programs of all rows were made of, which a folder of version 0.1 does not have."""
         for program, template, values in rows:
-            self._compiled.setdefault(self._stored(template, values), program)
+            self._keep_program(self._stored(template, values), program)
 
     def program(self, row: int) -> Program:
         """The program of a row with its constants."""
@@ -198,8 +199,14 @@ class OperatorTable:
             first = self._columns["leaf_first"].all
             if len(made.leaves) != first[row + 1] - first[row]:
                 raise self._changed(calls, bound)
-            self._compiled[number] = made
+            self._keep_program(number, made)
         return self._compiled[number]
+
+    def _keep_program(self, template: int, program: Program) -> None:
+        if template not in self._compiled:
+            if len(self._compiled) >= _REMEMBERED_PROGRAMS:
+                self._compiled.clear()
+            self._compiled[template] = program
 
     def _changed(self, calls: Sequence[Call], bound: frozenset[Variable]) -> SubscriptionError:
         """Says which operator is another than it was when a row was added."""
