@@ -242,7 +242,7 @@ class Engine:
     ) -> list[Notification]:
         """The notifications of one event, each with its first bindings or one for every binding.
 
-        A subscription over tables is told of the rows of each table that it gained and lost, or of `joined` rows.
+        A subscription over tables gets the rows of each table that it gained and lost, or `joined` rows.
         """
         if not isinstance(event, Event):
             raise EventError(f"an event is an Event, not {type(event).__name__}; try Event(attributes=...)")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from tidings.errors import EventError
 from tidings.kinds.networks.kind import Networks
-from tidings.kinds.operators.dry_run import Trial
+from tidings.kinds.operators.dry_run import DryRun
 from tidings.kinds.operators.evaluator import Evaluator
 from tidings.kinds.operators.event_case import value_text
 from tidings.kinds.operators.explain import call_tree
@@ -94,13 +94,13 @@ def _content(id: str, query: Query, view: _View) -> Explanation:
         for way in alternatives(query)
     )
     best = max(ways, key=lambda tried: -tried.left)
-    told = _clauses_of(best, best.bindings[0], attributes)
+    shown = _clauses_of(best, best.bindings[0], attributes)
     if best.left and best.cut:
-        return Explanation(id, "undecided", told, message=_LEFT_OUT)
+        return Explanation(id, "undecided", shown, message=_LEFT_OUT)
     if best.left:
-        return Explanation(id, "no match", told)
+        return Explanation(id, "no match", shown)
     binding = best.bindings[0]
-    return Explanation(id, "match", told, {n: plain(binding[n]) for n in _selected(query, binding)})
+    return Explanation(id, "match", shown, {n: plain(binding[n]) for n in _selected(query, binding)})
 
 
 class _Tried(NamedTuple):
@@ -187,7 +187,7 @@ class _OperatorExplainer:
         self.id, self.query, self.view, self.attributes = id, query, view, view.attributes
         self.ways = [_Way.of(way) for way in alternatives(query)]
         self.is_filter = not any(isinstance(leaf, TriplePattern) for leaf in leaves(query.where))
-        self.trial = Trial(
+        self.trial = DryRun(
             evaluator,
             view.event,
             lambda leaf, binding: naive.holds(leaf, binding, view.graph, view.taxonomy, self.attributes),
@@ -240,7 +240,7 @@ class _OperatorExplainer:
         self, number: int, tried: _Tried, truth: int, solution: Binding | None, message: str
     ) -> Explanation:
         way, binding = self.ways[number], solution or tried.bindings[0]
-        told = _clauses_of(tried, binding, self.attributes)
+        shown = _clauses_of(tried, binding, self.attributes)
         spared = message if truth == FALSE else ""
         if tried.left:
             lacks = condition_text(tried.clauses[tried.held])
@@ -255,14 +255,14 @@ class _OperatorExplainer:
                 solution=solution,
                 spared=spared,
             )
-            told += tree_clauses(tree)
+            shown += tree_clauses(tree)
         if truth == FALSE and tried.cut:
-            return Explanation(self.id, "undecided", told, message=_LEFT_OUT)
+            return Explanation(self.id, "undecided", shown, message=_LEFT_OUT)
         if truth != TRUE or solution is None:
             verdict = "undecided" if truth == UNKNOWN else "no match"
-            return Explanation(self.id, verdict, told, message=message if truth == UNKNOWN else "")
+            return Explanation(self.id, verdict, shown, message=message if truth == UNKNOWN else "")
         chosen = {name: value_text(solution[name]) for name in _selected(self.query, solution)}
-        return Explanation(self.id, "match", told, chosen)
+        return Explanation(self.id, "match", shown, chosen)
 
 
 def _outer(solution: Binding, bindings: Sequence[Binding]) -> Binding:
@@ -278,21 +278,21 @@ def _selected(query: Query, binding: Mapping[str, Any]) -> list[str]:
 def _clauses_of(
     tried: _Tried, binding: Mapping[str, Any], attributes: Mapping[str, Any]
 ) -> tuple[Clause, ...]:
-    told: list[Clause] = []
-    shown: set[str] = set()
+    shown: list[Clause] = []
+    named: set[str] = set()
     for number, clause in enumerate(tried.clauses):
         if number > tried.held:
-            told.append(Clause(condition_text(clause), None))
+            shown.append(Clause(condition_text(clause), None))
         elif number == tried.held:
-            told.append(Clause(condition_text(clause), False, _lacking(clause, binding, attributes)))
+            shown.append(Clause(condition_text(clause), False, _lacking(clause, binding, attributes)))
         else:
-            new = [v.name for v in variables(clause) if v.name in binding and v.name not in shown]
-            shown.update(new)
+            new = [v.name for v in variables(clause) if v.name in binding and v.name not in named]
+            named.update(new)
             evidence = [f"?{name} = {value_text(binding[name])}" for name in new]
-            told.append(
+            shown.append(
                 Clause(condition_text(clause), True, _joined([*evidence, evidence_of(clause, attributes)]))
             )
-    return tuple(told)
+    return tuple(shown)
 
 
 def _lacking(clause: Condition, binding: Mapping[str, Any], attributes: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ from tidings.language.query import Call, Leaf
 from tidings.model.event import Event
 
 
-class Trial:
+class DryRun:
     """What operators say of one event; nothing is asked before `decide`."""
 
     def __init__(self, evaluator: Evaluator, event: Event, holds: Holds) -> None:
@@ -66,7 +66,7 @@ class Trial:
 class _Case:
     def __init__(
         self,
-        trial: Trial,
+        trial: DryRun,
         rows: np.ndarray,
         programs: Sequence[Program],
         bindings: Sequence[Sequence[Binding]],

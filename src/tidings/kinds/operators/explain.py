@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tidings.errors import SubscriptionError
 from tidings.kinds.operators.binding_join import Unasked
-from tidings.kinds.operators.dry_run import Trial
+from tidings.kinds.operators.dry_run import DryRun
 from tidings.kinds.operators.functions.caller import Answer
 from tidings.kinds.operators.naive import Binding, Unknown, check_inputs
 from tidings.kinds.operators.statistics import duration
@@ -41,7 +41,7 @@ _OTHERWISE = {
 
 def call_tree(
     condition: Condition,
-    trial: Trial,
+    trial: DryRun,
     attributes: Mapping[str, Any],
     bindings: Sequence[Binding],
     *,
@@ -67,7 +67,7 @@ class _Evaluated(NamedTuple):
 
 
 class _TreeBuilder:
-    def __init__(self, trial: Trial, attributes: Mapping[str, Any], solution: Binding | None) -> None:
+    def __init__(self, trial: DryRun, attributes: Mapping[str, Any], solution: Binding | None) -> None:
         self.trial, self.attributes, self.solution = trial, attributes, solution
 
     def build_tree(
