@@ -7,7 +7,7 @@ subscriptions wait there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 
 from tidings.errors import SubscriptionError
+from tidings.kinds.networks.explain import route
 from tidings.kinds.networks.network import Network
 from tidings.language.alternatives import Way
 from tidings.language.query import KindCondition, Via
 from tidings.model.batch import Batch
 from tidings.model.explanation import Clause
 from tidings.model.pairs import Pairs
-
-MAX_CUTS = 20
 
 
 class Networks:
@@ -49,7 +48,7 @@ class Networks:
 
     def explain(self, via: Via, source: str, attributes: Mapping[str, Any]) -> tuple[Clause, ...]:
         """The valid path to a place in a network, or the frontier where every path to it was cut."""
-        return tuple(_route(via, self.networks.get(via.network), source, attributes))
+        return tuple(route(via, self.networks.get(via.network), source, attributes))
 
 
 class Places:
@@ -122,32 +121,6 @@ def _walk(batch: Batch, rows: list[int], network: Network) -> dict[int, set[int]
     for event, number in zip(events.tolist(), numbers.tolist(), strict=True):
         reached[walked[event]].add(number)
     return reached
-
-
-def _route(via: Via, network: Network | None, source: str, attributes: Mapping[str, Any]) -> Iterator[Clause]:
-    text = f"VIA {via.network} AT '{via.node}'"
-    if network is None or via.node not in network:
-        yield Clause(text, False, "there is no such place any more")
-    elif source not in network:
-        yield Clause(text, False, f"the event's source {source!r} is no node of this network")
-    elif steps := network.path(source, attributes, via.node):
-        yield Clause(text, True, " → ".join([source, *(step.node for step in steps)]))
-        before = source
-        for step in steps:
-            if step.edge_where:
-                yield Clause(step.edge_where, True, f"the edge {before} → {step.node}", 1)
-            if step.node_where:
-                yield Clause(step.node_where, True, step.node, 1)
-            before = step.node
-    else:
-        cuts = network.frontier(source, attributes, via.node)
-        yield Clause(text, False, "every path is cut" if cuts else f"no path leads there from {source}")
-        for cut in cuts[:MAX_CUTS]:
-            edge = isinstance(cut.place, tuple)
-            place = f"the edge {cut.place[0]} → {cut.place[1]}" if edge else f"{cut.place}"
-            yield Clause(cut.where, False, f"cut at {place}", 1)
-        if len(cuts) > MAX_CUTS:
-            yield Clause(f"… and {len(cuts) - MAX_CUTS:,} more", None, "", 1)
 
 
 def save_networks(networks: Mapping[str, Network], root: Path) -> None:
