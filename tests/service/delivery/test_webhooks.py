@@ -57,7 +57,7 @@ class Receiver:
 
     answer: Callable[[], Answer] = Answer
     got: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
-    taken: list[dict[str, Any]] = field(default_factory=list)  # verified, and answered with 2xx
+    taken: list[dict[str, Any]] = field(default_factory=list)  # verified, and to be answered with 2xx
     url: str = ""
     verify: Callable[[bytes, dict[str, str]], dict[str, Any]] = Webhook(SECRET).verify
     came: threading.Condition = field(default_factory=threading.Condition)
@@ -91,6 +91,11 @@ def receiving(answer: Callable[[], Answer] = Answer) -> Iterator[Receiver]:
                 receiver.got.append((headers, body))
                 receiver.came.notify_all()
             said = receiver.answer()
+            if 200 <= said.status < 300:
+                # Before the answer: the next one may come on another connection as soon as this one is answered.
+                with receiver.came:
+                    receiver.taken.append(receiver.verify(body, headers))
+                    receiver.came.notify_all()
             try:
                 self.send_response(said.status)
                 for name, value in said.headers.items():
@@ -100,10 +105,6 @@ def receiving(answer: Callable[[], Answer] = Answer) -> Iterator[Receiver]:
                 self.wfile.write(said.body)
             except OSError:
                 self.close_connection = True
-            if 200 <= said.status < 300:
-                with receiver.came:
-                    receiver.taken.append(receiver.verify(body, headers))
-                    receiver.came.notify_all()
 
         def log_message(self, *args: object) -> None:
             pass
