@@ -23,7 +23,7 @@ from tidings.service.model import Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.database import StoreError, open_mailbox, open_stores
 from tidings.service.store.mailbox import Mailbox
-from tidings.spark.join_stream import leave_other_tables
+from tidings.spark.joins.stream import leave_other_tables
 from tidings.spark.offsets import BatchRange, batch_range, query_id
 from tidings.spark.output import Batch
 from tidings.storage import versions

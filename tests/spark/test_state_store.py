@@ -9,7 +9,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from tidings.spark.state_store import Counts, Shelves, pack, unpack
+from tidings.spark.joins.state_store import Counts, Shelves, pack, unpack
 
 SCHEMA = pa.schema([("place", pa.int64()), ("row", pa.string())])
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidings.spark.join_stream import correlate
+    from tidings.spark.joins.stream import correlate
     from tidings.spark.matching import match
     from tidings.spark.output import Batch, notifications
     from tidings.spark.settings import session
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Batch": "output",
     "Stream": "stream_handle",
-    "correlate": "join_stream",
+    "correlate": "joins.stream",
     "match": "matching",
     "notifications": "output",
     "register": "source",

@@ -1,7 +1,7 @@
 """The stream: log -> micro-batches -> match -> notifications, each exactly once.
 
 What workers learn of operators is stored beside the index, where the next base reads it (operator_feedback.py).
-An index with tables has a second query, which keeps its joins (join_stream.py).
+An index with tables has a second query, which keeps its joins (joins/stream.py).
 
     checkpoint/          of the query that matches (micro_batches.py)
     checkpoint/joins/    of the one that keeps joins
@@ -16,9 +16,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from tidings.engine.contracts import Kind
-from tidings.spark import join_stream
 from tidings.spark import output as outputs
 from tidings.spark.code_pickle import Operators, pickle_code
+from tidings.spark.joins import stream as join_stream
 from tidings.spark.micro_batches import Folder, NotificationOutput, Sink
 from tidings.spark.output import Batch
 from tidings.spark.stream_handle import Stream

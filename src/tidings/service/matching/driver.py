@@ -146,7 +146,7 @@ class Driver:
     def _start(self, spark: Any, recorder: Recorder) -> Stream:
         """Starts the stream, once the driver of a killed service is gone."""
         from tidings.spark import run
-        from tidings.spark.join_stream import leave_other_tables
+        from tidings.spark.joins.stream import leave_other_tables
         from tidings.spark.lock import StreamBusy
 
         data = self._settings.data

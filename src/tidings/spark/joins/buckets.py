@@ -30,9 +30,9 @@ from tidings.kinds.joins.index.partition import ClassLevels
 from tidings.kinds.joins.kind import Joins, read_texts
 from tidings.kinds.joins.schema.table import Table
 from tidings.model.notification import to_table
-from tidings.spark.change_extract import TaskSettings
-from tidings.spark.join_ledger import HELD, BucketWork, UnreadEvents
-from tidings.spark.state_store import Counts, Shelves
+from tidings.spark.joins.change_extract import TaskSettings
+from tidings.spark.joins.ledger import HELD, BucketWork, UnreadEvents
+from tidings.spark.joins.state_store import Counts, Shelves
 from tidings.storage.event_log import sync
 
 REPORT = "file string, events long, notifications long, errors long"

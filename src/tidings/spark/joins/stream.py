@@ -22,10 +22,10 @@ from pyspark.sql.functions import lit
 
 from tidings.engine.contracts import Kind
 from tidings.errors import IndexFileError
-from tidings.spark.change_extract import EXTRACT, TaskSettings, extract_task
 from tidings.spark.code_pickle import Operators, pickle_code
-from tidings.spark.join_buckets import REPORT, BucketProcessor
-from tidings.spark.join_ledger import WORK, LedgerProcessor
+from tidings.spark.joins.buckets import REPORT, BucketProcessor
+from tidings.spark.joins.change_extract import EXTRACT, TaskSettings, extract_task
+from tidings.spark.joins.ledger import WORK, LedgerProcessor
 from tidings.spark.lock import StreamLock
 from tidings.spark.micro_batches import Folder, NotificationOutput, Sink
 from tidings.spark.output import Batch, settle, unfinished

@@ -25,8 +25,8 @@ from tidings.kinds.joins.changes.sequences import Sequences
 from tidings.kinds.joins.index.partition import Partition, partition_of, partitions
 from tidings.kinds.joins.kind import Joins, read_texts
 from tidings.kinds.joins.schema.table import Table
-from tidings.spark.change_extract import ChangeExtract, Events, TaskSettings, names_of
-from tidings.spark.state_store import Shelves
+from tidings.spark.joins.change_extract import ChangeExtract, Events, TaskSettings, names_of
+from tidings.spark.joins.state_store import Shelves
 
 WORK = "class string, bucket int, errand binary"
 HELD = pa.schema([("place", pa.int64()), ("table", pa.string()), ("row", pa.string())])
