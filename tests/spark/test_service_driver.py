@@ -26,8 +26,9 @@ from tidings.service.store.mailbox import Mailbox
 from tidings.spark.joins.stream import leave_other_tables
 from tidings.spark.offsets import BatchRange, batch_range, query_id
 from tidings.spark.output import Batch
+from tidings.spark.slices import MicroBatch, Slice
 from tidings.storage import versions
-from tidings.storage.event_log import EventLog, Offset
+from tidings.storage.event_log import EventLog, Offset, Position
 
 STOCKS = Table("stocks", {"symbol": "text", "per": "number"}, key=["symbol"])
 MATCHES, JOINS = "11111111-matches", "22222222-joins"
@@ -90,8 +91,8 @@ def test_how_far_a_micro_batch_reads(world: World) -> None:
 
 def test_a_batch_is_recorded_with_its_events_and_its_files_go(world: World, mailbox: Mailbox) -> None:
     recorder = Recorder(world.data, mailbox, lambda: 1_700_000_001.0)
-    batch = world.batch(MATCHES, 0, world.append("a", "b", "c"), [("s1", "a"), ("s2", "a"), ("s1", "c")])
-    recorder(batch)
+    batch = world.batch(JOINS, 0, world.append("a", "b", "c"), [("s1", "a"), ("s2", "a"), ("s1", "c")])
+    recorder.record_joins(batch)
     told = mailbox.page(["s1", "s2"], after=0)
     assert [(one.subscription, one.event and one.event.id) for one in told] == [
         ("s1", "a"),
@@ -103,7 +104,7 @@ def test_a_batch_is_recorded_with_its_events_and_its_files_go(world: World, mail
     assert not batch.folder.exists()
     (kept,) = mailbox.batches()
     assert (kept.query, kept.batch, kept.version, kept.events, kept.notifications) == (
-        MATCHES,
+        JOINS,
         0,
         "v1+0",
         2,
@@ -115,8 +116,8 @@ def test_a_batch_is_recorded_with_its_events_and_its_files_go(world: World, mail
 def test_a_batch_that_is_done_again_is_told_once(world: World, mailbox: Mailbox) -> None:
     recorder, end = Recorder(world.data, mailbox), world.append("a")
     for _ in range(2):
-        batch = world.batch(MATCHES, 0, end, [("s1", "a")])
-        recorder(batch)
+        batch = world.batch(JOINS, 0, end, [("s1", "a")])
+        recorder.record_joins(batch)
         assert not batch.folder.exists()
     assert len(mailbox.page(["s1"])) == 1
     assert mailbox.totals()["notifications"] == 1
@@ -124,19 +125,55 @@ def test_a_batch_that_is_done_again_is_told_once(world: World, mailbox: Mailbox)
 
 def test_a_batch_that_tells_nothing_is_recorded_too(world: World, mailbox: Mailbox) -> None:
     end = world.append("a")
-    Recorder(world.data, mailbox)(world.batch(MATCHES, 0, end, []))
-    assert mailbox.reached() == {MATCHES: end}
+    Recorder(world.data, mailbox).record_joins(world.batch(JOINS, 0, end, []))
+    assert mailbox.reached() == {JOINS: end}
     assert mailbox.last() == 0
 
 
 def test_two_queries_read_at_their_own_pace(world: World, mailbox: Mailbox) -> None:
     recorder = Recorder(world.data, mailbox)
     first, second = world.append("a"), world.append("b")
-    recorder(world.batch(MATCHES, 0, second, [("s1", "b")]))
-    recorder(world.batch(JOINS, 0, first, [("s2", "a")]))
+    matches = MicroBatch(MATCHES, 0, "v1+0", BatchRange(None, second, 1.0))
+    told = pa.Table.from_pylist(
+        [{"subscription": "s1", "source": "x", "event": "b", "verdict": "match"}], NOTIFICATION_SCHEMA
+    )
+    notified = pa.Table.from_batches(world.log.read(first, second))
+    recorder.record(matches, Slice(2, 0, told, notified, Position(*second)))
+    recorder.record_joins(world.batch(JOINS, 0, first, [("s2", "a")]))
     assert mailbox.reached() == {MATCHES: second, JOINS: first}
     events = [one.event for one in mailbox.page(["s1", "s2"], after=0)]
     assert [event and event.id for event in events] == ["b", "a"]
+
+
+def test_joins_are_recorded_in_the_order_of_the_log(world: World, mailbox: Mailbox) -> None:
+    ids = [str(number) for number in range(30)]
+    batch = world.batch(JOINS, 0, world.append(*ids), [("s", id) for id in reversed(ids)])
+    Recorder(world.data, mailbox).record_joins(batch)
+    assert [one.event and one.event.id for one in mailbox.page(["s"], after=0)] == ids
+
+
+def test_joins_of_many_notifications_go_on_after_their_last_slice(
+    world: World, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidings.spark.slices.SLICE", 10)
+    ids = [f"{number:02d}" for number in range(35)]
+    batch = world.batch(JOINS, 0, world.append(*ids), [("s", id) for id in ids])
+    heard: list[int] = []
+
+    def killed(count: int) -> None:
+        heard.append(count)
+        if len(heard) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Recorder(world.data, mailbox, on_record=killed).record_joins(batch)
+    assert heard == [10, 10]
+    assert mailbox.reached() == {}
+    Recorder(world.data, mailbox, on_record=killed).record_joins(batch)
+    assert heard == [10, 10, 10, 5]
+    assert [one.event and one.event.id for one in mailbox.page(["s"], after=0)] == ids
+    (kept,) = mailbox.batches()
+    assert (kept.events, kept.notifications) == (2, 35)
 
 
 def test_what_the_log_has_dropped_before_the_first_batch(world: World, mailbox: Mailbox) -> None:
@@ -145,7 +182,7 @@ def test_what_the_log_has_dropped_before_the_first_batch(world: World, mailbox: 
     small.append([Event(id="old", source="x")])
     start = small.append([Event(id="a", source="x")])
     small.drop_before(start)
-    Recorder(world.data, mailbox)(world.batch(MATCHES, 0, start, [("s1", "a")]))
+    Recorder(world.data, mailbox).record_joins(world.batch(JOINS, 0, start, [("s1", "a")]))
     (told,) = mailbox.page(["s1"])
     assert told.event is not None
     small.close()
@@ -156,16 +193,16 @@ def test_a_mailbox_that_cannot_be_written_fails_the_batch(
 ) -> None:
     record = mailbox.record
 
-    def full(*_: object) -> bool:
+    def full(*_: object, **__: object) -> bool:
         raise StoreError("the mailbox cannot be used now: database or disk is full; try again")
 
-    recorder, batch = Recorder(world.data, mailbox), world.batch(MATCHES, 0, world.append("a"), [("s1", "a")])
+    recorder, batch = Recorder(world.data, mailbox), world.batch(JOINS, 0, world.append("a"), [("s1", "a")])
     monkeypatch.setattr(mailbox, "record", full)
     with pytest.raises(StoreError, match="disk is full"):
-        recorder(batch)
+        recorder.record_joins(batch)
     assert batch.folder.exists()
     monkeypatch.setattr(mailbox, "record", record)
-    recorder(replace(batch, version="v1+0"))
+    recorder.record_joins(replace(batch, version="v1+0"))
     assert mailbox.last() == 1
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from tidings.model.event import Event
+from tidings.storage.event_log import Position
 
 
 class State(StrEnum):
@@ -162,6 +163,18 @@ class BatchRecord:
     errors: int
     began: float
     ended: float
+
+
+class RecordedSlices(NamedTuple):
+    """What is recorded of a micro-batch that is not complete: the end of its last slice, and the sums."""
+
+    until: Position
+    events: int
+    notifications: int
+    errors: int
+
+
+NO_SLICES = RecordedSlices(Position(-1, -1, -1), 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)

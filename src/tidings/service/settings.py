@@ -6,7 +6,7 @@ data/feeds.db           the fetch states of followed feeds
 data/log/               the event log
 data/arrivals.db        which events are in the log
 data/index/             index versions
-data/output/            notifications of the stream as Parquet, until they are in the mailbox
+data/output/            notifications of joins as Parquet, until they are in the mailbox
 data/checkpoint/        of the stream
 data/key                the key that signs cookies
 data/LOCK               the process that serves
@@ -30,6 +30,7 @@ class Settings:
     store: str | None = None  # postgresql://…; SQLite files in `data` without it
     spark: str = "local[*,4]"
     spark_settings: Mapping[str, str] = field(default_factory=dict)
+    small_batch: int | None = None  # events that are matched without a Spark job; None: learnt
     taxonomy: Path | None = None
     prefixes: Mapping[str, str] = field(default_factory=dict)
     networks: Mapping[str, Path] = field(default_factory=dict)

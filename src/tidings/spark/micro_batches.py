@@ -1,8 +1,7 @@
-"""Runs the micro-batches of a query: pins the version, matches, writes the output, and calls the sink.
+"""Runs the micro-batches of a query: pins the version of each, and has it answered.
 
-Before a micro-batch runs, its index version is pinned on disk; its output folder is given by (query id, batch
-id). A batch that is replayed after a crash therefore gives the same answer in the same folder. A version
-published while the stream runs is used from the next micro-batch on.
+Before a micro-batch runs, its index version is pinned on disk. A batch that is replayed after a crash therefore gives
+the same answer. A version published while the stream runs is used from the next micro-batch on.
 
     checkpoint/spark   what Spark keeps: offsets, commits, state, the query's id
     checkpoint/pins    the version of each batch
@@ -30,41 +29,26 @@ from tidings.storage import versions
 
 Folder = str | os.PathLike[str]
 Sink = Callable[[DataFrame, int], None]
-Answer = Callable[[DataFrame, str, int, str], Batch]
+Answer = Callable[[DataFrame, str, int, str], None]
 """What to do with a micro-batch's rows, for a query, the batch's number, and a version of the index."""
 
 
 @dataclass
-class NotificationOutput:
-    """The destination of a stream's notifications, and its trigger."""
+class MicroBatches:
+    """The index by which a stream's micro-batches are answered, the code that it needs, and the trigger."""
 
     index: Path
-    output: Path
     pickled: bytes
-    sink: Sink | None = None
-    on_batch: Callable[[Batch], None] | None = None
     interval: str | None = None
     available_now: bool = False
-    _reporting: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self._can_answer = _Check(self.index, self.pickled)
         # Fail in the caller and not in the first micro-batch.
         self._can_answer(str(versions.current(self.index)))
 
-    def lock(self, spark: SparkSession, checkpoint: Path) -> StreamLock:
-        """Locks the checkpoint for one stream, and removes the unfinished output of a killed one."""
-        lock = StreamLock(checkpoint, spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
-        try:
-            self.output.mkdir(parents=True, exist_ok=True)
-            clear_unfinished(self.output)
-        except BaseException:
-            lock.release()
-            raise
-        return lock
-
     def start(self, frame: DataFrame, checkpoint: Path, answer: Answer) -> Running:
-        """Starts a query whose micro-batches are answered and reported."""
+        """Starts a query whose micro-batches are answered."""
         busy = threading.Lock()
         done: list[int] = [0]
 
@@ -75,12 +59,7 @@ class NotificationOutput:
                     checkpoint / "pins", batch, lambda: self._can_answer(str(versions.current(self.index)))
                 )
                 self._can_answer(version)
-                answered = answer(rows, query_id(checkpoint), batch, version)
-                with self._reporting:  # two queries may be done at once
-                    if self.sink is not None:
-                        self.sink(_frame(rows.sparkSession, answered), batch)
-                    if self.on_batch is not None:
-                        self.on_batch(answered)
+                answer(rows, query_id(checkpoint), batch, version)
                 done[0] += 1
 
         writer = frame.writeStream.option("checkpointLocation", str(checkpoint / "spark"))
@@ -90,6 +69,34 @@ class NotificationOutput:
         elif self.interval is not None:
             writer = writer.trigger(processingTime=self.interval)
         return Running(writer.start(), busy, lambda: done[0])
+
+
+@dataclass
+class ParquetOutput:
+    """A folder of a stream's notifications; its output folder is given by (query id, batch id), so that a replayed
+    batch replaces itself. Then `sink` and `on_batch` hear of the batch."""
+
+    folder: Path
+    sink: Sink | None = None
+    on_batch: Callable[[Batch], None] | None = None
+    _reporting: threading.Lock = field(default_factory=threading.Lock)
+
+    def prepare(self) -> None:
+        """Removes the unfinished output of a killed stream. The stream must be locked."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        clear_unfinished(self.folder)
+
+    def report(self, spark: SparkSession, batch: Batch) -> None:
+        with self._reporting:  # two queries may be done at once
+            if self.sink is not None:
+                self.sink(_frame(spark, batch), batch.id)
+            if self.on_batch is not None:
+                self.on_batch(batch)
+
+
+def lock_stream(spark: SparkSession, checkpoint: Path) -> StreamLock:
+    """Locks the checkpoint for one stream."""
+    return StreamLock(checkpoint, spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
 
 
 class _Check:

@@ -1,6 +1,7 @@
 """Reads Spark's records of a query: its id, and the range of the log that each micro-batch reads.
 
     checkpoint/spark/metadata     {"id": …}
+    checkpoint/spark/commits/7    when micro-batch 7 is done
     checkpoint/spark/offsets/7    of micro-batch 7, before it runs: a version, facts of the batch, the end of each source
 
 Spark writes both; this module only reads them. The offsets of the last 100 micro-batches are kept.
@@ -38,6 +39,11 @@ def batch_range(checkpoint: Path, batch: int) -> BatchRange:
     end, began = _read(folder / str(batch))
     before = folder / str(batch - 1)
     return BatchRange(_read(before)[0] if before.exists() else None, end, began)
+
+
+def is_committed(checkpoint: Path, batch: int) -> bool:
+    """Whether Spark has noted that a micro-batch is done, and reads it never again."""
+    return (checkpoint / "spark" / "commits" / str(batch)).exists()
 
 
 def _read(path: Path) -> tuple[Offset, float]:

@@ -26,10 +26,13 @@ from pyspark.sql.types import StructType
 
 from tidings.errors import TidingsError
 from tidings.model.event import EVENT_SCHEMA
+from tidings.spark.batch_size import read_limit
 from tidings.storage.event_log import EventLog, Offset
 
 # A task costs some 10 ms whatever it does; below this many bytes a second one does not pay.
 _PARTITION_BYTES = 256 << 10
+BATCH_BYTES = 64 << 20  # of the log in a micro-batch
+_UNCHANGED = 100_000  # events that change no table, after which there is a micro-batch all the same
 
 
 def register(spark: SparkSession) -> None:
@@ -39,7 +42,8 @@ def register(spark: SparkSession) -> None:
 
 class LogSource(DataSource):
     """The data source. Options: `path` (the log's folder), `partitions` (tasks at most, 8), `maxEvents` (a
-    micro-batch at most)."""
+    micro-batch at most), `limit` (a file with a lower number, batch_size.py), `tables` (their declarations as JSON: a
+    micro-batch then begins only when an event changes one of them)."""
 
     @classmethod
     def name(cls) -> str:
@@ -52,7 +56,13 @@ class LogSource(DataSource):
         return LogReader(self._folder(), self._number("partitions", 8))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return LogStreamReader(self._folder(), self._number("partitions", 8), self._number("maxEvents", 0))
+        return LogStreamReader(
+            self._folder(),
+            self._number("partitions", 8),
+            self._number("maxEvents", 0),
+            self.options.get("limit", ""),
+            self.options.get("tables", ""),
+        )
 
     def _folder(self) -> str:
         path = self.options.get("path")
@@ -96,10 +106,17 @@ class LogReader(DataSourceReader):
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads the log as a stream. Lives in one process on the driver while the query runs; tasks get a pickled copy."""
 
-    def __init__(self, folder: str, partitions: int, max_events: int) -> None:
+    def __init__(
+        self, folder: str, partitions: int, max_events: int, limit_file: str = "", tables: str = ""
+    ) -> None:
         self._folder = folder
         self._partitions = partitions
         self._max_events = max_events
+        self._limit_file = limit_file
+        self._tables = tables
+        self._unchanged = Offset(
+            0, 0
+        )  # up to there no event changes a table, from where the last micro-batch ended
         self._target: Offset | None = None
 
     def initialOffset(self) -> dict[str, int]:
@@ -112,20 +129,44 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = EventLog(self._folder).end()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        begin = _from_json(start)
-        end = EventLog(self._folder).end() if self._target is None else self._target
+        log, begin = EventLog(self._folder), _from_json(start)
+        end = log.end() if self._target is None else self._target
         # After a power cut HEAD may be older than what was read; an offset never goes back.
         if end <= begin:
             return start
-        if isinstance(limit, ReadMaxRows):
-            end = _limited(EventLog(self._folder), begin, end, limit.max_rows)
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
+        if self._tables:
+            end = self._end_of_changes(log, begin, end, most)
+        elif most:
+            end = limited(log, begin, end, min(most, read_limit(self._limit_file) or most))
         return _to_json(end)
+
+    def _end_of_changes(self, log: EventLog, begin: Offset, end: Offset, most: int) -> Offset:
+        """The end of the last event that changes a table, within the limit; `begin` if there is none. After very many
+        other events it is their end, so that a start need not look at them again."""
+        from tidings.spark.joins.change_extract import end_of_changes
+
+        low = max(begin, self._unchanged, log.start())
+        while low < end:
+            high = limited(log, low, end, most or _UNCHANGED)
+            found = end_of_changes(log, low, high, self._tables)
+            if found is not None:
+                return found
+            self._unchanged = low = high
+        return (
+            low
+            if sum(frame.rows for frame in log.frames(max(begin, log.start()), low)) > _UNCHANGED
+            else begin
+        )
 
     def reportLatestOffset(self) -> dict[str, int]:
         return _to_json(EventLog(self._folder).end())
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[OffsetRange]:
-        return split(EventLog(self._folder), _from_json(start), _from_json(end), self._partitions)
+        log = EventLog(self._folder)
+        # What does not change a table may have been dropped before it was read.
+        begin = max(_from_json(start), log.start()) if self._tables else _from_json(start)
+        return split(log, begin, _from_json(end), self._partitions)
 
     def read(self, partition: OffsetRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         return _read(partition)
@@ -155,12 +196,13 @@ def _crosses(low: int, high: int, total: int, parts: int) -> bool:
     return low * parts // total < high * parts // total
 
 
-def _limited(log: EventLog, start: Offset, end: Offset, rows: int) -> Offset:
-    """The end of the last frame within `rows` events of start; one frame at least, so that the stream advances."""
-    reached = start
+def limited(log: EventLog, start: Offset, end: Offset, rows: int) -> Offset:
+    """The end of the last frame within `rows` events and BATCH_BYTES of start; one frame at least, so that the stream
+    advances."""
+    reached, size = start, 0
     for frame in log.frames(start, end):
-        rows -= frame.rows
-        if rows < 0 and reached != start:
+        rows, size = rows - frame.rows, size + frame.end.byte - frame.start.byte
+        if (rows < 0 or size > BATCH_BYTES) and reached != start:
             break
         reached = frame.end
     return reached

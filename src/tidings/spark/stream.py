@@ -1,10 +1,12 @@
 """The stream: log -> micro-batches -> match -> notifications, each exactly once.
 
-What workers learn of operators is stored beside the index, where the next base reads it (operator_feedback.py).
-An index with tables has a second query, which keeps its joins (joins/stream.py).
+`run` writes Parquet, for files and for sinks of one's own; `deliver` gives slices of answers to a recorder, which is
+the service's way (slices.py). What workers learn of operators is stored beside the index, where the next base reads it
+(operator_feedback.py). An index with tables has a second query, which keeps its joins (joins/stream.py).
 
     checkpoint/          of the query that matches (micro_batches.py)
     checkpoint/joins/    of the one that keeps joins
+    checkpoint/LIMIT     the number of events in a micro-batch (batch_size.py)
     checkpoint/LOCK      the process that runs the stream
 """
 
@@ -12,15 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
 from tidings.engine.contracts import Kind
 from tidings.spark import output as outputs
+from tidings.spark.batch_size import BatchSize
 from tidings.spark.code_pickle import Operators, pickle_code
 from tidings.spark.joins import stream as join_stream
-from tidings.spark.micro_batches import Folder, NotificationOutput, Sink
+from tidings.spark.micro_batches import Answer, Folder, MicroBatches, ParquetOutput, Sink, lock_stream
+from tidings.spark.offsets import batch_range
 from tidings.spark.output import Batch
+from tidings.spark.slices import MicroBatch, Recorder, SliceMatcher
 from tidings.spark.stream_handle import Stream
 from tidings.storage import operator_feedback, versions
 
@@ -53,25 +59,69 @@ def run(
     """
     index, output, checkpoint = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
     pickled = pickle_code(operators, kinds)
-    notification_output = NotificationOutput(index, output, pickled, sink, on_batch, interval, available_now)
-    lock = notification_output.lock(spark, checkpoint)
+    parquet = ParquetOutput(output, sink, on_batch)
+
+    def match(events: DataFrame, query: str, batch: int, version: str) -> None:
+        done = outputs.write(events, index, version, pickled, output, query=query, batch=batch)
+        operator_feedback.record(index, query, versions.Version.parse(version).base, batch, done.learnt)
+        parquet.report(spark, done)
+
+    batches = MicroBatches(index, pickled, interval, available_now)
+    return _start(spark, log, batches, parquet, checkpoint, match, max_events)
+
+
+class ServiceRecorder(Recorder, Protocol):
+    """Where slices go, and the batches of joins."""
+
+    def record_joins(self, batch: Batch) -> None: ...
+
+
+def deliver(
+    spark: SparkSession,
+    log: Folder,
+    index: Folder,
+    output: Folder,
+    checkpoint: Folder,
+    recorder: ServiceRecorder,
+    *,
+    operators: Operators = (),
+    small: int | None = None,
+    max_events: int = 100_000,
+) -> Stream:
+    """Start matching a log against an index; `recorder` is given the answers in slices. Micro-batches of up to `small`
+    events are matched without a Spark job (None: learnt; 0: never). Joins write to `output` first, as in `run`."""
+    log, index = Path(log).absolute(), Path(index).absolute()
+    output, checkpoint = Path(output).absolute(), Path(checkpoint).absolute()
+    pickled = pickle_code(operators, ())
+    size = BatchSize(checkpoint / "LIMIT", spark.sparkContext.defaultParallelism, small)
+    matcher = SliceMatcher(spark, log, index, pickled, recorder, size)
+
+    def match(events: DataFrame, query: str, batch: int, version: str) -> None:
+        matcher(MicroBatch(query, batch, version, batch_range(checkpoint, batch)))
+
+    parquet = ParquetOutput(output, on_batch=recorder.record_joins)
+    return _start(spark, log, MicroBatches(index, pickled), parquet, checkpoint, match, max_events)
+
+
+def _start(
+    spark: SparkSession,
+    log: Folder,
+    batches: MicroBatches,
+    parquet: ParquetOutput,
+    checkpoint: Path,
+    match: Answer,
+    max_events: int,
+) -> Stream:
+    """Starts the query that matches, and the one that keeps joins if the index has tables."""
+    lock = lock_stream(spark, checkpoint)
     running = []
     try:
-
-        def match(events: DataFrame, query: str, batch: int, version: str) -> Batch:
-            done = outputs.write(events, index, version, pickled, output, query=query, batch=batch)
-            operator_feedback.record(index, query, versions.Version.parse(version).base, batch, done.learnt)
-            return done
-
-        events = (
-            spark.readStream.format("tidings")
-            .option("partitions", spark.sparkContext.defaultParallelism)
-            .option("maxEvents", max_events)
-            .load(str(Path(log).absolute()))
-        )
-        running.append(notification_output.start(events, checkpoint, match))
-        if join_stream.has_tables(index):
-            running.append(join_stream.start(spark, events, notification_output, checkpoint / "joins"))
+        parquet.prepare()
+        events = join_stream.log_frame(spark, log, max_events).option("limit", str(checkpoint / "LIMIT"))
+        running.append(batches.start(events.load(), checkpoint, match))
+        if (tables := join_stream.declared_tables(batches.index)) != join_stream.NO_TABLES:
+            changes = join_stream.log_frame(spark, log, max_events).option("tables", tables)
+            running.append(join_stream.start(spark, changes.load(), batches, parquet, checkpoint / "joins"))
         return Stream(running, lock)
     except BaseException:
         for handle in running:

@@ -16,7 +16,7 @@ import os
 import struct
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -54,6 +54,14 @@ class Offset(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.segment}:{self.byte}"
+
+
+class Position(NamedTuple):
+    """A place between two events: so many `row`s into the frame at (segment, byte)."""
+
+    segment: int
+    byte: int
+    row: int = 0
 
 
 class Frame(NamedTuple):
@@ -127,6 +135,26 @@ class EventLog:
                 rows += frame.rows
         if held:
             yield pa.concat_batches(held)
+
+    def pieces(
+        self, start: Position, end: Offset, rows: Callable[[], int]
+    ) -> Iterator[tuple[pa.RecordBatch, Position]]:
+        """The events from `start` to `end` in batches of up to `rows()` events, each with the position after it."""
+        held: list[pa.RecordBatch] = []
+        wanted = rows()
+        for segment, low, high in self._segment_ranges(Offset(start.segment, start.byte), end):
+            buffer = self._map(segment)
+            for frame in _frames(buffer, segment, low, high):
+                row = start.row if frame.start == start[:2] else 0
+                while row < frame.rows:
+                    taken = _payload(buffer, frame).slice(row, wanted)
+                    held.append(taken)
+                    row, wanted = row + len(taken), wanted - len(taken)
+                    if wanted == 0:
+                        yield pa.concat_batches(held), _after(frame, row)
+                        held, wanted = [], rows()
+        if held:
+            yield pa.concat_batches(held), Position(*end)
 
     def frames(self, start: Offset | None = None, end: Offset | None = None) -> Iterator[Frame]:
         """The frames between two offsets, from their headers alone: for splitting and limiting a read."""
@@ -329,6 +357,11 @@ def _payload(buffer: pa.Buffer, frame: Frame) -> pa.RecordBatch:
     if zlib.crc32(payload, zlib.crc32(_FRAME.pack(_FRAME_MAGIC, size, rows, 0))) != crc:
         raise _damaged(frame.start)
     return pa.ipc.read_record_batch(payload, EVENT_SCHEMA)
+
+
+def _after(frame: Frame, row: int) -> Position:
+    """The position after so many rows of a frame; after all of them it is the frame's end."""
+    return Position(*frame.end) if row == frame.rows else Position(*frame.start, row)
 
 
 def _frames(buffer: pa.Buffer, segment: int, low: int, high: int) -> Iterator[Frame]:

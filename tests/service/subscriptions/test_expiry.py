@@ -52,7 +52,7 @@ class World:
         self.log = EventLog(folder / "log", segment_bytes=segment_bytes)
         self.deduplication = Deduplication(folder / "arrivals.db", self.log)
         self.index = Index(self.registry)
-        self.batches = {}
+        self.batches, self.places = {}, {}
         self.query("q1")
         self.expiry = self.new_expiry()
 
@@ -61,14 +61,19 @@ class World:
         return Expiry(*parts, clock=self.clock)
 
     def query(self, id, folder=""):
-        place = self.settings.data / "checkpoint" / folder / "spark"
-        place.mkdir(parents=True, exist_ok=True)
+        place = self.places[id] = self.settings.data / "checkpoint" / folder / "spark"
+        for part in ("offsets", "commits"):
+            (place / part).mkdir(parents=True, exist_ok=True)
         (place / "metadata").write_text(json.dumps({"id": id}))
 
     def answer(self, upto=None, query="q1"):
         upto = self.log.end() if upto is None else upto
         batch = self.batches[query] = self.batches.get(query, -1) + 1
         times = self.clock.now, self.clock.now
+        if place := self.places.get(query):
+            facts = json.dumps({"batchTimestampMs": 1_000})
+            (place / "offsets" / str(batch)).write_text(f"v1\n{facts}\n{json.dumps(upto._asdict())}")
+            (place / "commits" / str(batch - 1)).touch()
         record = BatchRecord(query, batch, "v1+0", upto.segment, upto.byte, 1, 0, 0, *times)
         assert self.mailbox.record(record, NOTIFICATION_SCHEMA.empty_table(), EVENT_SCHEMA.empty_table())
 
@@ -394,14 +399,14 @@ def test_a_step_that_fails_does_not_hold_up_the_others(world, caplog):
     world.add()
     world.clock.now += 101
 
-    def fail(limit):
+    def fail(query):
         raise TidingsError("the database is away")
 
-    batches, world.mailbox.batches = world.mailbox.batches, fail
+    last_batch, world.mailbox.last_batch = world.mailbox.last_batch, fail
     world.expiry.sweep()
     assert world.state() is State.EXPIRED
     assert "the sweeper could not retain" in caplog.text
-    world.mailbox.batches = batches
+    world.mailbox.last_batch = last_batch
     world.expiry.sweep()
     assert world.index.drops == 1
 

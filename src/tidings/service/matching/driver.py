@@ -4,10 +4,10 @@
 
 Spark starts while the service still makes the index; matching begins at "go".
 
-Before Spark records a micro-batch as done, its notifications and their events are in the mailbox, in one
-transaction under the key (query, batch). If the driver is killed at any moment, the batch is repeated, and the
-mailbox ignores it if it is already there. If the mailbox cannot be written, the batch and the driver fail, and
-supervisor.py starts another driver.
+Before Spark records a micro-batch as done, its notifications and their events are in the mailbox, in one or several
+transactions under the key (query, batch). If the driver is killed at any moment, the batch is repeated: from the end of
+what the mailbox has of it, or not at all if it is complete there. If the mailbox cannot be written, the batch and the
+driver fail, and supervisor.py starts another driver.
 
 On SIGTERM, or when its standard input ends because the service is gone, the driver ends after the micro-batch
 under way. It reports its states as lines of JSON on its original standard output; everything else that is printed
@@ -39,11 +39,12 @@ from tidings.service.matching import driver_settings, process_session
 from tidings.service.model import BatchRecord
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_mailbox
-from tidings.storage.event_log import EventLog
+from tidings.storage.event_log import EventLog, Offset, Position
 
 if TYPE_CHECKING:
     from tidings.service.store.mailbox import Mailbox
     from tidings.spark import Batch, Stream
+    from tidings.spark.slices import MicroBatch, Slice
 
 FINISH_SECONDS = 10.0  # for the micro-batch under way
 END_SECONDS = 20.0  # until what does not end by itself is killed
@@ -52,55 +53,126 @@ _POLL_SECONDS = 0.25
 
 
 class Recorder:
-    """Writes micro-batches to the mailbox; `tidings.spark.run` calls it for each batch."""
+    """Writes micro-batches to the mailbox, in slices; `tidings.spark.stream.deliver` calls it. `on_record` is told
+    of each, with the number of its notifications."""
 
-    def __init__(self, data: Path, mailbox: Mailbox, clock: Callable[[], float] = time.time) -> None:
-        self._log, self._mailbox, self._clock = EventLog(data / "log"), mailbox, clock
-        self._checkpoints = (data / "checkpoint", data / "checkpoint" / "joins")
-
-    def __call__(self, batch: Batch) -> None:
-        from tidings.spark.offsets import batch_range
-
-        reached = batch_range(self._checkpoint(batch.query), batch.id)
-        notifications = batch.table()
-        events = EVENT_SCHEMA.empty_table()
-        if len(notifications):
-            wanted = _keys(notifications["source"], notifications["event"])
-            parts = self._log.read(reached.start, reached.end)
-            found = [
-                part.filter(pc.is_in(_keys(part["source"], part["id"]), value_set=wanted)) for part in parts
-            ]
-            events = pa.Table.from_batches(found, EVENT_SCHEMA)
-        record = BatchRecord(
-            batch.query,
-            batch.id,
-            batch.version,
-            reached.end.segment,
-            reached.end.byte,
-            batch.events,
-            batch.notifications,
-            batch.errors,
-            reached.began,
-            self._clock(),
+    def __init__(
+        self,
+        data: Path,
+        mailbox: Mailbox,
+        clock: Callable[[], float] = time.time,
+        on_record: Callable[[int], None] = lambda count: None,
+    ) -> None:
+        self._log, self._mailbox, self._clock, self._on_record = (
+            EventLog(data / "log"),
+            mailbox,
+            clock,
+            on_record,
         )
-        self._mailbox.record(record, notifications, events)
+        self._joins = data / "checkpoint" / "joins"
+        self._quiet = QuietJoins(data, self._log, mailbox)
+
+    def resume(self, batch: MicroBatch) -> Position | None:
+        until = self._mailbox.recorded(batch.query, batch.number).until
+        return until if until >= Position(0, 0) else None
+
+    def record(self, batch: MicroBatch, part: Slice) -> None:
+        until = None if part.reached >= Position(*batch.range.end) else part.reached
+        self._write(batch, part, until)
+        if until is None:
+            self._quiet.matched(batch.range.end)
+
+    def record_joins(self, batch: Batch) -> None:
+        """Records a micro-batch of joins from its files, in the log's order."""
+        from tidings.spark.offsets import batch_range
+        from tidings.spark.slices import SLICE, MicroBatch, Slice, event_rows
+
+        described = MicroBatch(batch.query, batch.id, batch.version, batch_range(self._joins, batch.id))
+        notifications, (start, end, _) = batch.table(), described.range
+        start = max(start or Offset(0, 0), self._log.start())
+        events = pa.Table.from_batches(self._log.read(start, end) if len(notifications) else [], EVENT_SCHEMA)
+        rows = event_rows(notifications, events)
+        notifications = notifications.append_column("place", rows).sort_by(
+            [(name, "ascending") for name in ("place", "subscription", "part", "sequence")]
+        )
+        done = max(0, self._mailbox.recorded(batch.query, batch.id).until.row)
+        while True:
+            part = notifications.slice(done, SLICE)
+            done += len(part)
+            is_last = done >= len(notifications)
+            notified = events.take(pc.unique(part["place"]))
+            counts = (batch.events, batch.errors) if is_last else (0, 0)
+            # The answers are the same in every replay, so their number says how far it is.
+            reached = Position(0, 0, done)
+            self._write(described, Slice(*counts, part, notified, reached), None if is_last else reached)
+            if is_last:
+                break
+        self._quiet.joined(end)
         # It is in the mailbox; a replay would write it once more.
         shutil.rmtree(batch.folder, ignore_errors=True)
 
-    def _checkpoint(self, query: str) -> Path:
+    def _write(self, batch: MicroBatch, part: Slice, until: Position | None) -> None:
+        end = batch.range.end
+        record = BatchRecord(
+            batch.query,
+            batch.number,
+            batch.version,
+            end.segment,
+            end.byte,
+            part.events,
+            part.notifications.num_rows - part.errors,
+            part.errors,
+            batch.range.began,
+            self._clock(),
+        )
+        self._mailbox.record(record, part.notifications, part.notified, until=until)
+        self._on_record(len(part.notifications))
+
+
+class QuietJoins:
+    """Notes that the query of joins has nothing to answer where no table changes: it reads no micro-batch then, and
+    others would wait for it."""
+
+    def __init__(self, data: Path, log: EventLog, mailbox: Mailbox) -> None:
+        self._data, self._log, self._mailbox = data, log, mailbox
+        self._lock = threading.Lock()
+        self._looked: Offset | None = None  # up to which changes are known
+        self._changed = self._joined = Offset(0, 0)  # the end of the last change, and of what was joined
+
+    def matched(self, end: Offset) -> None:
+        """The other query has answered everything up to there."""
+        from tidings.spark.joins.change_extract import end_of_changes
+
+        tables = self._data / "checkpoint" / "joins" / "TABLES"
+        if not tables.exists():
+            return
+        with self._lock:
+            if self._looked is None:
+                self._joined = self._mailbox.reached().get(self._query(), self._log.start())
+                self._looked = self._changed = self._joined
+            start = max(self._looked, self._log.start())
+            self._changed = end_of_changes(self._log, start, end, tables.read_text()) or self._changed
+            self._looked = max(end, self._looked)
+            self._advance()
+
+    def joined(self, end: Offset) -> None:
+        with self._lock:
+            self._joined = end
+            self._advance()
+
+    def _advance(self) -> None:
+        looked = self._looked
+        if looked is not None and self._changed <= self._joined < looked and (query := self._query()):
+            self._joined = looked
+            self._mailbox.advance(query, looked)
+
+    def _query(self) -> str:
+        """The id of the query of joins; empty before it has begun."""
         from tidings.spark.offsets import query_id
 
-        for checkpoint in self._checkpoints:
-            with suppress(FileNotFoundError):
-                if query_id(checkpoint) == query:
-                    return checkpoint
-        raise AssertionError(f"no query {query} is under {self._checkpoints[0]}")
-
-
-def _keys(sources: Any, ids: Any) -> pa.Array:
-    """Source and id joined as one text. Two pairs may give the same text; the mailbox tells them apart."""
-    joined = pc.binary_join_element_wise(sources, ids, "\0")
-    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
+        with suppress(FileNotFoundError):
+            return query_id(self._data / "checkpoint" / "joins")
+        return ""
 
 
 class Driver:
@@ -132,7 +204,8 @@ class Driver:
             self._going.wait()
             if self._stopping.is_set():
                 return
-            stream = self._start(spark, Recorder(data, mailbox))
+            recorder = Recorder(data, mailbox, on_record=lambda count: self._say(recorded=count))
+            stream = self._start(spark, recorder)
             stack.callback(_quietly, stream.stop)
             self._say(status="running", queries=[query.id for query in stream.queries])
             while stream.is_active and not self._stopping.wait(_POLL_SECONDS):
@@ -145,23 +218,24 @@ class Driver:
 
     def _start(self, spark: Any, recorder: Recorder) -> Stream:
         """Starts the stream, once the driver of a killed service is gone."""
-        from tidings.spark import run
         from tidings.spark.joins.stream import leave_other_tables
         from tidings.spark.lock import StreamBusy
+        from tidings.spark.stream import deliver
 
         data = self._settings.data
         deadline = time.monotonic() + _WAIT_FOR_OTHER
         while True:
             try:
                 leave_other_tables(data / "index", data / "checkpoint")
-                return run(
+                return deliver(
                     spark,
                     data / "log",
                     data / "index",
                     data / "output",
                     data / "checkpoint",
+                    recorder,
                     operators=self._settings.operators,
-                    on_batch=recorder,
+                    small=self._settings.small_batch,
                 )
             except StreamBusy:
                 if time.monotonic() > deadline or self._stopping.wait(_POLL_SECONDS):

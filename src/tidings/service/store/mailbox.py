@@ -1,33 +1,45 @@
 """Stores notifications, numbered over all subscriptions in the order of their commits.
 
-A micro-batch is recorded in one transaction, under its query and batch: recording it again changes nothing.
-Deliveries read from a number on; once a number was read, no lower number appears.
+A micro-batch is recorded under its query and batch, in slices of a transaction each: recording it again changes
+nothing, and what is recorded of it stands. Deliveries read from a number on; once a number was read, no lower number appears.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Final
 
 import pyarrow as pa
 from sqlalchemy import ARRAY, Connection, Select, Text, asc, cast, delete, desc, func, select, true, update
 
 from tidings.model.event import Event
-from tidings.service.model import BatchRecord, Fault, Notice, NotificationKind, StoredNotification
+from tidings.service.model import (
+    NO_SLICES,
+    BatchRecord,
+    Fault,
+    Notice,
+    NotificationKind,
+    RecordedSlices,
+    StoredNotification,
+)
 from tidings.service.store import tables
-from tidings.service.store.mailbox_rows import mailbox_rows
+from tidings.service.store.mailbox_rows import event_of, mailbox_rows, notification_id
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
-from tidings.storage.event_log import Offset
+from tidings.storage.event_log import Offset, Position
 
-HEAD: Final = "0001"
+HEAD: Final = "0002"
 _PORTION = 5_000
 _NUMBERS = (1 << 63) - 1
-_ONCE = "ON CONFLICT (subscription, id) DO NOTHING"
+_ONCE = "ON CONFLICT (subscription, id) WHERE event IS NULL DO NOTHING"
 _SEEN_AGAIN = "ON CONFLICT (key) DO UPDATE SET last = excluded.last"
 _FURTHER = "ON CONFLICT (query) DO UPDATE SET batch = excluded.batch, segment = excluded.segment, byte = excluded.byte"
+_SLICE = [column.name for column in tables.slices.c]
+_NEXT_SLICE = "ON CONFLICT (query) DO UPDATE SET " + ", ".join(
+    f"{name} = excluded.{name}" for name in _SLICE[1:]
+)
 
 _BATCH = [field.name for field in fields(BatchRecord)]
 _columns = tables.notifications.c
@@ -43,6 +55,7 @@ _NOTIFICATIONS: Final = select(
     _columns.sequence,
     _columns.changes,
     _columns.message,
+    _columns.event,
     _event.key,
     _event.id.label("event_id"),
     _event.source,
@@ -66,29 +79,63 @@ class Mailbox:
 
     # --- writing
 
-    def record(self, batch: BatchRecord, notifications: pa.Table, events: pa.Table) -> bool:
-        """Stores the notifications of a micro-batch and their events. Returns False, and changes nothing, if the
-        batch is already recorded: the batches of a query come in order. A notification with a known id is not
+    def record(
+        self, batch: BatchRecord, notifications: pa.Table, events: pa.Table, *, until: Position | None = None
+    ) -> bool:
+        """Stores the notifications of a micro-batch and their events. With `until` they are a slice of it that ends
+        there, and the counts are the slice's; the last slice has none. Returns False, and changes nothing, if the batch
+        or the slice is already recorded: both come in order. A notification that is known from another batch is not
         stored again."""
         rows = mailbox_rows(batch, notifications, events)
         with self._database.writing() as connection:
             last = _take(connection, "number", rows.count)
-            kept = tables.reached.c
-            done = connection.execute(select(kept.batch).where(kept.query == batch.query)).scalar()
-            if done is not None and batch.batch <= done:
+            recorded = self._slice(connection, batch.query, batch.batch)
+            if self._is_done(connection, batch) or (until is not None and recorded.until >= until):
                 connection.rollback()
                 return False
-            numbers = range(last - rows.count + 1, last + 1)
-            insert_columns(connection, tables.notifications, {"number": numbers, **rows.notifications}, _ONCE)
-            lasts = [last] * len(rows.events["key"])
+            before = last - rows.count
+            numbers = range(before + 1, last + 1)
+            told = _new_rows(connection, {"number": numbers, **rows.notifications}, rows.events["key"])
+            # Sorted, they go into neighbouring pages of the index.
+            order = sorted(range(len(told["number"])), key=told["subscription"].__getitem__)
+            told = {name: [values[row] for row in order] for name, values in told.items()}
+            insert_columns(connection, tables.notifications, told)
+            lasts = [before + number for number in rows.events["last"]]
             insert_columns(connection, tables.events, {**rows.events, "last": lasts}, _SEEN_AGAIN)
             faults = len(rows.faults["message"])
             end = _take(connection, "fault", faults)
             insert_columns(
                 connection, tables.faults, {"number": range(end - faults + 1, end + 1), **rows.faults}
             )
-            self._settle(connection, batch)
+            whole = replace(
+                batch,
+                events=recorded.events + batch.events,
+                notifications=recorded.notifications + batch.notifications,
+                errors=recorded.errors + batch.errors,
+            )
+            if until is None:
+                self._settle(connection, whole)
+            else:
+                values = {**{name: getattr(whole, name, 0) for name in _SLICE}, **until._asdict()}
+                insert_columns(
+                    connection, tables.slices, {name: [value] for name, value in values.items()}, _NEXT_SLICE
+                )
         return True
+
+    def recorded(self, query: str, batch: int) -> RecordedSlices:
+        """What is recorded of a batch that is not complete."""
+        with self._database.reading() as connection:
+            return self._slice(connection, query, batch)
+
+    def advance(self, query: str, end: Offset) -> None:
+        """Notes that a query has nothing to answer up to there, although it has read no micro-batch of it."""
+        with self._database.writing() as connection:
+            kept = tables.reached.c
+            batch = connection.execute(select(kept.batch).where(kept.query == clean(query))).scalar()
+            row: dict[str, list[Any]] = {"query": [clean(query)], "batch": [-1 if batch is None else batch]}
+            insert_columns(
+                connection, tables.reached, {**row, "segment": [end.segment], "byte": [end.byte]}, _FURTHER
+            )
 
     def notify(self, notices: Iterable[Notice]) -> None:
         """Stores notices, once for each subscription and id."""
@@ -157,10 +204,18 @@ class Mailbox:
             return [_notification(row) for row in connection.execute(query)]
 
     def find(self, subscription: str, id: str) -> StoredNotification | None:
-        query = _NOTIFICATIONS.where(_columns.subscription == subscription, _columns.id == id)
+        query = _NOTIFICATIONS.where(_columns.subscription == subscription)
+        key = event_of(id)
+        if key is None:  # a notice, or one that was stored with its id
+            query = query.where(_columns.id == id)
+        else:
+            last = select(_event.last).where(_event.key == key).scalar_subquery()
+            query = query.where(_columns.event == key, _columns.number <= last).order_by(
+                desc(_columns.number)
+            )
         with self._database.reading() as connection:
-            row = connection.execute(query).first()
-        return None if row is None else _notification(row)
+            found = map(_notification, connection.execute(query))
+            return next((one for one in found if one.id == clean(id)), None)
 
     def counts(self, subscriptions: Sequence[str]) -> dict[str, int]:
         """How many notifications are kept of each subscription; those without any are left out."""
@@ -202,6 +257,13 @@ class Mailbox:
             rows = connection.execute(select(kept.query, kept.segment, kept.byte))
             return {query: Offset(segment, byte) for query, segment, byte in rows}
 
+    def last_batch(self, query: str) -> int | None:
+        """The number of the last batch of a query; None before its first."""
+        kept = tables.reached.c
+        with self._database.reading() as connection:
+            found = connection.execute(select(kept.batch).where(kept.query == clean(query))).scalar()
+        return None if found is None or found < 0 else int(found)
+
     def batches(self, limit: int = 100) -> list[BatchRecord]:
         """Newest first."""
         kept = tables.batches
@@ -223,12 +285,28 @@ class Mailbox:
 
     # ---
 
+    def _is_done(self, connection: Connection, batch: BatchRecord) -> bool:
+        kept = tables.reached.c
+        done = connection.execute(select(kept.batch).where(kept.query == clean(batch.query))).scalar()
+        return done is not None and batch.batch <= done
+
+    def _slice(self, connection: Connection, query: str, batch: int) -> RecordedSlices:
+        kept = tables.slices.c
+        found = connection.execute(
+            select(tables.slices).where(kept.query == clean(query), kept.batch == batch)
+        ).first()
+        if found is None:
+            return NO_SLICES
+        until = Position(found.segment, found.byte, found.row)
+        return RecordedSlices(until, found.events, found.notifications, found.errors)
+
     def _settle(self, connection: Connection, batch: BatchRecord) -> None:
         values = {name: [getattr(batch, name)] for name in _BATCH}
         values |= {name: [clean(value) for value in values[name]] for name in ("query", "version")}
         insert_columns(connection, tables.batches, values)
         reached = {name: values[name] for name in ("query", "batch", "segment", "byte")}
         insert_columns(connection, tables.reached, reached, _FURTHER)
+        connection.execute(delete(tables.slices).where(tables.slices.c.query == values["query"][0]))
         for name in ("events", "notifications", "errors"):
             _take(connection, name, getattr(batch, name))
 
@@ -250,6 +328,32 @@ def _of_several_postgresql(numbers: Select[int], ids: list[str]) -> Select[int]:
     asked = func.unnest(cast(ids, ARRAY(Text))).table_valued("id").render_derived(name="asked")
     each = numbers.where(_columns.subscription == asked.c.id).lateral()
     return select(each.c.number).select_from(asked).join(each, true())
+
+
+def _new_rows(
+    connection: Connection, rows: dict[str, Sequence[Any]], keys: Sequence[bytes]
+) -> dict[str, Sequence[Any]]:
+    """The notifications that are not stored yet, each once. Only events that are known may have others, and are few."""
+    known: set[bytes] = set()
+    for begin in range(0, len(keys), _PORTION):
+        query = select(_event.key).where(_event.key.in_(keys[begin : begin + _PORTION]))
+        known.update(connection.execute(query).scalars())
+    names = ("subscription", "event", "kind", "part", "sequence")
+    chosen = [_columns[name] for name in names]
+    first: dict[tuple[Any, ...], int] = {}
+    for place, row in enumerate(zip(*(rows[name] for name in names), strict=True)):
+        first.setdefault(row, place)
+    if not known and len(first) == len(rows["number"]):
+        return rows
+
+    def is_new(row: tuple[Any, ...]) -> bool:
+        if row[1] not in known:
+            return True
+        query = select(*chosen).where(_columns.subscription == row[0], _columns.event == row[1])
+        return row not in {tuple(found) for found in connection.execute(query)}
+
+    kept = [place for row, place in first.items() if is_new(row)]
+    return {name: [values[place] for place in kept] for name, values in rows.items()}
 
 
 def _take(connection: Connection, name: str, count: int) -> int:
@@ -284,7 +388,9 @@ def _notification(row: Any) -> StoredNotification:
         )
     return StoredNotification(
         number=row.number,
-        id=row.id,
+        id=row.id
+        if row.id is not None
+        else notification_id(row.subscription, row.event, row.part, row.sequence, row.kind),
         subscription=row.subscription,
         kind=NotificationKind(row.kind),
         at=row.at,

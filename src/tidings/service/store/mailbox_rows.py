@@ -1,12 +1,13 @@
 """Converts a micro-batch to rows of the mailbox's tables, before the writer takes its lock.
 
 The key of an event and the id of a notification are hashes of their contents: they are the same however often it
-is recorded, from whatever batch.
+is recorded, from whatever batch. The id begins with the event's key, by which the notification is found.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -20,13 +21,15 @@ from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.service.model import BatchRecord
 from tidings.service.store.tables import clean
 
+_ID = re.compile("([0-9a-f]{32})-[0-9a-f]{16}")
 # Of one batch; how many there were is in its record.
 FAULTS_KEPT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class MailboxRows:
-    """Columns by name, of plain values with clean texts. Notifications have yet to be numbered, from 1 to `count`."""
+    """Columns by name, of plain values with clean texts. Notifications are numbered from 1 to `count`; `last` of an event
+    is the largest number of its notifications."""
 
     count: int
     notifications: dict[str, Sequence[Any]]
@@ -46,7 +49,13 @@ def notification_id(
     subscription: str, event: bytes, part: str | None, sequence: int | None, kind: str
 ) -> str:
     text = f"{subscription}\0{kind}\0{'' if part is None else part}\0{'' if sequence is None else sequence}"
-    return blake2b(event + text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    return f"{event.hex()}-{blake2b(text.encode(errors='surrogatepass'), digest_size=8).hexdigest()}"
+
+
+def event_of(id: str) -> bytes | None:
+    """The key of the event that a notification with this id is of; None for an id of another form."""
+    found = _ID.fullmatch(id)
+    return None if found is None else bytes.fromhex(found[1])
 
 
 def mailbox_rows(batch: BatchRecord, notifications: pa.Table, events: pa.Table) -> MailboxRows:
@@ -54,45 +63,38 @@ def mailbox_rows(batch: BatchRecord, notifications: pa.Table, events: pa.Table) 
     given = notifications.select(NOTIFICATION_SCHEMA.names).cast(NOTIFICATION_SCHEMA)
     notifications = given.filter(pc.is_valid(given["subscription"]))
     lost = given.filter(pc.is_null(given["subscription"])).slice(0, FAULTS_KEPT)
-    keys: dict[tuple[str, str], bytes] = {}
-    told_of = []
-    for about in zip(_texts(notifications["source"]), _texts(notifications["event"]), strict=True):
-        key = keys.get(about)
-        if key is None:
-            key = keys[about] = event_key(*about)
-        told_of.append(key)
-    subscriptions, kinds = _texts(notifications["subscription"]), _texts(notifications["verdict"])
-    parts, sequences = _values(notifications["part"]), _values(notifications["sequence"])
+    about = list(zip(_texts(notifications["source"]), _texts(notifications["event"]), strict=True))
+    lasts = dict(zip(about, range(1, len(about) + 1), strict=True))
+    keys = {pair: event_key(*pair) for pair in lasts}
     columns: dict[str, Sequence[Any]] = {
-        "subscription": _clean(notifications["subscription"], subscriptions),
-        "id": list(map(notification_id, subscriptions, told_of, parts, sequences, kinds)),
-        "kind": kinds,
-        "at": [batch.ended] * len(notifications),
-        "event": told_of,
+        "subscription": _clean(notifications["subscription"]),
+        "kind": _texts(notifications["verdict"]),
+        "at": [batch.ended] * len(about),
+        "event": [keys[pair] for pair in about],
         "bindings": _bindings(notifications["bindings"]),
-        "part": _clean(notifications["part"], parts),
-        "sequence": sequences,
+        "part": _clean(notifications["part"]),
+        "sequence": _values(notifications["sequence"]),
         "changes": _changes(notifications["changes"]),
         "message": _clean(notifications["message"]),
-        "query": [clean(batch.query)] * len(notifications),
-        "batch": [batch.batch] * len(notifications),
     }
     faults: dict[str, Sequence[Any]] = {
         **{name: _clean(pc.fill_null(lost[name], "")) for name in ("source", "event", "message")},
         "at": [batch.ended] * len(lost),
     }
-    return MailboxRows(len(notifications), columns, _events(events, keys), faults)
+    return MailboxRows(len(about), columns, _events(events, keys, lasts), faults)
 
 
-def _events(events: pa.Table, keys: dict[tuple[str, str], bytes]) -> dict[str, Sequence[Any]]:
+def _events(
+    events: pa.Table, keys: dict[tuple[str, str], bytes], lasts: dict[tuple[str, str], int]
+) -> dict[str, Sequence[Any]]:
     """The events that notifications refer to, each once. One that is not given is stored with its name only."""
     given = events.select(EVENT_SCHEMA.names).cast(EVENT_SCHEMA)
-    missing = dict(keys)
-    rows, found = [], []
+    missing, rows, found = dict.fromkeys(keys), [], []
     for row, about in enumerate(zip(_texts(given["source"]), _texts(given["id"]), strict=True)):
-        if (key := missing.pop(about, None)) is not None:
+        if about in missing:
+            del missing[about]
             rows.append(row)
-            found.append(key)
+            found.append(about)
     names = [{"source": source, "id": id} for source, id in missing]
     kept = pa.concat_tables(
         [given.take(pa.array(rows, pa.int64())), pa.Table.from_pylist(names, EVENT_SCHEMA)]
@@ -100,7 +102,8 @@ def _events(events: pa.Table, keys: dict[tuple[str, str], bytes]) -> dict[str, S
     columns = {
         name: kept[name].to_pylist() if name == "data" else _clean(kept[name]) for name in EVENT_SCHEMA.names
     }
-    return {"key": [*found, *missing.values()], **columns}
+    found += missing
+    return {"key": [keys[about] for about in found], "last": [lasts[about] for about in found], **columns}
 
 
 def _bindings(column: pa.ChunkedArray) -> list[str | None]:
@@ -124,9 +127,9 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     return [None] * len(column) if column.null_count == len(column) else column.to_pylist()
 
 
-def _clean(column: pa.ChunkedArray, values: list[Any] | None = None) -> list[Any]:
+def _clean(column: pa.ChunkedArray) -> list[Any]:
     """The texts of a column without NUL. Arrow has no lone surrogates."""
-    values = _values(column) if values is None else values
-    if not pc.any(pc.match_substring(column, "\0")).as_py():
+    values = _values(column)
+    if column.null_count == len(column) or not pc.any(pc.match_substring(column, "\0")).as_py():
         return values
     return [None if value is None else clean(value) for value in values]

@@ -8,17 +8,18 @@ can be repeated after a crash.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidings.service.model import Notice, NotificationKind, State, Subscription
 from tidings.service.settings import DAY, Settings
+from tidings.spark.offsets import batch_range, is_committed, query_id
 from tidings.storage.event_log import START, EventLog, Offset
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ _SHARE = 0.1  # of the validity that is left when its end is announced
 _LONGEST, _SHORTEST = 3_600.0, 60.0
 _AT_ONCE = 1_000
 _MANY = 100_000
-_BATCHES = 200  # that are looked through for the last two of each query
 
 logger = logging.getLogger(__name__)
 
@@ -149,7 +149,7 @@ class Expiry:
         not count."""
         reached = self._mailbox.reached()
         start = self._log.start()
-        return min((reached.get(query, start) for query in _queries(self._checkpoint)), default=start)
+        return min((reached.get(query, start) for _, query in _queries(self._checkpoint)), default=start)
 
     def _nothing_between(self, low: Offset, high: Offset) -> bool:
         """Whether no event lies between two offsets. The end of a segment and the start of the next are the same
@@ -226,14 +226,16 @@ class Expiry:
 
     def _safe(self) -> Offset:
         """The offset from which the stream may read again. A recorded micro-batch may be one that Spark has not
-        committed: after a crash it is read again from its start, which is the end of the one before."""
-        queries = set(_queries(self._checkpoint))
-        ends: dict[str, list[Offset]] = {query: [] for query in queries}
-        for batch in self._mailbox.batches(_BATCHES):
-            if batch.query in queries:
-                ends[batch.query].append(Offset(batch.segment, batch.byte))
-        start = self._log.start()
-        return min((found[1] if len(found) > 1 else start for found in ends.values()), default=start)
+        committed: after a crash it is read again from its start."""
+        start, reached = self._log.start(), self._mailbox.reached()
+        safe = []
+        for folder, query in _queries(self._checkpoint):
+            batch = self._mailbox.last_batch(query)
+            if batch is None or is_committed(folder, batch):
+                safe.append(reached.get(query, start))
+            else:
+                safe.append(batch_range(folder, batch).start or start)
+        return min(safe, default=start)
 
 
 def _notice_period(subscription: Subscription) -> float:
@@ -271,13 +273,11 @@ def _days(seconds: float) -> str:
     return f"{days:g} day{'' if days == 1 else 's'}" if days >= 1 else f"{seconds:,.0f} seconds"
 
 
-def _queries(checkpoint: Path) -> Iterable[str]:
-    """The ids of the stream's queries: the one that matches, and the one that keeps joins if there are tables."""
+def _queries(checkpoint: Path) -> Iterable[tuple[Path, str]]:
+    """The stream's queries with their ids: the one that matches, and the one that keeps joins if there are tables."""
     for folder in (checkpoint, checkpoint / "joins"):
-        try:
-            yield str(json.loads((folder / "spark" / "metadata").read_text())["id"])
-        except (OSError, ValueError, KeyError):
-            continue  # not started yet
+        with suppress(OSError, ValueError, KeyError):  # not started yet
+            yield folder, query_id(folder)
 
 
 def _written(log: EventLog, segment: int) -> float:

@@ -5,6 +5,7 @@ Rows are sent as their canonical texts. An extract has only the events that chan
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from pyspark import TaskContext
 from tidings.kinds.joins.changes.changes import Changes, read_changes
 from tidings.kinds.joins.changes.row_images import RowImages, canonical
 from tidings.kinds.joins.kind import Joins
+from tidings.kinds.joins.schema.declarations import saved_tables
 from tidings.kinds.joins.schema.table import Table
 from tidings.model.batch import event_times
 from tidings.model.envelope import arrange
@@ -24,6 +26,7 @@ from tidings.spark import version_pins
 from tidings.spark.matching import open_index
 from tidings.spark.output import unfinished
 from tidings.storage import versions
+from tidings.storage.event_log import EventLog, Offset
 
 EXTRACT = "task int, number int, piece binary"
 _ARROW = pa.schema([("task", pa.int32()), ("number", pa.int32()), ("piece", pa.binary())])
@@ -102,8 +105,7 @@ def extract_changes(batch: pa.RecordBatch, tables: Sequence[Table]) -> ChangeExt
     """The changes of tables in a batch of events; None if there are none."""
     arranged = arrange(batch)
     changes = read_changes(arranged.events, tables)
-    asked = [row for row, _ in changes.snapshots]
-    rows = np.unique(np.concatenate([changes.event, np.array([*changes.errors, *asked], dtype=np.int64)]))
+    rows = _changed_rows(changes)
     if not len(rows):
         return None
     events = arranged.events.select(["id", "source"]).take(pa.array(rows)).combine_chunks()
@@ -128,6 +130,28 @@ def extract_changes(batch: pa.RecordBatch, tables: Sequence[Table]) -> ChangeExt
         for table, images in zip(tables, changes.images, strict=True)
     ]
     return ChangeExtract(light, names, Events(ids, _text(events["source"]), moments))
+
+
+def end_of_changes(log: EventLog, start: Offset, end: Offset, declared: str) -> Offset | None:
+    """The end of the last frame between two offsets that changes one of the tables that are declared, or asks for a
+    snapshot; None if there is none."""
+    tables, last, before = saved_tables(json.loads(declared)), -1, 0
+    for batch in log.read(start, end):
+        rows = _changed_rows(read_changes(arrange(batch).events, tables))
+        last = before + int(rows[-1]) if len(rows) else last
+        before += batch.num_rows
+    reached = None
+    for frame in log.frames(start, end) if last >= 0 else ():
+        reached, last = frame.end, last - frame.rows
+        if last < 0:
+            break
+    return reached
+
+
+def _changed_rows(changes: Changes) -> np.ndarray:
+    """The rows of events that change tables, should but cannot be read, or ask for a snapshot; ascending."""
+    asked = [row for row, _ in changes.snapshots]
+    return np.unique(np.concatenate([changes.event, np.array([*changes.errors, *asked], dtype=np.int64)]))
 
 
 def names_of(table: Table, columns: Sequence[pa.Array], texts: pa.Array) -> pa.Array:

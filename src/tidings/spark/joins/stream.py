@@ -19,6 +19,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from tidings.engine.contracts import Kind
 from tidings.errors import IndexFileError
@@ -27,12 +28,13 @@ from tidings.spark.joins.buckets import REPORT, BucketProcessor
 from tidings.spark.joins.change_extract import EXTRACT, TaskSettings, extract_task
 from tidings.spark.joins.ledger import WORK, LedgerProcessor
 from tidings.spark.lock import StreamLock
-from tidings.spark.micro_batches import Folder, NotificationOutput, Sink
+from tidings.spark.micro_batches import Folder, MicroBatches, ParquetOutput, Sink, lock_stream
 from tidings.spark.output import Batch, settle, unfinished
 from tidings.spark.stream_handle import Running, Stream
 from tidings.storage import versions
 
 BUCKETS = 16
+NO_TABLES = "[]"
 _STATE = {
     # The only store in which a group has maps and values of its own.
     "spark.sql.streaming.stateStore.providerClass": (
@@ -69,47 +71,50 @@ def correlate(
     `Replica` combines. `joined` reports joined rows instead of rows of tables. A request for a snapshot is an
     event, `Event.snapshot`, and is answered by each part with the rows as they are after its micro-batch. The
     number of `buckets` of a partition class is fixed when it first gets rows."""
-    root, output_folder, folder = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
-    notification_output = NotificationOutput(
-        root, output_folder, pickle_code(operators, kinds), sink, on_batch, interval, available_now
-    )
-    if not has_tables(root):
+    root, folder = Path(index).absolute(), Path(checkpoint).absolute()
+    batches = MicroBatches(root, pickle_code(operators, kinds), interval, available_now)
+    parquet = ParquetOutput(Path(output).absolute(), sink, on_batch)
+    tables = declared_tables(root)
+    if tables == NO_TABLES:
         raise IndexFileError(f"the index in {root} has no tables; build it of Engine(tables=[...])")
-    lock = notification_output.lock(spark, folder)
+    lock = lock_stream(spark, folder)
     try:
+        parquet.prepare()
         if not isinstance(changes, DataFrame):
-            changes = (
-                spark.readStream.format("tidings")
-                .option("partitions", spark.sparkContext.defaultParallelism)
-                .option("maxEvents", max_events)
-                .load(str(Path(changes).absolute()))
-            )
-        return Stream(
-            [start(spark, changes, notification_output, folder, buckets=buckets, joined=joined)], lock
-        )
+            changes = log_frame(spark, changes, max_events).option("tables", tables).load()
+        return Stream([start(spark, changes, batches, parquet, folder, buckets=buckets, joined=joined)], lock)
     except BaseException:
         lock.release()
         raise
 
 
-def has_tables(index: Path) -> bool:
-    """Whether the current version of an index has tables."""
+def log_frame(spark: SparkSession, log: Folder, max_events: int) -> DataStreamReader:
+    """Reads a log as a stream, with a task for each core."""
+    return (
+        spark.readStream.format("tidings")
+        .option("path", str(Path(log).absolute()))
+        .option("partitions", spark.sparkContext.defaultParallelism)
+        .option("maxEvents", max_events)
+    )
+
+
+def declared_tables(index: Path) -> str:
+    """The tables of the current version of an index, as JSON."""
     facts = index / f"v{versions.current(index).base}" / "joins" / "tables.json"
-    return facts.exists() and bool(json.loads(facts.read_text())["tables"])
+    return json.dumps(json.loads(facts.read_text())["tables"]) if facts.exists() else NO_TABLES
 
 
 def leave_other_tables(index: Path, checkpoint: Path) -> None:
     """Removes the joins' checkpoint of a stream if it was made with other tables than the index has now, because its
     state is of no use then. The stream must not be running."""
     folder = checkpoint / "joins"
-    facts = index / f"v{versions.current(index).base}" / "joins" / "tables.json"
-    now = json.dumps(json.loads(facts.read_text())["tables"]) if facts.exists() else "[]"
+    now = declared_tables(index)
     mark = folder / "TABLES"
     lock = StreamLock(checkpoint, os.getpid())
     try:
         if (folder / "spark").exists() and (not mark.exists() or mark.read_text() != now):
             shutil.rmtree(folder)
-        if now != "[]":
+        if now != NO_TABLES:
             folder.mkdir(parents=True, exist_ok=True)
             mark.write_text(now)
     finally:
@@ -119,21 +124,17 @@ def leave_other_tables(index: Path, checkpoint: Path) -> None:
 def start(
     spark: SparkSession,
     events: DataFrame,
-    notification_output: NotificationOutput,
+    batches: MicroBatches,
+    parquet: ParquetOutput,
     checkpoint: Path,
     *,
     buckets: int = BUCKETS,
     joined: bool = False,
 ) -> Running:
     """Starts the query."""
-    output = notification_output.output
+    output = parquet.folder
     settings = TaskSettings(
-        str(notification_output.index),
-        str(checkpoint / "pins"),
-        notification_output.pickled,
-        str(output),
-        buckets,
-        joined,
+        str(batches.index), str(checkpoint / "pins"), batches.pickled, str(output), buckets, joined
     )
     extracts = events.mapInArrow(partial(extract_task, settings), EXTRACT)
     ledger = extracts.withColumn("ledger", lit(0)).groupBy("ledger")
@@ -141,14 +142,14 @@ def start(
     bucket = work.groupBy("class", "bucket")
     reports = bucket.transformWithState(BucketProcessor(settings), REPORT, "append", "None")
 
-    def answer(rows: DataFrame, query: str, batch: int, version: str) -> Batch:
+    def answer(rows: DataFrame, query: str, batch: int, version: str) -> None:
         unfinished(output, query, batch).mkdir(parents=True, exist_ok=True)
-        return settle(rows.toArrow().to_pylist(), output, query, batch, version)
+        parquet.report(spark, settle(rows.toArrow().to_pylist(), output, query, batch, version))
 
     # A task for each core, with its share of the groups. Spark keeps the number with the checkpoint.
     tasks = {"spark.sql.shuffle.partitions": str(max(2, spark.sparkContext.defaultParallelism))}
     with _set(spark, {**_STATE, **tasks}):
-        return notification_output.start(reports, checkpoint, answer)
+        return batches.start(reports, checkpoint, answer)
 
 
 @contextmanager

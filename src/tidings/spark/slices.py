@@ -1,0 +1,232 @@
+"""Matches a micro-batch's range of the log in slices: a slice has a bounded number of answers, and is recorded before
+the next one, so that memory has a ceiling whatever the match rate, and answers flow while a backlog is worked off.
+
+A small micro-batch is matched in this process, because a Spark job costs some 150 ms whatever it does. A larger one is
+matched by tasks, which read the log themselves and send their answers back as Arrow; so is every one whose
+subscriptions call operators, because a user's code may fail in ways that end its process.
+
+A slice ends between any two events. The recorder stores its end with it: a micro-batch that is replayed after a crash
+goes on from there, with the version that was pinned for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from tidings.engine.engine import Engine
+from tidings.kinds.operators.learning import Learning, merged
+from tidings.model.event import EVENT_SCHEMA
+from tidings.model.notification import NOTIFICATION_SCHEMA
+from tidings.spark.batch_size import BatchSize, ChunkSize
+from tidings.spark.matching import match_batches, open_index
+from tidings.spark.offsets import BatchRange
+from tidings.spark.source import limited, split
+from tidings.storage import operator_feedback, versions
+from tidings.storage.event_log import EventLog, Offset, Position
+
+SLICE = 20_000  # answers after which a slice ends
+
+
+class Slice(NamedTuple):
+    """Answers to consecutive events, in the log's order, and the events that they are of. It ends at `reached`;
+    `events` and `errors` count all events and those that could not be read."""
+
+    events: int
+    errors: int
+    notifications: pa.Table
+    notified: pa.Table
+    reached: Position
+
+
+class MicroBatch(NamedTuple):
+    """A micro-batch of a query: its number, the version of the index and the range of the log."""
+
+    query: str
+    number: int
+    version: str
+    range: BatchRange
+
+
+class Recorder(Protocol):
+    """Where slices go."""
+
+    def resume(self, batch: MicroBatch) -> Position | None:
+        """The end of the last slice of this micro-batch that is recorded; None if there is none."""
+
+    def record(self, batch: MicroBatch, part: Slice) -> None:
+        """Records a slice. The last one reaches the end of the micro-batch's range."""
+
+
+class SliceMatcher:
+    """Matches the micro-batches of one query. `size` decides which are small."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        log: Path,
+        index: Path,
+        pickled: bytes,
+        recorder: Recorder,
+        size: BatchSize,
+        *,
+        answers: int = SLICE,
+    ) -> None:
+        self._context, self._log, self._recorder = spark.sparkContext, EventLog(log), recorder
+        self._index, self._pickled, self._size, self._answers = index, pickled, size, answers
+        self._calls: tuple[str, bool] = ("", False)
+
+    def __call__(self, batch: MicroBatch) -> None:
+        """Matches and records what is not yet recorded of a micro-batch."""
+        start = self._recorder.resume(batch)
+        if start is None:
+            start = Position(*(batch.range.start or self._log.start()))
+        end = batch.range.end
+        events = sum(frame.rows for frame in self._log.frames(Offset(*start[:2]), end)) - start.row
+        if self._size.is_small(events) and not self._has_calls(batch.version):
+            self._match_here(batch, start)
+        else:
+            learnt = merged(self._match_in_tasks(batch, start, end))
+            base = versions.Version.parse(batch.version).base
+            operator_feedback.record(self._index, batch.query, base, batch.number, learnt)
+
+    def _has_calls(self, version: str) -> bool:
+        if self._calls[0] != version:
+            self._calls = version, bool(versions.calls(self._index, versions.Version.parse(version)))
+        return self._calls[1]
+
+    def _match_here(self, batch: MicroBatch, start: Position) -> None:
+        index = open_index(str(self._index), batch.version, self._pickled)
+        began = time.perf_counter()
+        for part in slices(index, self._log, start, batch.range.end, self._answers):
+            self._size.matched_here(part.events, len(part.notifications), time.perf_counter() - began)
+            self._recorder.record(batch, part)
+            began = time.perf_counter()
+
+    def _match_in_tasks(self, batch: MicroBatch, start: Position, end: Offset) -> Iterator[Learning]:
+        """Runs jobs of a few tasks, each with about a slice of answers; yields what each task has learnt."""
+        tasks = self._context.defaultParallelism
+        while start < Position(*end):
+            ranges = self._ranges(start, end, tasks)
+            began = time.perf_counter()
+            found = self._run_tasks(batch.version, ranges)
+            seconds = time.perf_counter() - began
+            events = sum(part.events for part, _ in found)
+            self._size.matched_in_tasks(events, sum(len(part.notifications) for part, _ in found), seconds)
+            for (_, high), (part, learnt) in zip(ranges, found, strict=True):
+                self._recorder.record(batch, part)
+                yield learnt
+                if part.reached < Position(
+                    *high
+                ):  # there were more answers than expected: before what follows
+                    yield from self._match_in_tasks(batch, part.reached, high)
+            start = Position(*ranges[-1][1])
+
+    def _ranges(self, start: Position, end: Offset, tasks: int) -> list[tuple[Position, Offset]]:
+        """The next ranges, one for each task, of about a slice of answers."""
+        first = Offset(start.segment, start.byte)
+        end = limited(self._log, first, end, self._size.fitting(tasks * self._answers))
+        parts = split(self._log, first, end, tasks)
+        return [(max(start, Position(*part.start)), part.end) for part in parts] or [(start, end)]
+
+    def _run_tasks(
+        self, version: str, ranges: Sequence[tuple[Position, Offset]]
+    ) -> list[tuple[Slice, Learning]]:
+        task = partial(_task, str(self._index), version, self._pickled, str(self._log.folder), self._answers)
+        reports = self._context.parallelize(ranges, len(ranges)).mapPartitions(task).collect()
+        return [_from_report(*report) for report in reports]
+
+
+def slices(
+    index: Engine, log: EventLog, start: Position, end: Offset, answers: int = SLICE
+) -> Iterator[Slice]:
+    """The answers to the events between two places, in slices of about so many answers."""
+    chunk = ChunkSize(answers)
+    held: list[Slice] = []
+    count = 0
+    for batch, reached in log.pieces(start, end, chunk.rows):
+        part = _match(index, batch, reached)
+        chunk.matched(batch.num_rows, len(part.notifications))
+        held.append(part)
+        count += len(part.notifications)
+        if count >= answers and reached < Position(*end):
+            yield _joined(held, reached)
+            held, count = [], 0
+    yield _joined(held, Position(*end))
+
+
+def _match(index: Engine, batch: pa.RecordBatch, reached: Position) -> Slice:
+    (found,) = match_batches(index, iter([batch]))
+    notifications = pa.Table.from_batches([found])
+    rows = event_rows(notifications, pa.Table.from_batches([batch]))
+    notifications = notifications.take(pc.array_sort_indices(rows))
+    errors = pc.sum(pc.equal(notifications["verdict"], "error")).as_py() or 0
+    notified = pa.Table.from_batches([batch.take(pc.unique(rows).sort())])
+    return Slice(batch.num_rows, errors, notifications, notified, reached)
+
+
+def event_rows(notifications: pa.Table, events: pa.Table) -> pa.Array:
+    """The row of each notification's event."""
+    wanted = _keys(notifications["source"], notifications["event"])
+    return pc.index_in(wanted, value_set=_keys(events["source"], events["id"])).combine_chunks()
+
+
+def _keys(sources: pa.ChunkedArray, ids: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Source and id joined as one text. Two pairs may give the same text; the mailbox tells them apart."""
+    return pc.binary_join_element_wise(sources, ids, "\0", null_handling="replace", null_replacement="")
+
+
+def _joined(parts: Sequence[Slice], reached: Position) -> Slice:
+    return Slice(
+        sum(part.events for part in parts),
+        sum(part.errors for part in parts),
+        pa.concat_tables([NOTIFICATION_SCHEMA.empty_table(), *(part.notifications for part in parts)]),
+        pa.concat_tables([EVENT_SCHEMA.empty_table(), *(part.notified for part in parts)]),
+        reached,
+    )
+
+
+_Report = tuple[int, int, bytes, bytes, Position, bytes]
+
+
+def _task(
+    root: str,
+    version: str,
+    pickled: bytes,
+    log: str,
+    answers: int,
+    ranges: Iterator[tuple[Position, Offset]],
+) -> Iterator[_Report]:
+    """One task: reports the first slice of each of its ranges, which is all of it unless there are very many answers."""
+    index = open_index(root, version, pickled)
+    for start, end in ranges:
+        part = next(slices(index, EventLog(log), Position(*start), Offset(*end), answers))
+        yield (
+            part.events,
+            part.errors,
+            _to_bytes(part.notifications),
+            _to_bytes(part.notified),
+            part.reached,
+            index.learnt().to_bytes(),
+        )
+
+
+def _from_report(
+    events: int, errors: int, notifications: bytes, notified: bytes, reached: Position, learnt: bytes
+) -> tuple[Slice, Learning]:
+    answers, about = (pa.ipc.open_stream(data).read_all() for data in (notifications, notified))
+    return Slice(events, errors, answers, about, Position(*reached)), Learning.from_bytes(learnt)
+
+
+def _to_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
