@@ -31,6 +31,7 @@ BARS = {
     "join-bars": "what must hold of joins",
     "spark-bars": "what must hold, on Spark",
     "service-bars": "what must hold of the service",
+    "stream-bars": "what must hold of the way from a post to a listener",
 }
 NAMES = (*BARS, *FIGURES, "report")
 

@@ -40,6 +40,13 @@ DAY = 86_400.0
 @click.option(
     "--spark", default="local[*,4]", show_default=True, metavar="MASTER", help="Where the matching runs."
 )
+@click.option(
+    "--small-batch",
+    type=click.IntRange(0),
+    metavar="EVENTS",
+    help="Micro-batches of up to so many events are matched without a Spark job, which is quicker; 0: none. Without it the"
+    " number is learnt.",
+)
 @options.taxonomy
 @options.prefix
 @options.networks
@@ -97,6 +104,7 @@ def serve(
     url: str | None,
     store: str | None,
     spark: str,
+    small_batch: int | None,
     taxonomy: Path | None,
     prefixes: tuple[str, ...],
     networks: tuple[str, ...],
@@ -138,6 +146,7 @@ def serve(
         url=_address(url, host, port),
         store=store,
         spark=spark,
+        small_batch=small_batch,
         taxonomy=taxonomy,
         prefixes=prefix_options(prefixes),
         networks=network_options(networks),

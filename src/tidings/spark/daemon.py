@@ -25,13 +25,13 @@ def main() -> None:
 
         # Threads do not survive a fork, and the tasks already use all cores.
         pa.set_cpu_count(1)
-        _warm(os.environ.get(PRELOAD, ""))
+        warm(os.environ.get(PRELOAD, ""))
     gc.collect()
     gc.freeze()
     pyspark.daemon.manager()
 
 
-def _warm(root: str) -> None:
+def warm(root: str) -> None:
     """Opens the current version of an index and matches one event, so that kernels are compiled. No operator is
     called: the threads and connections that it opens would not survive the fork."""
     from tidings.engine.engine import Engine

@@ -192,6 +192,7 @@ class Driver:
         self._going.set()
 
     def run(self) -> None:
+        from tidings.spark.daemon import warm
         from tidings.spark.startup import start_spark
 
         settings, data = self._settings, self._settings.data
@@ -204,6 +205,7 @@ class Driver:
             self._going.wait()
             if self._stopping.is_set():
                 return
+            warm(str(data / "index"))  # small micro-batches are matched here
             recorder = Recorder(data, mailbox, on_record=lambda count: self._say(recorded=count))
             stream = self._start(spark, recorder)
             stack.callback(_quietly, stream.stop)
