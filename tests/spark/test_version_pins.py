@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tidings.spark.version_pins import pin, pinned
+from tidings.storage.versions import Version
 
 
 def never():
@@ -15,7 +16,7 @@ def test_the_first_version_stays(tmp_path):
     assert pin(tmp_path / "pins", 7, lambda: "v1+0") == "v1+0"
     assert pin(tmp_path / "pins", 7, never) == "v1+0"
     assert pin(tmp_path / "pins", 8, lambda: "v2+5") == "v2+5"
-    assert pinned(tmp_path / "pins") == {"v1+0", "v2+5"}
+    assert pinned(tmp_path / "pins") == {Version(1, 0), Version(2, 5)}
 
 
 def test_of_many_at_once_one_wins_and_all_follow(tmp_path):

@@ -67,6 +67,7 @@ class NotificationOutput:
         """Starts a query whose micro-batches are answered and reported."""
         busy = threading.Lock()
         done: list[int] = [0]
+        version_pins.replace_lost(checkpoint / "pins", self.index)
 
         def process(rows: DataFrame, batch: int) -> None:
             with busy:

@@ -268,7 +268,7 @@ def test_a_compaction_that_fails_is_told(
     settings: Settings, registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:
     IndexWriter(settings, registry).prepare()
-    folding = Compaction(replace(settings, operators=("no.such.module",)), lambda: 0)
+    folding = Compaction(replace(settings, operators=("no.such.module",)), registry)
     folding.start()
     folding.appended(2_000)
     eventually(lambda: "there is no module 'no.such.module'" in caplog.text)

@@ -179,7 +179,8 @@ def main() -> None:
     states = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     # Errors are raised here; the bridge to Java would print them as well, with a traceback.
-    logging.basicConfig(level=logging.CRITICAL)
+    logging.basicConfig(level=logging.CRITICAL, format="%(message)s")
+    logging.getLogger("tidings").setLevel(logging.WARNING)
 
     def say(**state: object) -> None:
         with suppress(OSError, ValueError):  # the service may be gone

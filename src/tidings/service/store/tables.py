@@ -83,8 +83,8 @@ index_changes = Table(
     Column("text", CleanText),
 )
 
-# One row: the number of the last change. Whoever changes it holds it until the commit, so numbers rise in the order
-# of commits, and `applied` never forgets one that is yet to appear.
+# "change" is the number of the last change. Whoever changes it holds it until the commit, so numbers rise in the order
+# of commits, and `applied` never forgets one that is yet to appear. "base" is the last number of a base of the index.
 index_change_numbers = Table(
     "index_change_numbers",
     REGISTRY,
