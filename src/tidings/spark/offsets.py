@@ -40,6 +40,16 @@ def batch_range(checkpoint: Path, batch: int) -> BatchRange:
     return BatchRange(_read(before)[0] if before.exists() else None, end, began)
 
 
+def recorded_ends(checkpoint: Path) -> tuple[Offset | None, Offset | None]:
+    """The end of the last micro-batch that is done, and of the last that is planned, as Spark has recorded them."""
+    return _last(checkpoint, "commits"), _last(checkpoint, "offsets")
+
+
+def _last(checkpoint: Path, records: str) -> Offset | None:
+    batches = [int(path.name) for path in (checkpoint / "spark" / records).glob("[0-9]*")]
+    return _read(checkpoint / "spark" / "offsets" / str(max(batches)))[0] if batches else None
+
+
 def _read(path: Path) -> tuple[Offset, float]:
     try:
         _, facts, source = path.read_text().splitlines()

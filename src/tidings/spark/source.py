@@ -39,7 +39,8 @@ def register(spark: SparkSession) -> None:
 
 class LogSource(DataSource):
     """The data source. Options: `path` (the log's folder), `partitions` (tasks at most, 8), `maxEvents` (a
-    micro-batch at most)."""
+    micro-batch at most), `start` (where a new stream begins, "segment:byte"), `edge` (an offset that no micro-batch reads
+    across)."""
 
     @classmethod
     def name(cls) -> str:
@@ -52,7 +53,10 @@ class LogSource(DataSource):
         return LogReader(self._folder(), self._number("partitions", 8))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return LogStreamReader(self._folder(), self._number("partitions", 8), self._number("maxEvents", 0))
+        edges = (_offset(self.options.get(name)) for name in ("start", "edge"))
+        return LogStreamReader(
+            self._folder(), self._number("partitions", 8), self._number("maxEvents", 0), *edges
+        )
 
     def _folder(self) -> str:
         path = self.options.get("path")
@@ -96,14 +100,25 @@ class LogReader(DataSourceReader):
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads the log as a stream. Lives in one process on the driver while the query runs; tasks get a pickled copy."""
 
-    def __init__(self, folder: str, partitions: int, max_events: int) -> None:
+    def __init__(
+        self,
+        folder: str,
+        partitions: int,
+        max_events: int,
+        start: Offset | None = None,
+        edge: Offset | None = None,
+    ) -> None:
         self._folder = folder
         self._partitions = partitions
         self._max_events = max_events
+        self._start, self._edge = start, edge
         self._target: Offset | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        return _to_json(EventLog(self._folder).start())
+        log = EventLog(self._folder)
+        # Events before the first one kept are gone; an offset behind the end is one of another log.
+        known = self._start is not None and log.start() <= self._start <= log.end()
+        return _to_json(self._start if known and self._start is not None else log.start())
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._max_events) if self._max_events else ReadAllAvailable()
@@ -117,6 +132,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # After a power cut HEAD may be older than what was read; an offset never goes back.
         if end <= begin:
             return start
+        if self._edge is not None and begin < self._edge < end:
+            end = self._edge
         if isinstance(limit, ReadMaxRows):
             end = _limited(EventLog(self._folder), begin, end, limit.max_rows)
         return _to_json(end)
@@ -168,6 +185,14 @@ def _limited(log: EventLog, start: Offset, end: Offset, rows: int) -> Offset:
 
 def _read(part: OffsetRange) -> Iterator[pa.RecordBatch]:
     return EventLog(part.folder).read(part.start, part.end)
+
+
+def _offset(text: str | None) -> Offset | None:
+    """An offset as `Offset` writes it."""
+    if not text:
+        return None
+    segment, _, byte = text.partition(":")
+    return Offset(int(segment), int(byte))
 
 
 def _to_json(offset: Offset) -> dict[str, int]:

@@ -23,6 +23,7 @@ from tidings.spark.micro_batches import Folder, NotificationOutput, Sink
 from tidings.spark.output import Batch
 from tidings.spark.stream_handle import Stream
 from tidings.storage import operator_feedback, versions
+from tidings.storage.event_log import Offset
 
 
 def run(
@@ -39,6 +40,8 @@ def run(
     interval: str | None = None,
     available_now: bool = False,
     max_events: int = 100_000,
+    start: Offset | None = None,
+    edge: Offset | None = None,
 ) -> Stream:
     """Start matching a log against an index, for good or (`available_now`) until the log's present end.
 
@@ -47,6 +50,9 @@ def run(
     every batch that is done. `operators` are what subscriptions call, beside those of packages that are installed on
     all hosts: operators, or modules ("package.module") and files ("path/to/file.py") of them. Without an `interval`
     ("5 seconds") a micro-batch begins as soon as there are events.
+
+    A query without a checkpoint starts at the log's first event, or the one that matches at `start`. No micro-batch of the
+    one that keeps joins reads across `edge`.
 
     If the index has tables, a second query keeps the joins over them: `sink` and `on_batch` hear of the batches of both,
     and each query counts its own from 0.
@@ -67,11 +73,14 @@ def run(
             spark.readStream.format("tidings")
             .option("partitions", spark.sparkContext.defaultParallelism)
             .option("maxEvents", max_events)
-            .load(str(Path(log).absolute()))
         )
-        running.append(notification_output.start(events, checkpoint, match))
+        path = str(Path(log).absolute())
+        matched = events.option("start", "" if start is None else str(start)).load(path)
+        running.append(notification_output.start(matched, checkpoint, match))
         if join_stream.has_tables(index):
-            running.append(join_stream.start(spark, events, notification_output, checkpoint / "joins"))
+            options = {"start": "", "edge": "" if edge is None else str(edge)}
+            changes = events.options(**options).load(path)
+            running.append(join_stream.start(spark, changes, notification_output, checkpoint / "joins"))
         return Stream(running, lock)
     except BaseException:
         for handle in running:

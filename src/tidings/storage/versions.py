@@ -20,6 +20,7 @@ import json
 import os
 import re
 import shutil
+import uuid
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -86,11 +87,14 @@ def publish(root: str | Path, engine: Engine, *, at_least: int = 1) -> Version:
     root = Path(root)
     root.mkdir(parents=True, exist_ok=True)
     with _lock(root):
-        if (root / "CURRENT").exists() and engine.joins.tables:
+        if engine.joins.tables:
+            kept = False
             with suppress(TidingsError):  # of what cannot be read nothing goes on
                 version = current(root)
                 checksums.verify(_folder(root, version), "joins/")
-                keep_numbers(joins(root, version), engine)
+                kept = keep_numbers(joins(root, version), engine)
+            if not kept:
+                engine.joins.numbering = uuid.uuid4().hex
         return _publish(root, engine, at_least)
 
 

@@ -26,6 +26,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,7 @@ from tidings.service.matching import driver_settings, process_session
 from tidings.service.model import BatchRecord
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_mailbox
-from tidings.storage.event_log import EventLog
+from tidings.storage.event_log import EventLog, Offset
 
 if TYPE_CHECKING:
     from tidings.service.store.mailbox import Mailbox
@@ -55,18 +56,26 @@ class Recorder:
     """Writes micro-batches to the mailbox; `tidings.spark.run` calls it for each batch."""
 
     def __init__(self, data: Path, mailbox: Mailbox, clock: Callable[[], float] = time.time) -> None:
-        self._log, self._mailbox, self._clock = EventLog(data / "log"), mailbox, clock
+        self._log, self.mailbox, self._clock = EventLog(data / "log"), mailbox, clock
+        # Up to where earlier queries have answered, those that match and those that keep joins.
+        self.positions: tuple[Offset | None, Offset | None] = (None, None)
         self._checkpoints = (data / "checkpoint", data / "checkpoint" / "joins")
 
     def __call__(self, batch: Batch) -> None:
         from tidings.spark.offsets import batch_range
 
-        reached = batch_range(self._checkpoint(batch.query), batch.id)
+        checkpoint = self._checkpoint(batch.query)
+        reached = batch_range(checkpoint, batch.id)
         notifications = batch.table()
+        start, told = self.positions
+        if checkpoint == self._checkpoints[1]:
+            start = None
+            if told is not None and reached.end <= told:  # read again for the rows alone
+                notifications, batch = notifications.slice(0, 0), replace(batch, notifications=0, errors=0)
         events = EVENT_SCHEMA.empty_table()
         if len(notifications):
             wanted = _keys(notifications["source"], notifications["event"])
-            parts = self._log.read(reached.start, reached.end)
+            parts = self._log.read(reached.start or start, reached.end)
             found = [
                 part.filter(pc.is_in(_keys(part["source"], part["id"]), value_set=wanted)) for part in parts
             ]
@@ -83,7 +92,7 @@ class Recorder:
             reached.began,
             self._clock(),
         )
-        self._mailbox.record(record, notifications, events)
+        self.mailbox.record(record, notifications, events)
         # It is in the mailbox; a replay would write it once more.
         shutil.rmtree(batch.folder, ignore_errors=True)
 
@@ -145,16 +154,19 @@ class Driver:
 
     def _start(self, spark: Any, recorder: Recorder) -> Stream:
         """Starts the stream, once the driver of a killed service is gone."""
+        from tidings.service.matching.stream_recovery import note_queries, recover
         from tidings.spark import run
         from tidings.spark.join_stream import leave_other_tables
         from tidings.spark.lock import StreamBusy
 
-        data = self._settings.data
+        data, mailbox = self._settings.data, recorder.mailbox
         deadline = time.monotonic() + _WAIT_FOR_OTHER
         while True:
             try:
                 leave_other_tables(data / "index", data / "checkpoint")
-                return run(
+                positions = recover(data, mailbox)
+                recorder.positions = positions
+                stream = run(
                     spark,
                     data / "log",
                     data / "index",
@@ -162,7 +174,13 @@ class Driver:
                     data / "checkpoint",
                     operators=self._settings.operators,
                     on_batch=recorder,
+                    start=positions.match,
+                    edge=positions.joins,
                 )
+                note_queries(
+                    [query.id for query in stream.queries], positions, EventLog(data / "log"), mailbox
+                )
+                return stream
             except StreamBusy:
                 if time.monotonic() > deadline or self._stopping.wait(_POLL_SECONDS):
                     raise

@@ -22,12 +22,13 @@ from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
 from tidings.storage.event_log import Offset
 
-HEAD: Final = "0001"
+HEAD: Final = "0002"
 _PORTION = 5_000
 _NUMBERS = (1 << 63) - 1
 _ONCE = "ON CONFLICT (subscription, id) DO NOTHING"
 _SEEN_AGAIN = "ON CONFLICT (key) DO UPDATE SET last = excluded.last"
 _FURTHER = "ON CONFLICT (query) DO UPDATE SET batch = excluded.batch, segment = excluded.segment, byte = excluded.byte"
+_OF_ROLE = "ON CONFLICT (query) DO UPDATE SET role = excluded.role"
 
 _BATCH = [field.name for field in fields(BatchRecord)]
 _columns = tables.notifications.c
@@ -89,6 +90,14 @@ class Mailbox:
             )
             self._settle(connection, batch)
         return True
+
+    def know(self, query: str, role: str, start: Offset) -> None:
+        """Notes the role of a query, and where it starts if it has answered nothing yet."""
+        values = {"query": query, "batch": -1, "segment": start.segment, "byte": start.byte, "role": role}
+        with self._database.writing() as connection:
+            insert_columns(
+                connection, tables.reached, {name: [value] for name, value in values.items()}, _OF_ROLE
+            )
 
     def notify(self, notices: Iterable[Notice]) -> None:
         """Stores notices, once for each subscription and id."""
@@ -201,6 +210,13 @@ class Mailbox:
         with self._database.reading() as connection:
             rows = connection.execute(select(kept.query, kept.segment, kept.byte))
             return {query: Offset(segment, byte) for query, segment, byte in rows}
+
+    def reached_by(self, role: str) -> Offset | None:
+        """The furthest that queries of a role have come; None if there was none."""
+        kept = tables.reached.c
+        with self._database.reading() as connection:
+            rows = connection.execute(select(kept.segment, kept.byte).where(kept.role == role))
+            return max((Offset(segment, byte) for segment, byte in rows), default=None)
 
     def batches(self, limit: int = 100) -> list[BatchRecord]:
         """Newest first."""

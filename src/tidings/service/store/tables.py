@@ -186,7 +186,8 @@ batches = Table(
     Index("batches_ended", "ended"),
 )
 
-# How far each query has come: the last of its batches, found without going through them.
+# How far each query has come: the last of its batches, found without going through them. The batch is -1 of a query that
+# has answered nothing yet, and goes on there. `role` tells queries that match from those that keep joins.
 reached = Table(
     "reached",
     MAILBOX,
@@ -194,6 +195,7 @@ reached = Table(
     Column("batch", BigInteger, nullable=False),
     Column("segment", BigInteger, nullable=False),
     Column("byte", BigInteger, nullable=False),
+    Column("role", CleanText),
 )
 
 faults = Table(
