@@ -72,6 +72,28 @@ def test_a_stream_until_now_does_not_see_later_events(tmp_path):
         assert first != reader.reportLatestOffset()
 
 
+def test_a_new_stream_starts_where_it_is_told_and_stops_at_the_edge(tmp_path):
+    with EventLog(tmp_path) as log:
+        first, second, end = (log.append(words(3 * number, 3)) for number in range(3))
+
+    def reader(**options):
+        source = LogSource({"path": str(tmp_path), **options})
+        return source.streamReader(source.schema())
+
+    def ends(stream):
+        offset, found = stream.initialOffset(), []
+        while (latest := stream.latestOffset(offset, ReadAllAvailable())) != offset:
+            found.append((latest["segment"], latest["byte"]))
+            offset = latest
+        return found
+
+    assert reader(start=str(second)).initialOffset() == {"segment": second.segment, "byte": second.byte}
+    assert ends(reader(start=str(second))) == [end]
+    assert ends(reader(edge=str(first))) == [first, end]
+    for nowhere in ("", "7:16"):  # an offset of another log
+        assert reader(start=nowhere).initialOffset() == reader().initialOffset()
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [({}, "needs the event log's folder"), ({"path": "x", "partitions": "many"}, "whole number")],
