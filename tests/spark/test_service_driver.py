@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -221,5 +223,55 @@ def test_a_driver_over_tables_runs_two_queries(tmp_path: Path) -> None:
     ]
     assert supervisor.state.status == "stopped"
     assert supervisor.state.restarts == 0
+    registry.close()
+    mailbox.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_without_checkpoint_and_index_the_stream_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "tables.toml").write_text(
+        '[stocks]\ncolumns = { symbol = "text", per = "number" }\nkey = ["symbol"]'
+    )
+    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    settings = Settings(tmp_path, spark="local[2,4]", spark_settings=quick, tables=tmp_path / "tables.toml")
+    registry, mailbox = open_stores(settings)
+    dear, all = "SELECT * FROM stocks WHERE per > 90", "WHERE source = 'market'"
+
+    def begin(**texts: str) -> None:
+        registry.add_many([Subscription(id, text, id, "", "", id, 0.0, None) for id, text in texts.items()])
+
+    def answer(event: Event) -> None:
+        """One life of a driver, which answers an event."""
+        assert IndexWriter(settings, registry).prepare() == []
+        with EventLog(tmp_path / "log") as log:
+            end = log.append([event])
+        supervisor, deadline = Supervisor(settings), time.monotonic() + 250
+        supervisor.start()
+        try:
+            supervisor.go()
+            while (mailbox.reached_by("match"), mailbox.reached_by("joins")) != (end, end):
+                assert time.monotonic() < deadline, supervisor.state.message
+                time.sleep(0.05)
+        finally:
+            supervisor.stop()
+
+    def told(subscription: str) -> list[tuple[str, str]]:
+        page = mailbox.page([subscription], after=0)
+        return [(one.kind.value, one.event.id if one.event else "") for one in page]
+
+    begin(early=all, dear=dear)
+    answer(Event.insert("stocks", {"symbol": "X", "per": 95.5}, source="market", id="1"))
+    begin(late=all, later=dear)
+    shutil.rmtree(tmp_path / "checkpoint")
+    shutil.rmtree(tmp_path / "index")
+    answer(Event.update("stocks", {"symbol": "X", "per": 99.5}, source="market", id="2"))
+    assert told("early") == [("match", "1"), ("match", "2")]
+    assert told("late") == [("match", "2")]
+    assert told("dear") == [("match", "1"), ("missed", ""), ("match", "2")]
+    assert told("later") == [("missed", ""), ("match", "2")]
+    *_, last = mailbox.page(["dear"], after=0)
+    assert {(change["change"], change["row"]["per"]) for change in last.changes} == {("+", 99.5), ("-", 95.5)}
+    assert (last.sequence or 0) > 1_000_000_000  # a gap, so that a replica asks for a snapshot
     registry.close()
     mailbox.close()

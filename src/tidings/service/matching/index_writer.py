@@ -57,7 +57,7 @@ class IndexWriter:
         self.root = settings.data / "index"
         self.on_refused, self.on_rebuilt = on_refused, on_rebuilt
         self._settings, self._registry = settings, registry
-        self._definitions = Engine()
+        self._definitions, self._fingerprint = Engine(), ""
         self._compaction = Compaction(settings, registry)
         self._news = threading.Condition()
         # Numbers of changes: the last one that a caller waits for, that is in the tail, that is out of the outbox.
@@ -78,8 +78,8 @@ class IndexWriter:
             warnings.filterwarnings("ignore", category=remark)
         self.root.mkdir(parents=True, exist_ok=True)
         self._definitions = load_engine(self._settings) if definitions is None else definitions
-        mark, wanted = self.root / "FINGERPRINT", fingerprint(self._settings)
-        if not mark.exists() or mark.read_text(errors="replace") != wanted:
+        mark, self._fingerprint = self.root / "FINGERPRINT", fingerprint(self._settings)
+        if not mark.exists() or mark.read_text(errors="replace") != self._fingerprint:
             return self._build()
         try:
             versions.try_open(self.root, versions.current(self.root), operators=self._definitions.operators)
@@ -97,7 +97,7 @@ class IndexWriter:
         number = next_base(self._settings.data, self._registry)
         version = versions.publish(self.root, engine, at_least=number)
         logger.info("built the index %s of %d subscriptions", version, len(engine))
-        _write(self.root / "FINGERPRINT", fingerprint(self._settings))
+        _write(self.root / "FINGERPRINT", self._fingerprint)
         self._registry.applied(last)
         with self._news:
             self._reached = self._applied = last
