@@ -23,6 +23,27 @@ def test_build_add_remove_and_show(questions, tmp_path):
     assert "changes in the tail 0" in " ".join(tidings("index", "show", root).stdout.split())
 
 
+def test_damage_is_a_sentence(questions, tmp_path):
+    root = tmp_path / "index"
+    tidings("index", "build", root, "-s", questions)
+    assert "files as they were written" in " ".join(tidings("index", "show", root).stdout.split())
+    texts = root / "v1" / "subscriptions" / "text_blob.npy"
+    data = texts.read_bytes()
+    header = data[:20] + b"(" + data[21:]
+    for spoilt, commands in (
+        (data[:-1] + bytes([data[-1] ^ 1]), [("show",), ("compact",)]),
+        (header, [("show",), ("remove", "titles")]),
+    ):
+        texts.write_bytes(spoilt)
+        for command, *rest in commands:
+            refused = tidings("index", command, root, *rest)
+            assert (refused.exit_code, "anew" in refused.stderr) == (1, True)
+            assert "Traceback" not in refused.stderr
+        tidings("index", "build", root, "-s", questions)
+        texts = root / f"v{versions.current(root).base}" / "subscriptions" / "text_blob.npy"
+        assert tidings("index", "show", root).exit_code == 0
+
+
 def test_building_again_takes_the_place_of_what_was_there(questions, tmp_path):
     root = tmp_path / "index"
     tidings("index", "build", root, "-s", questions)

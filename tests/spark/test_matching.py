@@ -73,4 +73,4 @@ def test_in_a_users_own_stream_a_version_is_pinned_for_each_micro_batch(spark, i
         ("1", "beta"),
         ("5", "gamma"),
     ]
-    assert version_pins.pinned(index / "pins" / str(query.id)) == {str(first), str(versions.current(index))}
+    assert version_pins.pinned(index / "pins" / str(query.id)) == {first, versions.current(index)}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 from tidings import Engine, Event
 from tidings.errors import TidingsError
 from tidings.kinds.joins.schema.table import Table
+from tidings.model.event import EVENT_SCHEMA
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.service.matching.driver import Recorder
 from tidings.service.matching.index_writer import IndexWriter
@@ -57,6 +60,18 @@ class World:
             rows = [{"subscription": one, "source": "x", "event": id, "verdict": "match"} for one, id in told]
             pq.write_table(pa.Table.from_pylist(rows, NOTIFICATION_SCHEMA), folder / "a.parquet")
         return Batch(query, number, "v1+0", 2, len(told), 0, folder)
+
+    def record(
+        self, recorder: Recorder, query: str, number: int, end: Offset, told: list[tuple[str, str]]
+    ) -> None:
+        """Has a micro-batch recorded, as the stream does it with those of each of the two queries."""
+        batch = self.batch(query, number, end, told)
+        if self.checkpoints[query].name == "joins":
+            recorder.record_joins(batch)
+        else:
+            range = batch_range(self.checkpoints[query], number)
+            part = Slice(2, 0, batch.table(), EVENT_SCHEMA.empty_table(), Position(*end))
+            recorder.record(MicroBatch(query, number, "v1+0", range), part)
 
     def append(self, *ids: str) -> Offset:
         return self.log.append([Event(id=id, source="x", attributes={"n": id}) for id in ids])
@@ -133,13 +148,8 @@ def test_a_batch_that_tells_nothing_is_recorded_too(world: World, mailbox: Mailb
 def test_two_queries_read_at_their_own_pace(world: World, mailbox: Mailbox) -> None:
     recorder = Recorder(world.data, mailbox)
     first, second = world.append("a"), world.append("b")
-    matches = MicroBatch(MATCHES, 0, "v1+0", BatchRange(None, second, 1.0))
-    told = pa.Table.from_pylist(
-        [{"subscription": "s1", "source": "x", "event": "b", "verdict": "match"}], NOTIFICATION_SCHEMA
-    )
-    notified = pa.Table.from_batches(world.log.read(first, second))
-    recorder.record(matches, Slice(2, 0, told, notified, Position(*second)))
-    recorder.record_joins(world.batch(JOINS, 0, first, [("s2", "a")]))
+    world.record(recorder, MATCHES, 0, second, [("s1", "b")])
+    world.record(recorder, JOINS, 0, first, [("s2", "a")])
     assert mailbox.reached() == {MATCHES: second, JOINS: first}
     events = [one.event for one in mailbox.page(["s1", "s2"], after=0)]
     assert [event and event.id for event in events] == ["b", "a"]
@@ -258,5 +268,55 @@ def test_a_driver_over_tables_runs_two_queries(tmp_path: Path) -> None:
     ]
     assert supervisor.state.status == "stopped"
     assert supervisor.state.restarts == 0
+    registry.close()
+    mailbox.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_without_checkpoint_and_index_the_stream_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "tables.toml").write_text(
+        '[stocks]\ncolumns = { symbol = "text", per = "number" }\nkey = ["symbol"]'
+    )
+    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    settings = Settings(tmp_path, spark="local[2,4]", spark_settings=quick, tables=tmp_path / "tables.toml")
+    registry, mailbox = open_stores(settings)
+    dear, all = "SELECT * FROM stocks WHERE per > 90", "WHERE source = 'market'"
+
+    def begin(**texts: str) -> None:
+        registry.add_many([Subscription(id, text, id, "", "", id, 0.0, None) for id, text in texts.items()])
+
+    def answer(event: Event) -> None:
+        """One life of a driver, which answers an event."""
+        assert IndexWriter(settings, registry).prepare() == []
+        with EventLog(tmp_path / "log") as log:
+            end = log.append([event])
+        supervisor, deadline = Supervisor(settings), time.monotonic() + 250
+        supervisor.start()
+        try:
+            supervisor.go()
+            while (mailbox.reached_by("match"), mailbox.reached_by("joins")) != (end, end):
+                assert time.monotonic() < deadline, supervisor.state.message
+                time.sleep(0.05)
+        finally:
+            supervisor.stop()
+
+    def told(subscription: str) -> list[tuple[str, str]]:
+        page = mailbox.page([subscription], after=0)
+        return [(one.kind.value, one.event.id if one.event else "") for one in page]
+
+    begin(early=all, dear=dear)
+    answer(Event.insert("stocks", {"symbol": "X", "per": 95.5}, source="market", id="1"))
+    begin(late=all, later=dear)
+    shutil.rmtree(tmp_path / "checkpoint")
+    shutil.rmtree(tmp_path / "index")
+    answer(Event.update("stocks", {"symbol": "X", "per": 99.5}, source="market", id="2"))
+    assert told("early") == [("match", "1"), ("match", "2")]
+    assert told("late") == [("match", "2")]
+    assert told("dear") == [("match", "1"), ("missed", ""), ("match", "2")]
+    assert told("later") == [("missed", ""), ("match", "2")]
+    *_, last = mailbox.page(["dear"], after=0)
+    assert {(change["change"], change["row"]["per"]) for change in last.changes} == {("+", 99.5), ("-", 95.5)}
+    assert (last.sequence or 0) > 1_000_000_000  # a gap, so that a replica asks for a snapshot
     registry.close()
     mailbox.close()

@@ -1,5 +1,7 @@
 """The log as a data source: offsets, cuts, and the same events as the log itself reads."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,6 +72,68 @@ def test_a_stream_until_now_does_not_see_later_events(tmp_path):
         first = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
         assert reader.latestOffset(first, ReadAllAvailable()) == first
         assert first != reader.reportLatestOffset()
+
+
+def test_a_new_stream_starts_where_it_is_told(tmp_path):
+    with EventLog(tmp_path) as log:
+        _, second, end = (log.append(words(3 * number, 3)) for number in range(3))
+
+    def reader(**options):
+        source = LogSource({"path": str(tmp_path), **options})
+        return source.streamReader(source.schema())
+
+    def ends(stream):
+        offset, found = stream.initialOffset(), []
+        while (latest := stream.latestOffset(offset, ReadAllAvailable())) != offset:
+            found.append((latest["segment"], latest["byte"]))
+            offset = latest
+        return found
+
+    assert reader(start=str(second)).initialOffset() == {"segment": second.segment, "byte": second.byte}
+    assert ends(reader(start=str(second))) == [end]
+    for nowhere in ("", "7:16"):  # an offset of another log
+        assert reader(start=nowhere).initialOffset() == reader().initialOffset()
+
+
+STOCKS = json.dumps([{"name": "stocks", "columns": {"symbol": "text"}, "key": ["symbol"], "payload": []}])
+
+
+def changed(symbol):
+    return [Event.insert("stocks", {"symbol": symbol})]
+
+
+@pytest.mark.parametrize("segment_bytes", [1, 64 << 20])
+def test_micro_batches_of_tables_begin_when_one_changes(tmp_path, monkeypatch, segment_bytes):
+    with EventLog(tmp_path, segment_bytes=segment_bytes) as log:
+        ends = [
+            log.append(events)
+            for events in (words(0, 3), changed("A"), words(3, 3), changed("B"), words(6, 3))
+        ]
+        source = LogSource({"path": str(tmp_path), "tables": STOCKS})
+        stream = source.streamReader(source.schema())
+        first = stream.latestOffset(stream.initialOffset(), ReadMaxRows(5))
+        assert tuple(first.values()) == ends[1]
+        second = stream.latestOffset(first, ReadMaxRows(5))
+        assert tuple(second.values()) == ends[3]
+        assert stream.latestOffset(second, ReadMaxRows(5)) == second
+        last = log.append([*words(9, 1), *changed("C"), *words(10, 1)])
+        assert tuple(stream.latestOffset(second, ReadMaxRows(5)).values()) == last
+        # At an edge a micro-batch ends; what changes nothing may have been dropped before it was read.
+        source = LogSource({"path": str(tmp_path), "tables": STOCKS, "edge": str(ends[2])})
+        stream = source.streamReader(source.schema())
+        assert tuple(stream.latestOffset(stream.initialOffset(), ReadMaxRows(50)).values()) == ends[1]
+        assert tuple(stream.latestOffset(first, ReadMaxRows(50)).values()) == last
+        if segment_bytes == 1:
+            log.drop_before(ends[2])
+            assert tuple(stream.latestOffset(first, ReadMaxRows(50)).values()) == last
+            (part,) = stream.partitions(first, dict(zip(("segment", "byte"), last, strict=True)))
+            assert sum(batch.num_rows for batch in stream.read(part)) == 10
+        # Very many others are left behind by a micro-batch, so that a start does not look at them again.
+        monkeypatch.setattr("tidings.spark.source._UNCHANGED", 2)
+        end = log.append(words(20, 3))
+        assert (
+            tuple(stream.latestOffset({"segment": last[0], "byte": last[1]}, ReadMaxRows(50)).values()) == end
+        )
 
 
 @pytest.mark.parametrize(

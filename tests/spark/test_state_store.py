@@ -67,6 +67,26 @@ def test_one_place_is_one_shelf_however_large():
     assert (found.shelves, [row["row"] for row in found.rows]) == (1, [text])
 
 
+class Counter7(Keeper):
+    """Counts from 7 on."""
+
+    def init(self, handle):
+        super().init(handle)
+        self.counts = Counts(handle, "told", 7)
+
+
+def test_with_another_first_number_all_counts_start_there():
+    plain, later = Keeper(), Counter7()
+    tester = TwsTester(plain)
+    for _ in range(3):
+        tester.test("group", [Row(places=[1], texts=["x"])])
+    later.init(tester.handle)
+    plain.counts = later.counts
+    for number in (8, 9):
+        (found,) = tester.test("group", [Row(places=[2], texts=["x"])])
+        assert (found.counts[100], found.counts[200]) == (7, number)
+
+
 def test_texts_are_plain_letters():
     table = pa.table([[1, 2], ["ä\n", None]], schema=SCHEMA)
     assert pack(table).isascii()

@@ -1,9 +1,12 @@
 """The stream from the log to Parquet: new versions, restarts, sinks, and one stream a checkpoint."""
 
+import shutil
+
 import pytest
 
-from tidings import Event, TidingsError
+from tidings import Engine, Event, TidingsError
 from tidings.spark import notifications, run
+from tidings.spark.version_pins import last_base
 from tidings.storage import versions
 from tidings.storage.event_log import EventLog
 
@@ -57,6 +60,27 @@ def test_a_restart_goes_on_where_the_last_run_ended(spark, index, log, tmp_path)
     assert [batch.events for batch in second] == [20]
     assert {batch.query for batch in first} == {batch.query for batch in second}
     assert rows(notifications(tmp_path / "out")) == expected(index, words(0, 70))
+
+
+def test_a_lost_index_does_not_stop_the_stream(spark, index, log, tmp_path):
+    places = tmp_path / "log", index, tmp_path / "out", tmp_path / "checkpoint"
+
+    def fail(batch):
+        raise TidingsError("killed here")
+
+    log.append(words(0, 6))
+    versions.append(index, [versions.Change("gamma", f"SELECT ?i WHERE (?i, <{TITLE}>, 'gamma')")])
+    with pytest.raises(TidingsError, match="killed here"):
+        run(spark, *places, available_now=True, on_batch=fail).wait(120)
+    pinned = versions.current(index)
+    engine = Engine()
+    for word in ("alpha", "gamma"):
+        engine.subscribe(word, f"SELECT ?item WHERE (?item, <{TITLE}>, '{word}')")
+    shutil.rmtree(index)
+    versions.publish(index, engine, at_least=last_base(tmp_path / "checkpoint") + 1)
+    assert versions.current(index).base > pinned.base
+    assert run(spark, *places, available_now=True).wait(120)
+    assert rows(notifications(tmp_path / "out")) == expected(index, words(0, 6))
 
 
 def test_a_failure_inside_reaches_the_caller_as_one_sentence_and_loses_nothing(spark, index, log, tmp_path):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +131,70 @@ def test_one_bad_change_refuses_all_before_anything_is_written(root: Path, bad: 
         versions.append(root, [Change("s2", P), bad])
     assert (root / "v1.tail").read_bytes() == before
     assert versions.current(root) == Version(1, 0)
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """A limit of the system, which refuses to write more, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("room", [0, 1, 150, 250])
+def test_a_write_that_fails_appends_nothing(root: Path, room: int) -> None:
+    before = versions.append(root, [Change("s2", P)])
+    changes = [Change(f"more{number}", P) for number in range(4)]
+    with files_of_at_most(before.offset + room), pytest.raises(OSError, match="large"):
+        versions.append(root, changes)
+    assert versions.current(root) == before
+    assert (root / "v1.tail").stat().st_size == before.offset
+    assert matched(versions.open(root, versions.append(root, changes))) == {
+        "s0",
+        "s2",
+        *(f"more{number}" for number in range(4)),
+    }
+
+
+def test_a_base_that_cannot_be_written_leaves_nothing(root: Path) -> None:
+    engine = Engine()
+    engine.subscribe("new", P)
+    with files_of_at_most(100), pytest.raises(OSError, match="large|requested"):
+        versions.publish(root, engine)
+    assert not (root / "publishing").exists()
+    assert versions.current(root) == Version(1, 0)
+    assert matched(versions.open(root, Version(1, 0))) == {"s0"}
+
+
+def test_a_base_gets_at_least_the_number_that_is_asked_for(root: Path) -> None:
+    assert versions.publish(root, Engine(), at_least=7) == Version(7, 0)
+    assert versions.publish(root, Engine(), at_least=3) == Version(8, 0)
+    versions.append(root, [Change("a", P)])
+    assert versions.compact(root, at_least=20) == Version(20, 0)
+    assert versions.last_base(root) == 20
+
+
+def test_a_damaged_base_is_discarded_once_it_is_replaced(root: Path) -> None:
+    version = versions.append(root, [Change("s2", P)])
+    assert versions.is_there(root, version)
+    assert not versions.is_there(root, Version(1, version.offset - 1))
+    assert not versions.is_there(root, Version(1, version.offset + 1))
+    versions.discard(root, 1)
+    assert versions.is_there(root, version)  # it is the current one
+    versions.publish(root, Engine())
+    versions.discard(root, 1)
+    assert not versions.is_there(root, version)
+
+
+@pytest.mark.parametrize("spoilt", [b"", b"x", b"\xff", b"9"])
+def test_an_index_without_a_current_base_is_built_anew(root: Path, spoilt: bytes) -> None:
+    (root / "CURRENT").write_bytes(spoilt)
+    with pytest.raises(IndexFileError):
+        versions.current(root)
+    assert versions.publish(root, Engine()) == Version(2, 0)
 
 
 def test_ids_and_texts_of_any_kind(root: Path) -> None:
@@ -531,3 +597,19 @@ def test_what_is_broken_can_be_built_anew(tmp_path: Path) -> None:
     with pytest.raises(IndexFileError, match="build it anew"):
         versions.append(tmp_path, [Change("b", DEAR)])
     assert numbers(versions.open(tmp_path, versions.publish(tmp_path, over_tables(b=DEAR)))) == {"b": 0}
+
+
+def test_a_new_numbering_of_joins_has_a_new_name(tmp_path: Path) -> None:
+    def numbering() -> str:
+        return versions.joins(tmp_path, versions.current(tmp_path)).numbering
+
+    versions.publish(tmp_path, over_tables(a=LIKED))
+    first = numbering()
+    assert first
+    versions.append(tmp_path, [Change("b", DEAR)])
+    versions.compact(tmp_path)
+    versions.publish(tmp_path, over_tables(b=DEAR, c=DEAR))
+    assert numbering() == first
+    (tmp_path / "v3" / "joins" / "tables.json").write_text("{}")
+    versions.publish(tmp_path, over_tables(b=DEAR))
+    assert numbering() != first

@@ -75,12 +75,13 @@ def build(
 @ROOT
 @options.operators
 def show(root: Path, modules: tuple[str, ...]) -> None:
-    """Show the versions in ROOT and what the current one holds."""
+    """Show the versions in ROOT and what the current one holds, after reading all of it."""
     from tidings.arrays import folders
     from tidings.cli.subscriptions import operator_options
     from tidings.storage import versions
 
     version = versions.current(root)
+    has_checksums = versions.verify(root, version)
     engine = versions.open(root, version, operators=operator_options(modules))
     base = root / f"v{version.base}"
     patterns, facts = folders.load(base / "patterns")
@@ -108,6 +109,7 @@ def show(root: Path, modules: tuple[str, ...]) -> None:
         ("index of patterns", _size(folders.size(patterns), len(patterns["row_shape"]))),
         ("index of filters", _size(folders.size(filters), len(filters["code_at"]))),
         ("ids and texts", _size(folders.size(texts), in_base["count"])),
+        ("files", "as they were written" if has_checksums else "without checksums; the next base has them"),
     ):
         table.add_row(name, value)
     terminal.out.print(table)

@@ -104,6 +104,7 @@ class _Run:
     def _prepare_index(self) -> None:
         """Builds the index in the first run; later runs leave it to 'tidings index'."""
         from tidings.cli.subscriptions import load, operator_options
+        from tidings.spark.version_pins import last_base
         from tidings.storage import versions
 
         config = self.config
@@ -122,7 +123,8 @@ class _Run:
             networks=config.networks,
             operators=self.operators,
         )
-        version = versions.publish(config.index, engine)
+        # An index that was lost must not get the versions that the checkpoint has pinned.
+        version = versions.publish(config.index, engine, at_least=last_base(config.checkpoint) + 1)
         terminal.note(f"{config.index} is now {version}: {len(engine):,} subscriptions")
 
     def _start(self, log: EventLog, batches: MicroBatches, once: bool) -> Stream:

@@ -399,8 +399,14 @@ class Engine:
             for kind in engine._own_kinds:
                 if kind.name in engine._own_state and kind_folder(folder, kind.name).is_dir():
                     engine._own_state[kind.name] = kind.load(kind_folder(folder, kind.name))
-        except (OSError, ValueError, LookupError, TypeError, SubscriptionError) as error:
-            raise IndexFileError(f"{folder} holds no whole index ({error!r}); build it anew") from None
+        except SubscriptionError as error:
+            raise _broken(folder, error) from None
+        except TidingsError:
+            raise
+        except (
+            Exception
+        ) as error:  # a wrong byte in a file, such as the header of an array, raises nearly anything
+            raise _broken(folder, error) from None
         return engine
 
     def _require_kinds(self, folder: Path) -> None:
@@ -413,6 +419,10 @@ class Engine:
                 f"{folder} has subscriptions of kinds that are not known: {', '.join(missing)}; "
                 "give them with kinds=[...], or install their packages"
             )
+
+
+def _broken(folder: Path, error: Exception) -> IndexFileError:
+    return IndexFileError(f"{folder} holds no whole index ({error!r:.200}); build it anew")
 
 
 def _table(events: pa.Table | pa.RecordBatch | Sequence[Event]) -> pa.Table:

@@ -69,7 +69,7 @@ class Service:
         self.deduplication = Deduplication(settings.data / "arrivals.db", self.log)
         later(self.deduplication.close)
 
-        self.index_writer = IndexWriter(settings, self.registry)
+        self.index_writer = IndexWriter(settings, self.registry, on_rebuilt=self.metrics.index_rebuilt)
         self.access = AccessControl(self.registry, settings, clock)
         self.lifecycle = Lifecycle(
             self.registry, self.mailbox, self.index_writer, self.preview, self.access, settings, clock=clock

@@ -51,6 +51,7 @@ class MicroBatches:
         """Starts a query whose micro-batches are answered."""
         busy = threading.Lock()
         done: list[int] = [0]
+        version_pins.replace_lost(checkpoint / "pins", self.index)
 
         def process(rows: DataFrame, batch: int) -> None:
             with busy:

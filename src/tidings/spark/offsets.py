@@ -46,6 +46,15 @@ def is_committed(checkpoint: Path, batch: int) -> bool:
     return (checkpoint / "spark" / "commits" / str(batch)).exists()
 
 
+def last_batches(checkpoint: Path) -> tuple[int, int]:
+    """The last micro-batch that is done, and the last that is planned, as Spark has recorded them; -1 for none."""
+    done, planned = (
+        max((int(path.name) for path in (checkpoint / "spark" / records).glob("[0-9]*")), default=-1)
+        for records in ("commits", "offsets")
+    )
+    return done, planned
+
+
 def _read(path: Path) -> tuple[Offset, float]:
     try:
         _, facts, source = path.read_text().splitlines()

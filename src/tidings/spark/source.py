@@ -43,7 +43,8 @@ def register(spark: SparkSession) -> None:
 class LogSource(DataSource):
     """The data source. Options: `path` (the log's folder), `partitions` (tasks at most, 8), `maxEvents` (a
     micro-batch at most), `limit` (a file with a lower number, batch_size.py), `tables` (their declarations as JSON: a
-    micro-batch then begins only when an event changes one of them)."""
+    micro-batch then begins only when an event changes one of them), `start` (where a new stream begins, "segment:byte"),
+    `edge` (an offset across which no micro-batch reads changes of tables)."""
 
     @classmethod
     def name(cls) -> str:
@@ -62,6 +63,7 @@ class LogSource(DataSource):
             self._number("maxEvents", 0),
             self.options.get("limit", ""),
             self.options.get("tables", ""),
+            *(_offset(self.options.get(name)) for name in ("start", "edge")),
         )
 
     def _folder(self) -> str:
@@ -107,20 +109,27 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads the log as a stream. Lives in one process on the driver while the query runs; tasks get a pickled copy."""
 
     def __init__(
-        self, folder: str, partitions: int, max_events: int, limit_file: str = "", tables: str = ""
+        self,
+        folder: str,
+        partitions: int,
+        max_events: int,
+        limit_file: str = "",
+        tables: str = "",
+        start: Offset | None = None,
+        edge: Offset | None = None,
     ) -> None:
         self._folder = folder
         self._partitions = partitions
         self._max_events = max_events
         self._limit_file = limit_file
         self._tables = tables
-        self._unchanged = Offset(
-            0, 0
-        )  # up to there no event changes a table, from where the last micro-batch ended
+        self._start, self._edge = start, edge
+        # From the end of the last micro-batch up to there, no event changes a table.
+        self._unchanged = Offset(0, 0)
         self._target: Offset | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        return _to_json(EventLog(self._folder).start())
+        return _to_json(first_offset(EventLog(self._folder), self._start))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._max_events) if self._max_events else ReadAllAvailable()
@@ -148,7 +157,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         low = max(begin, self._unchanged, log.start())
         while low < end:
-            high = limited(log, low, end, most or _UNCHANGED)
+            edge = self._edge if self._edge is not None and low < self._edge < end else end
+            high = limited(log, low, edge, most or _UNCHANGED)
             found = end_of_changes(log, low, high, self._tables)
             if found is not None:
                 return found
@@ -170,6 +180,13 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: OffsetRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         return _read(partition)
+
+
+def first_offset(log: EventLog, start: Offset | None) -> Offset:
+    """Where a stream that is to begin at `start` does. Events before the first one kept are gone; an offset behind the
+    end is one of another log."""
+    first = log.start()
+    return start if start is not None and first <= start <= log.end() else first
 
 
 def split(log: EventLog, start: Offset, end: Offset, most: int) -> list[OffsetRange]:
@@ -210,6 +227,14 @@ def limited(log: EventLog, start: Offset, end: Offset, rows: int) -> Offset:
 
 def _read(part: OffsetRange) -> Iterator[pa.RecordBatch]:
     return EventLog(part.folder).read(part.start, part.end)
+
+
+def _offset(text: str | None) -> Offset | None:
+    """An offset as `Offset` writes it."""
+    if not text:
+        return None
+    segment, _, byte = text.partition(":")
+    return Offset(int(segment), int(byte))
 
 
 def _to_json(offset: Offset) -> dict[str, int]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from tidings.engine.contracts import Kind
 from tidings.spark import output as outputs
@@ -27,8 +28,10 @@ from tidings.spark.micro_batches import Answer, Folder, MicroBatches, ParquetOut
 from tidings.spark.offsets import batch_range
 from tidings.spark.output import Batch
 from tidings.spark.slices import MicroBatch, Recorder, SliceMatcher
+from tidings.spark.source import first_offset
 from tidings.spark.stream_handle import Stream
 from tidings.storage import operator_feedback, versions
+from tidings.storage.event_log import EventLog, Offset
 
 
 def run(
@@ -67,7 +70,8 @@ def run(
         parquet.report(spark, done)
 
     batches = MicroBatches(index, pickled, interval, available_now)
-    return _start(spark, log, batches, parquet, checkpoint, match, max_events)
+    events = join_stream.log_frame(spark, log, max_events)
+    return _start(spark, (events, events), batches, parquet, checkpoint, match)
 
 
 class ServiceRecorder(Recorder, Protocol):
@@ -86,41 +90,49 @@ def deliver(
     *,
     operators: Operators = (),
     small: int | None = None,
-    max_events: int = 100_000,
+    start: Offset | None = None,
+    edge: Offset | None = None,
 ) -> Stream:
     """Start matching a log against an index; `recorder` is given the answers in slices. Micro-batches of up to `small`
-    events are matched without a Spark job (None: learnt; 0: never). Joins write to `output` first, as in `run`."""
+    events are matched without a Spark job (None: learnt; 0: never). Joins write to `output` first, as in `run`.
+
+    A stream without a checkpoint begins at `start`, and its joins, which need all changes, at the log's first event: no
+    micro-batch of them reads across the `edge`, up to which they were told already."""
     log, index = Path(log).absolute(), Path(index).absolute()
     output, checkpoint = Path(output).absolute(), Path(checkpoint).absolute()
     pickled = pickle_code(operators, ())
     size = BatchSize(checkpoint / "LIMIT", spark.sparkContext.defaultParallelism, small)
     matcher = SliceMatcher(spark, log, index, pickled, recorder, size)
+    first = first_offset(EventLog(log), start)
 
     def match(events: DataFrame, query: str, batch: int, version: str) -> None:
-        matcher(MicroBatch(query, batch, version, batch_range(checkpoint, batch)))
+        read = batch_range(checkpoint, batch)
+        matcher(MicroBatch(query, batch, version, read._replace(start=read.start or first)))
 
     parquet = ParquetOutput(output, on_batch=recorder.record_joins)
-    return _start(spark, log, MicroBatches(index, pickled), parquet, checkpoint, match, max_events)
+    events, changes = (join_stream.log_frame(spark, log, 100_000) for _ in range(2))
+    events = events.option("limit", str(checkpoint / "LIMIT")).option("start", str(start or ""))
+    changes = changes.option("edge", str(edge or ""))
+    return _start(spark, (events, changes), MicroBatches(index, pickled), parquet, checkpoint, match)
 
 
 def _start(
     spark: SparkSession,
-    log: Folder,
+    readers: tuple[DataStreamReader, DataStreamReader],
     batches: MicroBatches,
     parquet: ParquetOutput,
     checkpoint: Path,
     match: Answer,
-    max_events: int,
 ) -> Stream:
-    """Starts the query that matches, and the one that keeps joins if the index has tables."""
+    """Starts the query that matches, and the one that keeps joins if the index has tables, each with its reader."""
+    events, changes = readers
     lock = lock_stream(spark, checkpoint)
     running = []
     try:
         parquet.prepare()
-        events = join_stream.log_frame(spark, log, max_events).option("limit", str(checkpoint / "LIMIT"))
         running.append(batches.start(events.load(), checkpoint, match))
         if (tables := join_stream.declared_tables(batches.index)) != join_stream.NO_TABLES:
-            changes = join_stream.log_frame(spark, log, max_events).option("tables", tables)
+            changes = changes.option("tables", tables)
             running.append(join_stream.start(spark, changes.load(), batches, parquet, checkpoint / "joins"))
         return Stream(running, lock)
     except BaseException:

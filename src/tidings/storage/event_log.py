@@ -270,7 +270,7 @@ class _Writer:
             ends.append(Offset(self.end.segment, byte))
         data = b"".join(frame for frames in groups for frame in frames)
         try:
-            _write_all(self._file, data, self.end.byte)
+            write_all(self._file, data, self.end.byte)
             os.fdatasync(self._file)
         except OSError:
             # Refused events must not come to light at the next recovery.
@@ -313,7 +313,7 @@ class _Writer:
             return
         self._file = os.open(path, os.O_RDWR)
         if os.fstat(self._file).st_size < START:
-            _write_all(self._file, SEGMENT_MAGIC, 0)
+            write_all(self._file, SEGMENT_MAGIC, 0)
         for frame in _whole_frames(path, end):
             end = frame.end
         os.ftruncate(self._file, end.byte)
@@ -325,7 +325,7 @@ class _Writer:
             os.close(self._file)
         path = _segment_path(self.folder, segment)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
-        _write_all(self._file, SEGMENT_MAGIC, 0)
+        write_all(self._file, SEGMENT_MAGIC, 0)
         os.fsync(self._file)
         sync(self.folder)
         self._publish(self.first, Offset(segment, START))
@@ -419,7 +419,7 @@ def _segment_path(folder: Path, segment: int) -> Path:
     return folder / f"{segment:012d}.log"
 
 
-def _write_all(descriptor: int, data: bytes, at: int) -> None:
+def write_all(descriptor: int, data: bytes, at: int) -> None:
     view = memoryview(data)
     while view:
         written = os.pwrite(descriptor, view, at)

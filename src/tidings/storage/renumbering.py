@@ -17,11 +17,15 @@ from tidings.kinds.joins.index.correlator import Correlator
 from tidings.kinds.joins.kind import Joins, read_texts
 
 
-def keep_numbers(old: Joins, engine: Engine) -> None:
-    """Renumbers the engine's join subscriptions: those in `old` keep their numbers, new ones follow. Consumes `old`."""
+def keep_numbers(old: Joins, engine: Engine) -> bool:
+    """Renumbers the engine's join subscriptions: those in `old` keep their numbers, new ones follow. Consumes `old`.
+    Returns False if the tables are others."""
     new = engine.joins
-    if list(old.tables.values()) != list(new.tables.values()) or _has_same_numbers(new, old):
-        return
+    if list(old.tables.values()) != list(new.tables.values()):
+        return False
+    if _has_same_numbers(new, old):
+        new.numbering = old.numbering
+        return True
     ids = _live(new)
     same = [id for id in ids if id in old and _is_same(id, old, new)]
     for id in set(_live(old)).difference(same):
@@ -35,6 +39,7 @@ def keep_numbers(old: Joins, engine: Engine) -> None:
         for id in ids:
             columns[0][old.subscriptions.find(id)] = columns[1][new.subscriptions.find(id)]
     _copy_rows(old, new)
+    return True
 
 
 def _live(joins: Joins) -> list[str]:

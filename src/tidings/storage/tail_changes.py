@@ -1,8 +1,12 @@
-"""Changes of subscriptions and networks as lines of an index's tail, one JSON object each."""
+"""Changes of subscriptions and networks as lines of an index's tail, one JSON object each.
+
+The last member, "crc", is the CRC-32 of all before it. Lines of before there were checksums have none.
+"""
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,6 +17,7 @@ from tidings.language.printer import condition_text
 from tidings.language.query import Condition, KindCondition, Query, leaves
 from tidings.language.query_json import is_json, stored_text
 
+_SEAL = b', "crc": '
 ACTIONS = ("add_node", "add_edge", "remove_node", "remove_edge", "set_where")
 
 
@@ -77,11 +82,17 @@ def to_line(change: Change | NetworkChange) -> bytes:
             text = fields["text"] = stored_text(change.text, conditions)
             if is_json(text):
                 fields["query"] = fields.pop("text")
-        return json.dumps(fields).encode() + b"\n"
+        return _sealed(json.dumps(fields))
     try:
-        return json.dumps(change._asdict(), default=_plain, ensure_ascii=False).encode() + b"\n"
+        return _sealed(json.dumps(change._asdict(), default=_plain, ensure_ascii=False))
     except (TypeError, ValueError) as error:
         raise NetworkError(f"{change!r} cannot be written: {error}; give texts, numbers and labels") from None
+
+
+def _sealed(text: str) -> bytes:
+    """A JSON object as a line with its checksum."""
+    body = text.encode().removesuffix(b"}")
+    return b"%b%b%d}\n" % (body, _SEAL, zlib.crc32(body))
 
 
 def _plain(argument: object) -> object:
@@ -94,8 +105,11 @@ def _plain(argument: object) -> object:
 
 
 def from_line(line: bytes) -> Change | NetworkChange:
-    """What `to_line` wrote."""
-    fields = json.loads(line)
+    """What `to_line` wrote; ValueError if it is not as it was written."""
+    body, seal, crc = line.rstrip(b"\n").rpartition(_SEAL)
+    if seal and crc != b"%d}" % zlib.crc32(body):
+        raise ValueError("a change is not as it was written")
+    fields = json.loads(body + b"}" if seal else line)
     if "query" in fields:
         return Change(text=StoredQuery(fields.pop("query")), **fields)
     if "network" not in fields:

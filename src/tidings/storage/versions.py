@@ -3,12 +3,14 @@
     ROOT/CURRENT     the number of the newest base
     ROOT/v3/         a base: the folder of a saved engine
     ROOT/v3.tail     changes since, one JSON object a line, only ever appended to
+    ROOT/checked/    what checks of bases have found (checksums.py)
     ROOT/learnt/     what streams have learnt of operators (operator_feedback.py), which the next base begins with
     ROOT/LOCK        held while a tail grows or CURRENT is replaced; ROOT/COMPACTING while a tail is folded
 
 A version is a base and a number of bytes of its tail, so it names one state of subscriptions and networks for good:
 who opens it sees the same answers today and after a crash. A base is written aside and renamed, CURRENT is replaced,
-the tail is flushed to disk before its new length is told. Bases that nobody pins any more can be dropped.
+the tail is flushed to disk before its new length is told. Bases that nobody pins any more can be dropped. A base number
+is given once: whoever may lose the folder keeps the last number elsewhere, and asks for a higher one.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import json
 import os
 import re
 import shutil
+import uuid
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,10 +30,9 @@ from typing import Any, NamedTuple
 from tidings.arrays import folders
 from tidings.engine.contracts import Kind
 from tidings.engine.engine import Engine
-from tidings.errors import IndexFileError, SubscriptionError
+from tidings.errors import IndexFileError, SubscriptionError, TidingsError
 from tidings.kinds.joins.kind import Joins
 from tidings.kinds.joins.schema.declarations import saved_tables
-from tidings.kinds.joins.schema.table import Table
 from tidings.kinds.networks.kind import load_networks
 from tidings.kinds.networks.network import Network
 from tidings.kinds.operators.functions.catalogue import Catalogue
@@ -40,8 +42,8 @@ from tidings.kinds.operators.table import saved_calls
 from tidings.language.parser import parse
 from tidings.language.query import Call, leaves
 from tidings.language.query_json import json_calls
-from tidings.storage import operator_feedback
-from tidings.storage.event_log import sync
+from tidings.storage import checksums, operator_feedback
+from tidings.storage.event_log import sync, write_all
 from tidings.storage.renumbering import keep_numbers
 from tidings.storage.tail_changes import Change as Change
 from tidings.storage.tail_changes import NetworkChange as NetworkChange
@@ -76,18 +78,24 @@ class Version(NamedTuple):
         return cls(int(found[1]), int(found[2]))
 
 
-def publish(root: str | Path, engine: Engine) -> Version:
-    """Writes the engine's subscriptions and networks as a new base and makes it the current one.
+def publish(root: str | Path, engine: Engine, *, at_least: int = 1) -> Version:
+    """Writes the engine's subscriptions and networks as a new base and makes it the current one; its number is at
+    least `at_least`.
 
     Subscriptions over tables that were in the last version too, with the same text, go on with their sequences.
     """
     root = Path(root)
     root.mkdir(parents=True, exist_ok=True)
     with _lock(root):
-        if (root / "CURRENT").exists() and engine.joins.tables:
-            with suppress(IndexFileError):  # of what cannot be read nothing goes on
-                keep_numbers(joins(root, current(root)), engine)
-        return _publish(root, engine)
+        if engine.joins.tables:
+            kept = False
+            with suppress(TidingsError):  # of what cannot be read nothing goes on
+                version = current(root)
+                checksums.verify(_folder(root, version), "joins/")
+                kept = keep_numbers(joins(root, version), engine)
+            if not kept:
+                engine.joins.numbering = uuid.uuid4().hex
+        return _publish(root, engine, at_least)
 
 
 def append(
@@ -108,23 +116,15 @@ def append(
         named = any(b'"network"' in line or b"via" in line.lower() for line in lines)
         networks = _networks(root, version) if named else {}
         folder = _folder(root, version)
+        with _reading(folder):
+            prefixes = json.loads((folder / "prefixes.json").read_text())
+            tables = saved_tables(json.loads((folder / "joins" / "tables.json").read_text())["tables"])
         # Nothing but what changes are read by: its prefixes, its networks and its tables.
-        trial = Engine(
-            prefixes=json.loads((folder / "prefixes.json").read_text()),
-            networks=networks,
-            operators=operators,
-            tables=_tables(folder),
-            kinds=kinds,
-        )
+        trial = Engine(prefixes=prefixes, networks=networks, operators=operators, tables=tables, kinds=kinds)
         for line in lines:
             apply(from_line(line), trial)
-        with _tail(root, version).open("r+b") as tail:
-            tail.truncate(version.offset)  # what a crash left of a line
-            tail.seek(version.offset)
-            tail.write(b"".join(lines))
-            tail.flush()
-            os.fsync(tail.fileno())
-            after = Version(version.base, tail.tell())
+        _extend(_tail(root, version), version.offset, b"".join(lines))
+        after = Version(version.base, version.offset + sum(map(len, lines)))
         if named:
             _tried[root.resolve()] = after, networks
         return after
@@ -141,13 +141,16 @@ def set_network(
     """Publishes a new base in which `network` has this name, instead of any that had it before."""
     root = Path(root)
     with _lock(root):
-        engine = _replay(root, current(root), None, Code.of(operators, kinds))
+        engine = _replay_whole(root, current(root), Code.of(operators, kinds))
         engine.networks[name] = network
         return _publish(root, engine)
 
 
-def compact(root: str | Path, *, operators: Iterable[Operator] = (), kinds: Iterable[Kind] = ()) -> Version:
-    """Folds the current tail, and what streams have learnt of operators, into a new base.
+def compact(
+    root: str | Path, *, operators: Iterable[Operator] = (), kinds: Iterable[Kind] = (), at_least: int = 1
+) -> Version:
+    """Folds the current tail, and what streams have learnt of operators, into a new base, whose number is at least
+    `at_least`.
 
     Changes go on being appended meanwhile: those that the new base does not hold are the beginning of its tail. If another base
     was published meanwhile, that one stays the current one.
@@ -157,7 +160,7 @@ def compact(root: str | Path, *, operators: Iterable[Operator] = (), kinds: Iter
         version = current(root)
         if not version.offset and not operator_feedback.has_new_feedback(root, version.base):
             return version
-        engine = _replay(root, version, None, Code.of(operators, kinds))
+        engine = _replay_whole(root, version, Code.of(operators, kinds))
         with _lock(root):
             taken = operator_feedback.apply_feedback(root, version.base, engine)
         aside = root / "compacting"
@@ -167,17 +170,21 @@ def compact(root: str | Path, *, operators: Iterable[Operator] = (), kinds: Iter
             if now.base != version.base:
                 shutil.rmtree(aside)
                 return now
-            return _set_current(root, aside, _bytes(_tail(root, now), version.offset, now.offset))
+            return _set_current(root, aside, _bytes(_tail(root, now), version.offset, now.offset), at_least)
 
 
 def current(root: str | Path) -> Version:
     """The newest version."""
     root = Path(root)
+    base = _current_base(root)
+    return Version(base, _complete(root / f"v{base}.tail"))
+
+
+def _current_base(root: Path) -> int:
     try:
-        base = int((root / "CURRENT").read_text())
+        return int((root / "CURRENT").read_text())
     except (OSError, ValueError):
         raise IndexFileError(f"{root} holds no index; make one with 'tidings index build'") from None
-    return Version(base, _complete(root / f"v{base}.tail"))
 
 
 def drop(root: str | Path, pinned: Iterable[Version] = ()) -> list[int]:
@@ -187,9 +194,49 @@ def drop(root: str | Path, pinned: Iterable[Version] = ()) -> list[int]:
         kept = {current(root).base, *(version.base for version in pinned)}
         gone = [n for n in _bases(root) if n not in kept]
         for number in gone:
-            shutil.rmtree(root / f"v{number}")
-            (root / f"v{number}.tail").unlink(missing_ok=True)
+            _remove(root, number)
         return gone
+
+
+def discard(root: str | Path, damaged: int) -> None:
+    """Removes a base that is damaged and not current any more: whoever pinned it must not get other answers by it."""
+    root = Path(root)
+    with _lock(root):
+        if current(root).base != damaged:
+            _remove(root, damaged)
+
+
+def last_base(root: str | Path) -> int:
+    """The highest number of a base in the folder, whether it is whole or not; 0 without any."""
+    return max([0, *_bases(Path(root))])
+
+
+def is_there(root: str | Path, version: Version) -> bool:
+    """Whether a version can be opened, as far as that is known without reading it."""
+    try:
+        with _tail(Path(root), version).open("rb") as tail:
+            tail.seek(max(0, version.offset - 1))
+            ends = not version.offset or tail.read(1) == b"\n"
+        checksums.refuse_damaged(Path(root), version.base)
+        return ends and _folder(Path(root), version).is_dir()
+    except (OSError, IndexFileError):
+        return False
+
+
+def try_open(root: str | Path, version: Version, *, operators: Iterable[Operator] = ()) -> None:
+    """Opens a version without keeping it; an error says why it cannot be."""
+    root = Path(root)
+    checksums.refuse_damaged(root, version.base)
+    Engine.load(_folder(root, version), operators=operators)
+    _changes(_tail(root, version), 0, version)
+
+
+def verify(root: str | Path, version: Version) -> bool:
+    """Reads all of a version; IndexFileError if any of it is not as it was written. Returns False if its base was
+    written before there were checksums."""
+    root = Path(root)
+    _changes(_tail(root, version), 0, version)
+    return checksums.verify(_folder(root, version))
 
 
 class _Opened(NamedTuple):
@@ -208,9 +255,11 @@ def open(
     those of installed packages.
 
     The last one opened of each root is kept, and a longer tail is replayed on it. So are the rows of tables that were
-    published to it: they are no part of a version.
+    published to it: they are no part of a version. The checksums of a base are looked at in a thread: once they were found to
+    be wrong, on this host, its versions are refused.
     """
     root, code = Path(root).resolve(), Code.of(operators, kinds)
+    checksums.refuse_damaged(root, version.base)
     kept = _opened.get(root)
     if kept is None or kept.version != version or kept.code != code:
         _opened.pop(root, None)  # a replay that fails midway leaves an engine of no version
@@ -240,8 +289,10 @@ def calls(root: str | Path, version: Version, *, since: Version | None = None) -
     if since is not None and since.base == version.base and since.offset <= version.offset:
         start = since.offset
     else:
-        found += saved_calls(folders.load(folder / "operators")[0])
-    prefixes = json.loads((folder / "prefixes.json").read_text())
+        with _reading(folder):
+            found += saved_calls(folders.load(folder / "operators")[0])
+    with _reading(folder):
+        prefixes = json.loads((folder / "prefixes.json").read_text())
     for change in _changes(_tail(root, version), start, version):
         text = change.text if isinstance(change, Change) else None
         if isinstance(text, StoredQuery):
@@ -262,8 +313,16 @@ def _replay(root: Path, version: Version, kept: _Opened | None, code: Code) -> E
         start, engine = kept.version.offset, kept.engine
     else:
         start, engine = 0, Engine.load(_folder(root, version), operators=code.operators, kinds=code.kinds)
+        checksums.start_check(root, version.base)
     _replay_changes(_changes(_tail(root, version), start, version), engine)
     return engine
+
+
+def _replay_whole(root: Path, version: Version, code: Code) -> Engine:
+    """For a new base: damage must not be copied into it, where new checksums would confirm it."""
+    checksums.check(root, version.base)
+    checksums.refuse_damaged(root, version.base)
+    return _replay(root, version, None, code)
 
 
 def _replay_changes(changes: Iterable[Change | NetworkChange], engine: Engine) -> None:
@@ -273,27 +332,24 @@ def _replay_changes(changes: Iterable[Change | NetworkChange], engine: Engine) -
             apply(change, engine)
 
 
-def _tables(folder: Path) -> list[Table]:
-    """The tables that a base declares."""
+@contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    """Makes one error of all that files with wrong bytes raise."""
     try:
-        return saved_tables(json.loads((folder / "joins" / "tables.json").read_text())["tables"])
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise _broken(folder, error) from None
-
-
-def _broken(folder: Path, error: Exception) -> IndexFileError:
-    return IndexFileError(f"{folder} holds no whole index ({error!r}); build it anew")
+        yield
+    except TidingsError:
+        raise
+    except Exception as error:
+        raise IndexFileError(f"{folder} holds no whole index ({error!r:.200}); build it anew") from None
 
 
 def joins(root: str | Path, version: Version) -> Joins:
     """The subscriptions over tables of a version, and no others."""
     root = Path(root)
     folder = _folder(root, version)
-    try:
+    with _reading(folder):
         engine = Engine(prefixes=json.loads((folder / "prefixes.json").read_text()))
         engine.joins = Joins.load(folder / "joins", engine.prefixes)
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise _broken(folder, error) from None
     for change in _changes(_tail(root, version), 0, version):
         if isinstance(change, Change):
             if isinstance(change.text, str) and engine.joins.takes(parse(change.text, engine.prefixes)):
@@ -312,7 +368,8 @@ def _networks(root: Path, version: Version) -> dict[str, Network]:
     if kept is not None and kept[0].base == version.base and kept[0].offset <= version.offset:
         start, trial = kept[0].offset, Engine(networks=kept[1])
     else:
-        start, trial = 0, Engine(networks=load_networks(_folder(root, version)))
+        with _reading(folder := _folder(root, version)):
+            start, trial = 0, Engine(networks=load_networks(folder))
     for change in _changes(_tail(root, version), start, version):
         if isinstance(change, NetworkChange):
             apply(change, trial)
@@ -337,26 +394,50 @@ def _bytes(path: Path, start: int, end: int) -> bytes:
         return tail.read(end - start)
 
 
-def _publish(root: Path, engine: Engine) -> Version:
+def _extend(tail: Path, offset: int, data: bytes) -> None:
+    """Writes behind the first `offset` bytes, all or none, and cuts off what a crash has left there. Room is taken first,
+    so that a full disk is noticed before readers, who look for the last end of a line, see any of it."""
+    descriptor = os.open(tail, os.O_RDWR)
+    try:
+        os.ftruncate(descriptor, offset)
+        if data:
+            os.posix_fallocate(descriptor, offset, len(data))
+            write_all(descriptor, data, offset)
+        os.fsync(descriptor)
+    except BaseException:
+        os.ftruncate(descriptor, offset)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _publish(root: Path, engine: Engine, at_least: int = 1) -> Version:
     """Of one who holds the lock."""
-    base = int((root / "CURRENT").read_text()) if (root / "CURRENT").exists() else None
+    base = None
+    with suppress(IndexFileError):
+        base = _current_base(root)
     aside = root / "publishing"
     _write(aside, engine, operator_feedback.apply_feedback(root, base, engine))
-    return _set_current(root, aside, b"")
+    return _set_current(root, aside, b"", at_least)
 
 
 def _write(aside: Path, engine: Engine, taken: dict[str, bytes]) -> None:
     """Writes a base that has no number yet."""
     shutil.rmtree(aside, ignore_errors=True)
-    engine.save(aside)
-    operator_feedback.write_applied(aside, taken)
-    for path in [*aside.rglob("*"), aside]:
-        sync(path)
+    try:
+        engine.save(aside)
+        operator_feedback.write_applied(aside, taken)
+        checksums.write(aside)
+        for path in [*aside.rglob("*"), aside]:
+            sync(path)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)  # a full disk needs the room
+        raise
 
 
-def _set_current(root: Path, aside: Path, tail: bytes) -> Version:
+def _set_current(root: Path, aside: Path, tail: bytes, at_least: int) -> Version:
     """Gives a base the next number, a tail to begin with, and makes it the current one."""
-    number = max([0, *_bases(root)]) + 1
+    number = max(at_least, last_base(root) + 1)
     aside.rename(root / f"v{number}")
     begun = root / f"v{number}.tail"
     begun.write_bytes(tail)
@@ -371,6 +452,12 @@ def _set_current(root: Path, aside: Path, tail: bytes) -> Version:
 
 def _bases(root: Path) -> list[int]:
     return [int(p.name[1:]) for p in root.glob("v*") if p.name[1:].isdecimal() and p.is_dir()]
+
+
+def _remove(root: Path, base: int) -> None:
+    shutil.rmtree(root / f"v{base}", ignore_errors=True)
+    (root / f"v{base}.tail").unlink(missing_ok=True)
+    checksums.forget(root, base)
 
 
 def _folder(root: Path, version: Version) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -197,6 +198,84 @@ def test_a_damaged_index_is_built_anew(settings: Settings, registry: Registry) -
     assert asked(settings.data / "index") == {"a"}
 
 
+def test_any_damage_is_mended_at_the_start(settings: Settings, registry: Registry) -> None:
+    """One index after the other is damaged in another way; each start builds the next one."""
+    root = settings.data / "index"
+    registry.add(subscription("a"))
+    IndexWriter(settings, registry).prepare()
+
+    def base() -> Path:
+        return root / f"v{versions.current(root).base}"
+
+    def spoil(path: Path, at: int, byte: bytes) -> None:
+        data = path.read_bytes()
+        path.write_bytes(data[:at] + byte + data[at + 1 :])
+
+    array = "subscriptions/id_blob.npy"
+    assert (base() / array).exists()
+    damages: list[Callable[[], object]] = [
+        lambda: spoil(base() / array, 20, b"("),  # the header is no expression any more
+        lambda: spoil(base() / array, 8, b"\xff"),  # its length
+        lambda: (base() / array).write_bytes((base() / array).read_bytes()[:-1]),
+        lambda: (base() / "taxonomy.nt").unlink(),
+        lambda: (base() / "joins" / "tables.json").write_bytes(b"[]"),
+        lambda: base().with_suffix(".tail").write_bytes(b'{"id": 1}\n'),
+        lambda: (root / "CURRENT").write_bytes(b"\xff"),
+    ]
+    rebuilt: list[int] = []
+    for number, damage in enumerate(damages, start=2):
+        damage()
+        writer = IndexWriter(settings, registry, on_rebuilt=lambda: rebuilt.append(1))
+        assert writer.prepare() == []
+        assert versions.current(root) == Version(number, 0)
+        assert asked(root) == {"a"}
+    assert len(rebuilt) == len(damages)
+    (root / "FINGERPRINT").write_bytes(b"\xff")
+    assert IndexWriter(settings, registry).prepare() == []
+
+
+def test_a_lost_index_gives_no_number_again(settings: Settings, registry: Registry) -> None:
+    root = settings.data / "index"
+    registry.add(subscription("a"))
+    for number in (1, 2, 3):
+        IndexWriter(settings, registry).prepare()
+        assert versions.current(root) == Version(number, 0)
+        shutil.rmtree(root)
+    pins = settings.data / "checkpoint" / "pins"
+    pins.mkdir(parents=True)
+    (pins / "5").write_text("v17+40")  # the registry is older than the checkpoint
+    (pins / "6").write_bytes(b"\xff")
+    IndexWriter(settings, registry).prepare()
+    assert versions.current(root) == Version(18, 0)
+    assert compaction.next_base(settings.data, registry) == 19
+
+
+def test_damage_that_is_found_while_it_runs_is_mended(
+    settings: Settings, registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry.add(subscription("a"))
+    rebuilt = threading.Event()
+    running = IndexWriter(settings, registry, on_rebuilt=rebuilt.set)
+    running.prepare()
+    texts = running.root / "v1" / "subscriptions" / "text_blob.npy"
+    data = texts.read_bytes()
+    texts.write_bytes(data[:-3] + bytes([data[-3] ^ 1]) + data[-2:])
+    running.start()
+    try:
+        assert rebuilt.wait(20)
+        assert "is not as it was written" in caplog.text
+        assert asked(running.root) == {"a"}
+        assert not (running.root / "v1").exists()
+        running.wait_for(registry.add(subscription("b")))
+        assert asked(running.root) == {"a", "b"}
+        shutil.rmtree(running.root)  # and the whole folder
+        running.wait_for(registry.add(subscription("c")))
+        assert asked(running.root) == {"a", "b", "c"}
+        assert versions.current(running.root).base == 3
+    finally:
+        running.stop()
+
+
 def test_a_question_over_tables_that_is_there_is_not_subscribed_again(
     settings: Settings, registry: Registry, tmp_path: Path
 ) -> None:
@@ -268,7 +347,7 @@ def test_a_compaction_that_fails_is_told(
     settings: Settings, registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:
     IndexWriter(settings, registry).prepare()
-    folding = Compaction(replace(settings, operators=("no.such.module",)), lambda: 0)
+    folding = Compaction(replace(settings, operators=("no.such.module",)), registry)
     folding.start()
     folding.appended(2_000)
     eventually(lambda: "there is no module 'no.such.module'" in caplog.text)

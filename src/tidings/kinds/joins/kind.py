@@ -93,6 +93,9 @@ class Joins:
         self.subscriptions = Subscriptions(list(self.tables.values()), Texts())
         self.levels = Levels(self.subscriptions)
         self.correlator = Correlator(self.subscriptions.tables, self.subscriptions, self.levels)
+        self.numbering = (
+            ""  # names the assignment of numbers to subscriptions, by which streams count sequences
+        )
         self._texts: dict[int, str] = {}
         self._templates: list[Template] = []
         self._outlines: dict[int, tuple[Query, JoinShape, Sequence[Selection]]] = {}
@@ -197,6 +200,7 @@ class Joins:
             "tables": [asdict(table) for table in self.tables.values()],
             "templates": [(template.text, template.first) for template in self._templates],
             "sequences": rows.ledger.sequences.last,
+            "numbering": self.numbering,
         }
         (folder / "tables.json").write_text(json.dumps(facts, indent=1))
 
@@ -205,6 +209,7 @@ class Joins:
         """What was saved there; the index is mapped into memory, not read."""
         facts = json.loads((folder / "tables.json").read_text())
         joins = cls(saved_tables(facts["tables"]), prefixes)
+        joins.numbering = facts.get("numbering", "")
         arrays, shared = storage.load(folder / "subscriptions")
         subscriptions = joins.subscriptions
         sources, shapes = _read(folder / "sources.arrow"), list(map(_shape, shared["shapes"]))

@@ -1,6 +1,6 @@
 """Folds the tail of the index into a new base, in a process of its own because it takes seconds of CPU.
 
-    python -m tidings.service.matching.compaction    with the settings on its standard input
+    python -m tidings.service.matching.compaction 7    for base 7, with the settings on its standard input
 
 The service goes on appending meanwhile. A compaction that is killed has changed nothing. Unused bases are dropped
 before a compaction, not after it: a micro-batch may be about to pin the base that is being replaced.
@@ -20,8 +20,11 @@ from pathlib import Path
 from tidings.errors import TidingsError
 from tidings.service.matching import driver_settings
 from tidings.service.matching.engine_settings import load_operators
+from tidings.service.model import State
 from tidings.service.settings import Settings
-from tidings.storage import versions
+from tidings.service.store.registry import Registry
+from tidings.spark import version_pins
+from tidings.storage import checksums, versions
 
 AT_LEAST, SHARE = 1_000, 0.1  # changes in a tail, or such a share of all subscriptions
 _AGAIN_AFTER = 60.0  # seconds, if it failed
@@ -39,23 +42,21 @@ def drop_bases(data: Path, clock: Callable[[], float] = time.time) -> list[int]:
             return []
     except FileNotFoundError:
         return []
-    pins = [*(data / "checkpoint" / "pins").glob("[0-9]*")]
-    pins += (data / "checkpoint" / "joins" / "pins").glob("[0-9]*")
-    return versions.drop(root, [versions.Version.parse(text) for path in pins if (text := _read(path))])
+    return versions.drop(root, version_pins.of_stream(data / "checkpoint"))
 
 
-def _read(pin: Path) -> str:
-    try:
-        return pin.read_text()
-    except FileNotFoundError:  # its micro-batch has become too old meanwhile
-        return ""
+def next_base(data: Path, registry: Registry) -> int:
+    """A number for a new base of the index, which no base has had, also if the folder of the index was lost."""
+    return registry.next_base(
+        max(versions.last_base(data / "index"), version_pins.last_base(data / "checkpoint"))
+    )
 
 
 class Compaction:
-    """A thread that compacts when the tail has grown enough. `size` returns the number of subscriptions."""
+    """A thread that compacts when the tail has grown enough."""
 
-    def __init__(self, settings: Settings, size: Callable[[], int]) -> None:
-        self._settings, self._size = settings, size
+    def __init__(self, settings: Settings, registry: Registry) -> None:
+        self._settings, self._registry = settings, registry
         self._root = settings.data / "index"
         self._tail, self._most = 0, AT_LEAST
         self._due, self._stopping = threading.Event(), threading.Event()
@@ -63,7 +64,7 @@ class Compaction:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        self._measure()
+        self.measure()
         self._thread = threading.Thread(target=self._run, name="compacting", daemon=True)
         self._thread.start()
 
@@ -82,10 +83,11 @@ class Compaction:
         if self._tail > self._most:
             self._due.set()
 
-    def _measure(self) -> None:
+    def measure(self) -> None:
+        """Counts the changes in the tail of the current base, which is another one now."""
         version = versions.current(self._root)
         self._tail = (self._root / f"v{version.base}.tail").read_bytes().count(b"\n")
-        self._most = max(AT_LEAST, int(SHARE * self._size()))
+        self._most = max(AT_LEAST, int(SHARE * self._registry.counts(None)[State.ACTIVE]))
         self.appended(0)
 
     def _run(self) -> None:
@@ -97,7 +99,8 @@ class Compaction:
             began = time.monotonic()
             try:
                 self._fold()
-                self._measure()
+                self.measure()
+                checksums.start_check(self._root, versions.current(self._root).base)
             except Exception as error:
                 if self._stopping.is_set():
                     return
@@ -109,7 +112,8 @@ class Compaction:
                 logger.info("folded the index to %s in %.1f s", versions.current(self._root), seconds)
 
     def _fold(self) -> None:
-        command = [sys.executable, "-m", __name__]
+        number = next_base(self._settings.data, self._registry)
+        command = [sys.executable, "-m", __name__, str(number)]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=subprocess.DEVNULL, stderr=pipe) as process:
             self._process = process
@@ -127,7 +131,8 @@ def main() -> None:
     os.nice(5)
     drop_bases(settings.data)
     try:
-        versions.compact(settings.data / "index", operators=load_operators(settings))
+        operators, number = load_operators(settings), int(sys.argv[1])
+        versions.compact(settings.data / "index", operators=operators, at_least=number)
     except TidingsError as error:
         sys.exit(str(error))
 

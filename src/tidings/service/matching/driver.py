@@ -26,6 +26,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -63,17 +64,15 @@ class Recorder:
         clock: Callable[[], float] = time.time,
         on_record: Callable[[int], None] = lambda count: None,
     ) -> None:
-        self._log, self._mailbox, self._clock, self._on_record = (
-            EventLog(data / "log"),
-            mailbox,
-            clock,
-            on_record,
-        )
+        self.mailbox, self._log = mailbox, EventLog(data / "log")
+        self._clock, self._on_record = clock, on_record
+        # Up to where earlier queries have answered, those that match and those that keep joins.
+        self.positions: tuple[Offset | None, Offset | None] = (None, None)
         self._joins = data / "checkpoint" / "joins"
         self._quiet = QuietJoins(data, self._log, mailbox)
 
     def resume(self, batch: MicroBatch) -> Position | None:
-        until = self._mailbox.recorded(batch.query, batch.number).until
+        until = self.mailbox.recorded(batch.query, batch.number).until
         return until if until >= Position(0, 0) else None
 
     def record(self, batch: MicroBatch, part: Slice) -> None:
@@ -89,13 +88,16 @@ class Recorder:
 
         described = MicroBatch(batch.query, batch.id, batch.version, batch_range(self._joins, batch.id))
         notifications, (start, end, _) = batch.table(), described.range
+        told = self.positions[1]
+        if told is not None and end <= told:  # read again for the rows alone
+            notifications, batch = notifications.slice(0, 0), replace(batch, notifications=0, errors=0)
         start = max(start or Offset(0, 0), self._log.start())
         events = pa.Table.from_batches(self._log.read(start, end) if len(notifications) else [], EVENT_SCHEMA)
         rows = event_rows(notifications, events)
         notifications = notifications.append_column("place", rows).sort_by(
             [(name, "ascending") for name in ("place", "subscription", "part", "sequence")]
         )
-        done = max(0, self._mailbox.recorded(batch.query, batch.id).until.row)
+        done = max(0, self.mailbox.recorded(batch.query, batch.id).until.row)
         while True:
             part = notifications.slice(done, SLICE)
             done += len(part)
@@ -125,7 +127,7 @@ class Recorder:
             batch.range.began,
             self._clock(),
         )
-        self._mailbox.record(record, part.notifications, part.notified, until=until)
+        self.mailbox.record(record, part.notifications, part.notified, until=until)
         self._on_record(len(part.notifications))
 
 
@@ -220,16 +222,18 @@ class Driver:
 
     def _start(self, spark: Any, recorder: Recorder) -> Stream:
         """Starts the stream, once the driver of a killed service is gone."""
+        from tidings.service.matching.stream_recovery import note_queries, recover
         from tidings.spark.joins.stream import leave_other_tables
         from tidings.spark.lock import StreamBusy
         from tidings.spark.stream import deliver
 
-        data = self._settings.data
+        data, mailbox = self._settings.data, recorder.mailbox
         deadline = time.monotonic() + _WAIT_FOR_OTHER
         while True:
             try:
                 leave_other_tables(data / "index", data / "checkpoint")
-                return deliver(
+                recorder.positions = positions = recover(data, mailbox)
+                stream = deliver(
                     spark,
                     data / "log",
                     data / "index",
@@ -238,7 +242,13 @@ class Driver:
                     recorder,
                     operators=self._settings.operators,
                     small=self._settings.small_batch,
+                    start=positions.match,
+                    edge=positions.joins,
                 )
+                note_queries(
+                    [query.id for query in stream.queries], positions, EventLog(data / "log"), mailbox
+                )
+                return stream
             except StreamBusy:
                 if time.monotonic() > deadline or self._stopping.wait(_POLL_SECONDS):
                     raise
@@ -255,7 +265,8 @@ def main() -> None:
     states = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     # Errors are raised here; the bridge to Java would print them as well, with a traceback.
-    logging.basicConfig(level=logging.CRITICAL)
+    logging.basicConfig(level=logging.CRITICAL, format="%(message)s")
+    logging.getLogger("tidings").setLevel(logging.WARNING)
 
     def say(**state: object) -> None:
         with suppress(OSError, ValueError):  # the service may be gone

@@ -3,6 +3,8 @@
 The outbox of the registry keeps each change until the index has it. After a kill at any moment, a change that is
 not in the tail is appended at the next start, and appending it again does no harm. One thread appends all waiting
 changes at once, so a hundred concurrent subscribers share one write. compaction.py folds a tail that has grown.
+
+An index that is lost or damaged, before the start or while the service runs, is built anew from the registry.
 """
 
 from __future__ import annotations
@@ -12,16 +14,17 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tidings.engine.engine import BroadSubscription, EmptySubscription, Engine
 from tidings.errors import IndexFileError, SubscriptionError, TidingsError
-from tidings.service.matching.compaction import Compaction, drop_bases
+from tidings.service.matching.compaction import Compaction, drop_bases, next_base
 from tidings.service.matching.engine_settings import fingerprint, load_engine
-from tidings.service.model import IndexChange, State
+from tidings.service.model import IndexChange
 from tidings.service.settings import Settings
 from tidings.service.store.registry import Registry
-from tidings.storage import versions
+from tidings.storage import checksums, versions
 from tidings.storage.event_log import sync
 from tidings.storage.versions import Change
 
@@ -42,23 +45,24 @@ class IndexTimeout(TidingsError):
 
 class IndexWriter:
     """Call `prepare`, then `start`; after each change of the registry `wait_for` its number. `on_refused` is called
-    with the id and the reason of a subscription that the index refuses."""
+    with the id and the reason of a subscription that the index refuses, `on_rebuilt` when a damaged index was built anew."""
 
     def __init__(
         self,
         settings: Settings,
         registry: Registry,
         on_refused: Callable[[str, str], None] = lambda id, message: None,
+        on_rebuilt: Callable[[], None] = lambda: None,
     ) -> None:
         self.root = settings.data / "index"
-        self.on_refused = on_refused
+        self.on_refused, self.on_rebuilt = on_refused, on_rebuilt
         self._settings, self._registry = settings, registry
-        self._definitions = Engine()
-        self._compaction = Compaction(settings, lambda: registry.counts(None)[State.ACTIVE])
+        self._definitions, self._fingerprint = Engine(), ""
+        self._compaction = Compaction(settings, registry)
         self._news = threading.Condition()
         # Numbers of changes: the last one that a caller waits for, that is in the tail, that is out of the outbox.
         self._wanted = self._reached = self._applied = 0
-        self._applied_at = 0.0
+        self._applied_at = self._looked_at = 0.0
         self._refusals: dict[int, str] = {}
         self._fault = ""
         self._stopping = self._ended = False
@@ -74,31 +78,43 @@ class IndexWriter:
             warnings.filterwarnings("ignore", category=remark)
         self.root.mkdir(parents=True, exist_ok=True)
         self._definitions = load_engine(self._settings) if definitions is None else definitions
-        mark, wanted = self.root / "FINGERPRINT", fingerprint(self._settings)
-        if mark.exists() and mark.read_text() == wanted and self._is_whole():
-            return self._catch_up()
-        refused = self._build()
-        _write(mark, wanted)
-        return refused
-
-    def _is_whole(self) -> bool:
+        mark, self._fingerprint = self.root / "FINGERPRINT", fingerprint(self._settings)
+        if not mark.exists() or mark.read_text(errors="replace") != self._fingerprint:
+            return self._build()
         try:
-            base = versions.current(self.root).base
-            Engine.load(self.root / f"v{base}", operators=self._definitions.operators)
-            return True
+            versions.try_open(self.root, versions.current(self.root), operators=self._definitions.operators)
+        except (TidingsError, OSError) as error:
+            return self._rebuild(error)
+        try:
+            return self._catch_up()
         except IndexFileError as error:
-            logger.warning("the index is built anew: %s", error)
-            return False
+            return self._rebuild(error)
 
     def _build(self) -> list[tuple[str, str]]:
         engine = self._definitions.without_subscriptions()
         last = self._registry.last_change()
         refused = engine.subscribe_many(self._registry.active())
-        version = versions.publish(self.root, engine)
+        number = next_base(self._settings.data, self._registry)
+        version = versions.publish(self.root, engine, at_least=number)
         logger.info("built the index %s of %d subscriptions", version, len(engine))
+        _write(self.root / "FINGERPRINT", self._fingerprint)
         self._registry.applied(last)
-        self._reached = self._applied = last
+        with self._news:
+            self._reached = self._applied = last
+            self._news.notify_all()
         return [(id, str(error)) for id, error in refused]
+
+    def _rebuild(self, damage: Exception) -> list[tuple[str, str]]:
+        """Builds the index anew because it is lost or damaged, and removes the damaged base: a micro-batch that pinned
+        it gets the new one."""
+        logger.error("the index is built anew: %s", damage)
+        damaged = 0
+        with suppress(IndexFileError):
+            damaged = versions.current(self.root).base
+        refused = self._build()
+        versions.discard(self.root, damaged)
+        self.on_rebuilt()
+        return refused
 
     def _catch_up(self) -> list[tuple[str, str]]:
         """Applies the changes that were committed but not recorded as applied when the service ended."""
@@ -122,6 +138,10 @@ class IndexWriter:
     # --- while the service runs
 
     def start(self) -> None:
+        base = versions.current(self.root).base
+        threading.Thread(
+            target=checksums.check, args=(self.root, base), name="checksums", daemon=True
+        ).start()
         self._compaction.start()
         self._thread = threading.Thread(target=self._follow, name="indexing", daemon=True)
         self._thread.start()
@@ -164,7 +184,7 @@ class IndexWriter:
                     self._news.wait(_APPLIED_EVERY if self._applied < self._reached else _POLL_SECONDS)
                 last, wanted = self._stopping, self._wanted
             try:
-                self._take_changes(wanted, last)
+                self._mend_and_take(wanted, last)
                 pause, self._fault = 0.0, ""
             except Exception as error:
                 # A full disk or an unreachable store: the outbox keeps the changes.
@@ -175,6 +195,20 @@ class IndexWriter:
                 self._news.notify_all()
                 if pause and not self._stopping:
                     self._news.wait_for(lambda: self._stopping, pause)
+
+    def _mend_and_take(self, wanted: int, last: bool) -> None:
+        """Takes the waiting changes; builds the index anew if it is lost, or damaged by any host's report."""
+        try:
+            if time.monotonic() - self._looked_at >= _POLL_SECONDS:
+                self._looked_at = time.monotonic()
+                if damage := checksums.damage(self.root, versions.current(self.root).base):
+                    raise IndexFileError(damage)
+            self._take_changes(wanted, last)
+        except IndexFileError as error:
+            self.root.mkdir(parents=True, exist_ok=True)
+            for id, message in self._rebuild(error):
+                self.on_refused(id, message)
+            self._compaction.measure()
 
     def _take_changes(self, wanted: int, last: bool) -> None:
         changes = [change for change in self._registry.changes() if change.number > self._reached]

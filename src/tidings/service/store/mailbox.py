@@ -30,7 +30,7 @@ from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
 from tidings.storage.event_log import Offset, Position
 
-HEAD: Final = "0002"
+HEAD: Final = "0003"
 _PORTION = 5_000
 _NUMBERS = (1 << 63) - 1
 _ONCE = "ON CONFLICT (subscription, id) WHERE event IS NULL DO NOTHING"
@@ -40,6 +40,7 @@ _SLICE = [column.name for column in tables.slices.c]
 _NEXT_SLICE = "ON CONFLICT (query) DO UPDATE SET " + ", ".join(
     f"{name} = excluded.{name}" for name in _SLICE[1:]
 )
+_OF_ROLE = "ON CONFLICT (query) DO UPDATE SET role = excluded.role"
 
 _BATCH = [field.name for field in fields(BatchRecord)]
 _columns = tables.notifications.c
@@ -127,14 +128,22 @@ class Mailbox:
         with self._database.reading() as connection:
             return self._slice(connection, query, batch)
 
+    def know(self, query: str, role: str, start: Offset, batch: int = -1) -> None:
+        """Notes the role of a query, and where it goes on, after which batch, if it is not known here."""
+        values = {"query": query, "batch": batch, "segment": start.segment, "byte": start.byte, "role": role}
+        with self._database.writing() as connection:
+            insert_columns(
+                connection, tables.reached, {name: [value] for name, value in values.items()}, _OF_ROLE
+            )
+
     def advance(self, query: str, end: Offset) -> None:
         """Notes that a query has nothing to answer up to there, although it has read no micro-batch of it."""
         with self._database.writing() as connection:
             kept = tables.reached.c
-            batch = connection.execute(select(kept.batch).where(kept.query == clean(query))).scalar()
-            row: dict[str, list[Any]] = {"query": [clean(query)], "batch": [-1 if batch is None else batch]}
-            insert_columns(
-                connection, tables.reached, {**row, "segment": [end.segment], "byte": [end.byte]}, _FURTHER
+            connection.execute(
+                update(tables.reached)
+                .where(kept.query == clean(query))
+                .values(segment=end.segment, byte=end.byte)
             )
 
     def notify(self, notices: Iterable[Notice]) -> None:
@@ -263,6 +272,13 @@ class Mailbox:
         with self._database.reading() as connection:
             found = connection.execute(select(kept.batch).where(kept.query == clean(query))).scalar()
         return None if found is None or found < 0 else int(found)
+
+    def reached_by(self, role: str) -> Offset | None:
+        """The furthest that queries of a role have come; None if there was none."""
+        kept = tables.reached.c
+        with self._database.reading() as connection:
+            rows = connection.execute(select(kept.segment, kept.byte).where(kept.role == role))
+            return max((Offset(segment, byte) for segment, byte in rows), default=None)
 
     def batches(self, limit: int = 100) -> list[BatchRecord]:
         """Newest first."""

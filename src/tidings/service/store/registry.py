@@ -11,7 +11,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, Executable, Table, delete, func, select, tuple_, update
+from sqlalchemy import Connection, Executable, Table, case, delete, func, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
@@ -21,7 +21,7 @@ from tidings.service.store import tables
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
 
-HEAD: Final = "0001"
+HEAD: Final = "0002"
 LONGEST_URL: Final = 2_000  # bytes; PostgreSQL has no more than 2,704 in an index
 _PORTION = 10_000
 _MARKED = 1_000  # rows that one statement names
@@ -221,6 +221,15 @@ class Registry:
         with self._database.reading() as connection:
             return _last_change(connection)
 
+    def next_base(self, after: int) -> int:
+        """A number for a base of the index: above `after`, and above all that were given before. It is kept here
+        because the folder of the index may be lost, while pins of micro-batches name its versions."""
+        kept = tables.index_change_numbers.c
+        raised = case((kept.value < after, after), else_=kept.value) + 1
+        statement = update(tables.index_change_numbers).where(kept.name == "base").values(value=raised)
+        with self._database.writing() as connection:
+            return int(connection.execute(statement.returning(kept.value)).scalar_one())
+
     # --- tokens
 
     def add_token(self, token: Token) -> None:
@@ -366,9 +375,10 @@ def _note(connection: Connection, changed: Sequence[tuple[str, str | None]]) -> 
     """Adds changes to the outbox. Returns the number of the last."""
     if not changed:
         return _last_change(connection)
-    kept = tables.index_change_numbers.c.value
+    kept = tables.index_change_numbers.c
     count = len(changed)
-    statement = update(tables.index_change_numbers).values(value=kept + count).returning(kept)
+    raised = update(tables.index_change_numbers).where(kept.name == "change").values(value=kept.value + count)
+    statement = raised.returning(kept.value)
     last = int(connection.execute(statement).scalar_one())
     ids, texts = zip(*changed, strict=True)
     numbers = range(last - count + 1, last + 1)
@@ -377,4 +387,5 @@ def _note(connection: Connection, changed: Sequence[tuple[str, str | None]]) -> 
 
 
 def _last_change(connection: Connection) -> int:
-    return int(connection.execute(select(tables.index_change_numbers.c.value)).scalar_one())
+    kept = tables.index_change_numbers.c
+    return int(connection.execute(select(kept.value).where(kept.name == "change")).scalar_one())

@@ -84,8 +84,8 @@ index_changes = Table(
     Column("text", CleanText),
 )
 
-# One row: the number of the last change. Whoever changes it holds it until the commit, so numbers rise in the order
-# of commits, and `applied` never forgets one that is yet to appear.
+# "change" is the number of the last change. Whoever changes it holds it until the commit, so numbers rise in the order
+# of commits, and `applied` never forgets one that is yet to appear. "base" is the last number of a base of the index.
 index_change_numbers = Table(
     "index_change_numbers",
     REGISTRY,
@@ -188,7 +188,8 @@ batches = Table(
     Index("batches_ended", "ended"),
 )
 
-# How far each query has come: the last of its batches, found without going through them.
+# How far each query has come: the last of its batches, found without going through them. The batch is -1 of a query that
+# has answered nothing yet, and goes on there. `role` tells queries that match from those that keep joins.
 reached = Table(
     "reached",
     MAILBOX,
@@ -196,6 +197,7 @@ reached = Table(
     Column("batch", BigInteger, nullable=False),
     Column("segment", BigInteger, nullable=False),
     Column("byte", BigInteger, nullable=False),
+    Column("role", CleanText),
 )
 
 # How far the slices go that are recorded of a batch that is not complete, and what they sum up to.

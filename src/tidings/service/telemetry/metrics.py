@@ -39,6 +39,7 @@ class Metrics:
         self._rejected = self._counter("events_rejected", "Events that could not be read")
         self._notifications = self._counter("notifications", "Notifications that are in the mailbox")
         self._batches = self._counter("batches", "Micro-batches that are in the mailbox")
+        self._rebuilds = self._counter("index_rebuilds", "Rebuilds of an index that was lost or damaged")
         self._batch = Histogram(
             "tidings_batch_seconds", "From the beginning of a micro-batch to its end", registry=self.registry
         )
@@ -85,6 +86,10 @@ class Metrics:
         self._batch.observe(max(0.0, record.ended - record.began))
         self._notifications.inc(record.notifications)
         self.rates.add(notifications=record.notifications)
+
+    def index_rebuilt(self) -> None:
+        """Counts a rebuild of an index that was lost or damaged."""
+        self._rebuilds.inc()
 
     def latency(self, seconds: float) -> None:
         """Records the seconds from the acceptance of an event, or of a request, to the mailbox."""

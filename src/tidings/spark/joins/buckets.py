@@ -48,7 +48,7 @@ class BucketProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._rows = Shelves(handle, "rows", HELD)
-        self._sequences = Counts(handle, "told")
+        self._sequences = Counts(handle, "told", self._settings.first)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:
         for row in rows:

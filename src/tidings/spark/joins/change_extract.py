@@ -41,6 +41,7 @@ class TaskSettings(NamedTuple):
     output: str
     buckets: int
     joined: bool
+    first: int  # what sequences start after
 
     def joins(self) -> Joins:
         """The joins of the version that is pinned for the task's micro-batch."""

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor
 
 _FULL = 32 << 10  # characters
 _RUN = 8_192  # numbers side by side in one entry
+_FIRST = -1  # the entry of what counts start with
 _OPTIONS = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", 1))
 
 
@@ -71,14 +72,23 @@ class Shelves:
 
 
 class Counts:
-    """A whole number for each subscription, 0 by default; neighbouring numbers share an entry."""
+    """A whole number for each subscription, `first` by default; neighbouring numbers share an entry. With another
+    `first` than before, all of them start there."""
 
-    def __init__(self, handle: StatefulProcessorHandle, name: str) -> None:
+    def __init__(self, handle: StatefulProcessorHandle, name: str, first: int = 0) -> None:
         self._runs: MapState = handle.getMapState(name, "run int", "counts string")
+        self._first = first
+
+    def _start_anew(self) -> None:
+        found = self._runs.getValue((_FIRST,))
+        if (0 if found is None else int(found[0])) != self._first:
+            self._runs.clear()
+            self._runs.updateValue((_FIRST,), (str(self._first),))
 
     def take(self, numbers: np.ndarray, room: int) -> np.ndarray:
         """An array of `room` counts, valid for these numbers and their neighbours."""
-        counts = np.zeros(room + _RUN, dtype=np.int64)
+        self._start_anew()
+        counts = np.full(room + _RUN, self._first, dtype=np.int64)
         for run in np.unique(numbers // _RUN).tolist():
             found = self._runs.getValue((run,))
             if found is not None:

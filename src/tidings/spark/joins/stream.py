@@ -32,6 +32,7 @@ from tidings.spark.micro_batches import Folder, MicroBatches, ParquetOutput, Sin
 from tidings.spark.output import Batch, settle, unfinished
 from tidings.spark.stream_handle import Running, Stream
 from tidings.storage import versions
+from tidings.storage.event_log import sync
 
 BUCKETS = 16
 NO_TABLES = "[]"
@@ -121,6 +122,30 @@ def leave_other_tables(index: Path, checkpoint: Path) -> None:
         lock.release()
 
 
+def first_sequence(checkpoint: Path) -> int:
+    """What the sequence of each subscription starts after, for the joins' checkpoint of a stream."""
+    mark = checkpoint / "SEQUENCES"
+    return int(json.loads(mark.read_text())["first"]) if mark.exists() else 0
+
+
+def keep_sequences(index: Path, checkpoint: Path, otherwise: int) -> bool:
+    """Whether subscriptions over tables go on with their sequences. They do not if the state in the checkpoint is lost,
+    or if the index was lost and gives them other numbers: then all of them go on after `otherwise`, which must be higher
+    than any sequence, so that a replica sees a gap and asks for a snapshot. The stream must not be running."""
+    folder = checkpoint / "joins"
+    facts = json.loads((index / f"v{versions.current(index).base}" / "joins" / "tables.json").read_text())
+    numbering, mark = facts.get("numbering", ""), folder / "SEQUENCES"
+    known = json.loads(mark.read_text()) if mark.exists() else {"numbering": numbering, "first": 0}
+    kept = known["numbering"] == numbering and (folder / "spark" / "metadata").exists()
+    first = known["first"] if kept else otherwise
+    folder.mkdir(parents=True, exist_ok=True)
+    aside = mark.with_suffix(".writing")
+    aside.write_text(json.dumps({"numbering": numbering, "first": first}))
+    sync(aside)
+    aside.replace(mark)
+    return kept
+
+
 def start(
     spark: SparkSession,
     events: DataFrame,
@@ -134,7 +159,13 @@ def start(
     """Starts the query."""
     output = parquet.folder
     settings = TaskSettings(
-        str(batches.index), str(checkpoint / "pins"), batches.pickled, str(output), buckets, joined
+        str(batches.index),
+        str(checkpoint / "pins"),
+        batches.pickled,
+        str(output),
+        buckets,
+        joined,
+        first_sequence(checkpoint),
     )
     extracts = events.mapInArrow(partial(extract_task, settings), EXTRACT)
     ledger = extracts.withColumn("ledger", lit(0)).groupBy("ledger")
