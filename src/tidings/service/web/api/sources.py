@@ -16,6 +16,7 @@ from tidings.feeds.write.channel import moment
 from tidings.service import model
 from tidings.service.ingest.feed_poller import SourceHealth
 from tidings.service.model import Role
+from tidings.service.store.transactions import StoreError
 from tidings.service.subscriptions.lifecycle import check_title
 from tidings.service.web.api import responses
 from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
@@ -117,6 +118,8 @@ def import_opml(caller: Caller, body: bytes) -> Imported:
                 added += 1
             else:
                 known += 1
+        except StoreError:
+            raise
         except (TidingsError, Problem) as error:
             refused.append(Rejected(place=outline.url[:MAX_URL], message=problem_of(error).detail))
     if added:
