@@ -24,6 +24,7 @@ from tidings.service.matching.engine_settings import load_engine
 from tidings.service.matching.index_writer import IndexWriter
 from tidings.service.matching.supervisor import Supervisor
 from tidings.service.model import StoredNotification
+from tidings.service.open_files import max_streams
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
 from tidings.service.subscriptions.access_control import AccessControl
@@ -70,7 +71,7 @@ class Service:
         later(self.deduplication.close)
 
         self.index_writer = IndexWriter(settings, self.registry)
-        self.access = AccessControl(self.registry, settings, clock)
+        self.access = AccessControl(self.registry, settings, clock, max_streams=max_streams())
         self.lifecycle = Lifecycle(
             self.registry, self.mailbox, self.index_writer, self.preview, self.access, settings, clock=clock
         )

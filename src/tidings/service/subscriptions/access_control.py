@@ -34,7 +34,7 @@ _KEPT = 10_000  # tokens, buckets
 _BURST = 2.0  # seconds of its rate that a token may spend at once
 _WRONG_TICKETS = (0.1, 5.0)  # a second, and at once, for each subscription
 _OPEN = Principal("", Role.ADMIN)
-STREAMS, STREAMS_OF_ONE = 5_000, 200  # open at once, and of one token
+STREAMS_OF_ONE = 200  # open at once, of one token
 
 
 class AccessError(TidingsError):
@@ -106,6 +106,7 @@ class AccessControl:
         clock: Callable[[], float] = time.time,
         *,
         key: bytes | None = None,
+        max_streams: int = 5_000,
     ) -> None:
         self._registry = registry
         self._open = settings.open
@@ -115,6 +116,7 @@ class AccessControl:
         self._tokens: OrderedDict[str, tuple[float, Token]] = OrderedDict()  # by hash, and by id
         self._buckets: OrderedDict[Hashable, Bucket] = OrderedDict()
         self._streams: Counter[str] = Counter()  # open ones by token
+        self.max_streams = max_streams
 
     # Who it is
 
@@ -235,7 +237,7 @@ class AccessControl:
         """Refuses a stream beyond the limits: each stream holds a connection."""
         with self._lock:
             mine, all_of_them = self._streams[principal.token], self._streams.total()
-        if all_of_them >= STREAMS or (principal.token and mine >= STREAMS_OF_ONE):
+        if all_of_them >= self.max_streams or (principal.token and mine >= STREAMS_OF_ONE):
             raise TooMany(
                 "too many streams are open; close some, or ask for several subscriptions in one", 5.0
             )
