@@ -16,6 +16,7 @@ from typing import Any
 from tidings.feeds.addresses import guarded_async_client
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import notification_to_json
+from tidings.service.delivery.subscription_feeds import FeedChanges
 from tidings.service.delivery.webhooks import Webhooks
 from tidings.service.ingest.deduplication import Deduplication
 from tidings.service.ingest.feed_poller import FeedPoller
@@ -77,6 +78,7 @@ class Service:
         )
         self.supervisor = Supervisor(settings)
         self.hub = Hub(self.mailbox)
+        self.feed_changes = FeedChanges()
         self.webhooks = Webhooks(
             self.registry,
             self.mailbox,

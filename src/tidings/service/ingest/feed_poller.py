@@ -11,7 +11,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import NamedTuple, Protocol
 
@@ -84,11 +84,11 @@ class FeedPoller:
         if self._thread.is_alive():
             self._thread.join(timeout=5)
 
-    def health(self) -> list[SourceHealth]:
-        """Every source with its fetch state; callable from any thread."""
-        known = self._states()
+    def health(self, sources: Sequence[Source]) -> list[SourceHealth]:
+        """Each of these sources with its fetch state; callable from any thread."""
+        known = self._states([source.url for source in sources])
         found = []
-        for source in self._registry.sources():
+        for source in sources:
             if not is_address(source.url):
                 found.append(SourceHealth(source, None, _NO_ADDRESS, None, 1, True))
             elif (feed := known.get(source.url)) is None:
@@ -98,11 +98,11 @@ class FeedPoller:
                 found.append(SourceHealth(source, feed.fetched, feed.error, due, feed.failures, feed.gone))
         return found
 
-    def _states(self) -> dict[str, Feed]:
+    def _states(self, urls: Sequence[str]) -> dict[str, Feed]:
         """The fetch states by address; none if their file cannot be read now."""
         try:
             with closing(FeedStates(self._path, read_only=True)) as states:
-                return {feed.url: feed for feed in states.followed()}
+                return {feed.url: feed for feed in states.followed(urls)}
         except (TidingsError, sqlite3.Error) as error:
             logger.warning("the states of feeds cannot be read: %s", error)
             return {}

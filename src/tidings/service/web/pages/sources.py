@@ -16,6 +16,7 @@ from tidings.service.model import Role
 from tidings.service.subscriptions.access_control import Unauthorized
 from tidings.service.web.api import sources as api
 from tidings.service.web.api.callers import Caller
+from tidings.service.web.api.cursors import PlaceCursor
 from tidings.service.web.api.models import NewSource
 from tidings.service.web.pages.rendering import render, sent_to
 from tidings.service.web.pages.visitor import Form, Visiting, text_of
@@ -31,12 +32,13 @@ KINDS = (
     ("application/rss+xml", "RSS or Atom feed"),
     ("application/feed+json", "JSON Feed"),
 )
+LISTED = 100
 _SAMPLE = '{"source": "me", "topic": "finance", "title": "Markets rise", "price": 120}'
 
 
 @pages.get("/sources")
-def show(request: Request, visiting: Visiting) -> Response:
-    return _show(request, visiting)
+def show(request: Request, visiting: Visiting, after: PlaceCursor = None) -> Response:
+    return _show(request, visiting, after=after or None)
 
 
 @pages.post("/sources")
@@ -122,10 +124,13 @@ def _show(
     kind: str = "",
     body: str = _SAMPLE,
     url: str = "",
+    after: str | None = None,
 ) -> Response:
     service = visiting.service
+    page = api.source_page(visiting, after, LISTED)
     data: dict[str, Any] = {
-        "sources": [_card(item.model_dump(mode="json")) for item in api.list_sources(visiting).items],
+        "sources": [_card(item.model_dump(mode="json")) for item in page.items],
+        "next": page.next,
         "faults": [
             {"source": item.source, "event": item.event, "message": item.message, "time": moment(item.at)}
             for item in service.mailbox.faults()
@@ -143,6 +148,7 @@ def _show(
         kind=kind,
         body=body,
         url=url,
+        first=after is None,
         **unsaid,
     )
 
