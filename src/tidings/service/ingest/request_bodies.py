@@ -21,8 +21,8 @@ from tidings.errors import EventError
 from tidings.feeds.read import read_feed
 from tidings.formats.documents import in_utf8, safe_text, safe_xml
 from tidings.formats.rdf import is_rdf
+from tidings.formats.strict_json import StrictJson
 from tidings.model.event import Event
-from tidings.service.ingest.strict_json import StrictJson
 
 MAX_EVENTS = 10_000  # in one body
 MAX_TEXT = 4_096  # characters of an id, a source, a type

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
@@ -47,7 +49,11 @@ async def follow(request: Request, visiting: Visiting, form: Form) -> Response:
 
     def step() -> Response:
         answer = Response()
-        api.follow(visiting, NewSource(url=url[:2_000], title=text_of(form, "title")[:300]), answer)
+        try:
+            new = NewSource(url=url, title=text_of(form, "title"))
+        except ValidationError as error:
+            raise RequestValidationError(error.errors()) from None
+        api.follow(visiting, new, answer)
         return sent_to("/sources", "known" if answer.status_code == 200 else "followed")
 
     return await run_in_threadpool(_done, request, visiting, step, url=url)
@@ -109,7 +115,7 @@ def _done(request: Request, visiting: Caller, step: Callable[[], Response], **ty
         return step()
     except Unauthorized:
         raise
-    except (TidingsError, Problem) as error:
+    except (TidingsError, Problem, RequestValidationError) as error:
         problem = problem_of(error)
         return _show(request, visiting, status=problem.status_code, problem=str(problem.detail), **typed)
 
