@@ -10,7 +10,8 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 _FOLDERS = ("/usr/lib/postgresql", "/usr/local/pgsql", "/usr/pgsql", "/opt/homebrew/opt")
@@ -45,10 +46,8 @@ class Server:
         chosen = " ".join(f"-c {name}={value}" for name, value in {**_SETTINGS, **(settings or {})}.items())
         try:
             self._run("initdb", "-D", f"{self.home}/data", "-A", "trust", "-U", USER, "-E", "UTF8", "-N")
-            self._run(
-                "pg_ctl", "-D", f"{self.home}/data", "-l", f"{self.home}/log", "-w", "-o",
-                f"-k {self.home} {chosen}", "start",
-            )  # fmt: skip
+            self._options = f"-k {self.home} {chosen}"
+            self._start()
         except BaseException:
             self.close()
             raise
@@ -63,10 +62,26 @@ class Server:
         self.sql(f"CREATE DATABASE {name} {options}")
         return f"postgresql://{USER}@/{name}?host={self.home}"
 
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Away for a while."""
+        self._stop()
+        try:
+            yield
+        finally:
+            self._start()
+
     def close(self) -> None:
         if (self.home / "data" / "postmaster.pid").exists():
-            self._run("pg_ctl", "-D", f"{self.home}/data", "-m", "immediate", "-w", "stop")
+            self._stop()
         shutil.rmtree(self.home)
+
+    def _start(self) -> None:
+        words = ("-l", f"{self.home}/log", "-w", "-o", self._options)
+        self._run("pg_ctl", "-D", f"{self.home}/data", *words, "start")
+
+    def _stop(self) -> None:
+        self._run("pg_ctl", "-D", f"{self.home}/data", "-m", "immediate", "-w", "stop")
 
     def _run(self, program: str, *words: str, given: bytes | None = None) -> bytes:
         # pg_ctl's server keeps its output open: a pipe would never end.

@@ -6,6 +6,7 @@ import json
 import re
 import threading
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -581,3 +582,26 @@ def test_what_is_no_event_is_told() -> None:
         Engine().publish({"a": 1})  # type: ignore[arg-type]
     with pytest.raises(EventError, match="not dict; try Event"):
         Engine().publish_many([{"a": 1}])  # type: ignore[list-item]
+
+
+def _doubled(*names: str) -> pa.Table:
+    return pa.Table.from_arrays([pa.array(["a"])] * len(names), names=list(names))
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda engine: engine.publish_many(_doubled("x", "x")),
+        lambda engine: engine.publish_many(_doubled("id", "id", "x").to_batches()[0]),
+        lambda engine: engine.correlate(_doubled("id", "id")),
+        lambda engine: engine.subscribe_table("WHERE x = $p", _doubled("id", "p", "p")),
+        lambda engine: engine.subscribe_table("WHERE x = $p", _doubled("id", "id", "p")),
+        lambda engine: Network.from_tables(_doubled("id", "where", "where"), _doubled("source", "target")),
+        lambda engine: Network.from_tables(_doubled("id"), _doubled("source", "target", "target")),
+    ],
+)
+def test_two_columns_of_one_name_are_told(take: Callable[[Engine], object]) -> None:
+    engine = Engine()
+    engine.subscribe("a", "WHERE x = 1")
+    with pytest.raises(TidingsError, match="two columns '.*'; rename one of them, or leave it out"):
+        take(engine)

@@ -5,7 +5,7 @@ prints it, the engine reports it per subscription or per event, and nothing else
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class TidingsError(Exception):
@@ -36,6 +36,13 @@ class TaxonomyError(TidingsError):
 
 class IndexFileError(TidingsError):
     """A folder does not hold a readable index: missing, of another format, or damaged."""
+
+
+def check_columns(names: Sequence[str], what: str, error: type[TidingsError] = TidingsError) -> None:
+    """Refuses two columns of one name, which nobody can tell apart. `what` has them: "the events have"."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise error(f"{what} two columns {twice!r}; rename one of them, or leave it out")
 
 
 def nearest(word: str, options: Iterable[str], likeness: float = 0.6) -> str | None:

@@ -94,6 +94,37 @@ def test_standard_input_is_ndjson_and_a_bad_line_costs_no_other(questions):
     assert result.exit_code == 0
 
 
+REFUSED = {
+    '{"source": "s", "a": NaN}': "JSON has no NaN; leave the member out, or write null",
+    '{"source": "s", "a": -Infinity}': "JSON has no -Infinity",
+    '{"source": "s", "a": 1e999}': "the number '1e999' is too large",
+    '{"source": "s", "a": 1, "a": 2}': "an object has two members 'a'; leave one out",
+    '{"source": "s", "a": {"b": [{"c": 1, "c": 1}]}}': "two members 'c'",
+    '{"source": "s", "a": "\\ud83d"}': "has half a character in it; mend its Unicode",
+}
+
+
+@pytest.mark.parametrize("name", ["-", "in.ndjson", "in.json", "array.json"])
+def test_what_the_service_refuses_is_refused(name, questions, tmp_path):
+    lines = [*REFUSED, *cloudevents(1)]
+    text = f"[{','.join(lines)}]" if name == "array.json" else "\n".join(lines)
+    (tmp_path / name).write_text(text)
+    given, stdin = ("-", text.encode()) if name == "-" else (tmp_path / name, None)
+    result = tidings("match", "-s", questions, "-f", "ndjson", given, stdin=stdin)
+    assert [json.loads(line)["event"] for line in result.stdout.splitlines()] == ["e0"]
+    said = result.stderr.replace("\n", " ")
+    for number, reason in enumerate(REFUSED.values(), 1):
+        assert f":{number}: " in said
+        assert reason in said
+
+
+def test_two_columns_of_one_name_are_told(offer, tmp_path):
+    (tmp_path / "twice.csv").write_text("id,text,text\na,WHERE x = 1,WHERE x = 2\n")
+    result = tidings("match", "-s", tmp_path / "twice.csv", offer)
+    assert result.exit_code == 1
+    assert "two columns 'text'; rename one" in result.stderr.replace("\n", " ")
+
+
 def test_standard_input_may_be_any_document(questions):
     result = tidings("match", "-s", questions, "-", stdin=SYNTAXES["offer.rss"].encode())
     assert "?p 90" in result.stdout

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import EventError
-from tidings.formats.doctype import MAX_ENTITY
+from tidings.formats.doctype import MAX_ENTITY, MAX_TAGS
 from tidings.formats.documents import MAX_DEPTH, safe_text, safe_xml
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -89,6 +89,18 @@ class TestEntities:
             (rdf("&x;", '<!DOCTYPE r [<!ENTITY x "&#60;!DOCTYPE r []>">]>'), "inside the document"),
             (rdf("<&x;", '<!DOCTYPE r [<!ENTITY x "!DOCTYPE r []>">]>'), "inside the document"),
             (rdf("&x;" * 400, f'<!DOCTYPE r [<!ENTITY x "{"y" * MAX_ENTITY}">]>'), "expand to more than"),
+            (
+                rdf("&x;", f'<!DOCTYPE r [<!ENTITY x "{"<e:a/>" * (MAX_TAGS + 1)}">]>'),
+                r"would grow to 1,001 tags",
+            ),
+            (
+                rdf("&x;" * 3, f'<!DOCTYPE r [<!ENTITY x "{"<e:a/>" * 400}">]>'),
+                "expand to more than 1,000 tags",
+            ),
+            (
+                rdf("&x;" * 20, f'<!DOCTYPE r [<!ENTITY a "{"y" * 600}"><!ENTITY x "{"&a;" * 100}">]>'),
+                "expand to more than",
+            ),
         ],
     )
     def test_harmful_doctype_is_refused(self, document: str, said: str) -> None:

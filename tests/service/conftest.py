@@ -18,6 +18,7 @@ from tests.service.stream import InProcessStream
 from tidings.service.service import Service
 from tidings.service.settings import Settings
 from tidings.service.web.app import create_app
+from tidings.service.web.connections import configuration
 
 
 @dataclass
@@ -66,8 +67,7 @@ class Running:
         service.start(driver=False)
         stream = InProcessStream(self.settings.data, service.mailbox)
         stream.start()
-        config = uvicorn.Config(create_app(service), log_config=None, access_log=False, lifespan="on")
-        self._server = uvicorn.Server(config)
+        self._server = uvicorn.Server(configuration(create_app(service), graceful_seconds=10))
         self._thread = threading.Thread(target=self._server.run, args=([self._listener],), daemon=True)
         self._thread.start()
         while not self._server.started:

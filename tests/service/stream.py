@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from tidings.model.event import EVENT_SCHEMA
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.service.model import BatchRecord
 from tidings.service.store.mailbox import Mailbox
+from tidings.service.store.transactions import StoreError
 from tidings.storage import versions
 from tidings.storage.event_log import EventLog, Offset
 
@@ -71,7 +73,8 @@ class InProcessStream:
 
     def _run(self) -> None:
         while not self._stopping.wait(0.02):
-            self.step()
+            with suppress(StoreError):  # as a driver that is started again
+                self.step()
 
 
 def _keys(table: pa.Table, id: str = "id") -> pa.ChunkedArray:

@@ -7,7 +7,6 @@ other names are skipped. A file that cannot be read is reported in one sentence,
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,6 +16,7 @@ from typing import Any
 from tidings.cli import terminal
 from tidings.errors import EventError, TidingsError
 from tidings.formats.documents import MAX_BYTES
+from tidings.formats.strict_json import StrictJson
 from tidings.model.event import Event
 
 RDF_SUFFIXES = frozenset({".nt", ".ttl", ".turtle", ".nq", ".trig", ".n3", ".jsonld", ".owl"})
@@ -94,10 +94,19 @@ def document(data: bytes, path: str, report: Report) -> Portion:
         return Portion(read_feed(data, path))
     if syntax != "cloudevents":
         return Portion([_graph(data, path, syntax)])
-    found = Portion()
-    for portion in _cloudevents(_objects(data), path, report):
-        found.extend(portion)
-    return found
+    return _objects(data, path, report)
+
+
+def _add(portion: Portion, strict: StrictJson, value: Any, place: str, report: Report) -> None:
+    """The event that a JSON value is. What the service refuses is refused here too."""
+    try:
+        if (fault := strict.fault(value)) is not None:
+            raise EventError(fault)
+        event = Event.from_object(value)
+        portion.append(event)
+        portion.places[event.id] = place
+    except EventError as error:
+        report(f"{place}: {error}")
 
 
 def _graph(data: bytes, path: str, syntax: str) -> Event:
@@ -137,32 +146,35 @@ def _json_syntax(data: bytes) -> str:
 def _parsed(data: bytes) -> Any:
     """The JSON value in `data`; None if there is none, or if it nests too deep."""
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
+        return StrictJson().read(data)
+    except EventError:
         return None
 
 
-def _objects(data: bytes) -> list[bytes]:
-    """The lines of NDJSON; a single object or array over several lines is accepted too."""
-    parsed = _parsed(data)
-    if parsed is None:
-        return data.splitlines()
-    return [json.dumps(item).encode() for item in (parsed if isinstance(parsed, list) else [parsed])]
+def _objects(data: bytes, path: str, report: Report) -> Portion:
+    """The events of a document: a single object or array over several lines, or lines of NDJSON."""
+    strict, found = StrictJson(), Portion()
+    try:
+        parsed = strict.read(data)
+    except EventError:
+        for portion in _cloudevents(data.splitlines(), path, report):
+            found.extend(portion)
+        return found
+    for number, item in enumerate(parsed if isinstance(parsed, list) else [parsed], 1):
+        _add(found, strict, item, f"{path}:{number}", report)
+    return found
 
 
 def _cloudevents(lines: Iterable[bytes], path: str, report: Report, first: int = 1) -> Iterator[Portion]:
-    portion = Portion()
+    strict, portion = StrictJson(), Portion()
     for number, line in enumerate(lines, first):
         if not line.strip():
             continue
+        place = f"{path}:{number}"
         try:
-            event = Event.from_object(json.loads(line))
-            portion.append(event)
-            portion.places[event.id] = f"{path}:{number}"
+            _add(portion, strict, strict.read(line), place, report)
         except EventError as error:
-            report(f"{path}:{number}: {error}")
-        except (ValueError, RecursionError) as error:
-            report(f"{path}:{number}: not readable as JSON: {error}")
+            report(f"{place}: {error}")
         if len(portion) >= PORTION:
             yield portion
             portion = Portion()

@@ -90,6 +90,11 @@ DAY = 86_400.0
     help="How often a followed feed is fetched, unless it asks for less.",
 )
 @click.option(
+    "--protect-metrics",
+    is_flag=True,
+    help="Give /metrics only to those with a token, of any role. On a service that needs none, everybody may read them.",
+)
+@click.option(
     "--log-format",
     "log_format",
     type=click.Choice(("text", "json")),
@@ -114,6 +119,7 @@ def serve(
     longest: float | None,
     retention: float,
     every: float,
+    protect_metrics: bool,
     log_format: str,
 ) -> None:
     """Serve subscriptions: a page, an HTTP interface, feeds, and the stream that matches.
@@ -157,6 +163,7 @@ def serve(
         longest_validity=None if longest is None else longest * DAY,
         retention=retention * DAY,
         feed_interval=every,
+        protect_metrics=protect_metrics,
         log_format=log_format,
     )
     operator_options(modules)  # their errors are reported before anything starts

@@ -17,16 +17,16 @@ file, line and column, and the others are loaded.
 from __future__ import annotations
 
 import csv
-import json
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidings.cli import terminal
-from tidings.errors import SubscriptionError, TidingsError
+from tidings.errors import EventError, SubscriptionError, TidingsError, check_columns
+from tidings.formats.strict_json import StrictJson
 
 if TYPE_CHECKING:
     from tidings.engine.engine import Engine
@@ -259,20 +259,24 @@ def _parquet(path: Path) -> Iterator[Entry]:
 
 
 def _ndjson(path: Path) -> Iterator[Entry]:
+    strict = StrictJson()
     with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = strict.read(line.encode())
+                if (fault := strict.fault(row)) is not None:
+                    raise TidingsError(f"{path}:{number}: {fault}")
                 yield Entry(str(row["id"]), str(row["text"]), number)
-            except (ValueError, KeyError, TypeError):
+            except (EventError, KeyError, TypeError):
                 raise TidingsError(
                     f'{path}:{number}: write {{"id": "…", "text": "…"}} in each line'
                 ) from None
 
 
-def _check_columns(path: Path, names: Iterable[str]) -> None:
-    missing = [name for name in ("id", "text") if name not in list(names)]
+def _check_columns(path: Path, names: Sequence[str]) -> None:
+    check_columns(names, f"{path} has")
+    missing = [name for name in ("id", "text") if name not in names]
     if missing:
         raise TidingsError(f"{path} has no column {missing[0]!r}; it needs the columns id and text")

@@ -66,6 +66,14 @@ def token() -> None:
     metavar="RATE",
     help="How many requests it may make.",
 )
+@click.option(
+    "--sources",
+    default=1_000,
+    show_default=True,
+    type=click.IntRange(0),
+    metavar="N",
+    help="How many feeds it may follow at a time.",
+)
 @options.data
 @options.store
 def add(
@@ -74,6 +82,7 @@ def add(
     subscriptions: int,
     events_per_second: float,
     requests_per_second: float,
+    sources: int,
     data: Path,
     store: str | None,
 ) -> None:
@@ -96,6 +105,7 @@ def add(
             subscriptions=subscriptions,
             events_per_second=events_per_second,
             requests_per_second=requests_per_second,
+            sources=sources,
         )
     click.echo(secret)
     terminal.note(f"{made.id}: {role} {made.name!r}. The secret is shown only now.")
@@ -111,12 +121,13 @@ def list_(data: Path, store: str | None) -> None:
     if not tokens:
         terminal.note("There is no token yet; 'tidings token add NAME' makes one.")
         return
-    rows = [("id", "name", "role", "made", "ended", "subscriptions", "events/s", "requests/s")]
+    rows = [("id", "name", "role", "made", "ended", "subscriptions", "events/s", "requests/s", "sources")]
     for token in tokens:
         limits = (
             f"{token.subscriptions:,}",
             f"{token.events_per_second:,g}",
             f"{token.requests_per_second:,g}",
+            f"{token.sources:,}",
         )
         rows.append(
             (token.id, token.name, token.role.value, _day(token.created), _day(token.ended) or "-", *limits)

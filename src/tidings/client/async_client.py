@@ -181,9 +181,15 @@ class AsyncClient(Connection):
     async def unfollow(self, url: str) -> None:
         await self._do(calls.unfollow(url))
 
-    async def sources(self) -> list[Source]:
-        """The followed feeds, with their fetch states."""
-        return await self._do(calls.sources())
+    async def sources(self) -> AsyncGenerator[Source, None]:
+        """The followed feeds, oldest first, with their fetch states. Pages are fetched as they are needed."""
+        cursor = None
+        while True:
+            page = await self._do(calls.sources(cursor))
+            for source in page.items:
+                yield source
+            if (cursor := page.next) is None:
+                return
 
     # Texts of subscriptions
 

@@ -288,8 +288,8 @@ def unfollow(url: str) -> Call[None]:
     return Call("DELETE", "/api/sources", _nothing, {"url": url})
 
 
-def sources() -> Call[list[Source]]:
-    return _get("/api/sources", lambda answer: [Source.read(item) for item in answer["items"]])
+def sources(cursor: str | None) -> Call[Page[Source]]:
+    return _get("/api/sources", _page(Source.read), {"cursor": cursor, "limit": 200})
 
 
 def status() -> Call[Status]:

@@ -173,9 +173,14 @@ class Client(Connection):
     def unfollow(self, url: str) -> None:
         self._do(calls.unfollow(url))
 
-    def sources(self) -> list[Source]:
-        """The followed feeds, with their fetch states."""
-        return self._do(calls.sources())
+    def sources(self) -> Iterator[Source]:
+        """The followed feeds, oldest first, with their fetch states. Pages are fetched as they are needed."""
+        cursor = None
+        while True:
+            page = self._do(calls.sources(cursor))
+            yield from page.items
+            if (cursor := page.next) is None:
+                return
 
     # Texts of subscriptions
 

@@ -22,7 +22,7 @@ from tidings.engine.residual import Residuals
 from tidings.engine.snapshot import Snapshot
 from tidings.engine.subscriptions import ALWAYS
 from tidings.engine.templates import Template
-from tidings.errors import EventError, IndexFileError, SubscriptionError, TidingsError
+from tidings.errors import EventError, IndexFileError, SubscriptionError, TidingsError, check_columns
 from tidings.formats.json_lines import read_lines
 from tidings.kinds.filters.kind import Filters
 from tidings.kinds.joins.deltas import Deltas
@@ -426,9 +426,10 @@ def _broken(folder: Path, error: Exception) -> IndexFileError:
 
 
 def _table(events: pa.Table | pa.RecordBatch | Sequence[Event]) -> pa.Table:
-    if isinstance(events, pa.RecordBatch):
-        return pa.Table.from_batches([events])
-    return events if isinstance(events, pa.Table) else to_table(events)
+    if not isinstance(events, pa.Table | pa.RecordBatch):
+        return to_table(events)
+    check_columns(events.schema.names, "the events have", EventError)
+    return events if isinstance(events, pa.Table) else pa.Table.from_batches([events])
 
 
 def _drop_reported(errors: dict[int, str], events: pa.Table, found: pa.Table) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import html.entities
 import re
+from itertools import islice
 
 from lxml import etree
 
@@ -24,17 +25,28 @@ from tidings.model.event import Event
 
 _FORBIDDEN = bytes(set(range(32)) - set(b"\t\n\r"))  # in XML; some feeds hold them all the same
 _STRAY = re.compile(rb"&(?!(?:[A-Za-z][A-Za-z0-9.-]{0,63}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});)")
+_ITEM = re.compile(rb"<(?:[\w.-]+:)?(?:item|entry)[\s>/]")
 _END_OF_ITEM = re.compile(rb"</(?:[\w.-]+:)?(?:item|entry)\s*>")
 
 
 def read_feed(
-    data: bytes, source: str = "", content_type: str | None = None, max_bytes: int = MAX_BYTES
+    data: bytes,
+    source: str = "",
+    content_type: str | None = None,
+    max_bytes: int = MAX_BYTES,
+    max_items: int | None = None,
 ) -> list[Event]:
-    """The items of a feed as events. `source` names the feed, by its address if it has one."""
+    """The items of a feed as events. `source` names the feed, by its address if it has one. With `max_items`, a feed
+    of more is refused before any of them is read."""
     try:
         if _is_json(data, content_type):
             return jsonfeed.items(safe_text(data, max_bytes), source)
         document = safe_xml(data, max_bytes, _charset(content_type), _html_character)
+        if (
+            max_items is not None
+            and sum(1 for _ in islice(_ITEM.finditer(document), max_items + 1)) > max_items
+        ):
+            raise EventError(f"it has more than {max_items:,} items; send it in parts")
         return _xml_items(_escape_ampersands(document.translate(None, _FORBIDDEN)), source)
     except EventError as error:
         raise EventError(f"{source or 'the feed'}: {error}") from None

@@ -76,8 +76,12 @@ class FeedStates:
                 if url not in before:
                     self._db.execute("UPDATE feeds SET due = ?, gone = 0 WHERE url = ?", (now, url))
 
-    def followed(self) -> list[Feed]:
-        rows = self._db.execute(f"SELECT {_COLUMNS} FROM feeds WHERE followed ORDER BY rowid")
+    def followed(self, among: Sequence[str] | None = None) -> list[Feed]:
+        """The followed feeds; `among` some, if there are not too many for one query."""
+        which = "" if among is None else f" AND url IN ({', '.join('?' * len(among))})"
+        rows = self._db.execute(
+            f"SELECT {_COLUMNS} FROM feeds WHERE followed{which} ORDER BY rowid", among or ()
+        )
         return [replace(feed, gone=bool(feed.gone)) for feed in (Feed(*row) for row in rows)]
 
     def known(self, url: str, ids: Iterable[str]) -> set[str]:

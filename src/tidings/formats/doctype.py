@@ -1,8 +1,8 @@
 """Reads the DOCTYPE of an XML document and measures its entities before they are expanded.
 
 Short internal entities are harmless: RDF documents abbreviate namespaces with them. External and parameter entities are
-refused, and so is any entity that would grow beyond `MAX_ENTITY` characters or refers to itself. An external DTD is
-never read.
+refused, and so is any entity that would grow beyond `MAX_ENTITY` characters or `MAX_TAGS` tags, or refers to itself. An
+external DTD is never read.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from tidings.errors import EventError
 
 MAX_ENTITY = 64 * 1024
+MAX_TAGS = 1_000  # that entities bring into a document: each may be an item, which costs far more than its characters
 MAX_NESTING = 16  # entities within entities; a namespace within a name is one
 
 _LITERAL = r"""(?:"[^"]*"|'[^']*')"""
@@ -33,7 +34,9 @@ class Doctype:
     """The declared entities, expanded on first use; the first declaration of a name counts."""
 
     entities: dict[str, str] = field(default_factory=dict)
-    _measures: dict[str, tuple[int, int]] = field(default_factory=dict)  # size when expanded, nesting
+    _measures: dict[str, tuple[int, int, int]] = field(
+        default_factory=dict
+    )  # when expanded: size, tags; nesting
     _replacements: dict[str, str] = field(default_factory=dict)
 
     def replacement(self, name: str) -> str | None:
@@ -49,14 +52,14 @@ class Doctype:
         for name in self.entities:
             self._measure(name, ())
 
-    def _measure(self, name: str, within: tuple[str, ...]) -> tuple[int, int]:
+    def _measure(self, name: str, within: tuple[str, ...]) -> tuple[int, int, int]:
         if name in within:
             raise EventError(f"the entity {name[:40]!r} refers to itself; take it out of the DOCTYPE")
         if name not in self._measures:
-            size, nesting = len(self.entities[name]), 0
+            size, tags, nesting = len(self.entities[name]), self.entities[name].count("<"), 0
             for inner in self._references(name) if len(within) <= MAX_NESTING else ():
-                inner_size, inner_nesting = self._measure(inner, (*within, name))
-                size, nesting = size + inner_size, max(nesting, inner_nesting + 1)
+                inner_size, inner_tags, inner_nesting = self._measure(inner, (*within, name))
+                size, tags, nesting = size + inner_size, tags + inner_tags, max(nesting, inner_nesting + 1)
             if max(nesting, len(within)) > MAX_NESTING:
                 raise EventError(
                     f"the entity {name[:40]!r} is one of more than {MAX_NESTING} within each other; write it out"
@@ -65,7 +68,11 @@ class Doctype:
                 raise EventError(
                     f"the entity {name[:40]!r} would grow to {size:,} characters, over {MAX_ENTITY:,}; shorten it"
                 )
-            self._measures[name] = size, nesting
+            if tags > MAX_TAGS:
+                raise EventError(
+                    f"the entity {name[:40]!r} would grow to {tags:,} tags, over {MAX_TAGS:,}; write them out"
+                )
+            self._measures[name] = size, tags, nesting
         return self._measures[name]
 
     def _references(self, name: str) -> list[str]:

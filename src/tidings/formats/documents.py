@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 
 from tidings.errors import EventError
-from tidings.formats.doctype import Doctype, read_doctype
+from tidings.formats.doctype import MAX_TAGS, Doctype, read_doctype
 
 
 def _limit() -> int:
@@ -28,6 +28,10 @@ def _limit() -> int:
 
 MAX_BYTES = _limit()
 MAX_DEPTH = 256  # libxml2's own limit; people's documents stay far below
+MAX_GROWTH, MAX_EXPANSION = (
+    32,
+    1 << 20,
+)  # characters of all entities: so many times the document, and so many more
 
 _BOMS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -204,20 +208,22 @@ def _without_doctype(text: str, name_of: Callable[[str], str | None] | None, max
         doctype, end = read_doctype(text, start)
     else:
         doctype, end = Doctype(), start
-    parts, room = [text[:start]], max_bytes
+    # A namespace's name is ten times as long as its entity; what grows far more is meant to.
+    most = min(max_bytes, MAX_GROWTH * len(text) + MAX_EXPANSION)
+    parts, room, tags = [text[:start]], most, MAX_TAGS
 
     def replaced(found: re.Match[str]) -> str:
-        nonlocal room
+        nonlocal room, tags
         value = doctype.replacement(found[1])
         if value is None and name_of is not None:
             value = name_of(found[1])
         if value is None:
             return found[0]
         room -= len(value)
-        if room < 0:
-            raise EventError(
-                f"the document's entities expand to more than {max_bytes:,} characters; write less with them"
-            )
+        tags -= value.count("<")
+        if room < 0 or tags < 0:
+            bound = f"{most:,} characters" if room < 0 else f"{MAX_TAGS:,} tags"
+            raise EventError(f"the document's entities expand to more than {bound}; write less with them")
         return value
 
     position = end
@@ -225,7 +231,7 @@ def _without_doctype(text: str, name_of: Callable[[str], str | None] | None, max
         parts += text[position:first], _REFERENCE.sub(replaced, text[first:last])
         position = last
     safe = "".join([*parts, text[position:]])
-    if room < max_bytes:  # entities may have brought markup with them, or completed some
+    if room < most:  # entities may have brought markup with them, or completed some
         _check_elements(safe)
     return safe
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as compute
 import pyarrow.types as types
 
-from tidings.errors import SubscriptionError
+from tidings.errors import SubscriptionError, check_columns
 from tidings.formats.namespaces import XSD
 from tidings.language.faults import Misread
 from tidings.language.parameters import check_constant, parameters, substitute
@@ -85,6 +85,7 @@ def table_ids(table: pa.Table, query: Query) -> list[str]:
         raise SubscriptionError(
             f"the rows of a template are a {type(table).__name__}; give a pyarrow.Table, as of pa.Table.from_pylist"
         )
+    check_columns(table.column_names, "the table has", SubscriptionError)
     names = parameters(query)
     missing = [name for name in ("id", *names) if name not in table.column_names]
     if missing:

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.errors import EventError
+from tidings.errors import EventError, check_columns
 from tidings.model.event import EVENT_SCHEMA, Event, content_id, to_table
 
 _MARK = "\x02"
@@ -99,10 +99,7 @@ def conform(events: pa.Table | pa.RecordBatch | Iterable[Event]) -> pa.RecordBat
 def _checked(events: pa.Table | pa.RecordBatch) -> pa.Table:
     """The events as a table; refuses repeated column names."""
     table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
-    names = table.column_names
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise EventError(f"the events have two columns {twice!r}; rename one of them, or leave it out")
+    check_columns(table.column_names, "the events have", EventError)
     return table
 
 

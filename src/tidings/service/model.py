@@ -71,6 +71,7 @@ class Token:
     subscriptions: int = 1_000  # quota
     events_per_second: float = 1_000.0  # rate limit of publishing
     requests_per_second: float = 50.0  # of everything else
+    sources: int = 1_000  # quota
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +186,4 @@ class Principal:
     name: str
     role: Role
     token: str = ""
+    session: str = field(default="", compare=False)  # the hash of the page's session, if it came by one

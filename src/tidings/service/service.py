@@ -16,6 +16,7 @@ from typing import Any
 from tidings.feeds.addresses import guarded_async_client
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import notification_to_json
+from tidings.service.delivery.subscription_feeds import FeedChanges
 from tidings.service.delivery.webhooks import Webhooks
 from tidings.service.ingest.deduplication import Deduplication
 from tidings.service.ingest.feed_poller import FeedPoller
@@ -24,6 +25,7 @@ from tidings.service.matching.engine_settings import load_engine
 from tidings.service.matching.index_writer import IndexWriter
 from tidings.service.matching.supervisor import Supervisor
 from tidings.service.model import StoredNotification
+from tidings.service.open_files import max_streams
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
 from tidings.service.subscriptions.access_control import AccessControl
@@ -70,12 +72,13 @@ class Service:
         later(self.deduplication.close)
 
         self.index_writer = IndexWriter(settings, self.registry, on_rebuilt=self.metrics.index_rebuilt)
-        self.access = AccessControl(self.registry, settings, clock)
+        self.access = AccessControl(self.registry, settings, clock, max_streams=max_streams())
         self.lifecycle = Lifecycle(
             self.registry, self.mailbox, self.index_writer, self.preview, self.access, settings, clock=clock
         )
         self.supervisor = Supervisor(settings)
         self.hub = Hub(self.mailbox)
+        self.feed_changes = FeedChanges()
         self.webhooks = Webhooks(
             self.registry,
             self.mailbox,

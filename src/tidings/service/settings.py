@@ -43,6 +43,7 @@ class Settings:
     retention: float = 7 * DAY  # of events and notifications
     feed_interval: float = 15 * 60.0
     max_body: int = 16 << 20  # bytes of a request
+    protect_metrics: bool = False  # /metrics needs a token, on a service that is not open
     log_format: str = "text"  # or json
 
     @property

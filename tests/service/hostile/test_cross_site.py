@@ -131,8 +131,24 @@ def test_who_logs_in_gets_a_session_of_their_own(guarded: Served) -> None:
     assert secret not in session
     # The token of the form before belongs to the visit before.
     assert client.post("/logout", data={"csrf": token}).status_code == 403
+    assert client.get("/api/status").status_code == 200
     client.cookies.set("tidings_session", session[:-1] + ("0" if session[-1] != "0" else "1"))
     assert client.get("/api/status").status_code == 401
+
+
+def test_who_logs_out_is_out_wherever_the_cookie_was_copied_to(guarded: Served) -> None:
+    _, secret = guarded.service.access.grant("leaver", Role.SUBSCRIBER)
+    client, token = visit(guarded)
+    client.post("/login", data={"csrf": token, "token": secret})
+    session = client.cookies["tidings_session"]
+    thief = {"Cookie": f"tidings_session={session}"}
+    assert guarded.http.get("/api/status", headers=thief).status_code == 200
+    form = client.get("/", headers=HTML).text
+    csrf = re.search(r'name="csrf" value="([^"]+)"', form)
+    assert csrf is not None
+    assert client.post("/logout", data={"csrf": csrf[1]}).status_code == 303
+    assert "tidings_session" not in client.cookies
+    assert guarded.http.get("/api/status", headers=thief).status_code == 401
 
 
 @pytest.mark.parametrize(

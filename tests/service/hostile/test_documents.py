@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import time
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +28,8 @@ from tests.service.hostile.documents import (
 )
 from tests.service.hostile.routes import routes_of
 from tests.service.hostile.test_cross_site import visit
+from tidings.service.ingest.request_bodies import ParsedBody, read_events
+from tidings.service.web.api import events
 
 SECONDS = 5.0  # on a busy machine; each takes milliseconds
 
@@ -88,6 +92,52 @@ def test_entities_and_depth(served: Served, secret: Path) -> None:
             assert "the-secret-of-a-file" not in answer.text, said
     kept = [str(one) for one in served.service.log_writer.recent.events()]
     assert not [one for one in kept if "the-secret-of-a-file" in one or len(one) > 2_000_000]
+
+
+@pytest.mark.parametrize(
+    "item", ["<item><title>a</title></item>", "<item>", "&#60;item><guid>1</guid>&#60;/item>"]
+)
+def test_a_kilobyte_does_not_become_many_events(served: Served, item: str) -> None:
+    nested = "".join(f'<!ENTITY e{n} "&e{n - 1};&e{n - 1};">' for n in range(1, 12))
+    for level, times in ((11, 30), (7, 100)):
+        body = f'<!DOCTYPE rss [<!ENTITY e0 "{item}">{nested}]><rss><channel>{f"&e{level};" * times}</channel></rss>'
+        assert len(body) < 1_200
+        for kind in ("application/rss+xml", "application/xml", "application/atom+xml"):
+            answer = served.http.post("/api/events", content=body.encode(), headers={"Content-Type": kind})
+            assert (answer.status_code, "tags" in answer.json()["detail"]) == (400, True), answer.text
+
+
+def test_items_are_counted_after_entities_are_put_in(served: Served) -> None:
+    bodies = [f"<item><guid>{n}</guid></item>" for n in range(9_990)]
+    document = "<!DOCTYPE rss [{}]><rss><channel>{}&e;</channel></rss>"
+    entity = f'<!ENTITY e "{"<item/>" * 20}">'
+    answer = served.http.post(
+        "/api/events",
+        content=document.format(entity, "".join(bodies)).encode(),
+        headers={"Content-Type": "application/rss+xml"},
+    )
+    assert (answer.status_code, "more than 10,000 items" in answer.text) == (400, True), answer.text[:300]
+
+
+def test_no_xml_is_read_on_the_event_loop(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even a small one: what it takes cannot be told by its size."""
+    on_loop: dict[str, bool] = {}
+
+    def watched(body: bytes, kind: str, *more: Any) -> ParsedBody:
+        try:
+            asyncio.get_running_loop()
+            on_loop[kind] = True
+        except RuntimeError:
+            on_loop[kind] = False
+        return read_events(body, kind, *more)
+
+    monkeypatch.setattr(events, "read_events", watched)
+    for kind, shape in (*SHAPES.values(), ("application/json", '{{"source": "{}"}}')):
+        body = shape.format("loop").encode()
+        answer = served.http.post("/api/events", content=body, headers={"Content-Type": kind})
+        assert answer.status_code == 202, answer.text
+    assert on_loop.pop("application/json")
+    assert not any(on_loop.values()), on_loop
 
 
 def test_the_same_by_the_forms_of_the_page(served: Served, secret: Path) -> None:

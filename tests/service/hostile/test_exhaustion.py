@@ -130,9 +130,9 @@ def bearer(served: Served, name: str, role: Role, **limits: Any) -> dict[str, st
 
 
 @pytest.fixture
-def few_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_streams(guarded: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access_module, "STREAMS_OF_ONE", 3)
-    monkeypatch.setattr(access_module, "STREAMS", 6)
+    monkeypatch.setattr(guarded.service.access, "max_streams", 6)
 
 
 @pytest.mark.usefixtures("few_streams")

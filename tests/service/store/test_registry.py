@@ -203,6 +203,10 @@ def test_sources_are_followed_once(registry: Registry) -> None:
     assert not registry.add_source(replace(source, title="B"))
     assert registry.add_source(Source("http://b/", "B", "", 1.0))
     assert registry.sources() == [Source("http://b/", "B", "", 1.0), source]
+    assert registry.sources(limit=1) == [Source("http://b/", "B", "", 1.0)]
+    assert registry.sources(after=(1.0, "http://b/"), limit=5) == [source]
+    assert (registry.source(source.url), registry.source("http://none/")) == (source, None)
+    assert (registry.count_sources(source.owner), registry.count_sources("nobody")) == (1, 0)
     assert registry.remove_source("http://a/")
     assert not registry.remove_source("http://a/")
 

@@ -119,14 +119,16 @@ def test_a_session_ends_and_cannot_be_forged(access, registry, tmp_path, clock):
     admin, _ = access.grant("chief", Role.ADMIN)
     session = access.log_in(secret)
     assert secret not in session
-    id, until, signature = session.split(".")
+    id, until, nonce, signature = session.split(".")
     again = AccessControl(registry, Settings(tmp_path, open=False), clock)
     assert again.principal(session=session).token == token.id  # the key outlives the process
     for forged in (
-        f"{admin.id}.{until}.{signature}",
-        f"{id}.{int(until) + 1}.{signature}",
-        f"{id}.{until}.{signature[:-1]}",
-        f"{id}.{until}.{access.sign('csrf', f'{id}.{until}')}",  # signed for something else
+        f"{admin.id}.{until}.{nonce}.{signature}",
+        f"{id}.{int(until) + 1}.{nonce}.{signature}",
+        f"{id}.{until}.{nonce[:-1]}.{signature}",
+        f"{id}.{until}.{nonce}.{signature[:-1]}",
+        f"{id}.{until}.{nonce}.{access.sign('csrf', f'{id}.{until}.{nonce}')}",  # signed for something else
+        f"{id}.{until}.{nonce}",
         f"{id}.{until}",
         "..",
         "",
@@ -138,6 +140,30 @@ def test_a_session_ends_and_cannot_be_forged(access, registry, tmp_path, clock):
     clock.now += SESSION + 1
     with pytest.raises(Unauthorized, match="session is over"):
         access.principal(session=session)
+
+
+def test_a_session_that_was_logged_out_of_is_over_everywhere_and_for_good(access, registry, tmp_path, clock):
+    token, secret = access.grant("desk", Role.SUBSCRIBER)
+    session, other = access.log_in(secret), access.log_in(secret)
+    stream = access.principal(session=session)
+    assert access.is_good(stream)
+    access.log_out("no session")
+    access.log_out(session)
+    restarted = AccessControl(registry, Settings(tmp_path, open=False), clock)
+    for control in (access, restarted):
+        with pytest.raises(Unauthorized, match="session is over"):
+            control.principal(session=session)
+        assert control.principal(session=other).token == token.id
+        assert not control.is_good(stream)
+    said = f"{token.id}.{int(clock.now + SESSION)}"  # as sessions were before they had a number of their own
+    before = f"{said}.{access.sign('session', said)}"
+    assert access.principal(session=before).token == token.id
+    access.log_out(before)
+    with pytest.raises(Unauthorized):
+        access.principal(session=before)
+    clock.now += SESSION + 1
+    access.log_out(access.log_in(secret))
+    assert len(registry.ended_sessions()) == 1  # those that would be over by now are forgotten
 
 
 def test_the_key_is_its_owners_alone(tmp_path):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import html as characters
 import re
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
@@ -17,7 +19,6 @@ from urllib.parse import quote, unquote
 
 from tidings.errors import TidingsError
 from tidings.feeds.write import Channel, Entry, atom, jsonfeed, rss1, rss2
-from tidings.feeds.write.channel import rfc822
 from tidings.service.delivery.markup import one_line
 from tidings.service.delivery.notification_json import notification_url
 from tidings.service.delivery.presentation import content_of, plain_text, safe_html
@@ -34,21 +35,48 @@ _NOTIFICATION = "urn:tidings:notification:"
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
+_REMEMBERED = 10_000  # feeds
+
+
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A rendered feed. `last_modified` is in seconds since 1970."""
+    """A rendered feed."""
 
     body: bytes
     media_type: str
     etag: str
-    last_modified: float
     links: Mapping[str, str]
 
     @property
     def headers(self) -> dict[str, str]:
         """The headers of the feed, also for an answer of 304."""
         shown = ", ".join(f'<{address}>; rel="{relation}"' for relation, address in self.links.items())
-        return {"ETag": self.etag, "Last-Modified": rfc822(self.last_modified), "Link": shown}
+        return {"ETag": self.etag, "Link": shown}
+
+
+class FeedChanges:
+    """When each feed became what it is, for clients that ask by date. Thread-safe.
+
+    The time of a notification does not say when it could first be seen, and two of them may share a second. So the
+    date of a feed is the first full second after it was first seen as it is: whoever got another state was answered
+    before, with an earlier date. A feed that is not remembered has changed now, which costs one answer in full.
+    """
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[str, tuple[str, int]] = OrderedDict()  # by address: tag, date
+        self._lock = threading.Lock()
+
+    def date(self, url: str, etag: str, now: float) -> int:
+        """In seconds since 1970. While it is in the future, the feed has no date."""
+        with self._lock:
+            tag, date = self._seen.pop(url, ("", 0))
+            if tag != etag:
+                soon = int(now) + 1
+                date = soon if soon >= date else date + 1  # else the clock was set back
+            self._seen[url] = etag, date
+            if len(self._seen) > _REMEMBERED:
+                self._seen.popitem(last=False)
+        return date
 
 
 def render(
@@ -83,7 +111,7 @@ def render(
     )
     body = write(channel)
     etag = f'"{blake2b(body, digest_size=16).hexdigest()}"'
-    return Rendered(body, media_type, etag, channel.updated, channel.pages)
+    return Rendered(body, media_type, etag, channel.pages)
 
 
 def entry_of(notification: StoredNotification, settings: Settings) -> Entry:
@@ -110,9 +138,9 @@ def notification_id_of_entry(entry: str, subscription: str) -> str | None:
     return unquote(entry[len(prefix) :]) if entry.startswith(prefix) else None
 
 
-def is_unchanged(etag: str, modified: float, headers: Mapping[str, str]) -> bool:
+def is_unchanged(etag: str, date: int, headers: Mapping[str, str], now: float) -> bool:
     """Whether the client has this feed already: 304 instead of the body (RFC 9110, 13.1). A tag takes precedence
-    over a date, since two changes may fall into one second."""
+    over a date, and a date in the future says nothing."""
     given = {name.lower(): value for name, value in headers.items()}
     if (tags := given.get("if-none-match")) is not None:
         return tags.strip() == "*" or etag.removeprefix("W/") in _TAG.findall(tags)
@@ -120,6 +148,6 @@ def is_unchanged(etag: str, modified: float, headers: Mapping[str, str]) -> bool
         return False
     try:
         moment = parsedate_to_datetime(since)
-        return modified // 1 <= moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+        return date <= moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() <= now
     except (ValueError, TypeError, IndexError, OverflowError):
         return False

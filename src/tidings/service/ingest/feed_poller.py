@@ -8,15 +8,17 @@ too many waiting events) is not the feed's: the fetch is repeated later, and no 
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import NamedTuple, Protocol
 
 from tidings.errors import TidingsError
 from tidings.feeds.addresses import guarded_client
 from tidings.feeds.fetch import HOST_INTERVAL, FeedResult, Fetcher, is_address
-from tidings.feeds.states import FeedStates
+from tidings.feeds.states import Feed, FeedStates
 from tidings.model.event import Event
 from tidings.service.ingest.log_writer import LogWriter
 from tidings.service.model import Source
@@ -82,15 +84,11 @@ class FeedPoller:
         if self._thread.is_alive():
             self._thread.join(timeout=5)
 
-    def health(self) -> list[SourceHealth]:
-        """Every source with its fetch state; callable from any thread."""
-        states = FeedStates(self._path, read_only=True)
-        try:
-            known = {feed.url: feed for feed in states.followed()}
-        finally:
-            states.close()
+    def health(self, sources: Sequence[Source]) -> list[SourceHealth]:
+        """Each of these sources with its fetch state; callable from any thread."""
+        known = self._states([source.url for source in sources])
         found = []
-        for source in self._registry.sources():
+        for source in sources:
             if not is_address(source.url):
                 found.append(SourceHealth(source, None, _NO_ADDRESS, None, 1, True))
             elif (feed := known.get(source.url)) is None:
@@ -99,6 +97,15 @@ class FeedPoller:
                 due = None if feed.gone else feed.due
                 found.append(SourceHealth(source, feed.fetched, feed.error, due, feed.failures, feed.gone))
         return found
+
+    def _states(self, urls: Sequence[str]) -> dict[str, Feed]:
+        """The fetch states by address; none if their file cannot be read now."""
+        try:
+            with closing(FeedStates(self._path, read_only=True)) as states:
+                return {feed.url: feed for feed in states.followed(urls)}
+        except (TidingsError, sqlite3.Error) as error:
+            logger.warning("the states of feeds cannot be read: %s", error)
+            return {}
 
     def _run(self) -> None:
         while not self._stopping:

@@ -21,8 +21,8 @@ from tidings.errors import EventError
 from tidings.feeds.read import read_feed
 from tidings.formats.documents import in_utf8, safe_text, safe_xml
 from tidings.formats.rdf import is_rdf
+from tidings.formats.strict_json import StrictJson
 from tidings.model.event import Event
-from tidings.service.ingest.strict_json import StrictJson
 
 MAX_EVENTS = 10_000  # in one body
 MAX_TEXT = 4_096  # characters of an id, a source, a type
@@ -53,7 +53,6 @@ _ESCAPED = re.compile(r"\\(.)")
 _ROOT = re.compile(rb"<(?:[A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)[\s>/]")
 _CHANNEL = re.compile(rb"<(?:[\w.-]+:)?channel[\s>]")
 _RSS = (b"http://purl.org/rss/1.0/", b"netscape.com/rdf/simple/0.9/")
-_ITEM = re.compile(rb"<(?:[\w.-]+:)?(?:item|entry)[\s>/]")
 
 
 class ParsedBody(NamedTuple):
@@ -97,6 +96,13 @@ def read_events(body: bytes, content_type: str, headers: Mapping[str, str], sour
     if kind.is_json:
         return _json(body, kind, source)
     raise _unknown(content_type, f"{_KNOWN} are read")
+
+
+def is_quick(content_type: str) -> bool:
+    """Whether a body of a few kilobytes is read within milliseconds: JSON is. RDF and feeds may take far longer, XML
+    with entities above all."""
+    kind = _media_type(content_type)
+    return kind.name in LINES or (kind.is_json and kind.name not in FEEDS)
 
 
 class MediaTypeError(EventError):
@@ -306,10 +312,8 @@ def _feed(body: bytes, kind: _MediaType, source: str) -> ParsedBody:
         items = feed.get("items") if isinstance(feed, dict) else None
         _check_count(len(items) if isinstance(items, list) else 0)
         body = safe_text(body, charset=kind.charset)
-    else:
-        _check_count(sum(1 for _ in _ITEM.finditer(body.replace(b"\0", b""))))
     read = ParsedBody([], [])
-    for number, event in enumerate(read_feed(body, "", kind.given), 1):
+    for number, event in enumerate(read_feed(body, "", kind.given, max_items=MAX_EVENTS), 1):
         try:
             read.events.append(_checked(event, source))
         except EventError as error:

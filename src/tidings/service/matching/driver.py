@@ -290,11 +290,16 @@ def main() -> None:
 
 def _reason(error: BaseException) -> str:
     """The error in one line."""
+    from tidings.service.store.transactions import StoreAway, StoreError
     from tidings.spark.startup import java_has_ended
 
     if not isinstance(error, TidingsError) and java_has_ended():
         return "Spark's Java process has ended"
     what = " ".join(str(error).split())
+    if isinstance(error, StoreError) and not isinstance(error, StoreAway):
+        # It names the database's host, and the reason is shown to whoever asks whether the service is ready.
+        print(what, file=sys.stderr)
+        return "the store cannot be opened; the log says why"
     return what if isinstance(error, TidingsError) else f"{type(error).__name__}: {what}"
 
 

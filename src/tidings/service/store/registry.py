@@ -256,6 +256,19 @@ class Registry:
             )
             return bool(ended.rowcount)
 
+    # --- sessions that were logged out of
+
+    def end_session(self, session: str, until: float, now: float) -> None:
+        """Keeps the hash of a session until it would have ended by itself."""
+        kept = tables.ended_sessions
+        statement = self._insert(kept).values(session=session, until=until).on_conflict_do_nothing()
+        with self._database.writing() as connection:
+            connection.execute(delete(kept).where(kept.c.until < now))
+            connection.execute(statement)
+
+    def ended_sessions(self) -> list[str]:
+        return self._all(select(tables.ended_sessions.c.session), lambda row: str(row.session))
+
     # --- sources
 
     def add_source(self, source: Source) -> bool:
@@ -272,10 +285,21 @@ class Registry:
             gone = connection.execute(delete(tables.sources).where(tables.sources.c.url == url))
             return bool(gone.rowcount)
 
-    def sources(self) -> list[Source]:
-        """Oldest first."""
+    def sources(self, after: tuple[float, str] | None = None, limit: int | None = None) -> list[Source]:
+        """Oldest first; those after a place, which is (added, url) of the last one of the previous page."""
         kept = tables.sources.c
-        return self._all(select(*_SOURCE).order_by(kept.added, kept.url), lambda row: Source(*row))
+        query = select(*_SOURCE).order_by(kept.added, kept.url).limit(limit)
+        if after is not None:
+            query = query.where(tuple_(kept.added, kept.url) > tuple_(after[0], clean(after[1])))
+        return self._all(query, lambda row: Source(*row))
+
+    def source(self, url: str) -> Source | None:
+        return self._first(select(*_SOURCE).where(tables.sources.c.url == url), lambda row: Source(*row))
+
+    def count_sources(self, owner: str) -> int:
+        query = select(func.count()).where(tables.sources.c.owner == owner)
+        with self._database.reading() as connection:
+            return int(connection.execute(query).scalar_one())
 
     # --- deliveries
 

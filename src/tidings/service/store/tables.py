@@ -105,6 +105,7 @@ tokens = Table(
     Column("subscriptions", BigInteger, nullable=False),
     Column("events_per_second", Double, nullable=False),
     Column("requests_per_second", Double, nullable=False),
+    Column("sources", BigInteger, nullable=False, server_default="1000"),
     UniqueConstraint("secret", name="tokens_secret"),
 )
 
@@ -115,6 +116,16 @@ sources = Table(
     Column("title", CleanText, nullable=False),
     Column("owner", CleanText, nullable=False),
     Column("added", Double, nullable=False),
+    Index("sources_added", "added", "url"),
+    Index("sources_owner", "owner"),
+)
+
+# Sessions that were logged out of, by the hash of their cookie, until they would have ended by themselves.
+ended_sessions = Table(
+    "ended_sessions",
+    REGISTRY,
+    Column("session", CleanText, primary_key=True),
+    Column("until", Double, nullable=False),
 )
 
 deliveries = Table(

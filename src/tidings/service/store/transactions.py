@@ -7,11 +7,13 @@ returns.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +23,7 @@ from sqlalchemy.exc import (
     DatabaseError,
     IntegrityError,
     InterfaceError,
+    InternalError,
     OperationalError,
     SQLAlchemyError,
     TimeoutError,
@@ -29,13 +32,25 @@ from sqlalchemy.exc import (
 from tidings.errors import TidingsError
 
 BUSY_SECONDS: Final = 30
+_CONNECT_SECONDS: Final = 5  # until a server that does not answer counts as away
+_REPORT_SECONDS = 10.0  # between two lines of the log about one database that is away
 _MIGRATIONS = Path(__file__).parent / "migrations"
 # Under which PostgreSQL lets one process at a time bring tables to this version.
 _MIGRATING = 7_464_494_263_115_337_043
 
 
+logger = logging.getLogger(__name__)
+
+
 class StoreError(TidingsError):
     """The database cannot be used: unreachable, busy for too long, of another program, or of a newer version."""
+
+
+class StoreAway(StoreError):
+    """The database does not answer now. The message names no host: it is shown to whoever asks the service."""
+
+    status = 503
+    retry_after = 5.0
 
 
 class Database:
@@ -44,7 +59,8 @@ class Database:
     def __init__(self, url: URL, tables: MetaData, name: str, head: str) -> None:
         self.url, self.name = url, name
         self.on_postgresql = url.get_backend_name() == "postgresql"
-        self._write_lock = nullcontext() if self.on_postgresql else threading.Lock()
+        self._write_lock = None if self.on_postgresql else threading.Lock()
+        self._reported = -_REPORT_SECONDS
         if self.on_postgresql:
             self._readers = self._writers = _postgresql(url)
         else:
@@ -69,15 +85,41 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that is on disk when the block ends, or is rolled back if it raises."""
-        with self._store_errors(), self._write_lock, self._writers.begin() as connection:
+        with self._store_errors(), self._turn(), self._writers.begin() as connection:
             yield connection
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if self._write_lock is None:
+            yield
+            return
+        # Without an end to it, each of many writers would wait for a locked file after the others.
+        if not self._write_lock.acquire(timeout=BUSY_SECONDS):
+            raise StoreAway(f"the {self.name} is busy; try again in a few seconds")
+        try:
+            yield
+        finally:
+            self._write_lock.release()
 
     @contextmanager
     def _store_errors(self) -> Iterator[None]:
         try:
             yield
-        except (OperationalError, InterfaceError, TimeoutError) as error:
-            raise StoreError(f"the {self.name} cannot be used now: {_cause(error)}; try again") from error
+        except (OperationalError, InterfaceError, InternalError, TimeoutError) as error:
+            raise self._away(error) from error
+        except DatabaseError as error:
+            if type(error) is not DatabaseError:  # a child is a mistake of a statement, or a conflict of rows
+                raise
+            raise self._away(error) from error  # such as a damaged file
+
+    def _away(self, error: SQLAlchemyError) -> StoreAway:
+        now = time.monotonic()
+        if now - self._reported >= _REPORT_SECONDS:
+            self._reported = now
+            logger.warning("the %s cannot be used now: %s", self.name, _cause(error))
+        if self.on_postgresql:  # whose messages name hosts
+            return StoreAway(f"the {self.name} does not answer; try again in a few seconds")
+        return StoreAway(f"the {self.name} cannot be used now: {_cause(error)}; try again in a few seconds")
 
     def _migrate(self, tables: MetaData, head: str) -> None:
         try:
@@ -92,6 +134,10 @@ class Database:
                             f"the database {self} has the encoding {encoding}; create one with UTF8"
                         )
                 self._upgrade(connection, tables, head)
+        except StoreAway as error:
+            cause = error.__cause__
+            what = _cause(cause) if isinstance(cause, SQLAlchemyError) else error
+            raise StoreError(f"the {self.name} cannot be used now: {what}; try again ({self})") from error
         except StoreError as error:
             raise StoreError(f"{error} ({self})" if str(self) not in str(error) else str(error)) from error
         except DatabaseError as error:
@@ -218,7 +264,13 @@ def _sqlite(url: URL, *, read_only: bool) -> Engine:
 
 def _postgresql(url: URL) -> Engine:
     try:
-        return create_engine(url, pool_pre_ping=True, pool_size=8, max_overflow=24)
+        return create_engine(
+            url,
+            pool_pre_ping=True,
+            pool_size=8,
+            max_overflow=24,
+            connect_args={} if "connect_timeout" in url.query else {"connect_timeout": _CONNECT_SECONDS},
+        )
     except ModuleNotFoundError:
         raise StoreError(
             "PostgreSQL needs the package psycopg; try: pip install 'tidings[postgresql]'"

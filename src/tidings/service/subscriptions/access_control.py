@@ -1,7 +1,7 @@
 """Controls access: tokens, sessions of the page, rate limits and quotas.
 
-A principal comes from `Authorization: Bearer`, from a signed session, or, on an open service, without
-credentials. A subscription that a principal may not see gives the same answer as one that does not exist. A
+A principal comes from `Authorization: Bearer`, from a signed session that nobody has logged out of, or, on an open
+service, without credentials. A subscription that a principal may not see gives the same answer as one that does not exist. A
 ticket is valid for the one subscription that it was made for.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import secrets
 import threading
 import time
 from collections import Counter, OrderedDict
@@ -34,7 +35,7 @@ _KEPT = 10_000  # tokens, buckets
 _BURST = 2.0  # seconds of its rate that a token may spend at once
 _WRONG_TICKETS = (0.1, 5.0)  # a second, and at once, for each subscription
 _OPEN = Principal("", Role.ADMIN)
-STREAMS, STREAMS_OF_ONE = 5_000, 200  # open at once, and of one token
+STREAMS_OF_ONE = 200  # open at once, of one token
 
 
 class AccessError(TidingsError):
@@ -54,7 +55,7 @@ class Forbidden(AccessError):
 
 
 class OverQuota(AccessError):
-    """The token already has all the subscriptions that it may have."""
+    """The token already has all the subscriptions or sources that it may have."""
 
 
 class NotFound(AccessError):
@@ -106,6 +107,7 @@ class AccessControl:
         clock: Callable[[], float] = time.time,
         *,
         key: bytes | None = None,
+        max_streams: int = 5_000,
     ) -> None:
         self._registry = registry
         self._open = settings.open
@@ -115,6 +117,8 @@ class AccessControl:
         self._tokens: OrderedDict[str, tuple[float, Token]] = OrderedDict()  # by hash, and by id
         self._buckets: OrderedDict[Hashable, Bucket] = OrderedDict()
         self._streams: Counter[str] = Counter()  # open ones by token
+        self._ended = set(registry.ended_sessions())  # one service at a time has the registry
+        self.max_streams = max_streams
 
     # Who it is
 
@@ -129,8 +133,8 @@ class AccessControl:
                 raise Unauthorized("this token is not known, or was ended; ask an admin for another")
             return _principal(token)
         token = self._by_session(session) if session else None
-        if token is not None:
-            return _principal(token)
+        if session and token is not None:
+            return _principal(token, tickets.digest(session))
         if self._open:
             return _OPEN
         if session:
@@ -142,8 +146,16 @@ class AccessControl:
         token = self._by_secret(secret.strip())
         if token is None:
             raise Unauthorized("this token is not known, or was ended; ask an admin for another")
-        said = f"{token.id}.{int(self._clock() + SESSION)}"
+        said = f"{token.id}.{int(self._clock() + SESSION)}.{secrets.token_hex(8)}"
         return f"{said}.{self.sign('session', said)}"
+
+    def log_out(self, session: str) -> None:
+        """Ends a session at once, wherever its cookie is kept. One that is none is ignored."""
+        if self._by_session(session) is None:
+            return
+        hashed = tickets.digest(session)
+        self._registry.end_session(hashed, self._clock() + SESSION, self._clock())
+        self._ended.add(hashed)
 
     def sign(self, purpose: str, text: str) -> str:
         """A signature by the key of this service, valid for this purpose only."""
@@ -160,6 +172,7 @@ class AccessControl:
         subscriptions: int = 1_000,
         events_per_second: float = 1_000.0,
         requests_per_second: float = 50.0,
+        sources: int = 1_000,
     ) -> tuple[Token, str]:
         """Makes a token; returns it with its secret, which is not stored."""
         return grant(
@@ -170,6 +183,7 @@ class AccessControl:
             subscriptions=subscriptions,
             events_per_second=events_per_second,
             requests_per_second=requests_per_second,
+            sources=sources,
         )
 
     def end(self, id: str) -> bool:
@@ -215,6 +229,8 @@ class AccessControl:
 
     def is_good(self, principal: Principal) -> bool:
         """Whether the principal of a long request would still be let in."""
+        if principal.session in self._ended:
+            return False
         return not principal.token or self._by_id(principal.token) is not None
 
     # How much
@@ -235,7 +251,7 @@ class AccessControl:
         """Refuses a stream beyond the limits: each stream holds a connection."""
         with self._lock:
             mine, all_of_them = self._streams[principal.token], self._streams.total()
-        if all_of_them >= STREAMS or (principal.token and mine >= STREAMS_OF_ONE):
+        if all_of_them >= self.max_streams or (principal.token and mine >= STREAMS_OF_ONE):
             raise TooMany(
                 "too many streams are open; close some, or ask for several subscriptions in one", 5.0
             )
@@ -267,6 +283,13 @@ class AccessControl:
                 " cancel some, or ask an admin for more"
             )
 
+    def sources_left(self, principal: Principal) -> int | None:
+        """How many more sources the token may follow; None if there is no quota."""
+        token = self._by_id(principal.token)
+        if token is None:
+            return None
+        return max(0, token.sources - self._registry.count_sources(token.id))
+
     def _take(self, key: Hashable, amount: float, rate: float, burst: float, what: str) -> None:
         now = self._clock()
         with self._lock:
@@ -293,8 +316,10 @@ class AccessControl:
             signature.encode("utf-8", "surrogatepass"), self.sign("session", said).encode()
         ):
             return None
-        id, _, until = said.partition(".")
-        return self._by_id(id) if float(until) > self._clock() else None
+        id, until, *_ = said.split(".")
+        if float(until) <= self._clock() or tickets.digest(session) in self._ended:
+            return None
+        return self._by_id(id)
 
     def _fresh(self, key: str, look: Callable[[], Token | None]) -> Token | None:
         now = time.monotonic()
@@ -320,6 +345,7 @@ def grant(
     subscriptions: int = 1_000,
     events_per_second: float = 1_000.0,
     requests_per_second: float = 50.0,
+    sources: int = 1_000,
 ) -> tuple[Token, str]:
     """Adds a new token to the registry; returns it with its secret, which is not stored."""
     secret = tickets.new_secret(tickets.TOKEN)
@@ -332,6 +358,7 @@ def grant(
         subscriptions=subscriptions,
         events_per_second=events_per_second,
         requests_per_second=requests_per_second,
+        sources=sources,
     )
     registry.add_token(token)
     return token, secret
@@ -355,5 +382,5 @@ def read_key(path: Path) -> bytes:
     return key
 
 
-def _principal(token: Token) -> Principal:
-    return Principal(token.name, token.role, token.id)
+def _principal(token: Token, session: str = "") -> Principal:
+    return Principal(token.name, token.role, token.id, session)

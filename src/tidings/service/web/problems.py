@@ -17,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Match
 
@@ -99,7 +100,15 @@ def install(app: FastAPI, page: Page | None = None) -> None:
             return page(request, problem)
         return problem.response(request.url.path)
 
-    for kind in (HTTPException, RequestValidationError, TidingsError, DBAPIError, PoolTimeout, Exception):
+    for kind in (
+        HTTPException,
+        RequestValidationError,
+        TidingsError,
+        DBAPIError,
+        PoolTimeout,
+        ClientDisconnect,
+        Exception,
+    ):
         app.add_exception_handler(kind, handle)
 
 
@@ -118,6 +127,8 @@ def problem_of(error: Exception) -> Problem:
         return error
     if isinstance(error, HTTPException):
         return Problem(error.status_code, _detail(error), headers=error.headers)
+    if isinstance(error, ClientDisconnect):  # for the log and the metrics: nobody reads it
+        return Problem(400, "the connection was closed before the whole request had come; send it again")
     if isinstance(error, RequestValidationError):
         return _invalid(error.errors())
     if isinstance(error, SubscriptionError):

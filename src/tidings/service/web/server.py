@@ -18,10 +18,12 @@ from types import FrameType
 import uvicorn
 
 from tidings.errors import TidingsError
+from tidings.service import open_files
 from tidings.service.service import Service
 from tidings.service.settings import Settings
 from tidings.service.telemetry.logs import configure
 from tidings.service.web.app import create_app
+from tidings.service.web.connections import configuration
 
 PATIENCE = 10  # seconds for requests under way
 
@@ -30,25 +32,15 @@ def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda s
     """Serves until SIGINT or SIGTERM. `on_listening` is called when the address answers; matching begins a moment
     later."""
     configure(settings.log_format)
+    open_files.raise_limit()
     settings.data.mkdir(parents=True, exist_ok=True)
     with _locked(settings.data), _listening(settings) as listener:
         service = Service(settings)
         try:
             service.start()
-            config = uvicorn.Config(
-                create_app(service),
-                log_config=None,
-                log_level=None
-                if settings.log_format == "json"
-                else "warning",  # the command line prints its own messages
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                timeout_graceful_shutdown=PATIENCE,
-                timeout_keep_alive=30,
-                lifespan="on",
-                h11_max_incomplete_event_size=64 << 10,
-            )
+            # For people the command line prints its own messages.
+            level = None if settings.log_format == "json" else "warning"
+            config = configuration(create_app(service), graceful_seconds=PATIENCE, log_level=level)
             on_listening(service)
             _Server(config, service).run([listener])
         finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 import xmlrpc.client
 
 import feedparser
@@ -31,8 +33,6 @@ def test_a_feed_and_its_second_poll(served: Served) -> None:
         again = served.http.get(url, headers={"If-None-Match": answer.headers["etag"]})
         assert (again.status_code, again.content) == (304, b"")
         assert again.headers["etag"] == answer.headers["etag"]
-        since = {"If-Modified-Since": answer.headers["last-modified"]}
-        assert served.http.get(url, headers=since).status_code == 304
         head = served.http.head(url)
         assert (head.status_code, head.content) == (200, b"")
         assert head.headers["etag"] == answer.headers["etag"]
@@ -79,7 +79,7 @@ def test_followed_listed_exported_unfollowed(served: Served) -> None:
     url = "https://feeds.example.org/a.xml"
     assert served.http.post("/api/sources", json={"url": url, "title": "A"}).status_code == 201
     assert served.http.post("/api/sources", json={"url": url}).status_code == 200
-    listed = models.Sources.model_validate(served.http.get("/api/sources").json())
+    listed = models.SourcePage.model_validate(served.http.get("/api/sources").json())
     assert url in {one.url for one in listed.items}
     opml = served.http.get("/api/sources.opml")
     assert url in opml.text
@@ -90,6 +90,72 @@ def test_followed_listed_exported_unfollowed(served: Served) -> None:
     )
     assert imported.json() == {"added": 1, "known": 0, "refused": []}
     served.http.delete("/api/sources", params={"url": url})
+
+
+def test_sources_come_in_pages(guarded: Served) -> None:
+    _, secret = guarded.service.access.grant("reader", Role.PUBLISHER)
+    mine = {"Authorization": f"Bearer {secret}"}
+    urls = [f"https://pages.example/{number}?a=b&c=é" for number in range(7)]
+    for url in urls:
+        assert guarded.http.post("/api/sources", json={"url": url}, headers=mine).status_code == 201
+    seen, address = [], "/api/sources?limit=3"
+    while address:
+        answer = guarded.http.get(address, headers=mine)
+        page = models.SourcePage.model_validate(answer.json())
+        seen += [one.url for one in page.items]
+        if len(seen) == 3:  # what is left meanwhile moves nothing
+            assert (
+                guarded.http.delete("/api/sources", params={"url": seen[-1]}, headers=mine).status_code == 204
+            )
+        address = answer.links.get("next", {}).get("url", "")
+        assert (address == "") == (page.next is None)
+    assert seen == urls
+    for cursor in ("x", "MQ", "é", "bm9uZSBhdCBhbGw=", "", "a" * 5_000):
+        assert guarded.http.get("/api/sources", params={"cursor": cursor}, headers=mine).status_code == 422
+    html = {**mine, "Accept": "text/html"}
+    assert "More feeds" not in guarded.http.get("/sources", headers=html).text
+    for url in urls:
+        guarded.http.delete("/api/sources", params={"url": url}, headers=mine)
+
+
+def test_the_page_of_sources_has_pages(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tidings.service.web.pages import sources
+
+    monkeypatch.setattr(sources, "LISTED", 2)
+    urls = [f"https://listed.example/{number}" for number in range(3)]
+    for url in urls:
+        served.http.post("/api/sources", json={"url": url})
+    seen, address = "", "/sources"
+    while address:
+        text = served.http.get(address, headers={"Accept": "text/html"}).text
+        seen += text
+        found = re.search(r'href="(\?after=[^"]+)"', text)
+        address = f"/sources{html.unescape(found[1])}" if found else ""
+    assert all(seen.count(f'value="{url}"') == 1 for url in urls)
+    for url in urls:
+        served.http.delete("/api/sources", params={"url": url})
+
+
+def test_a_token_follows_no_more_feeds_than_its_quota(guarded: Served) -> None:
+    _, secret = guarded.service.access.grant("few", Role.PUBLISHER, sources=2)
+    mine = {"Authorization": f"Bearer {secret}"}
+
+    def follow(number: int) -> int:
+        url = f"https://quota.example/{number}"
+        return guarded.http.post("/api/sources", json={"url": url}, headers=mine).status_code
+
+    assert [follow(number) for number in (1, 2, 1, 3)] == [201, 201, 200, 403]
+    body = "".join(f"<outline xmlUrl='https://quota.example/{number}'/>" for number in range(1, 5))
+    opml = {
+        "content": f"<opml><body>{body}</body></opml>",
+        "headers": {**mine, "Content-Type": "text/x-opml"},
+    }
+    imported = guarded.http.post("/api/sources/opml", **opml).json()
+    assert (imported["added"], imported["known"], len(imported["refused"])) == (0, 2, 2)
+    guarded.http.delete("/api/sources", params={"url": "https://quota.example/1"}, headers=mine)
+    imported = guarded.http.post("/api/sources/opml", **opml).json()
+    assert (imported["added"], imported["known"], len(imported["refused"])) == (1, 1, 2)
+    assert "as many feeds as it may" in imported["refused"][0]["message"]
 
 
 @pytest.mark.parametrize(
@@ -232,6 +298,15 @@ def test_health_metrics_and_status(served: Served) -> None:
     status = models.Status.model_validate(served.http.get("/api/status").json())
     assert status.driver.status == "stopped"
     assert status.last_number == served.service.mailbox.last()
+
+
+def test_metrics_may_be_protected(running) -> None:
+    with running(open=False, protect_metrics=True) as guarded:
+        assert guarded.http.get("/metrics").status_code == 401
+        _, secret = guarded.service.access.grant("prometheus", Role.SUBSCRIBER, subscriptions=0)
+        answer = guarded.http.get("/metrics", headers={"Authorization": f"Bearer {secret}"})
+        assert (answer.status_code, "tidings_events_accepted" in answer.text) == (200, True)
+        assert guarded.http.get("/health").status_code == 200
 
 
 def test_xmlrpc(served: Served) -> None:

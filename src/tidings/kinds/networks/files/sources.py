@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidings.errors import TidingsError, nearest
+from tidings.errors import TidingsError, check_columns, nearest
 from tidings.kinds.networks.faults import NetworkError
 
 if TYPE_CHECKING:
@@ -135,10 +135,10 @@ def _parquet(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> L
 
     try:
         names = pq.read_schema(path).names
+        _check_columns(path, names, needed)
         table = pq.read_table(path, columns=[name for name in columns if name in names])
     except (pa.ArrowException, OSError) as error:
         raise NetworkError(f"{path} is not readable as Parquet: {error}") from None
-    _check_columns(path, names, needed)
     return LocatedTable(_checked(path, table, columns, needed), lambda row: f"{path}: row {row + 1}")
 
 
@@ -162,6 +162,7 @@ def _checked(path: Path, table: pa.Table, columns: tuple[str, ...], needed: tupl
 
 
 def _check_columns(path: Path, names: list[str], needed: tuple[str, ...]) -> None:
+    check_columns(names, f"{path} has", NetworkError)
     for name in needed:
         if name not in names:
             near = nearest(name, names, likeness=0.5)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.errors import check_columns
 from tidings.kinds.networks.expressions import NONE, Expressions
 from tidings.kinds.networks.faults import NetworkError, first_names
 from tidings.kinds.networks.index.columns import Columns
@@ -21,6 +22,8 @@ def read_tables(
     nodes: pa.Table, edges: pa.Table, match: str, labels: str
 ) -> tuple[NodeNames, Expressions, Columns]:
     """Names, expressions and columns from the tables; a `NetworkError` counts what is wrong with them."""
+    check_columns(nodes.column_names, "the table of nodes has", NetworkError)
+    check_columns(edges.column_names, "the table of edges has", NetworkError)
     ids, ends = _texts(nodes, "id", "node"), [_texts(edges, name, "edge") for name in ("source", "target")]
 
     def node(i: int) -> str:

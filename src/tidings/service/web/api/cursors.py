@@ -7,6 +7,7 @@ repeated or left out when items come or go in between.
 from __future__ import annotations
 
 import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlencode
@@ -23,6 +24,7 @@ Cursor = Annotated[
     str | None,
     Query(max_length=100, description="`next` of the page before. Other parameters stay as they were."),
 ]
+PlaceCursor = Annotated[str | None, Query(max_length=4_000, description="`next` of the page before.")]
 Number = Annotated[int | None, Query(ge=0, le=2**62)]
 
 _PLACE = re.compile(r"([ab])([0-9]{1,18})")
@@ -45,6 +47,19 @@ def read_id_cursor(cursor: str | None) -> str | None:
     if cursor is not None and _ID.fullmatch(cursor) is None:
         raise _wrong(cursor)
     return cursor
+
+
+def place_cursor(at: float, name: str) -> str:
+    """The cursor after what has this time and this name, whether it is still there or not."""
+    return urlsafe_b64encode(f"{at!r} {name}".encode()).decode()
+
+
+def read_place_cursor(cursor: str) -> tuple[float, str]:
+    try:
+        at, _, name = urlsafe_b64decode(cursor.encode()).decode().partition(" ")
+        return float(at), name
+    except ValueError:
+        raise _wrong(cursor) from None
 
 
 def link(settings: Settings, path: str, next: str | None, parameters: Mapping[str, object]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Request, Response
 
+from tidings.feeds.write.channel import rfc822
 from tidings.service.delivery.subscription_feeds import FORMATS, is_unchanged, render
 from tidings.service.model import State, Subscription
 from tidings.service.web.api.callers import problems
@@ -60,7 +61,11 @@ def get_feed(
         **feed.headers,
         "Cache-Control": "public, no-cache" if subscription.public else "private, no-cache",
     }
-    if is_unchanged(feed.etag, feed.last_modified, request.headers):
+    now = service.clock()
+    date = service.feed_changes.date(self_url, feed.etag, now)
+    if date <= now:
+        headers["Last-Modified"] = rfc822(date)
+    if is_unchanged(feed.etag, date, request.headers, now):
         return Response(status_code=304, headers=headers)
     return Response(feed.body, media_type=feed.media_type, headers=headers)
 

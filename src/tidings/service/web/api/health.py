@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 import tidings
 from tidings.errors import TidingsError
 from tidings.feeds.write.channel import moment
 from tidings.service.model import Role
-from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
+from tidings.service.telemetry.metrics import Metrics
+from tidings.service.web.api.callers import Caller, CurrentCaller, caller, problems, router
 from tidings.service.web.api.models import Driver, Health, Rates, Status
 from tidings.service.web.problems import Problem
 from tidings.storage import versions
@@ -52,11 +54,19 @@ def get_ready(request: Request) -> Health:
     summary="Metrics in Prometheus' text form",
     response_class=Response,
     responses={
-        200: {"description": "The metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+        200: {"description": "The metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}},
+        **problems(401),
     },
 )
-def get_metrics(request: Request) -> Response:
-    metrics = request.app.state.service.metrics
+async def get_metrics(request: Request) -> Response:
+    """They need a token, of any role, if the service was started so."""
+    service = request.app.state.service
+    if service.settings.protect_metrics:
+        await caller(request)
+    return await run_in_threadpool(_metrics, service.metrics)
+
+
+def _metrics(metrics: Metrics) -> Response:
     return Response(metrics.text(), headers={"Content-Type": metrics.media_type})
 
 

@@ -300,8 +300,9 @@ class Source(ResponseModel):
     gone: bool = False
 
 
-class Sources(ResponseModel):
+class SourcePage(ResponseModel):
     items: list[Source]
+    next: str | None = Field(description="The cursor of the next page; null on the last one.")
 
 
 class Imported(ResponseModel):
@@ -354,6 +355,7 @@ class NewToken(RequestModel):
     subscriptions: int = Field(default=1_000, ge=0, le=10_000_000)
     events_per_second: float = Field(default=1_000.0, gt=0, le=1e6, allow_inf_nan=False)
     requests_per_second: float = Field(default=50.0, gt=0, le=1e6, allow_inf_nan=False)
+    sources: int = Field(default=1_000, ge=0, le=10_000_000)
 
 
 class Token(ResponseModel):
@@ -365,6 +367,7 @@ class Token(ResponseModel):
     subscriptions: int
     events_per_second: float
     requests_per_second: float
+    sources: int
 
 
 class TokenCreated(Token):

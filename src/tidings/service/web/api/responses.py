@@ -88,6 +88,7 @@ def token(given: model.Token) -> models.Token:
         subscriptions=given.subscriptions,
         events_per_second=given.events_per_second,
         requests_per_second=given.requests_per_second,
+        sources=given.sources,
     )
 
 

@@ -16,10 +16,13 @@ from tidings.feeds.write.channel import moment
 from tidings.service import model
 from tidings.service.ingest.feed_poller import SourceHealth
 from tidings.service.model import Role
+from tidings.service.store.transactions import StoreError
+from tidings.service.subscriptions.access_control import OverQuota
 from tidings.service.subscriptions.lifecycle import check_title
 from tidings.service.web.api import responses
 from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
-from tidings.service.web.api.models import MAX_URL, Imported, NewSource, Rejected, Source, Sources
+from tidings.service.web.api.cursors import Limit, PlaceCursor, link, place_cursor, read_place_cursor
+from tidings.service.web.api.models import MAX_URL, Imported, NewSource, Rejected, Source, SourcePage
 from tidings.service.web.problems import Problem, problem_of
 
 api = router("sources")
@@ -27,8 +30,23 @@ MOST = 10_000  # feeds in one file
 
 
 @api.get("/sources", operation_id="list_sources", summary="The feeds that are followed, and how they fare")
-def list_sources(caller: CurrentCaller) -> Sources:
-    return Sources(items=[_source_model(health) for health in caller.service.feed_poller.health()])
+def list_sources(
+    caller: CurrentCaller, response: Response, cursor: PlaceCursor = None, limit: Limit = 50
+) -> SourcePage:
+    """Oldest first."""
+    page = source_page(caller, cursor, limit)
+    response.headers.update(link(caller.service.settings, "/api/sources", page.next, {"limit": limit}))
+    return page
+
+
+def source_page(caller: Caller, cursor: str | None, limit: int) -> SourcePage:
+    after = None if cursor is None else read_place_cursor(cursor)
+    found = caller.service.registry.sources(after, limit + 1)
+    page, last = found[:limit], found[limit - 1] if len(found) > limit else None
+    return SourcePage(
+        items=[_source_model(health) for health in caller.service.feed_poller.health(page)],
+        next=None if last is None else place_cursor(last.added, last.url),
+    )
 
 
 @api.post(
@@ -41,15 +59,15 @@ def list_sources(caller: CurrentCaller) -> Sources:
 def follow(caller: CurrentCaller, new: NewSource, response: Response) -> Source:
     """Its items are events from now on. Addresses inside a network are refused unless they are allowed."""
     caller.need(Role.PUBLISHER)
-    source = _source(caller, new.url, new.title)
-    if caller.service.registry.add_source(source):
-        caller.service.feed_poller.wake()
+    service, source = caller.service, _source(caller, new.url, new.title)
+    known = service.registry.source(source.url)
+    if known is None and service.access.sources_left(caller.principal) == 0:
+        raise _over_quota(caller)
+    if service.registry.add_source(source):
+        service.feed_poller.wake()
     else:
         response.status_code = 200
-    for health in caller.service.feed_poller.health():
-        if health.source.url == new.url:
-            return _source_model(health)
-    return Source(url=source.url, title=source.title, added=moment(source.added))
+    return _source_model(service.feed_poller.health([known or source])[0])
 
 
 @api.delete(
@@ -61,7 +79,7 @@ def follow(caller: CurrentCaller, new: NewSource, response: Response) -> Source:
 )
 def unfollow(caller: CurrentCaller, url: Annotated[str, Query(min_length=1, max_length=MAX_URL)]) -> None:
     caller.need(Role.PUBLISHER)
-    found = next((followed for followed in caller.service.registry.sources() if followed.url == url), None)
+    found = caller.service.registry.source(url)
     if found is None:
         raise Problem(404, "no feed is followed at this address; look at the list for those that are")
     if caller.principal.role is not Role.ADMIN and found.owner != caller.principal.token:
@@ -111,17 +129,29 @@ def import_opml(caller: Caller, body: bytes) -> Imported:
         raise Problem(422, f"the file has {len(outlines):,} feeds, and one takes at most {MOST:,}; split it")
     added, known = 0, 0
     refused = responses.rejected(outlines.rejected)
+    registry, left = caller.service.registry, caller.service.access.sources_left(caller.principal)
     for outline in outlines:
         try:
-            if caller.service.registry.add_source(_source(caller, outline.url, outline.title[:200])):
+            source = _source(caller, outline.url, outline.title[:200])
+            if added == left and registry.source(source.url) is None:
+                raise _over_quota(caller)
+            if registry.add_source(source):
                 added += 1
             else:
                 known += 1
+        except StoreError:
+            raise
         except (TidingsError, Problem) as error:
             refused.append(Rejected(place=outline.url[:MAX_URL], message=problem_of(error).detail))
     if added:
         caller.service.feed_poller.wake()
     return Imported(added=added, known=known, refused=refused)
+
+
+def _over_quota(caller: Caller) -> OverQuota:
+    return OverQuota(
+        f"the token {caller.principal.name!r} follows as many feeds as it may; leave some, or ask an admin for more"
+    )
 
 
 def _source(caller: Caller, url: str, title: str) -> model.Source:

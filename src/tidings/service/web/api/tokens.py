@@ -33,6 +33,7 @@ def create_token(caller: CurrentCaller, new: NewToken) -> TokenCreated:
         subscriptions=new.subscriptions,
         events_per_second=new.events_per_second,
         requests_per_second=new.requests_per_second,
+        sources=new.sources,
     )
     return TokenCreated(**responses.token(token).model_dump(), secret=secret)
 

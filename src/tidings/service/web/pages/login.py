@@ -37,6 +37,9 @@ async def log_in(request: Request, form: Form) -> Response:
 
 @pages.post("/logout")
 async def log_out(request: Request, form: Form) -> Response:
+    access, session = request.app.state.service.access, request.cookies.get(SESSION_COOKIE)
+    if session:
+        await run_in_threadpool(access.log_out, session)
     response = sent_to("/login", "logged-out")
     forget_cookie(response, request.app.state.service.settings, SESSION_COOKIE)
     return response

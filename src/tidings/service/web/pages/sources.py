@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
@@ -16,6 +18,7 @@ from tidings.service.model import Role
 from tidings.service.subscriptions.access_control import Unauthorized
 from tidings.service.web.api import sources as api
 from tidings.service.web.api.callers import Caller
+from tidings.service.web.api.cursors import PlaceCursor
 from tidings.service.web.api.models import NewSource
 from tidings.service.web.pages.rendering import render, sent_to
 from tidings.service.web.pages.visitor import Form, Visiting, text_of
@@ -31,12 +34,13 @@ KINDS = (
     ("application/rss+xml", "RSS or Atom feed"),
     ("application/feed+json", "JSON Feed"),
 )
+LISTED = 100
 _SAMPLE = '{"source": "me", "topic": "finance", "title": "Markets rise", "price": 120}'
 
 
 @pages.get("/sources")
-def show(request: Request, visiting: Visiting) -> Response:
-    return _show(request, visiting)
+def show(request: Request, visiting: Visiting, after: PlaceCursor = None) -> Response:
+    return _show(request, visiting, after=after or None)
 
 
 @pages.post("/sources")
@@ -45,7 +49,11 @@ async def follow(request: Request, visiting: Visiting, form: Form) -> Response:
 
     def step() -> Response:
         answer = Response()
-        api.follow(visiting, NewSource(url=url[:2_000], title=text_of(form, "title")[:300]), answer)
+        try:
+            new = NewSource(url=url, title=text_of(form, "title"))
+        except ValidationError as error:
+            raise RequestValidationError(error.errors()) from None
+        api.follow(visiting, new, answer)
         return sent_to("/sources", "known" if answer.status_code == 200 else "followed")
 
     return await run_in_threadpool(_done, request, visiting, step, url=url)
@@ -107,7 +115,7 @@ def _done(request: Request, visiting: Caller, step: Callable[[], Response], **ty
         return step()
     except Unauthorized:
         raise
-    except (TidingsError, Problem) as error:
+    except (TidingsError, Problem, RequestValidationError) as error:
         problem = problem_of(error)
         return _show(request, visiting, status=problem.status_code, problem=str(problem.detail), **typed)
 
@@ -122,10 +130,13 @@ def _show(
     kind: str = "",
     body: str = _SAMPLE,
     url: str = "",
+    after: str | None = None,
 ) -> Response:
     service = visiting.service
+    page = api.source_page(visiting, after, LISTED)
     data: dict[str, Any] = {
-        "sources": [_card(item.model_dump(mode="json")) for item in api.list_sources(visiting).items],
+        "sources": [_card(item.model_dump(mode="json")) for item in page.items],
+        "next": page.next,
         "faults": [
             {"source": item.source, "event": item.event, "message": item.message, "time": moment(item.at)}
             for item in service.mailbox.faults()
@@ -143,6 +154,7 @@ def _show(
         kind=kind,
         body=body,
         url=url,
+        first=after is None,
         **unsaid,
     )
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated
+from urllib.parse import parse_qsl
 
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
 from tidings.service.web.api.callers import Caller, caller
@@ -15,18 +17,35 @@ from tidings.service.web.problems import Problem
 Visiting = Annotated[Caller, Depends(caller)]
 
 _FIELDS, _FILES = 20, 1
+_ENCODED = 4 << 20  # bytes of a form that is no file
 
 
 async def form_of(request: Request) -> Mapping[str, str | UploadFile]:
     service = request.app.state.service
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "application/x-www-form-urlencoded" and (await request.body()).count(b"&") > _FIELDS:
-        # The parser counts fields that have names; millions that have none would hold up everybody.
-        raise Problem(400, f"a form has at most {_FIELDS} fields; leave some out")
-    # A field may be as large as a body: that of a form to publish something has all of it in one.
-    form = await request.form(max_files=_FILES, max_fields=_FIELDS, max_part_size=service.settings.max_body)
+    form: Mapping[str, str | UploadFile]
+    if kind == "application/x-www-form-urlencoded":
+        form = await run_in_threadpool(_decoded, await request.body())
+    else:
+        # A field may be as large as a body: that of a form to publish something has all of it in one.
+        form = await request.form(
+            max_files=_FILES, max_fields=_FIELDS, max_part_size=service.settings.max_body
+        )
     check_csrf(service.access, request, form.get(FIELD))
     return form
+
+
+def _decoded(body: bytes) -> dict[str, str]:
+    """The fields of a form. Decoding a megabyte takes up to a second, so it is kept off the event loop."""
+    if len(body) > _ENCODED:
+        raise Problem(
+            413, f"a form has at most {_ENCODED:,} bytes; send what is larger to the API, or as a file"
+        )
+    if body.count(b"&") > _FIELDS:
+        raise Problem(400, f"a form has at most {_FIELDS} fields; leave some out")
+    if body.count(b"%") * 3 > len(body):
+        raise Problem(400, "the form has percents that encode nothing; encode it as browsers do")
+    return dict(parse_qsl(body.decode("latin-1"), keep_blank_values=True))
 
 
 Form = Annotated[Mapping[str, "str | UploadFile"], Depends(form_of)]
