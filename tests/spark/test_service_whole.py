@@ -50,8 +50,8 @@ KINDS = ("service", "driver", "worker", "jvm")
 class Serving:
     """`tidings serve`, started and killed; all that ever comes of it has a mark in its environment."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder, self.options = folder, options
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -63,7 +63,7 @@ class Serving:
         name, value = self.mark.split("=")
         quick = "-XX:TieredStopAtLevel=1"  # no JVM lives long enough here to earn the good compiler
         command = [str(Path(sys.executable).with_name("tidings")), "serve", "--data", "data"]
-        command += ["--port", str(self.port), "--allow-network", "127.0.0.0/8"]
+        command += ["--port", str(self.port), "--allow-network", "127.0.0.0/8", *self.options]
         with (self.folder / "said").open("ab") as said:
             self.process = subprocess.Popen(
                 command,

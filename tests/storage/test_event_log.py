@@ -1,6 +1,8 @@
 """What is appended is read back, in order, after any crash that left a torn end."""
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -113,6 +115,111 @@ def test_damage_in_the_middle_is_an_error_and_not_silence(tmp_path):
     with pytest.raises(LogError, match=f"damaged at byte {middle.byte}"):
         ids_of(log)
     assert ids_of(log, after) == ["3"]
+
+
+@pytest.mark.parametrize("torn", ["cut", "zeros", "garbage", "gone"])
+def test_an_end_that_a_disk_has_lost_is_cut_off_and_no_offset_is_given_twice(tmp_path, torn, caplog):
+    """HEAD says that the last event is durable, the segment does not have it: whoever has read up to there goes on with
+    what comes now, and whoever has not reads what is left."""
+    with EventLog(tmp_path) as log:
+        log.append(events([1]))
+        kept = log.end()
+        log.append(events([2]))
+        end = log.end()
+    path = last_segment(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(
+        {
+            "cut": whole[: kept.byte + 9],
+            "zeros": whole[: kept.byte + 9] + bytes(len(whole) - kept.byte - 9),
+            "garbage": whole[: kept.byte] + b"\xff" * (len(whole) - kept.byte),
+            "gone": whole,
+        }[torn]
+    )
+    if torn == "gone":
+        path.unlink()
+    with EventLog(tmp_path) as log:
+        first = log.append(events([3]))
+        log.append(events([4] * 20))
+        assert first > end
+        assert ids_of(log, end) == ["3", *["4"] * 20]  # a stream that had read the lost event
+        assert ids_of(log, kept, first) == ["3"]
+        assert ids_of(log, kept, end) == []  # one that reads it again
+        assert ids_of(log) == [*([] if torn == "gone" else ["1"]), "3", *["4"] * 20]
+        assert log.has_lost(end)
+        assert not log.has_lost(first)
+    assert "lost" in caplog.text
+    with EventLog(tmp_path) as log:  # and it stays so
+        log.append(events([5]))
+        assert ids_of(log, end, None)[0] == "3"
+
+
+def test_damage_in_the_middle_costs_nothing_behind_it_at_a_start(tmp_path):
+    with EventLog(tmp_path) as log:
+        log.append(events([1]))
+        middle = log.end()
+        log.append(events([2]))
+        after = log.end()
+        log.append(events([3]))
+    with open(last_segment(tmp_path), "r+b") as file:
+        file.seek(middle.byte + 40)
+        file.write(b"\xff\xff")
+    with EventLog(tmp_path) as log:
+        log.append(events([4]))
+        assert ids_of(log, after) == ["3", "4"]
+        with pytest.raises(LogError, match=f"damaged at byte {middle.byte}"):
+            ids_of(log)
+
+
+@pytest.mark.parametrize(
+    "segment_bytes", [1, 40_000]
+)  # it is full when a segment begins, or in the midst of one
+def test_a_full_disk_refuses_and_has_room_again(tmp_path, segment_bytes):
+    """A real one: a file system in memory, of half a megabyte, in a namespace of its own."""
+    code = """
+import os, sys
+from pathlib import Path
+from tidings import Event
+from tidings.storage.event_log import EventLog, LogError
+root = Path(sys.argv[1])
+log, kept = EventLog(root / "log", segment_bytes=int(sys.argv[2])), []
+def fill():
+    with open(root / "ballast", "ab", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4096)
+        except OSError:
+            pass
+for round in range(2):
+    refused = 0
+    for n in range(30):
+        id = f"{round}-{n}"
+        if n == 10:
+            fill()
+        try:
+            log.append([Event(source="s", id=id, data=b"y" * 1500)])
+            kept.append(id)
+        except LogError as error:
+            assert "No space left" in str(error), error
+            refused += 1
+    assert refused >= 5, refused
+    os.remove(root / "ballast")
+    log.append([Event(source="s", id=f"{round}-after")])
+    kept.append(f"{round}-after")
+    assert [id for part in log.read() for id in part["id"].to_pylist()] == kept
+    log.close()
+    log.append([])
+    assert [id for part in log.read() for id in part["id"].to_pylist()] == kept
+print("kept", len(kept))
+"""
+    mount = 'mount -t tmpfs -o size=512k tidings "$1" && shift && exec "$@"'
+    command = ["unshare", "-rm", "sh", "-c", mount, "sh", tmp_path, sys.executable, "-c", code]
+    command += [tmp_path, str(segment_bytes)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        pytest.skip(f"no file system can be mounted here: {done.stderr.strip()[:100]}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("kept")
 
 
 def test_one_writer_and_any_readers(tmp_path):

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from tidings import __version__
+from tidings.cli.backup import backup, restore
 from tidings.cli.bench import bench
 from tidings.cli.demo import demo
 from tidings.cli.explain import explain
@@ -56,5 +57,5 @@ def main() -> None:
     """
 
 
-for command in (match, explain, index, network, run, serve, token, demo, bench):
+for command in (match, explain, index, network, run, serve, token, backup, restore, demo, bench):
     main.add_command(command)

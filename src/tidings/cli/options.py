@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,6 +10,28 @@ from typing import Any, TypeVar
 import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Size(click.ParamType[int]):
+    """Bytes, written as 5GB, 500 MB or 2GiB."""
+
+    name = "size"
+    _UNITS = ("", "K", "M", "G", "T")
+
+    def __init__(self, least: int) -> None:
+        self._least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?)(I?)B?", value.strip(), re.IGNORECASE | re.ASCII)
+        if found is None:
+            self.fail(f"{value!r} is no size; give one like 5GB or 500MB", param, ctx)
+        unit = self._UNITS.index(found[2].upper())
+        size = int(float(found[1]) * (1024 if found[3] else 1000) ** unit)
+        if size < self._least:
+            self.fail(f"{value!r} is too little; give {self._least // 1_000_000}MB or more", param, ctx)
+        return size
 
 
 def subscriptions_of(required: bool) -> Callable[[Command], Command]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,6 @@ from tidings.cli import terminal
 from tidings.cli.notification_output import NotificationWriter, open_writer
 
 if TYPE_CHECKING:
-    from tidings.cli.micro_batches import MicroBatches
     from tidings.cli.stream_config import StreamConfig
     from tidings.cli.stream_sources import StreamSources
     from tidings.kinds.operators.functions.operator import Operator
@@ -79,7 +80,6 @@ class _Run:
         self.operators: list[Operator] = []
 
     def play(self, once: bool) -> None:
-        from tidings.cli.micro_batches import MicroBatches
         from tidings.cli.stream_sources import StreamSources
         from tidings.storage.event_log import EventLog
 
@@ -196,3 +196,22 @@ class _Run:
             self.status.update(Text(line, style="reverse", no_wrap=True, overflow="ellipsis"))
         elif doing == STARTING:
             terminal.note(doing)
+
+
+class MicroBatches:
+    """Passes the finished micro-batches of a stream from Spark's thread to the one that prints."""
+
+    def __init__(self) -> None:
+        self._done: SimpleQueue[Batch] = SimpleQueue()
+
+    def __call__(self, batch: Batch) -> None:
+        self._done.put(batch)
+
+    def ready(self, seconds: float) -> Iterator[Batch]:
+        """The finished batches; waits for the first of them, at most so long."""
+        try:
+            yield self._done.get(timeout=seconds)
+            while True:
+                yield self._done.get_nowait()
+        except Empty:
+            return

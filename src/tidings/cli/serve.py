@@ -81,6 +81,14 @@ DAY = 86_400.0
     help="How long events and notifications are kept.",
 )
 @click.option(
+    "--keep-size",
+    "keep_size",
+    type=options.Size(least=100_000_000),
+    metavar="SIZE",
+    help="And how much of them, such as 5GB: the event log and the mailbox are kept below it, each by itself. Events that"
+    " wait to be matched stay in any case.",
+)
+@click.option(
     "--feeds-every",
     "every",
     default=900.0,
@@ -118,6 +126,7 @@ def serve(
     allowed: tuple[str, ...],
     longest: float | None,
     retention: float,
+    keep_size: int | None,
     every: float,
     protect_metrics: bool,
     log_format: str,
@@ -162,6 +171,7 @@ def serve(
         open=_is_here(host) and (url is None or _is_here(urlsplit(url).hostname or "")),
         longest_validity=None if longest is None else longest * DAY,
         retention=retention * DAY,
+        keep_size=keep_size,
         feed_interval=every,
         protect_metrics=protect_metrics,
         log_format=log_format,

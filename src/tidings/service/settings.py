@@ -41,6 +41,7 @@ class Settings:
     validity: float = DAY  # of a subscription that names none
     longest_validity: float | None = None  # None: "never" may be asked for
     retention: float = 7 * DAY  # of events and notifications
+    keep_size: int | None = None  # bytes of the event log, and as many of the mailbox; None: no bound
     feed_interval: float = 15 * 60.0
     max_body: int = 16 << 20  # bytes of a request
     protect_metrics: bool = False  # /metrics needs a token, on a service that is not open

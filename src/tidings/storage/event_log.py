@@ -12,6 +12,7 @@ only after the frames before it are on disk, so a reader that stops at it needs 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import struct
 import threading
@@ -40,6 +41,8 @@ _FRAME_ROWS = 1_000
 _FRAME_BYTES = 1 << 20
 # What `read` hands out at once; single-event frames are put together up to this.
 _BATCH_ROWS = 10_000
+
+logger = logging.getLogger(__name__)
 
 
 class LogError(TidingsError):
@@ -161,6 +164,13 @@ class EventLog:
         for segment, low, high in self._segment_ranges(start, end):
             yield from _frames(self._map(segment), segment, low, high)
 
+    def has_lost(self, offset: Offset) -> bool:
+        """Whether events before this offset, once durable, were cut off with the torn end of their segment."""
+        first, end = _read_head(self.folder)
+        if not first <= offset.segment < end.segment:
+            return False
+        return _segment_path(self.folder, offset.segment).stat().st_size < offset.byte
+
     def drop_before(self, offset: Offset) -> None:
         """Remove the segments that end at or before `offset`. Only the writer may."""
         with self._write_lock:
@@ -221,7 +231,11 @@ class EventLog:
             )
         for segment in range(start.segment, end.segment + 1):
             low = start.byte if segment == start.segment else START
-            high = end.byte if segment == end.segment else _segment_path(self.folder, segment).stat().st_size
+            high = durable.byte
+            if segment < durable.segment:
+                high = _segment_path(self.folder, segment).stat().st_size
+            if segment == end.segment:
+                high = min(high, end.byte)  # which may name what a torn end has lost
             if low < high:
                 yield segment, low, high
 
@@ -237,7 +251,7 @@ class EventLog:
 
 
 class _Writer:
-    """The open last segment, the lock, and HEAD. Opening it recovers: a torn last frame is cut off."""
+    """The open last segment, the lock, and HEAD. Opening it recovers: a torn end is cut off."""
 
     def __init__(self, folder: Path, segment_bytes: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -253,11 +267,15 @@ class _Writer:
                 f"the event log {folder} already has a writer, process {holder}; "
                 "send the events through it, or stop it first"
             ) from None
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, str(os.getpid()).encode(), 0)
-        self._head = os.open(folder / "HEAD", os.O_RDWR | os.O_CREAT, 0o644)
-        self._file = -1
-        self._recover()
+        self._head = self._file = -1
+        try:
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, str(os.getpid()).encode(), 0)
+            self._head = os.open(folder / "HEAD", os.O_RDWR | os.O_CREAT, 0o644)
+            self._recover()
+        except BaseException:
+            self.close()  # or nobody could write when a full disk has room again
+            raise
 
     def write(self, groups: list[list[bytes]]) -> list[Offset]:
         """Write the frames of each group, make all durable at once, and say where each group ends."""
@@ -310,10 +328,18 @@ class _Writer:
         path = _segment_path(self.folder, end.segment)
         if not path.exists():
             self._roll(end.segment)
-            return
-        self._file = os.open(path, os.O_RDWR)
+        else:
+            self._file = os.open(path, os.O_RDWR)
         if os.fstat(self._file).st_size < START:
             write_all(self._file, SEGMENT_MAGIC, 0)
+        torn = _torn_at(path, end)
+        if torn is not None:
+            # Offsets up to `end` were given out: what comes now must not get any of them.
+            logger.error("%s is torn: events from %s to %s are lost; send them again", path, torn, end)
+            os.ftruncate(self._file, torn.byte)
+            os.fsync(self._file)
+            self._roll(end.segment + 1)
+            return
         for frame in _whole_frames(path, end):
             end = frame.end
         os.ftruncate(self._file, end.byte)
@@ -387,6 +413,25 @@ def _whole_frames(path: Path, end: Offset) -> Iterator[Frame]:
             yield frame
     except LogError:
         return
+
+
+def _torn_at(path: Path, end: Offset) -> Offset | None:
+    """Where a segment stops being whole, if that is before `end`, up to which it was durable, and nothing whole comes
+    after it: a disk has lost its end. None if it is whole, or damaged in the middle, which a reader reports."""
+    last = Offset(end.segment, START)
+    for frame in _whole_frames(path, last):
+        last = frame.end
+    if last >= end:
+        return None
+    with pa.memory_map(str(path)) as source:
+        data = memoryview(source.read_buffer())[last.byte :]
+    magic, rest = struct.pack("<I", _FRAME_MAGIC), bytes(data)
+    at = rest.find(magic, 1)
+    while at >= 0:
+        if next(_whole_frames(path, Offset(end.segment, last.byte + at)), None) is not None:
+            return None
+        at = rest.find(magic, at + 1)
+    return last
 
 
 def _damaged(offset: Offset) -> LogError:

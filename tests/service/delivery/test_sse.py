@@ -165,7 +165,7 @@ def test_a_cursor_older_than_what_is_kept_is_told_what_was_missed(tmp_path: Path
     with world(tmp_path) as it:
         record_matches(it.mailbox, "a", "e1", "e2", "e3", at=100.0)
         record_matches(it.mailbox, "a", "e4")
-        it.mailbox.forget(200.0)
+        it.mailbox.forget(200.0, 1e12, lambda dropped: [])
         first, second = asyncio.run(it.first(it.stream("1"), count(2)))
         assert (first.event, first.data, first.id) == ("missed", {"from": 2, "to": 3}, "3")
         assert titles([second]) == ["e4"]

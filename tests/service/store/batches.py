@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from tidings.model.event import Event, to_table
 from tidings.model.notification import NOTIFICATION_SCHEMA
-from tidings.service.model import BatchRecord, Subscription
+from tidings.service.model import BatchRecord, Notice, Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_mailbox
+from tidings.service.store.mailbox import Mailbox
 
 ROOT = Path(__file__).parents[3]
 
@@ -77,6 +78,18 @@ def of_size(query: str, number: int, size: int) -> tuple[BatchRecord, pa.Table, 
         [notification_row(f"s{i % 7}", f"{query}-{number}-{i // 7}") for i in range(size)],
         query=query,
     )
+
+
+def forgotten(mailbox: Mailbox, before: float, now: float = 1e9) -> dict[str, int]:
+    """Forgets, and returns the largest deleted number of each subscription."""
+    gone: dict[str, int] = {}
+
+    def missed(dropped: Mapping[str, int]) -> list[Notice]:
+        gone.update(dropped)
+        return []
+
+    mailbox.forget(before, now, missed)
+    return gone
 
 
 def start(settings: Settings, query: str, count: int, size: int, *more: str) -> subprocess.Popen[str]:

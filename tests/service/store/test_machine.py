@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from tests.postgresql import Server
-from tests.service.store.batches import batch, notification_row, subscription
+from tests.service.store.batches import batch, forgotten, notification_row, subscription
 from tidings.service.model import Notice, NotificationKind, State, Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
@@ -102,7 +102,7 @@ class Machine(RuleBasedStateMachine):
     def forget(self, age: int) -> None:
         before = self.clock - age
         last = {one[0]: self._number(one) for one in self.notifications if one[2] < before}
-        assert self.mailbox.forget(before) == last
+        assert forgotten(self.mailbox, before) == last
         self.notifications = [one for one in self.notifications if one[2] >= before]
 
     @invariant()

@@ -7,7 +7,7 @@ import json
 import pytest
 from sqlalchemy import func, select
 
-from tests.service.store.batches import batch, event, notification_row, of_size, start
+from tests.service.store.batches import batch, event, forgotten, notification_row, of_size, start
 from tests.service.store.conftest import Stores
 from tidings.model.event import Event
 from tidings.service.model import Fault, Notice, NotificationKind, StoredNotification
@@ -189,9 +189,9 @@ def test_what_is_old_is_forgotten_with_its_events(
         *batch(1, [notification_row("a", "3"), notification_row(None, "x", verdict="error")], ended=20.0)
     )
     mailbox.record(*batch(2, [notification_row("c", "2"), notification_row("a", "4")], ended=30.0))
-    assert mailbox.forget(10.0) == {}
+    assert forgotten(mailbox, 10.0) == {}
     assert mailbox.first() == 1
-    assert mailbox.forget(20.5) == {"a": 4, "b": 3}
+    assert forgotten(mailbox, 20.5) == {"a": 4, "b": 3}
     assert (mailbox.first(), mailbox.last()) == (5, 6)
     assert numbers(mailbox.page(["a", "b", "c"])) == [6, 5]
     assert mailbox.page(["c"])[0].event == event("2")
@@ -201,7 +201,7 @@ def test_what_is_old_is_forgotten_with_its_events(
     assert not mailbox.record(
         *batch(1, [notification_row("a", "3")], ended=50.0)
     )  # which is known, though no longer kept
-    assert mailbox.forget(99.0) == {"a": 6, "c": 5}
+    assert forgotten(mailbox, 99.0) == {"a": 6, "c": 5}
     assert count(mailbox, tables.events) == 0
     assert (mailbox.first(), mailbox.last()) == (7, 6)
     assert not mailbox.record(*batch(2, [notification_row("c", "2")], ended=30.0))

@@ -4,6 +4,7 @@ import json
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -354,6 +355,103 @@ def test_old_segments_go_but_none_that_the_stream_may_read(tmp_path):
     assert world.log.end() == ends[-1]
     assert world.index.drops == 3
     world.close()
+
+
+def test_a_segment_of_the_future_does_not_stop_retention(tmp_path):
+    world = World(tmp_path, segment_bytes=1)
+    ends = [world.publish(f"e{n}") for n in range(6)]
+    for n, end in enumerate(ends):
+        old(world, end.segment, {1: -300, 3: -300, 4: 1, 5: 0}.get(n, 10))
+    for end in ends:
+        world.answer(end)
+    world.expiry.retain()
+    # The fourth, stamped after now, may be young: it goes when the one after it is old.
+    assert world.log.start().segment == ends[3].segment
+    world.close()
+
+
+def test_micro_batches_of_the_future_do_not_stop_retention(tmp_path):
+    world = World(tmp_path, segment_bytes=1)
+    ends = [world.publish(f"e{n}") for n in range(6)]
+    for end in ends[:-1]:
+        old(world, end.segment, 10)
+    world.clock.now += 300 * DAY  # the clock was wrong for a while
+    world.answer(ends[0])
+    world.answer(ends[1])
+    world.clock.now -= 300 * DAY
+    for end in ends[2:]:
+        world.answer(end)
+    world.expiry.retain()
+    assert world.log.start().segment == ends[4].segment
+    world.close()
+
+
+def test_the_log_is_bounded_by_size_but_for_what_waits(tmp_path):
+    world = World(tmp_path, segment_bytes=1)
+    world.settings = replace(world.settings, keep_size=1_500)
+    world.expiry = world.new_expiry()
+    ends = [world.publish(f"e{n}") for n in range(8)]
+    sizes = [(world.log.folder / f"{end.segment:012d}.log").stat().st_size for end in ends]
+    assert sum(sizes[-3:]) > 1_500 > sum(sizes[-2:])
+    world.expiry.bound_size()
+    assert world.log.start().segment == 0  # nothing is matched yet
+    world.answer(ends[2])
+    world.answer(ends[3])
+    world.clock.now += 31
+    world.expiry.bound_size()
+    assert world.log.start().segment == ends[2].segment  # from where the last batch may be repeated
+    for end in ends[4:]:
+        world.answer(end)
+    world.clock.now += 10
+    world.expiry.bound_size()
+    assert world.log.start().segment == ends[2].segment  # not yet
+    world.clock.now += 30
+    world.expiry.bound_size()
+    assert world.log.start().segment == ends[6].segment
+    assert world.log.end() == ends[-1]
+    world.close()
+
+
+def test_who_misses_something_by_the_size_that_is_kept_is_told(world):
+    for id in ("slow", "quick"):
+        world.add(id, valid_for=None)
+        world.mailbox.notify(
+            [
+                Notice(id, NotificationKind.EXPIRES_SOON, f"{n}", world.clock.now, "soon " * 500)
+                for n in range(400)
+            ]
+        )
+    world.registry.set_delivery(Delivery("slow", "https://example.org/", "whsec_", 7))
+    world.registry.set_delivery(Delivery("quick", "https://example.org/", "whsec_", 800))
+    world.settings = replace(world.settings, keep_size=1_000_000)
+    world.new_expiry().bound_size()
+    first = world.mailbox.first()
+    assert 200 < first < 800
+    missed = world.mailbox.page(["slow"])[0]
+    assert missed.kind is NotificationKind.MISSED
+    assert missed.message == (
+        f"notifications after number 7 up to number {min(first - 1, 400)} could not be delivered before there was no"
+        " room for them, and are not kept any longer"
+    )
+    assert NotificationKind.MISSED not in world.notifications("quick")
+
+
+def test_a_crash_while_old_ones_are_deleted_loses_no_notice(world):
+    world.add("slow", valid_for=None)
+    world.registry.set_delivery(Delivery("slow", "https://example.org/", "whsec_", 0))
+    long_ago = world.clock.now - 8 * DAY
+    world.mailbox.notify([Notice("slow", NotificationKind.EXPIRES_SOON, "n", long_ago, "soon")])
+    notify = world.mailbox.notify
+
+    def die(notices):
+        raise KeyboardInterrupt
+
+    world.mailbox.notify = die  # as a kill after the deletion would
+    with suppress(KeyboardInterrupt):
+        world.expiry.retain()
+    world.mailbox.notify = notify
+    world.new_expiry().retain()
+    assert world.notifications("slow") == [NotificationKind.MISSED]
 
 
 def test_what_a_webhook_did_not_take_in_time_is_told_as_missed(world):

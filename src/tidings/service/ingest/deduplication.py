@@ -3,7 +3,8 @@
 The file is derived from the log. Its mark, an offset of the log, is written in the same transaction as the
 hashes; opening the file reads what the log has beyond the mark, so a crash between the two writes needs no
 special recovery. The file is not synced with each group: after a power cut hashes and mark are older, but
-consistent. If the mark is beyond the end of the log, or the file is damaged, it is rebuilt from the log.
+consistent. If the mark is beyond the end of the log or of its segment, or the file is damaged, it is rebuilt from the
+log.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Deduplication:
         """Reads the part of the log beyond the mark; returns the number of its events."""
         with self._lock:
             first, end, mark = self._log.start(), self._log.end(), self.mark()
-            if mark is not None and mark > end:
+            if mark is not None and (mark > end or self._log.has_lost(mark)):
                 raise LogError(f"{self._path} knows more than the log has")
             if mark is None or mark.segment < first.segment:
                 mark = first

@@ -10,7 +10,9 @@ from tidings.service.store.mailbox import Mailbox
 from tidings.service.store.registry import Registry
 from tidings.service.store.transactions import Database, StoreError, postgresql_url, sqlite_url
 
-__all__ = ["StoreError", "open_mailbox", "open_registry", "open_stores"]
+__all__ = ["HEADS", "StoreError", "open_database", "open_mailbox", "open_registry", "open_stores"]
+
+HEADS = {"registry": registry.HEAD, "mailbox": mailbox.HEAD}
 
 
 def open_stores(settings: Settings) -> tuple[Registry, Mailbox]:
@@ -24,11 +26,17 @@ def open_stores(settings: Settings) -> tuple[Registry, Mailbox]:
 
 
 def open_registry(settings: Settings) -> Registry:
-    return Registry(Database(_url(settings, "registry.db"), tables.REGISTRY, "registry", registry.HEAD))
+    return Registry(open_database(settings, "registry"))
 
 
 def open_mailbox(settings: Settings) -> Mailbox:
-    return Mailbox(Database(_url(settings, "mailbox.db"), tables.MAILBOX, "mailbox", mailbox.HEAD))
+    return Mailbox(open_database(settings, "mailbox"))
+
+
+def open_database(settings: Settings, name: str, *, new: bool = False) -> Database:
+    """The database of the registry or of the mailbox."""
+    metadata = {"registry": tables.REGISTRY, "mailbox": tables.MAILBOX}[name]
+    return Database(_url(settings, f"{name}.db"), metadata, name, HEADS[name], new=new)
 
 
 def _url(settings: Settings, file: str) -> URL:

@@ -7,7 +7,8 @@ nothing, and what is recorded of it stands. Deliveries read from a number on; on
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ from tidings.storage.event_log import Offset, Position
 
 HEAD: Final = "0003"
 _PORTION = 5_000
+_ROOM = 0.95  # of the size that is kept, after something was deleted because of it
 _NUMBERS = (1 << 63) - 1
 _ONCE = "ON CONFLICT (subscription, id) WHERE event IS NULL DO NOTHING"
 _SEEN_AGAIN = "ON CONFLICT (key) DO UPDATE SET last = excluded.last"
@@ -41,6 +43,9 @@ _NEXT_SLICE = "ON CONFLICT (query) DO UPDATE SET " + ", ".join(
     f"{name} = excluded.{name}" for name in _SLICE[1:]
 )
 _OF_ROLE = "ON CONFLICT (query) DO UPDATE SET role = excluded.role"
+
+Missed = Callable[[Mapping[str, int]], Sequence[Notice]]
+"""The notices to those who have not got what is deleted, by the largest deleted number of each subscription."""
 
 _BATCH = [field.name for field in fields(BatchRecord)]
 _columns = tables.notifications.c
@@ -148,40 +153,63 @@ class Mailbox:
 
     def notify(self, notices: Iterable[Notice]) -> None:
         """Stores notices, once for each subscription and id."""
-        given = list(notices)
         with self._database.writing() as connection:
-            last = _take(connection, "number", len(given))
-            columns: dict[str, Sequence[Any]] = {
-                "number": range(last - len(given) + 1, last + 1),
-                "subscription": [clean(notice.subscription) for notice in given],
-                "id": [clean(notice.id) for notice in given],
-                "kind": [notice.kind.value for notice in given],
-                "at": [notice.at for notice in given],
-                "message": [clean(notice.message) for notice in given],
-            }
-            insert_columns(connection, tables.notifications, columns, _ONCE)
+            _insert_notices(connection, list(notices))
 
-    def forget(self, before: float) -> dict[str, int]:
+    def forget(self, before: float, now: float, missed: Missed) -> None:
         """Deletes notifications from before a time, lowest numbers first, up to the first that is younger; then the
-        events that no notification needs. Returns the largest deleted number of each subscription. It works in
-        portions, so that others can write in between."""
-        dropped: dict[str, int] = {}
-        while True:
+        events that no notification needs. One that is stamped later than now says nothing of its age: it goes with
+        what comes after it."""
+        with self._database.reading() as connection:
+            young = select(_columns.number).where(_columns.at >= before, _columns.at <= now)
+            first = connection.execute(young.order_by(_columns.number).limit(1)).scalar()
+            old = select(func.max(_columns.number)).where(_columns.at < before)
+            end = connection.execute(old if first is None else old.where(_columns.number < first)).scalar()
+        self._forget_to(end, missed)
+        with self._database.writing() as connection:
+            self._forget_batches(connection, before)
+
+    def forget_beyond(self, size: int, missed: Missed) -> None:
+        """Deletes notifications, lowest numbers first, until about `size` bytes are left, and a little more: the next
+        ones have room."""
+        last = self.last()  # the notices that come of it stay
+        while (used := self._database.size()) > size:
+            with self._database.reading() as connection:
+                numbers = select(_columns.number).where(_columns.number <= last)
+                kept = connection.execute(select(func.count()).select_from(numbers.subquery())).scalar_one()
+                surplus = math.ceil(kept * (1 - _ROOM * size / used))
+                ends = numbers.order_by(_columns.number).offset(max(0, surplus - 1)).limit(1)
+                end = connection.execute(ends).scalar()
+            if end is None:
+                return
+            self._forget_to(end, missed)
+
+    def shrink(self) -> None:
+        """Gives what was forgotten back to the disk, if it is much."""
+        self._database.shrink()
+
+    def _forget_to(self, end: int | None, missed: Missed) -> None:
+        """Deletes notifications up to a number, in portions, so that others can write in between. `missed` is given the
+        largest deleted number of each subscription, and what it answers is stored in the same transaction."""
+        while end is not None:
             with self._database.writing() as connection:
+                _take(connection, "number", 0)  # first, as every writer does: they take turns
                 rows = connection.execute(
-                    select(_columns.number, _columns.subscription, _columns.at)
+                    select(_columns.number, _columns.subscription)
+                    .where(_columns.number <= end)
                     .order_by(_columns.number)
                     .limit(_PORTION)
                 ).all()
-                old = next((i for i, row in enumerate(rows) if row.at >= before), len(rows))
-                if old:
-                    end = rows[old - 1].number
-                    connection.execute(delete(tables.notifications).where(_columns.number <= end))
-                    connection.execute(delete(tables.events).where(_event.last <= end))
-                dropped.update((row.subscription, row.number) for row in rows[:old])
-                if old < _PORTION:
-                    self._forget_batches(connection, before)
-                    return dropped
+                if not rows:
+                    return
+                last = rows[-1].number
+                connection.execute(delete(tables.notifications).where(_columns.number <= last))
+                connection.execute(delete(tables.events).where(_event.last <= last))
+                notices = missed({row.subscription: row.number for row in rows})
+                for notice in notices:  # which replace those that say less
+                    same = _columns.subscription == notice.subscription, _columns.id == notice.id
+                    connection.execute(delete(tables.notifications).where(*same))
+                _insert_notices(connection, notices)
 
     # --- reading
 
@@ -330,6 +358,19 @@ class Mailbox:
         """Deletes old batches; the last one of each query stays known."""
         connection.execute(delete(tables.batches).where(tables.batches.c.ended < before))
         connection.execute(delete(tables.faults).where(tables.faults.c.at < before))
+
+
+def _insert_notices(connection: Connection, notices: Sequence[Notice]) -> None:
+    last = _take(connection, "number", len(notices))
+    columns: dict[str, Sequence[Any]] = {
+        "number": range(last - len(notices) + 1, last + 1),
+        "subscription": [clean(notice.subscription) for notice in notices],
+        "id": [clean(notice.id) for notice in notices],
+        "kind": [notice.kind.value for notice in notices],
+        "at": [notice.at for notice in notices],
+        "message": [clean(notice.message) for notice in notices],
+    }
+    insert_columns(connection, tables.notifications, columns, _ONCE)
 
 
 def _of_several_sqlite(numbers: Select[int], ids: list[str]) -> Select[int]:

@@ -34,6 +34,10 @@ from tidings.errors import TidingsError
 BUSY_SECONDS: Final = 30
 _CONNECT_SECONDS: Final = 5  # until a server that does not answer counts as away
 _REPORT_SECONDS = 10.0  # between two lines of the log about one database that is away
+_INCREMENTAL = 2  # of SQLite's auto_vacuum
+_AT_ONCE = 1_000  # pages
+_REWRITTEN = 512 << 20  # bytes of content, at most
+_SMALL = 16 << 20
 _MIGRATIONS = Path(__file__).parent / "migrations"
 # Under which PostgreSQL lets one process at a time bring tables to this version.
 _MIGRATING = 7_464_494_263_115_337_043
@@ -54,10 +58,11 @@ class StoreAway(StoreError):
 
 
 class Database:
-    """The database of one store. Thread-safe; `name` is that of its chain of migrations, `head` the last of them."""
+    """The database of one store. Thread-safe; `name` is that of its chain of migrations, `head` the last of them. A
+    `new` one has no tables until `create`."""
 
-    def __init__(self, url: URL, tables: MetaData, name: str, head: str) -> None:
-        self.url, self.name = url, name
+    def __init__(self, url: URL, tables: MetaData, name: str, head: str, *, new: bool = False) -> None:
+        self.url, self.name, self.tables = url, name, tables
         self.on_postgresql = url.get_backend_name() == "postgresql"
         self._write_lock = None if self.on_postgresql else threading.Lock()
         self._reported = -_REPORT_SECONDS
@@ -67,10 +72,18 @@ class Database:
             _prepare_file(Path(str(url.database)))
             self._readers, self._writers = _sqlite(url, read_only=True), _sqlite(url, read_only=False)
         try:
-            self._migrate(tables, head)
+            if not new:
+                self._migrate(tables, head)
         except BaseException:
             self.close()
             raise
+
+    def create(self, connection: Connection, revision: str) -> None:
+        """Makes the tables as they were at a revision, in the transaction of `connection`; StoreError if there are
+        some."""
+        if self._version(connection) is not None:
+            raise StoreError(f"{self} holds a {self.name} already; name an empty database")
+        self._upgrade(connection, self.tables, revision)
 
     def close(self) -> None:
         self._readers.dispose()
@@ -83,10 +96,56 @@ class Database:
             yield connection
 
     @contextmanager
+    def snapshot(self) -> Iterator[tuple[Connection, str]]:
+        """A transaction that sees, however long it takes, what was committed when it began; with the revision of the
+        tables. Others go on writing."""
+        with self._store_errors(), self._readers.connect() as connection:
+            if self.on_postgresql:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            yield connection, str(self._version(connection))  # the first read is the moment
+
+    @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that is on disk when the block ends, or is rolled back if it raises."""
         with self._store_errors(), self._turn(), self._writers.begin() as connection:
             yield connection
+
+    def size(self) -> int:
+        """The bytes of the content, without what is free in its files; an estimate on PostgreSQL."""
+        with self.reading() as connection:
+            if self.on_postgresql:
+                return sum(_estimated_size(connection, name) for name in self.tables.tables)
+            return (_pragma(connection, "page_count") - _pragma(connection, "freelist_count")) * _pragma(
+                connection, "page_size"
+            )
+
+    def shrink(self) -> None:
+        """Makes the file smaller if a quarter of it is free, in portions, so that others can write in between. A
+        file that an earlier version has made is rewritten once, when that takes seconds. PostgreSQL does it alone."""
+        if self.on_postgresql:
+            return
+        with self.reading() as connection:
+            pages, free = _pragma(connection, "page_count"), _pragma(connection, "freelist_count")
+            used = (pages - free) * _pragma(connection, "page_size")
+            can_shrink = _pragma(connection, "auto_vacuum") == _INCREMENTAL
+        if free * 4 < pages:
+            return
+        content, before = pages - free, pages
+        while can_shrink and free * 8 > content and free < before:
+            before = free
+            with self.writing() as connection:
+                # Each step frees a page, and gives a row without columns, which SQLAlchemy does not fetch.
+                raw: Any = connection.connection.driver_connection
+                raw.execute(f"PRAGMA incremental_vacuum({_AT_ONCE})").fetchall()
+                free = _pragma(connection, "freelist_count")
+        with self._store_errors(), self._turn(), self._writers.connect() as connection:
+            raw = connection.connection.driver_connection  # outside of a transaction
+            if not can_shrink and used <= _REWRITTEN:
+                raw.execute("PRAGMA temp_store = FILE")  # not in memory
+                raw.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                raw.execute("VACUUM")
+                raw.execute("PRAGMA temp_store = MEMORY")
+            raw.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -164,7 +223,7 @@ class Database:
         config.set_main_option("script_location", _escaped(_MIGRATIONS))
         config.set_main_option("version_locations", _escaped(_MIGRATIONS / self.name))
         config.set_main_option("path_separator", "newline")
-        command.upgrade(config, "head")
+        command.upgrade(config, head)
 
     def _version(self, connection: Connection | None = None) -> str | None:
         if connection is None:
@@ -247,6 +306,8 @@ def _sqlite(url: URL, *, read_only: bool) -> Engine:
     @event.listens_for(engine, "connect")
     def _connected(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # we say BEGIN ourselves: the driver would say it late
+        if connection.execute("PRAGMA page_count").fetchone() == (0,):  # later it takes VACUUM
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA journal_size_limit = 67108864")
@@ -260,6 +321,22 @@ def _sqlite(url: URL, *, read_only: bool) -> Engine:
         connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def _pragma(connection: Connection, name: str) -> int:
+    return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+
+
+def _estimated_size(connection: Connection, table: str) -> int:
+    """The bytes of the rows of a PostgreSQL table and of their part of the indexes. Its files do not become smaller
+    when rows are deleted: if they are small nothing is counted, otherwise rows are, times the mean of some."""
+    sizes = f"SELECT pg_total_relation_size('{table}'), pg_indexes_size('{table}'), pg_table_size('{table}')"
+    total, indexes, rows = connection.exec_driver_sql(sizes).one()
+    if total < _SMALL:
+        return int(total)
+    mean = f"SELECT avg(pg_column_size(kept.*)) + 28 FROM (SELECT * FROM {table} LIMIT 1000) kept"
+    counted = connection.exec_driver_sql(f"SELECT count(*), coalesce(({mean}), 0) FROM {table}").one()
+    return min(int(total), int(counted[0] * float(counted[1]) * (1 + indexes / max(1, rows))))
 
 
 def _postgresql(url: URL) -> Engine:

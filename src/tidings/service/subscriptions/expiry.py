@@ -9,11 +9,13 @@ can be repeated after a crash.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 EVERY = 1.0
 RETENTION_EVERY = 300.0
+SIZE_EVERY = 30.0
 _FAR_EVERY = 60.0
 _SHARE = 0.1  # of the validity that is left when its end is announced
 _LONGEST, _SHORTEST = 3_600.0, 60.0
@@ -58,15 +61,21 @@ class Expiry:
         self._log = log
         self._deduplication = deduplication
         self._index_writer = index_writer
-        self._retention = settings.retention
+        self._retention, self._keep_size = settings.retention, settings.keep_size
         self._checkpoint = settings.data / "checkpoint"
         self._clock = clock
         self._ends: dict[str, Offset] = {}  # whose time is over -> the log's end when that was seen
         self._expired_told = False
-        self._far_due = self._retention_due = float("-inf")
+        self._far_due = self._retention_due = self._size_due = float("-inf")
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self._steps = (self.notify_missed_expiries, self.expire, self.notify_expiring, self.retain)
+        self._steps = (
+            self.notify_missed_expiries,
+            self.expire,
+            self.notify_expiring,
+            self.retain,
+            self.bound_size,
+        )
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="sweeper", daemon=True)
@@ -190,42 +199,76 @@ class Expiry:
         if now < self._retention_due:
             return
         before = now - self._retention
-        self._drop_log(before)
-        self._forget(before, now)
+        self._drop_old_events(before, now)
+        self._mailbox.forget(before, now, self._missed(f"within {_days(self._retention)}"))
+        self._mailbox.shrink()
         self._index_writer.drop()
         self._registry.remove_ended(before)
         self._retention_due = now + RETENTION_EVERY
 
-    def _forget(self, before: float, now: float) -> None:
-        dropped = self._mailbox.forget(before)
-        if not dropped:
+    def bound_size(self) -> None:
+        """Deletes the oldest of what is more than the size that is kept, in the log and in the mailbox."""
+        now, size = self._clock(), self._keep_size
+        if size is None or now < self._size_due:
             return
-        missed = []
-        for delivery in self._registry.deliveries():
-            last = dropped.get(delivery.subscription, 0)
-            if last > delivery.cursor:
-                message = (
-                    f"notifications after number {delivery.cursor} up to number {last} could not be delivered within"
-                    f" {_days(self._retention)}, and are not kept any longer"
-                )
-                missed.append(
-                    Notice(delivery.subscription, NotificationKind.MISSED, f"missed {last}", now, message)
-                )
-        self._notify(missed)
+        self._drop_surplus_events(size)
+        self._mailbox.forget_beyond(size, self._missed("before there was no room for them"))
+        self._mailbox.shrink()
+        self._size_due = now + SIZE_EVERY
 
-    def _drop_log(self, before: float) -> None:
-        """Drops segments that were last written to before then, but none that the stream may still read."""
+    def _missed(self, when: str) -> Callable[[Mapping[str, int]], list[Notice]]:
+        """What those are told whose webhooks have not got what is deleted. Repeated for more, it is one notice."""
+
+        @cache
+        def cursors() -> dict[str, int]:
+            return {delivery.subscription: delivery.cursor for delivery in self._registry.deliveries()}
+
+        def notices(dropped: Mapping[str, int]) -> list[Notice]:
+            return [
+                Notice(
+                    id,
+                    NotificationKind.MISSED,
+                    f"missed {cursors()[id]}",
+                    self._clock(),
+                    f"notifications after number {cursors()[id]} up to number {last} could not be delivered {when},"
+                    " and are not kept any longer",
+                )
+                for id, last in dropped.items()
+                if last > cursors().get(id, last)
+            ]
+
+        return notices
+
+    def _drop_old_events(self, before: float, now: float) -> None:
+        """Drops segments that were last written to before then. One with a time that is yet to come goes with what
+        comes after it."""
+        keep = self._log.start().segment
+        for segment in self._droppable():
+            written = _file(self._log, segment).st_mtime
+            if before <= written <= now:
+                break
+            if written < before:
+                keep = segment + 1
+        self._drop_segments(keep)
+
+    def _drop_surplus_events(self, size: int) -> None:
         start, end = self._log.start(), self._log.end()
-        last = min(end.segment, self._safe().segment)
+        total = sum(_file(self._log, segment).st_size for segment in range(start.segment, end.segment + 1))
         keep = start.segment
-        while keep < last and _written(self._log, keep) < before:
-            keep += 1
-        if keep > start.segment:
+        for segment in self._droppable():
+            if total <= size:
+                break
+            total -= _file(self._log, segment).st_size
+            keep = segment + 1
+        self._drop_segments(keep)
+
+    def _drop_segments(self, keep: int) -> None:
+        if keep > self._log.start().segment:
             self._log.drop_before(Offset(keep, START))
         self._deduplication.drop_before(keep)
 
-    def _safe(self) -> Offset:
-        """The offset from which the stream may read again. A recorded micro-batch may be one that Spark has not
+    def _droppable(self) -> range:
+        """The segments that the stream will not read again. A recorded micro-batch may be one that Spark has not
         committed: after a crash it is read again from its start."""
         start, reached = self._log.start(), self._mailbox.reached()
         safe = []
@@ -235,7 +278,7 @@ class Expiry:
                 safe.append(reached.get(query, start))
             else:
                 safe.append(batch_range(folder, batch).start or start)
-        return min(safe, default=start)
+        return range(start.segment, min(self._log.end().segment, min(safe, default=start).segment))
 
 
 def _notice_period(subscription: Subscription) -> float:
@@ -280,9 +323,5 @@ def _queries(checkpoint: Path) -> Iterable[tuple[Path, str]]:
             yield folder, query_id(folder)
 
 
-def _written(log: EventLog, segment: int) -> float:
-    """When the last event was written to a segment."""
-    try:
-        return (log.folder / f"{segment:012d}.log").stat().st_mtime
-    except FileNotFoundError:
-        return float("-inf")
+def _file(log: EventLog, segment: int) -> os.stat_result:
+    return (log.folder / f"{segment:012d}.log").stat()

@@ -1,0 +1,1 @@
+"""Backups of a running service in one file, and their restoration."""
