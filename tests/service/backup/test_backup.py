@@ -122,6 +122,7 @@ def test_a_checkpoint_is_cut_to_what_the_mailbox_has(
 ) -> None:
     checkpoint = a_query(kept, "q", "", offsets=max(6, commits + 1), commits=commits)
     joins = a_query(kept, "other", "joins", offsets=0, commits=-1)
+    (joins / "SEQUENCES").write_text('{"numbering": "n", "first": 1048576}')
     state = checkpoint / "spark" / "state" / "0"
     (state / "_metadata" / "v2").mkdir(parents=True)
     (state / "1" / "SSTs").mkdir(parents=True)
@@ -151,7 +152,7 @@ def test_a_checkpoint_is_cut_to_what_the_mailbox_has(
         in (found / "state" / "0" / "_metadata" / "v2" / "0").read_text()
     )
     assert numbers(new / "checkpoint" / "joins" / "spark" / "offsets") == [0]  # begun, and not recorded
-    assert joins.exists()
+    assert (new / "checkpoint" / "joins" / "SEQUENCES").read_text() == (joins / "SEQUENCES").read_text()
 
 
 def test_a_stream_that_is_far_ahead_of_the_mailbox_is_not_taken(kept: Path) -> None:

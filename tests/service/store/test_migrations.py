@@ -29,6 +29,8 @@ def test_the_head_that_is_looked_for_is_the_last_revision(name: str, head: str) 
     assert scripts.get_current_head() == head
     revisions = [script.revision for script in scripts.walk_revisions()]
     assert sorted(revisions, reverse=True) == revisions
+    files = [path.stem[1:5] for path in (_MIGRATIONS / name).glob("r*.py")]
+    assert sorted(files, reverse=True) == revisions  # each revision has one file
 
 
 def test_the_migrations_come_to_the_tables_of_this_version(empty: Settings) -> None:

@@ -79,7 +79,8 @@ class LinkedFiles:
         if last >= 0 and last not in offsets:
             raise Overtaken(f"batch {last} is no longer in {folder}")
         self._link(f"{spark}/metadata")
-        self._link(f"{folder}/TABLES")
+        for name in ("TABLES", "SEQUENCES"):
+            self._link(f"{folder}/{name}")
         for number in offsets:
             if number <= upto:
                 self._link(f"{spark}/offsets/{number}")
