@@ -18,7 +18,10 @@ MAX_ENTRIES = 16  # on top, beside __init__.py
 MAX_EXCEPTIONS = 10
 
 # path::function -> why it is larger than the limits.
-EXCEPTIONS: dict[str, str] = {}
+EXCEPTIONS: dict[str, str] = {
+    "arrays/hashing.py::find_span": "a compiled loop that kernels call: the span that is looked for and the table are arrays",
+    "arrays/spans.py::pick": "a compiled loop: lists, where their items lie, and where they are written are arrays",
+}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -55,7 +58,7 @@ def parameters_of(function: Function) -> int:
 
 
 def violations(path: Path, function: Function) -> Iterator[str]:
-    is_kernel = "kernels" in path.parts or "arrays" in path.parts
+    is_kernel = "kernels" in path.parts
     most_lines = MAX_KERNEL_LINES if is_kernel else MAX_LINES
     most_parameters = MAX_KERNEL_PARAMETERS if is_kernel else MAX_PARAMETERS
     if (lines := lines_of(function)) > most_lines:

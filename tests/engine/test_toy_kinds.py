@@ -154,11 +154,11 @@ def answers(
     engine: Engine, published: list[Event], without: str = "third"
 ) -> dict[str, dict[str, dict[str, str]]]:
     found: dict[str, dict[str, dict[str, str]]] = {event.id: {} for event in published}
-    for told in Notification.from_table(engine.publish_many(published)):
-        assert told.verdict == "match"
-        if told.subscription != without:
-            assert told.subscription not in found[told.event]
-            found[told.event][told.subscription] = told.bindings
+    for answer in Notification.from_table(engine.publish_many(published)):
+        assert answer.verdict == "match"
+        if answer.subscription != without:
+            assert answer.subscription not in found[answer.event]
+            found[answer.event][answer.subscription] = answer.bindings
     return found
 
 
@@ -189,7 +189,7 @@ def test_all_at_once_in_one_subscription_with_triples() -> None:
         meant = expected(event)
         wanted = "all" in meant and "shelf and answer" in meant
         found = engine.publish(event)
-        assert [told.bindings for told in found] == (
+        assert [answer.bindings for answer in found] == (
             [{"i": "urn:i", "t": f"T{event.id[1:]}", "n": "7"}] if wanted else []
         )
         matched += wanted
@@ -200,9 +200,31 @@ def test_a_state_goes_on_from_batch_to_batch() -> None:
     engine, count = engine_of({"third": ASKED["third"]}), 0
     for event in events():
         count += event.attributes["topic"] == "news"
-        told = [one.subscription for one in engine.publish(event)]
-        assert told == (["third"] if event.attributes["topic"] == "news" and count % 3 == 0 else [])
+        notified = [answer.subscription for answer in engine.publish(event)]
+        assert notified == (["third"] if event.attributes["topic"] == "news" and count % 3 == 0 else [])
     assert count > 6
+
+
+def test_a_kind_with_state_takes_all_of_a_subscription_or_refuses_it() -> None:
+    engine = engine_of({})
+    with pytest.raises(SubscriptionError, match="leave VIA net out"):
+        engine.subscribe("third", Query(EveryNth(3), via=Via("net", "yard")))
+    assert "third" not in engine
+    all_of_it = And((EveryNth(2), Aisle(3), Heavier(5), condition("topic = 'news'")))
+    engine.subscribe("second", Query(all_of_it))
+    found = engine.publish_many(
+        [Event(attributes={"shelf": 3, "weight": 6, "topic": "news"}, id=str(i)) for i in range(5)]
+    )
+    assert found["event"].to_pylist() == ["1", "3"]
+
+
+def test_validity_ends_for_every_role() -> None:
+    engine = engine_of({})
+    for id, query in (("shelf", ASKED["shelf"]), ("heavy", ASKED["heavy"]), ("second", Query(EveryNth(1)))):
+        engine.subscribe(id, query, valid_until="2030-01-01T00:00:00Z")
+    for time, matched in (("2029-12-31T23:59:59Z", 3), ("2030-01-01T00:00:01Z", 0)):
+        event = Event(attributes={"shelf": 3, "weight": 6}, time=time)
+        assert len(engine.publish(event)) == matched
 
 
 def test_a_checker_sees_only_what_is_left() -> None:
@@ -244,13 +266,17 @@ def test_explained() -> None:
 
 def test_removed_and_replaced() -> None:
     engine, event = engine_of(), Event("hall", {"shelf": 3, "weight": 9, "topic": "sport"})
-    before = {told.subscription for told in engine.publish(event)}
+    before = {answer.subscription for answer in engine.publish(event)}
     assert {"shelf", "heavy shelf"} <= before
     assert engine.unsubscribe("shelf")
     assert not engine.unsubscribe("shelf")
     engine.subscribe("heavy shelf", "WHERE topic = 'news'")
     engine.subscribe("heavy", ASKED["third"])
-    assert {told.subscription for told in engine.publish(event)} == before - {"shelf", "heavy shelf", "heavy"}
+    assert {answer.subscription for answer in engine.publish(event)} == before - {
+        "shelf",
+        "heavy shelf",
+        "heavy",
+    }
     assert engine.unsubscribe("heavy")
     assert "heavy" not in engine
 
@@ -267,7 +293,7 @@ def test_saved_and_loaded(tmp_path: Path, folded: bool, monkeypatch: pytest.Monk
     loaded.subscribe("shelf", ASKED["shelf"])
     assert answers(loaded, published) == wanted
     assert loaded.explain("heavy shelf", published[0]) == engine.explain("heavy shelf", published[0])
-    counters = loaded._own_state["counting"].counters  # type: ignore[attr-defined]
+    counters = loaded._stateful["counting"].counters  # type: ignore[attr-defined]
     assert counters["third"][2] == 2 * sum(event.attributes["topic"] == "news" for event in published)
 
 
@@ -290,6 +316,7 @@ def test_versions_of_an_index(tmp_path: Path) -> None:
     versions.append(tmp_path, rest, operators=[near, size], kinds=KINDS)
     opened = versions.open(tmp_path, versions.current(tmp_path), operators=[near, size], kinds=KINDS)
     assert answers(opened, published) == wanted
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"toy_kinds" in path.read_bytes()]
     compacted = versions.compact(tmp_path, operators=[near, size], kinds=KINDS)
     opened = versions.open(tmp_path, compacted, operators=[near, size], kinds=KINDS)
     assert answers(opened, published) == wanted
@@ -344,7 +371,7 @@ def test_a_tree_that_is_none_is_refused_and_harms_nobody(query: Query) -> None:
     engine = engine_of({"shelf": ASKED["shelf"]})
     with pytest.raises(SubscriptionError):
         engine.subscribe("bad", query)
-    assert [told.subscription for told in engine.publish(Event(attributes={"shelf": 3}))] == ["shelf"]
+    assert [answer.subscription for answer in engine.publish(Event(attributes={"shelf": 3}))] == ["shelf"]
 
 
 def test_json_from_outside_is_a_text_like_any_other() -> None:

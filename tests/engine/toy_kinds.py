@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidings.errors import SubscriptionError
 from tidings.language.alternatives import Way
 from tidings.language.conditions import holds
 from tidings.language.query import KindCondition, Query, conjuncts
@@ -131,9 +132,8 @@ class Scales:
         mine = [test for test in way.tests if isinstance(test, Heavier)]
         if not mine:
             return None, way
-        return max(one.limit for one in mine), replace(
-            way, tests=tuple(t for t in way.tests if t not in mine)
-        )
+        rest = tuple(test for test in way.tests if test not in mine)
+        return max(test.limit for test in mine), replace(way, tests=rest)
 
     def builder(self) -> Limits:
         return Limits([])
@@ -144,6 +144,8 @@ class Scales:
 
 class Limits:
     """Row i is the limit limits[i]."""
+
+    binds = False
 
     def __init__(self, limits: list[float]) -> None:
         self.limits = limits
@@ -200,13 +202,14 @@ class Counting:
 
     def load(self, folder: Path) -> Counters:
         made = Counters()
-        for id, (text, n, count) in json.loads((folder / "counters.json").read_text()).items():
-            made.counters[id] = [text, n, count]
+        made.counters = json.loads((folder / "counters.json").read_text())
         return made
 
 
 class Counters:
-    """By id the text, n, and how many events have come."""
+    """By id the text, n, how many events have come, and until when they count."""
+
+    reads_events = True
 
     def __init__(self) -> None:
         self.counters: dict[str, list[Any]] = {}
@@ -224,9 +227,16 @@ class Counters:
     def subscribe(
         self, id: str, text: str, query: Query, constants: Sequence[str], until: float
     ) -> str | None:
+        if query.via is not None:
+            raise SubscriptionError(
+                f"every n-th event is counted before a network; leave VIA {query.via.network} out"
+            )
         n = next(part.n for part in conjuncts(query.where) if isinstance(part, EveryNth))
-        self.counters[id], self.queries[id] = [text, n, 0], query
+        self.counters[id], self.queries[id] = [text, n, 0, until], query
         return None if n > 0 else "it counts to nothing"
+
+    def subscribe_table(self, text: str, query: Query, ids: Sequence[str], table: pa.Table) -> None:
+        raise SubscriptionError("a text has no every n-th; subscribe to trees, one by one")
 
     def unsubscribe(self, id: str) -> bool:
         return self.counters.pop(id, None) is not None
@@ -238,7 +248,8 @@ class Counters:
         batch, found = Batch(events), []
         for event in range(events.num_rows):
             for id, counter in self.counters.items():
-                if holds(self._query(id).where, batch.attributes(event) or {}):
+                valid = counter[3] >= moments[event]
+                if valid and holds(self._query(id).where, batch.attributes(event) or {}):
                     counter[2] += 1
                     if counter[1] > 0 and counter[2] % counter[1] == 0:
                         found.append((id, event))

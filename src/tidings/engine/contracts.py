@@ -106,6 +106,10 @@ class Finder(Protocol):
 class Checker(Protocol):
     """Rows of a kind that checks: which of the pairs stand?"""
 
+    @property
+    def binds(self) -> bool:
+        """Whether pairs may get bindings by it."""
+
     def __len__(self) -> int: ...
 
     def prepare(self, part: Any, values: Mapping[str, str]) -> Any:
@@ -136,20 +140,28 @@ class Stateful(Protocol):
 
     def __contains__(self, id: str) -> bool: ...
 
+    @property
+    def reads_events(self) -> bool:
+        """Whether events have to be applied, as they are not to joins without a table."""
+
     def takes(self, query: Query) -> bool:
-        """Whether a query is of this kind."""
+        """Whether a query is of this kind, which then takes all of it, or refuses it."""
 
     def subscribe(
         self, id: str, text: str, query: Query, constants: Sequence[str], until: float
     ) -> str | None:
-        """Adds a subscription, or replaces it; if it can never match, why."""
+        """Adds a subscription that answers events up to the time `until`, or replaces it; if it can never match, why.
+        What it cannot take of the query is a `SubscriptionError`."""
+
+    def subscribe_table(self, text: str, query: Query, ids: Sequence[str], table: pa.Table) -> None:
+        """Adds a subscription for each row of a table of the text's parameters."""
 
     def unsubscribe(self, id: str) -> bool: ...
 
     def text(self, id: str) -> str: ...
 
     def apply(self, events: pa.Table, moments: np.ndarray, *, joined: bool = False) -> Changes:
-        """Takes events in, in their order."""
+        """Takes events in, in their order; `moments` are their times."""
 
     def explain(self, id: str, query: Query, event: Event) -> Explanation: ...
 

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from tidings.engine.contracts import Kind, Stateful
 from tidings.engine.explain import Explainer
-from tidings.engine.index import BUILT_IN, SubscriptionIndex, kind_folder, save_kind
-from tidings.engine.kind_registry import all_kinds, arranged
+from tidings.engine.index import SubscriptionIndex, kind_folder, save_kind
+from tidings.engine.kind_registry import BUILT_IN, all_kinds, arranged
 from tidings.engine.pipeline import match, match_one
 from tidings.engine.plan import Plan, Planner, make_plan
 from tidings.engine.residual import Residuals
@@ -26,7 +26,7 @@ from tidings.errors import EventError, IndexFileError, SubscriptionError, Tiding
 from tidings.formats.json_lines import read_lines
 from tidings.kinds.filters.kind import Filters
 from tidings.kinds.joins.deltas import Deltas
-from tidings.kinds.joins.kind import JoinKind
+from tidings.kinds.joins.kind import JoinKind, Joins
 from tidings.kinds.joins.schema.table import Table
 from tidings.kinds.networks.kind import Networks, load_networks, save_networks
 from tidings.kinds.networks.network import Network
@@ -92,10 +92,11 @@ class Engine:
         self._planner = Planner(self.prefixes, self._kinds)
         self._lock = OperatorLock()  # one caller at a time: an index must not change while it is matched
         self._index = SubscriptionIndex(self._kinds, Residuals(self.taxonomy, self._conditions))
-        self.joins = JoinKind(tables, self.prefixes).builder()
-        self._own_state: dict[str, Stateful] = {
-            kind.name: kind.builder() for kind in own if kind.role == "state"
-        }
+        self._keeping: list[Kind] = [
+            JoinKind(tables, self.prefixes),
+            *(kind for kind in own if kind.role == "state"),
+        ]
+        self._stateful: dict[str, Stateful] = {kind.name: kind.builder() for kind in self._keeping}
 
     def without_subscriptions(self) -> Engine:
         """An engine with the same definitions and no subscriptions."""
@@ -110,9 +111,13 @@ class Engine:
         )
 
     @property
-    def _stateful(self) -> dict[str, Stateful]:
-        """The subscriptions of kinds that keep state, by the kind's name."""
-        return {"joins": self.joins, **self._own_state}
+    def joins(self) -> Joins:
+        """Tables and the subscriptions over them."""
+        return cast(Joins, self._stateful["joins"])
+
+    @joins.setter
+    def joins(self, joins: Joins) -> None:
+        self._stateful["joins"] = joins
 
     @property
     def _checker(self) -> OperatorChecker:
@@ -176,11 +181,12 @@ class Engine:
     def subscribe_table(self, template: str, table: pa.Table) -> None:
         """One text with `$parameters`, and a table of `id` and a column for each: a subscription a row."""
         query = parse(template, self.prefixes)
-        if self.joins.takes(query):
+        taker = self._kind_for(query)
+        if taker is not None:
             ids = table_ids(table, query)
             with self._lock:
-                self.joins.subscribe_table(template, query, ids, table)
-                self._end(ids, but=self.joins)
+                taker.subscribe_table(template, query, ids, table)
+                self._end(ids, but=taker)
             return
         ids, columns = parameter_columns(table, query, self.prefixes)
         literals = {parameter for parameter, column in columns.items() if column.literal}
@@ -255,7 +261,7 @@ class Engine:
 
     @property
     def _keeps_state(self) -> bool:
-        return bool(self.joins.tables or self._own_state)
+        return any(each.reads_events for each in self._stateful.values())
 
     def publish_many(
         self,
@@ -270,8 +276,8 @@ class Engine:
             found = [match(table, self._index.snapshot(), all_bindings)]
             if self._keeps_state:
                 moments = event_times(table)
-                for name, stateful in self._stateful.items():
-                    if name == "joins" and not self.joins.tables:
+                for stateful in self._stateful.values():
+                    if not stateful.reads_events:
                         continue
                     changes = stateful.apply(table, moments, joined=joined)
                     _drop_reported(changes.errors, table, found[0])
@@ -395,10 +401,9 @@ class Engine:
             )
             engine._require_kinds(folder)
             engine._index.load(folder, engine._plan)
-            engine.joins = JoinKind((), engine.prefixes).load(folder / "joins")
-            for kind in engine._own_kinds:
-                if kind.name in engine._own_state and kind_folder(folder, kind.name).is_dir():
-                    engine._own_state[kind.name] = kind.load(kind_folder(folder, kind.name))
+            for kind in engine._keeping:
+                if kind.name in BUILT_IN or kind_folder(folder, kind.name).is_dir():
+                    engine._stateful[kind.name] = kind.load(kind_folder(folder, kind.name))
         except SubscriptionError as error:
             raise _broken(folder, error) from None
         except TidingsError:

@@ -20,7 +20,8 @@ from tidings.arrays import folders
 from tidings.arrays.bounds import refuse_unless
 from tidings.engine.contracts import Builder, Checker, Compiling, Kind
 from tidings.engine.every_event import EveryEvent
-from tidings.engine.plan import EVERY_EVENT, RESIDUALS, Plan
+from tidings.engine.kind_registry import BUILT_IN
+from tidings.engine.plan import EVERY_EVENT, Plan
 from tidings.engine.residual import Residuals
 from tidings.engine.segment import Owners, Segment
 from tidings.engine.snapshot import OwnedChecker, Snapshot
@@ -33,7 +34,6 @@ FOLD_AT_LEAST = 1_000
 FOLD_SHARE = 0.25
 EVENTS_AT_ONCE = 1 << 14  # fewer would pay more often for what is paid by the batch
 _PAIRS_AT_ONCE = 1 << 20  # where every event is a candidate for many ways
-BUILT_IN = ("networks", "operators", "patterns", "filters", "joins", EVERY_EVENT, RESIDUALS)
 _PLAIN = {"filters", "networks"}
 
 
@@ -144,11 +144,14 @@ class SubscriptionIndex:
     def _mixed(
         self, base: tuple[np.ndarray, np.ndarray], tail: tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Of subscriptions with several ways whether one of them is found without bindings, or asks operators."""
+        """Of subscriptions with several ways whether one of them is found without bindings, or bound by a checker."""
         (in_base, unbound_in_base), (in_tail, unbound_in_tail) = base, tail
         if not in_base.any() and not in_tail.any():
             return in_base, in_tail
-        asks = self.way_rows["operators"].has(len(self.subscriptions))
+        asks = np.zeros(len(self.subscriptions), dtype=np.bool_)
+        for name, rows in self.way_rows.items():
+            if rows and self.checkers[name].binds:
+                asks |= rows.has(len(asks))
         first = self.tail.first
         return in_base & (unbound_in_base | asks[:first]), in_tail & (unbound_in_tail | asks[first:])
 

@@ -18,7 +18,7 @@ from tidings.language.query_json import check_names
 
 GROUP = "tidings.kinds"
 ROLES = ("find", "check", "state")
-_OWN = {"networks", "operators", "patterns", "filters", "joins", "residuals", "every_event"}
+BUILT_IN = ("networks", "operators", "patterns", "filters", "joins", "residuals", "every_event")
 
 
 def all_kinds(given: Iterable[Kind]) -> list[Kind]:
@@ -26,7 +26,7 @@ def all_kinds(given: Iterable[Kind]) -> list[Kind]:
     found: dict[str, Kind] = {}
     for kind in (*given, *_installed()):
         role, name = getattr(kind, "role", None), getattr(kind, "name", None)
-        if role not in ROLES or not isinstance(name, str) or not name.isidentifier() or name in _OWN:
+        if role not in ROLES or not isinstance(name, str) or not name.isidentifier() or name in BUILT_IN:
             raise TidingsError(
                 f"{kind!r} is no kind of subscription; it needs a name of its own, and a role: find, check or state"
             )

@@ -42,6 +42,8 @@ class Residuals:
 class ResidualChecker:
     """A row is the conditions of one way."""
 
+    binds = False
+
     def __init__(self, conditions: StoredConditions, taxonomy: Taxonomy) -> None:
         self._conditions, self._taxonomy = conditions, taxonomy
 

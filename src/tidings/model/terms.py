@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import date
 
 from tidings.errors import EventError
 from tidings.formats.namespaces import XSD
@@ -99,3 +100,12 @@ def plain(term: Term) -> str:
     if isinstance(term, Blank):
         return f"_:{term.label}"
     return term.text
+
+
+def value_text(value: object) -> str:
+    """The text of what a variable is bound to, a term or a value that an operator gave, for people."""
+    if isinstance(value, Iri | Literal | Blank):
+        return plain(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.isoformat() if isinstance(value, date) else str(value)

@@ -113,6 +113,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         folder: str,
         partitions: int,
         max_events: int,
+        *,
         limit_file: str = "",
         tables: str = "",
         start: Offset | None = None,

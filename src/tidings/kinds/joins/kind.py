@@ -106,6 +106,10 @@ class Joins:
     def __contains__(self, id: str) -> bool:
         return self.subscriptions.find(id) >= 0
 
+    @property
+    def reads_events(self) -> bool:
+        return bool(self.tables)
+
     def takes(self, query: Query) -> bool:
         """Whether a query is over declared tables."""
         return bool(query.joined) or query.stream in self.tables

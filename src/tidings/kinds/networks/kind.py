@@ -52,7 +52,9 @@ class Networks:
 
 
 class Places:
-    """The places where subscriptions wait, each once: a row is a place."""
+    """The nodes at which subscriptions are placed, each once: a row is a node of a network."""
+
+    binds = False
 
     def __init__(self, networks: Mapping[str, Network]) -> None:
         self._networks = networks

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from tidings.language.query import IsA, Leaf, Parameter
 from tidings.model.batch import Batch
 from tidings.model.notification import BINDINGS
 from tidings.model.pairs import Pairs
-from tidings.model.terms import Blank, Iri, Literal, Triple, plain
+from tidings.model.terms import Triple, value_text
 
 if TYPE_CHECKING:
     from tidings.kinds.operators.kind import OperatorChecker
@@ -129,12 +128,3 @@ class Solutions:
 
     def texts(self, numbers: np.ndarray) -> pa.MapArray:
         return pa.array([list(self._texts[i].items()) for i in numbers.tolist()], BINDINGS)
-
-
-def value_text(value: object) -> str:
-    """What a variable is bound to, for people to read."""
-    if isinstance(value, Iri | Literal | Blank):
-        return plain(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value.isoformat() if isinstance(value, date) else str(value)

@@ -106,6 +106,8 @@ def _access(condition: Condition) -> Condition | None:
 class OperatorChecker:
     """The programs of subscriptions, a row each, and what was learnt of the predicates in them."""
 
+    binds = True
+
     def __init__(self, table: OperatorTable, scheduler: Scheduler, taxonomy: Taxonomy) -> None:
         self.evaluator = Evaluator(table, scheduler, Caller())
         self.taxonomy = taxonomy
