@@ -34,10 +34,11 @@ def test_damage_is_a_sentence(questions, tmp_path):
         (data[:-1] + bytes([data[-1] ^ 1]), [("show",), ("compact",)]),
         (header, [("show",), ("remove", "titles")]),
     ):
+        tidings("index", "add", root, "other", "WHERE a = 1")  # so that there is something to fold
         texts.write_bytes(spoilt)
         for command, *rest in commands:
             refused = tidings("index", command, root, *rest)
-            assert (refused.exit_code, "anew" in refused.stderr) == (1, True)
+            assert (refused.exit_code, "anew" in refused.stderr) == (1, True), (command, refused.output)
             assert "Traceback" not in refused.stderr
         tidings("index", "build", root, "-s", questions)
         texts = root / f"v{versions.current(root).base}" / "subscriptions" / "text_blob.npy"

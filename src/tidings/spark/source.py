@@ -61,9 +61,10 @@ class LogSource(DataSource):
             self._folder(),
             self._number("partitions", 8),
             self._number("maxEvents", 0),
-            self.options.get("limit", ""),
-            self.options.get("tables", ""),
-            *(_offset(self.options.get(name)) for name in ("start", "edge")),
+            limit_file=self.options.get("limit", ""),
+            tables=self.options.get("tables", ""),
+            start=_offset(self.options.get("start")),
+            edge=_offset(self.options.get("edge")),
         )
 
     def _folder(self) -> str:

@@ -158,10 +158,10 @@ def test_thousands_of_listeners_cost_nothing_until_they_are_concerned(tmp_path: 
             waiting = [asyncio.create_task(hub.wait(frozenset({f"s{i}"}), 0, 30)) for i in range(5_000)]
             await asyncio.sleep(0)
             assert hub.listeners == 5_000
-            began = time.perf_counter()
+            began = time.process_time()
             await asyncio.to_thread(record_matches, mailbox, ["s7", "s4999"], "e1")
             await asyncio.gather(waiting[7], waiting[4_999])
-            took = time.perf_counter() - began
+            took = time.process_time() - began
             still = sum(not one.done() for one in waiting)
             for one in waiting:
                 one.cancel()
