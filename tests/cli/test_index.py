@@ -27,6 +27,7 @@ def test_damage_is_a_sentence(questions, tmp_path):
     root = tmp_path / "index"
     tidings("index", "build", root, "-s", questions)
     assert "files as they were written" in " ".join(tidings("index", "show", root).stdout.split())
+    tidings("index", "add", root, "other", "WHERE a = 1")  # so that there is something to fold
     texts = root / "v1" / "subscriptions" / "text_blob.npy"
     data = texts.read_bytes()
     header = data[:20] + b"(" + data[21:]
@@ -34,7 +35,6 @@ def test_damage_is_a_sentence(questions, tmp_path):
         (data[:-1] + bytes([data[-1] ^ 1]), [("show",), ("compact",)]),
         (header, [("show",), ("remove", "titles")]),
     ):
-        tidings("index", "add", root, "other", "WHERE a = 1")  # so that there is something to fold
         texts.write_bytes(spoilt)
         for command, *rest in commands:
             refused = tidings("index", command, root, *rest)
