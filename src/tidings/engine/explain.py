@@ -17,12 +17,12 @@ from tidings.errors import EventError
 from tidings.kinds.networks.kind import Networks
 from tidings.kinds.operators.dry_run import DryRun
 from tidings.kinds.operators.evaluator import Evaluator
-from tidings.kinds.operators.event_case import value_text
 from tidings.kinds.operators.explain import call_tree
 from tidings.kinds.operators.kernels.layout import FALSE, TRUE, UNKNOWN
 from tidings.kinds.operators.kind import split_calls
 from tidings.kinds.operators.naive import Binding
 from tidings.kinds.operators.program import Program, compile_program
+from tidings.kinds.operators.undecided_pairs import value_text
 from tidings.kinds.patterns import naive
 from tidings.kinds.patterns.kind import is_residual
 from tidings.language import conditions

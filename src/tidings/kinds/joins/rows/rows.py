@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from tidings.arrays.growing import Growing
 from tidings.kinds.joins.changes.ledger import Ledger
-from tidings.kinds.joins.kernels.filling import pack, rehash_buckets, rehash_keys
 from tidings.kinds.joins.kernels.layout import (
     BUCKET,
     BUCKETS,
@@ -28,6 +27,7 @@ from tidings.kinds.joins.kernels.layout import (
     ORDER,
     RowArrays,
 )
+from tidings.kinds.joins.kernels.resizing import pack, rehash_buckets, rehash_keys
 from tidings.kinds.joins.kernels.rows import put_many
 from tidings.kinds.joins.rows.row_contents import RowContents
 from tidings.kinds.joins.rows.texts import Texts
