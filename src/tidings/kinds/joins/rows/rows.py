@@ -201,7 +201,7 @@ class Rows:
         widest = max([1, *(len(key) for _, key, _ in self._orders)])
         if used[KEY_VALUES] + orders * widest > len(self._key_values):
             self._key_values = _larger(self._key_values, 2 * len(self._key_values) + orders * widest)
-        # Buckets that have moved left their places empty; packed, there is room for each to grow by half.
+        # Buckets that moved left gaps; once packed, there is room for each to grow by half.
         counts = self._buckets["count"][: used[BUCKETS]].astype(np.int64)
         if used[ENTRIES] + 2 * counts.max(initial=0) + 8 * orders > len(self._entries) // 2:
             entries = np.zeros(int(4 * counts.sum() + 16 * orders + 4 * used[BUCKETS] + 1024), dtype=ENTRY)
