@@ -1,4 +1,4 @@
-"""Many processes that compile the same loops at once find afterwards what each of them has left."""
+"""The cache of compiled loops: processes that compile at once share it, and a stale one is replaced."""
 
 import os
 import subprocess
@@ -42,3 +42,39 @@ def test_processes_take_turns(tmp_path):
     later = start(*KINDS)
     assert later.communicate()[0] == "0\n"
     assert later.returncode == 0
+
+
+TUPLES = """
+from typing import NamedTuple
+
+import numpy as np
+
+from tidings.arrays.compiled import compiled
+
+
+class Columns(NamedTuple):
+    numbers: np.ndarray
+
+
+@compiled
+def first(columns):
+    return columns.numbers[0]
+
+
+print(first(Columns(np.full(2, 7))), sum(first.stats.cache_misses.values()))
+"""
+
+
+def test_a_cache_that_names_a_class_that_is_gone_is_stale(tmp_path):
+    (tmp_path / "program.py").write_text("import loops")
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def run():
+        command = [sys.executable, "-B", "program.py"]
+        return subprocess.check_output(command, cwd=tmp_path, env=environment, text=True, timeout=120)
+
+    (tmp_path / "loops.py").write_text(TUPLES)
+    assert run() == "7 1\n"
+    (tmp_path / "loops.py").write_text(TUPLES.replace("Columns", "Arrays"))
+    assert run() == "7 1\n"
+    assert run() == "7 0\n"

@@ -6,6 +6,9 @@ a loop that it calls has changed, all have to be recompiled (CONTRIBUTING.md).
 
 Numba reads a cache's list of files, adds to it and writes it back: of two processes that do so at once, one may take the
 other's machine code for its own. A lock in the folder prevents that.
+
+That list names the types of arguments, tuples of arrays among them. A list that names a class which is gone was written by
+an earlier version of the code: it is stale, and the loop is compiled again.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ _FLAGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", 
 
 
 class _LockedCache(caching.IndexDataCacheFile):
-    """Numba's cache of a function, with a lock between processes."""
+    """Numba's cache of a function, with a lock between processes; it is empty if it names a class that is gone."""
 
     def save(self, key: Any, data: Any) -> None:
         with self._locked(fcntl.LOCK_EX):
@@ -36,6 +39,12 @@ class _LockedCache(caching.IndexDataCacheFile):
     def load(self, key: Any) -> Any:
         with self._locked(fcntl.LOCK_SH):
             return super().load(key)
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError):
+            return {}
 
     @contextmanager
     def _locked(self, how: int) -> Iterator[None]:

@@ -92,13 +92,13 @@ def some_query(
     columns = [name for name in columns if name not in ("note", "id")]
     keys = rng.sample(columns, rng.randint(1, min(2, len(columns))))
     for slot in range(1, count):
-        one = _joined(rng, chosen, slot, graph, keys, equated)
-        joined.append(one)
-        if one.using:
-            texts.append(f"{one.name} USING ({', '.join(one.using)})")
+        table = _joined(rng, chosen, slot, graph, keys, equated)
+        joined.append(table)
+        if table.using:
+            texts.append(f"{table.name} USING ({', '.join(table.using)})")
         else:
-            pairs = " AND ".join(f"{left.path} = {right.path}" for left, right in one.on)
-            texts.append(f"{one.name} ON {pairs}")
+            pairs = " AND ".join(f"{left.path} = {right.path}" for left, right in table.on)
+            texts.append(f"{table.name} ON {pairs}")
     conditions = list(_conditions(rng, chosen, equated))
     if count == 1 and not conditions:
         conditions.append(_at_least(chosen[0].name))
@@ -121,8 +121,8 @@ class _Equated:
         self.classes: list[set[tuple[int, str]]] = []
         self.using: dict[str, set[int]] = {}
 
-    def of(self, place: tuple[int, str]) -> set[tuple[int, str]]:
-        return next((known for known in self.classes if place in known), {place})
+    def of(self, column: tuple[int, str]) -> set[tuple[int, str]]:
+        return next((known for known in self.classes if column in known), {column})
 
     def join(self, left: tuple[int, str], right: tuple[int, str]) -> bool:
         """Equates two columns, unless two of one table would be."""
@@ -174,11 +174,13 @@ def _joined(
         wanted = 2 if rng.random() < 0.25 else 1
         pairs += islice((pair for pair in possible if equated.join(pair[0], (slot, pair[1]))), wanted)
     names = [right for (_, left), right in pairs if left == right]
-    can_use = len(names) == len(pairs) == len(set(names)) and all(equated.can_use(one, slot) for one in names)
+    can_use = len(names) == len(pairs) == len(set(names)) and all(
+        equated.can_use(column, slot) for column in names
+    )
     if can_use and rng.random() < 0.6:
-        for one in names:
-            owners = {at for at in range(slot) if one in chosen[at].columns}
-            equated.using.setdefault(one, owners).add(slot)
+        for column in names:
+            owners = {at for at in range(slot) if column in chosen[at].columns}
+            equated.using.setdefault(column, owners).add(slot)
         return JoinedTable(name, using=tuple(names))
     on = []
     for (partner, left), right in pairs:

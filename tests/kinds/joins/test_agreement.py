@@ -30,5 +30,5 @@ def test_after_every_change(worlds: int, tmp_path: Path) -> None:
         tally += world.tally
     print(tally)
     assert tally.changes > 60 * worlds
-    assert tally.told > tally.changes // 4
+    assert tally.notified > tally.changes // 4
     assert min(tally.joined, tally.sql, tally.gaps, tally.late, tally.refused) > 0

@@ -32,9 +32,9 @@ class Subscriber:
 
     def sent(self, *events: Event) -> list[Notification]:
         found = list(Notification.from_table(self.engine.publish_many(events)))
-        for one in found:
-            if one.verdict == "match":
-                assert self.copy.apply(one)
+        for notification in found:
+            if notification.verdict == "match":
+                assert self.copy.apply(notification)
         return found
 
     def refused(self, event: Event, words: str) -> None:
@@ -48,8 +48,8 @@ class Subscriber:
 
     def result(self) -> list[tuple[str, float, int]]:
         return sorted(
-            (one["stocks"]["symbol"], one["stocks"]["per"], one["reviews"]["rating"])
-            for one in self.copy.result()
+            (joined["stocks"]["symbol"], joined["stocks"]["per"], joined["reviews"]["rating"])
+            for joined in self.copy.result()
         )
 
 
@@ -86,7 +86,9 @@ def test_an_empty_range_is_legal_warned_and_matches_nothing(subscriber: Subscrib
         subscriber.engine.subscribe("never", "SELECT * FROM stocks WHERE per > 5 AND per < 5")
     assert "never" in subscriber.engine
     assert subscriber.engine.snapshot("never").changes == ()
-    assert {one.subscription for one in subscriber.sent(Event.insert("reviews", GOOD))} == {"s"}
+    assert {notification.subscription for notification in subscriber.sent(Event.insert("reviews", GOOD))} == {
+        "s"
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         subscriber.engine.subscribe("point", "SELECT * FROM stocks WHERE per >= 5 AND per <= 5")
@@ -111,8 +113,8 @@ def test_a_key_that_is_there(subscriber: Subscriber) -> None:
 def test_an_update_that_changes_the_key(subscriber: Subscriber) -> None:
     """One event: the old row goes, the new one comes."""
     subscriber.sent(Event.insert("reviews", {"symbol": "B", "rating": 9}))
-    (one,) = subscriber.sent(Event.update("stocks", {"symbol": "B", "per": 55.0}, before=A))
-    assert sorted((change.change, change.table) for change in one.changes) == [
+    (notification,) = subscriber.sent(Event.update("stocks", {"symbol": "B", "per": 55.0}, before=A))
+    assert sorted((change.change, change.table) for change in notification.changes) == [
         ("+", "reviews"),
         ("+", "stocks"),
         ("-", "reviews"),
@@ -133,8 +135,8 @@ def test_null_joins_nothing(subscriber: Subscriber) -> None:
 def test_duplicate_rows_are_counted(subscriber: Subscriber) -> None:
     subscriber.sent(Event.insert("reviews", GOOD), Event.insert("reviews", GOOD))
     assert subscriber.result() == [("A", 50.0, 7)] * 3
-    (one,) = subscriber.sent(Event.delete("reviews", GOOD))
-    assert [(change.change, change.table) for change in one.changes] == [("-", "reviews")]
+    (notification,) = subscriber.sent(Event.delete("reviews", GOOD))
+    assert [(change.change, change.table) for change in notification.changes] == [("-", "reviews")]
     assert subscriber.result() == [("A", 50.0, 7)] * 2
 
 
@@ -167,10 +169,10 @@ def test_a_change_that_cannot_be_read(subscriber: Subscriber, change: dict[str, 
     found = list(
         Notification.from_table(subscriber.engine.publish_lines(f"{good}\n{json.dumps(change)}\n{good}\n"))
     )
-    (error,) = (one for one in found if one.verdict == "error")
+    (error,) = (notification for notification in found if notification.verdict == "error")
     assert words in (error.message or "")
-    for one in found:
-        subscriber.copy.apply(one)
+    for notification in found:
+        subscriber.copy.apply(notification)
     assert subscriber.result() == [("A", 50.0, 7)] * 3
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidings import Event
-from tidings.kinds.joins.deltas import Deltas, Snapshot
+from tidings.kinds.joins.deltas import Deltas, JoinSnapshot
 from tidings.model.event import to_table
 from tidings.model.notification import NOTIFICATION_SCHEMA
 
@@ -33,7 +33,7 @@ def deltas(entries, **more):
     )
 
 
-def told(table):
+def summary(table):
     return [
         (row["event"], row["subscription"], row["sequence"], [(c["change"], c["table"], c["row"]) for c in row["changes"]])
         for row in table.to_pylist()
@@ -42,7 +42,7 @@ def told(table):
 
 def test_one_for_each_event_and_subscription():
     found = deltas([(0, 1, 1, 1, 0), (0, 1, 1, 1, 2), (0, 0, 1, 1, 0), (3, 1, 2, -1, 1)])
-    assert told(found.notifications(EVENTS)) == [
+    assert summary(found.notifications(EVENTS)) == [
         ("e0", "q", 1, [("+", "r", '{"a":1}'), ("+", "s", '{"b":"ä"}')]),
         ("e0", "p", 1, [("+", "r", '{"a":1}')]),
         ("e3", "q", 2, [("-", "r", '{"a":2}')]),
@@ -51,7 +51,7 @@ def test_one_for_each_event_and_subscription():
 
 def test_what_an_update_brings_and_takes_is_one_notification():
     found = deltas([(2, 0, 7, 1, 1), (2, 1, 4, 1, 1), (2, 1, 4, -1, 0), (2, 0, 7, -1, 0), (4, 0, 8, 1, 2)])
-    assert told(found.notifications(EVENTS)) == [
+    assert summary(found.notifications(EVENTS)) == [
         ("e2", "p", 7, [("+", "r", '{"a":2}'), ("-", "r", '{"a":1}')]),
         ("e2", "q", 4, [("+", "r", '{"a":2}'), ("-", "r", '{"a":1}')]),
         ("e4", "p", 8, [("+", "s", '{"b":"ä"}')]),
@@ -72,10 +72,10 @@ def test_runs_are_grouped_as_one_by_one(seed):
     for event, number, count, _, row in entries:
         rows = expected.setdefault((f"e{event}", "pq"[number], count), [])
         rows.append(("+", "rrs"[row], TEXTS[row].as_py()))
-    found = told(deltas(entries).notifications(EVENTS))
-    assert {tuple(one[:3]): one[3] for one in found} == expected
+    found = summary(deltas(entries).notifications(EVENTS))
+    assert {tuple(row[:3]): row[3] for row in found} == expected
     assert len(found) == len(expected)
-    assert [one[0] for one in found] == sorted(one[0] for one in found)
+    assert [row[0] for row in found] == sorted(row[0] for row in found)
 
 
 def test_dictionaries_read_back_as_texts(tmp_path):
@@ -88,7 +88,7 @@ def test_dictionaries_read_back_as_texts(tmp_path):
 
 
 def test_errors_and_snapshots_come_behind():
-    snapshot = Snapshot(5, "p", 9, [("r", '{"a":1}')])
+    snapshot = JoinSnapshot(5, "p", 9, [("r", '{"a":1}')])
     found = deltas([(0, 1, 1, 1, 0)], errors={1: "no such row"}, snapshots=[snapshot])
     *_, error, last = found.notifications(EVENTS, "0/2").to_pylist()
     assert (error["event"], error["verdict"], error["message"]) == ("e1", "error", "no such row")

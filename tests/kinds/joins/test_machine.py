@@ -86,7 +86,11 @@ class Story(RuleBasedStateMachine):
     @rule(changes=st.lists(CHANGES, min_size=1, max_size=4))
     def change(self, changes: list[tuple[str, str, dict[str, Any], dict[str, Any] | None]]) -> None:
         events = [self._event(number, *change) for number, change in enumerate(changes)]
-        found = {(one.event, one.subscription): one for event in events for one in self.engine.publish(event)}
+        found = {
+            (notification.event, notification.subscription): notification
+            for event in events
+            for notification in self.engine.publish(event)
+        }
         for event, (op, table, row, before) in zip(events, changes, strict=True):
             try:
                 expected = self.naive.apply(op, table, row, before if op == "update" else None)
@@ -97,9 +101,9 @@ class Story(RuleBasedStateMachine):
                 self._take(id, found.pop((event.id, id)), gained, lost)
         assert not found
 
-    def _take(self, id: str, one: Notification, gained: Any, lost: Any) -> None:
-        assert len(one.changes) == gained.total() + lost.total()
-        assert self.replicas[id].apply(one)
+    def _take(self, id: str, notification: Notification, gained: Any, lost: Any) -> None:
+        assert len(notification.changes) == gained.total() + lost.total()
+        assert self.replicas[id].apply(notification)
 
     def _event(
         self, number: int, op: str, table: str, row: dict[str, Any], before: dict[str, Any] | None

@@ -40,7 +40,7 @@ def test_results_are_those_of_duckdb(seed):
         rows = {name: there.copy() for name, there in naive.rows.items()}
         forms = dict(naive.forms)
         try:
-            told = naive.apply(*change)
+            deltas = naive.apply(*change)
         except EventError:
             assert naive.rows == rows
             continue
@@ -48,10 +48,10 @@ def test_results_are_those_of_duckdb(seed):
         for id, case in cases.items():
             names = naive.subscriptions[id][0].tables
             if change.table not in names:
-                assert id not in told
+                assert id not in deltas
                 continue
             assert flat(naive.result(id)) == sql.result(case.text, names), (case.text, change)
-            gained, lost = told.get(id, (Counter(), Counter()))
+            gained, lost = deltas.get(id, (Counter(), Counter()))
             assert forms[id] + gained - lost == naive.forms[id]
             assert not gained & lost
 
@@ -67,12 +67,12 @@ def test_random_cases_have_results_of_every_kind():
             naive.subscribe(str(n), some_query(rng, tables, GRAPHS[n % 4]).query)
         for change in islice(Changes(rng, tables, naive.rows), CHANGES):
             try:
-                told = naive.apply(*change)
+                deltas = naive.apply(*change)
             except EventError:
                 found["refused"] += 1
                 continue
             found[change.op] += 1
-            for id, (gained, lost) in told.items():
+            for id, (gained, lost) in deltas.items():
                 found["gained"] += bool(gained)
                 found["lost"] += bool(lost)
                 found["both"] += bool(gained and lost)
@@ -98,8 +98,8 @@ def test_a_join_is_told_each_row_once():
     )
     naive.subscribe("s", parse("SELECT * " + text))
     assert naive.apply("insert", "stocks", {"symbol": "A", "per": 50}) == {}
-    told = naive.apply("insert", "reviews", {"symbol": "A", "rating": 6})
-    assert told == {"s": (Counter({("stocks", ("A", 50)): 1, ("reviews", ("A", 6)): 1}), Counter())}
+    deltas = naive.apply("insert", "reviews", {"symbol": "A", "rating": 6})
+    assert deltas == {"s": (Counter({("stocks", ("A", 50)): 1, ("reviews", ("A", 6)): 1}), Counter())}
     again = naive.apply("insert", "reviews", {"symbol": "A", "rating": 6})
     assert again == {"s": (Counter({("reviews", ("A", 6)): 1}), Counter())}
     assert naive.result("s") == Counter({(("A", 50), ("A", 6)): 2})
@@ -172,8 +172,8 @@ def test_an_update_may_change_the_key():
     naive = Naive([STOCKS])
     naive.subscribe("s", parse("SELECT * FROM stocks WHERE per > 10"))
     naive.apply("insert", "stocks", {"symbol": "A", "per": 50})
-    told = naive.apply("update", "stocks", {"symbol": "B", "per": 50}, {"symbol": "A"})
-    assert told == {"s": (Counter({("stocks", ("B", 50)): 1}), Counter({("stocks", ("A", 50)): 1}))}
+    deltas = naive.apply("update", "stocks", {"symbol": "B", "per": 50}, {"symbol": "A"})
+    assert deltas == {"s": (Counter({("stocks", ("B", 50)): 1}), Counter({("stocks", ("A", 50)): 1}))}
     naive.apply("insert", "stocks", {"symbol": "A", "per": 5})
     with pytest.raises(EventError, match="already"):
         naive.apply("update", "stocks", {"symbol": "B", "per": 50}, {"symbol": "A"})

@@ -59,16 +59,16 @@ class Server:
     def bucket(self, table, row):
         return crc32(str(row[self.columns[table]]).encode()) % self.parts if self.columns else 0
 
-    def told(self, gained, lost):
+    def notifications(self, gained, lost):
         for bucket in range(self.parts):
             changes = self.changes("+", gained, bucket) + self.changes("-", lost, bucket)
             if changes:
                 self.sequences[bucket] += 1
-                yield self.one("match", bucket, changes)
+                yield self.notification("match", bucket, changes)
 
     def snapshot(self):
         for bucket in range(self.parts):
-            yield self.one("snapshot", bucket, self.changes("+", self.naive.forms[self.id], bucket))
+            yield self.notification("snapshot", bucket, self.changes("+", self.naive.forms[self.id], bucket))
 
     def changes(self, sign, form, bucket):
         return tuple(
@@ -77,7 +77,7 @@ class Server:
             if self.bucket(table, row) == bucket
         )
 
-    def one(self, verdict, bucket, changes):
+    def notification(self, verdict, bucket, changes):
         """Through Arrow, as it would come from an engine."""
         table = to_table(
             {
@@ -94,7 +94,7 @@ class Server:
 
 def joined(replica, naive, id):
     tables = naive.subscriptions[id][0].tables
-    return flat(Counter(tuple(tuple(one[name].values()) for name in tables) for one in replica.result()))
+    return flat(Counter(tuple(tuple(row[name].values()) for name in tables) for row in replica.result()))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -111,30 +111,30 @@ def test_equals_duckdb_after_every_change(seed):
     naive.subscribe("s", case.query)
     server = Server(naive, "s", rng.choice((1, 1, 3)))
     copy = Replica(case.text if seed % 2 else case.query, tables)
-    for one in server.snapshot():
+    for notification in server.snapshot():
         assert copy.missing
-        assert copy.apply(one)
+        assert copy.apply(notification)
     kept = []
     for change in islice(Changes(rng, tables, naive.rows), 40):
         try:
-            told = naive.apply(*change)
+            deltas = naive.apply(*change)
         except EventError:
             continue
         sql.set(change.table, naive.rows[change.table])
-        sent = list(server.told(*told["s"])) if "s" in told else []
+        sent = list(server.notifications(*deltas["s"])) if "s" in deltas else []
         fate = rng.choice(("lost", "reversed", "again", *["well"] * 7))
         if fate == "lost":
             sent = sent[1:]
         elif fate == "reversed":  # parts know nothing of each other
             sent.reverse()
-        for one in sent:
-            copy.apply(one)
+        for notification in sent:
+            copy.apply(notification)
         if fate == "again" and kept:
             assert not copy.apply(rng.choice(kept))
         kept += sent
         if fate == "lost" or copy.missing:
-            for one in server.snapshot():
-                copy.apply(one)
+            for notification in server.snapshot():
+                copy.apply(notification)
         assert copy.missing is None
         assert joined(copy, naive, "s") == sql.result(case.text, naive.subscriptions["s"][0].tables)
         form = Counter((name, tuple(row.values())) for name in copy._shape.tables for row in copy.rows(name))
@@ -206,7 +206,7 @@ def test_another_number_of_parts_begins_anew(replica):
     assert replica.apply(snapshot(0, [stock("B"), review("B")], part="0/2"))
     assert replica.missing == "no snapshot yet (part 1/2)"
     assert replica.apply(snapshot(0, part="1/2"))
-    assert [one["stocks"]["symbol"] for one in replica.result()] == ["B"]
+    assert [row["stocks"]["symbol"] for row in replica.result()] == ["B"]
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ class Tally:
     changes: int = 0
     refused: int = 0
     late: int = 0
-    told: int = 0
+    notified: int = 0
     joined: int = 0
     sql: int = 0
     gaps: int = 0
@@ -144,15 +144,19 @@ class World:
         self.engine.save(folder)
         self.engine = Engine.load(folder)
         assert {id: self.engine.text(id) for id in self.standing} == {
-            id: one.text for id, one in self.standing.items()
+            id: standing.text for id, standing in self.standing.items()
         }
 
     def look(self) -> None:
         """Snapshots, by the engine's method and by an event, change nothing and tell all."""
-        for id, one in self.standing.items():
+        for id, standing in self.standing.items():
             snapshot = self.engine.snapshot(id)
             (asked,) = self.engine.publish(Event.snapshot(id))
-            assert (asked.sequence, asked.part) == (snapshot.sequence, snapshot.part) == (one.sequence, "0/1")
+            assert (
+                (asked.sequence, asked.part)
+                == (snapshot.sequence, snapshot.part)
+                == (standing.sequence, "0/1")
+            )
             assert self._form(snapshot) == self._form(asked) == (self.naive.forms[id], Counter())
 
     def deliver(self, changes: Sequence[Change], route: str) -> None:
@@ -165,15 +169,15 @@ class World:
             sent.append(
                 self._event(change, "" if route == "joined" else self.rng.choice(("", "db", "other")))
             )
-        told = self._told([one.event for one in sent], route)
-        for one in sent:
-            self._clock = int(one.event.id.removeprefix("e"))
+        found = self._notifications([message.event for message in sent], route)
+        for message in sent:
+            self._clock = int(message.event.id.removeprefix("e"))
             self._end_old()
-            self._compare(one, told.pop(one.event.id, []), route == "joined")
-        assert not told
+            self._compare(message, found.pop(message.event.id, []), route == "joined")
+        assert not found
         self._mend()
 
-    def _told(self, events: list[Event], route: str) -> dict[str, list[Notification]]:
+    def _notifications(self, events: list[Event], route: str) -> dict[str, list[Notification]]:
         if route == "one":
             found: Iterator[Notification] = (n for event in events for n in self.engine.publish(event))
         elif route == "lines":
@@ -185,16 +189,16 @@ class World:
             found = Notification.from_table(deltas.notifications(table))
         else:
             found = Notification.from_table(self.engine.publish_many(events, joined=route == "joined"))
-        told: dict[str, list[Notification]] = {}
-        for one in found:
-            told.setdefault(one.event, []).append(one)
-        return told
+        by_event: dict[str, list[Notification]] = {}
+        for notification in found:
+            by_event.setdefault(notification.event, []).append(notification)
+        return by_event
 
-    def _compare(self, sent: Sent, told: Sequence[Notification], joined: bool) -> None:
+    def _compare(self, sent: Sent, notifications: Sequence[Notification], joined: bool) -> None:
         self.tally.changes += 1
         expected = None if sent.is_late else self._apply(sent.change, joined)
         if expected is None:
-            (error,) = told
+            (error,) = notifications
             assert (error.verdict, error.subscription) == ("error", None)
             assert ("came again or late" in (error.message or "")) >= sent.is_late, error
             self.tally.refused += 1
@@ -202,17 +206,23 @@ class World:
             return
         if sent.event.source:
             self._sent.append(sent)
-        assert {n.subscription for n in told} == expected.keys(), sent.change
-        assert len(told) == len(expected)
-        for one in told:
-            assert one.subscription is not None
-            standing = self.standing[one.subscription]
+        assert {n.subscription for n in notifications} == expected.keys(), sent.change
+        assert len(notifications) == len(expected)
+        for notification in notifications:
+            assert notification.subscription is not None
+            standing = self.standing[notification.subscription]
             standing.sequence += 1
-            assert (one.verdict, one.part, one.sequence) == ("match", "0/1", standing.sequence)
-            assert (self._rows(one) if joined else self._form(one)) == expected[one.subscription], sent.change
-            self._pass_on(standing, one, joined)
-        self.tally.told += len(told)
-        self.tally.joined += len(told) * joined
+            assert (notification.verdict, notification.part, notification.sequence) == (
+                "match",
+                "0/1",
+                standing.sequence,
+            )
+            assert (self._rows(notification) if joined else self._form(notification)) == expected[
+                notification.subscription
+            ], sent.change
+            self._pass_on(standing, notification, joined)
+        self.tally.notified += len(notifications)
+        self.tally.joined += len(notifications) * joined
         self._ask_duckdb(sent.change.table)
 
     def _apply(self, change: Change, joined: bool) -> dict[str, Any] | None:
@@ -228,21 +238,23 @@ class World:
         pairs = {id: (self.naive.result(id) - old, old - self.naive.result(id)) for id, old in before.items()}
         return {id: both for id, both in pairs.items() if any(both)}
 
-    def _pass_on(self, standing: Standing, one: Notification, joined: bool) -> None:
+    def _pass_on(self, standing: Standing, notification: Notification, joined: bool) -> None:
         if standing.replica is None:
             return
         if not joined and not standing.is_behind and self.rng.random() < 0.03:
             standing.is_behind = True  # lost on the way, which the next one shows
             return
-        taken = standing.replica.apply(one)
+        taken = standing.replica.apply(notification)
         assert taken == (not joined and not standing.is_behind)
         assert taken != bool(standing.replica.missing)
         if taken:
-            assert not standing.replica.apply(one), "once"
+            assert not standing.replica.apply(notification), "once"
 
     def _mend(self) -> None:
         """Replicas that miss something ask for snapshots, in the stream."""
-        missing = [id for id, one in self.standing.items() if one.replica and one.replica.missing]
+        missing = [
+            id for id, standing in self.standing.items() if standing.replica and standing.replica.missing
+        ]
         answers = Notification.from_table(self.engine.publish_many([Event.snapshot(id) for id in missing]))
         for id, answer in zip(missing, answers, strict=True):
             standing = self.standing[id]
@@ -255,37 +267,37 @@ class World:
 
     def _ask_duckdb(self, table: str | None = None, standing: Standing | None = None) -> None:
         """A replica's result is that of its text, wherever a table has changed."""
-        for id, one in self.standing.items():
-            if one.replica is None or one.replica.missing or one.is_behind:
+        for id, current in self.standing.items():
+            if current.replica is None or current.replica.missing or current.is_behind:
                 continue
             names = self.naive.subscriptions[id][0].tables
-            if table in names or one is standing:
-                said = one.text if one.text.startswith("SELECT") else f"SELECT * {one.text}"
+            if table in names or current is standing:
+                said = current.text if current.text.startswith("SELECT") else f"SELECT * {current.text}"
                 found = Counter(
-                    tuple(tuple(rows[name].values()) for name in names) for rows in one.replica.result()
+                    tuple(tuple(rows[name].values()) for name in names) for rows in current.replica.result()
                 )
-                assert flat(found) == self.sql.result(said, names), one.text
+                assert flat(found) == self.sql.result(said, names), current.text
                 self.tally.sql += 1
 
-    def _form(self, told: Notification) -> tuple[Counter[Any], Counter[Any]]:
+    def _form(self, notification: Notification) -> tuple[Counter[Any], Counter[Any]]:
         both: tuple[Counter[Any], Counter[Any]] = Counter(), Counter()
-        for one in told.changes:
-            both[one.change == "-"][one.table, self.naive.tables[one.table].read(one.row)] += 1
+        for change in notification.changes:
+            both[change.change == "-"][change.table, self.naive.tables[change.table].read(change.row)] += 1
         return both
 
-    def _rows(self, told: Notification) -> tuple[Counter[Joined], Counter[Joined]]:
+    def _rows(self, notification: Notification) -> tuple[Counter[Joined], Counter[Joined]]:
         both: tuple[Counter[Joined], Counter[Joined]] = Counter(), Counter()
-        assert told.subscription is not None
-        names = self.naive.subscriptions[told.subscription][0].tables
-        for one in told.changes:
-            assert one.table.split(" JOIN ") == list(one.row)
-            rows = {name: self.naive.tables[name].read(row) for name, row in one.row.items()}
-            both[one.change == "-"][tuple(rows[name] for name in names)] += 1
+        assert notification.subscription is not None
+        names = self.naive.subscriptions[notification.subscription][0].tables
+        for change in notification.changes:
+            assert change.table.split(" JOIN ") == list(change.row)
+            rows = {name: self.naive.tables[name].read(row) for name, row in change.row.items()}
+            both[change.change == "-"][tuple(rows[name] for name in names)] += 1
         return both
 
     def _stand(self, id: str, text: str, query: Query, until: int | None) -> None:
         self._forget(id)
-        wanted = sum(one.replica is not None for one in self.standing.values()) < self._replicas
+        wanted = sum(standing.replica is not None for standing in self.standing.values()) < self._replicas
         replica = Replica(text, self.tables) if wanted else None
         self.naive.subscribe(id, query)
         self.standing[id] = Standing(text, replica, until)
@@ -298,8 +310,8 @@ class World:
             self.naive.unsubscribe(id)
 
     def _end_old(self) -> None:
-        for id, one in list(self.standing.items()):
-            if one.until is not None and one.until < self._clock:
+        for id, standing in list(self.standing.items()):
+            if standing.until is not None and standing.until < self._clock:
                 self._forget(id)  # the engine knows by itself
 
     def _new(self) -> int:

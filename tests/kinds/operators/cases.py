@@ -202,8 +202,8 @@ class Case:
         style = self.rng.choice([ask, ask_later, ask_all]) if self.mixed else ask
         plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
         own = [
-            inspect.Parameter(f"p{place}", plain, annotation=Out if kind == "o" else Any)
-            for place, kind in enumerate(kinds)
+            inspect.Parameter(f"p{position}", plain, annotation=Out if kind == "o" else Any)
+            for position, kind in enumerate(kinds)
         ]
         style.__signature__ = inspect.Signature([inspect.Parameter("event", plain), *own])  # type: ignore[attr-defined]
         return operator(name=name, cost=0.001 * (1 + len(name) % 3), batch=style is ask_all)(style)
@@ -302,24 +302,24 @@ def _call(rng: random.Random, bound: frozenset[Variable]) -> tuple[Call, frozens
 def _test(rng: random.Random, bound: frozenset[Variable]) -> Condition:
     """A condition without calls, on attributes and variables."""
     names: list[Operand] = _sorted(bound)
-    one: Operand = (
+    operand: Operand = (
         rng.choice([Attribute("a"), Attribute("b")]) if not names or rng.random() < 0.3 else rng.choice(names)
     )
     other: Operand = rng.choice([*names, Attribute("a")])
     kind = rng.randrange(10)
     if kind < 4:
-        return Comparison(one, rng.choice(COMPARISONS), literal(rng.choice(DOMAIN)))
+        return Comparison(operand, rng.choice(COMPARISONS), literal(rng.choice(DOMAIN)))
     if kind < 5:
-        return Comparison(one, rng.choice(COMPARISONS), other)
+        return Comparison(operand, rng.choice(COMPARISONS), other)
     if kind < 6:
         twice = Arithmetic(rng.choice("+-*"), literal(rng.choice([1, 2])), other)
-        return Comparison(one, rng.choice(COMPARISONS), twice)
+        return Comparison(operand, rng.choice(COMPARISONS), twice)
     if kind < 7:
-        return Between(one, literal(rng.choice([0, 1, 2])), literal(rng.choice([2, 3, 4])))
+        return Between(operand, literal(rng.choice([0, 1, 2])), literal(rng.choice([2, 3, 4])))
     if kind < 8:
-        return OneOf(one, tuple(map(literal, rng.sample(DOMAIN, 2))), rng.random() < 0.3)
+        return OneOf(operand, tuple(map(literal, rng.sample(DOMAIN, 2))), rng.random() < 0.3)
     if kind < 9:
-        return TextTest(rng.choice([one, Attribute("tag")]), "LIKE", literal(rng.choice(["a%", "%"])))
+        return TextTest(rng.choice([operand, Attribute("tag")]), "LIKE", literal(rng.choice(["a%", "%"])))
     parts = (_test(rng, bound), _test(rng, bound))
     return rng.choice([Or(parts), And(parts), Not(parts[0])])
 

@@ -225,7 +225,7 @@ class World:
             else:
                 left.append((row, gate))
         self.waiting = left
-        if any(not self.docket.waits(*place) for place in left) or self.docket.arrays.counters[AWAITED]:
+        if any(not self.docket.waits(*row_gate) for row_gate in left) or self.docket.arrays.counters[AWAITED]:
             self.confirm(share)
 
     @property

@@ -76,8 +76,8 @@ class _Writer:
             if isinstance(part, Call):
                 alias = next(self.aliases)
                 tables.append(f"{part.name} AS {alias}")
-                for place, argument in enumerate(part.arguments):
-                    here = f"{alias}.n{place}", f"{alias}.t{place}"
+                for position, argument in enumerate(part.arguments):
+                    here = f"{alias}.n{position}", f"{alias}.t{position}"
                     if isinstance(argument, Variable):
                         there = columns.setdefault(argument.name, here)
                     else:

@@ -137,7 +137,7 @@ def _one_by_one(case: Case, condition: Condition, binding: dict[str, Any], n: in
         try:
             return Joiner(case.operators.__getitem__, answer, case.holds(n)).verdict(condition, binding)
         except Unasked as missing:
-            call, inputs = missing.question
+            call, inputs = missing.bound_call
             assert (call.name, inputs) not in known
             known[call.name, inputs] = case.answer(n)(call, inputs)
 
@@ -178,20 +178,20 @@ def assert_agrees(case: Case, scheduler: Scheduler, every: bool, solved: Solved)
     for decided in decide(case, scheduler, every):
         asked = decided.case
         assert isinstance(asked, Asked)
-        for place, row in enumerate(asked.rows.tolist()):
-            condition, bindings = asked.programs[row].condition, asked.bindings(place)
+        for position, row in enumerate(asked.rows.tolist()):
+            condition, bindings = asked.programs[row].condition, asked.bindings(position)
             what = f"{to_text(Query(condition))} on event {asked.n} under {bindings}"
             if (row, asked.n) not in solved:
                 solved[row, asked.n] = [s for one in bindings for s in case.solved(condition, one, asked.n)]
             solutions = solved[row, asked.n]
-            verdict = words[int(decided.truth[place])]
+            verdict = words[int(decided.truth[position])]
             assert verdict == verdict_of(solutions), what
             if verdict == "undecided":
                 # Which one of several that failed is not said.
                 names = [leaf.name for leaf in leaves(condition) if isinstance(leaf, Call)]
-                assert any(f"{name} is down" in decided.messages[place] for name in names), what
+                assert any(f"{name} is down" in decided.messages[position] for name in names), what
             elif verdict == "match" and variables(condition):
-                found = decided.solutions[place]
+                found = decided.solutions[position]
                 certain = [s.binding for s in solutions if s.doubt is None]
                 assert all(binding in certain for binding in found), what
                 assert all(binding in found for binding in certain) if every else len(found) == 1, what
@@ -221,11 +221,11 @@ class Asked:
     def holds(self, leaf: Leaf, binding: Binding) -> bool:
         return self.case.holds(self.n)(leaf, binding)
 
-    def program(self, place: int) -> Program:
-        return self.programs[int(self.rows[place])]
+    def program(self, position: int) -> Program:
+        return self.programs[int(self.rows[position])]
 
-    def bindings(self, place: int) -> list[dict[str, Any]]:
-        return self.bound[int(self.rows[place])]
+    def bindings(self, position: int) -> list[dict[str, Any]]:
+        return self.bound[int(self.rows[position])]
 
 
 def decide(case: Case, scheduler: Scheduler, every: bool) -> list[Decided]:

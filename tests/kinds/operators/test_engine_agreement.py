@@ -39,25 +39,25 @@ def _publish(engine: Engine, case: Case) -> list[Notification]:
     )
 
 
-def assert_right(case: Case, told: list[Notification], live: set[int] | None = None) -> None:
+def assert_right(case: Case, notifications: list[Notification], live: set[int] | None = None) -> None:
     """Each live subscription is told once, or not at all, of each event, with a binding or error of the definition."""
-    found = {(n.subscription, n.event): n for n in told}
-    assert len(found) == len(told)
+    found = {(n.subscription, n.event): n for n in notifications}
+    assert len(found) == len(notifications)
     for i in range(len(case.conditions)):
         for n in range(len(case.attributes)):
             what = f"{case.texts[i]} on {case.attributes[n]} {case.graphs[n]}"
-            one = found.pop((f"s{i}", f"e{n}"), None)
+            notification = found.pop((f"s{i}", f"e{n}"), None)
             if live is not None and i not in live:
-                assert one is None, what
+                assert notification is None, what
                 continue
-            assert (one.verdict if one else None) == case.verdict(i, n), what
-            if one is not None and one.verdict == "match":
+            assert (notification.verdict if notification else None) == case.verdict(i, n), what
+            if notification is not None and notification.verdict == "match":
                 certain = [s for s in case.solutions(i, n) if s.doubt is None]
-                assert any(_has(solution, one.bindings) for solution in certain), what
-            elif one is not None:
+                assert any(_has(solution, notification.bindings) for solution in certain), what
+            elif notification is not None:
                 # Which one of several that failed is not said.
                 names = [leaf.name for leaf in leaves(case.conditions[i]) if isinstance(leaf, Call)]
-                assert any(f"{name} is down" in (one.message or "") for name in names), what
+                assert any(f"{name} is down" in (notification.message or "") for name in names), what
     assert not found
 
 
@@ -86,8 +86,10 @@ def test_async_operators_and_batches_change_no_answer(seed: int) -> None:
 def test_one_event_at_a_time_is_answered_alike(seed: int) -> None:
     case = _case(seed)
     engine = _engine(case)
-    told = [one for n in range(len(case.attributes)) for one in engine.publish(case.event(n))]
-    assert_right(case, told)
+    notifications = [
+        notification for n in range(len(case.attributes)) for notification in engine.publish(case.event(n))
+    ]
+    assert_right(case, notifications)
 
 
 @pytest.mark.parametrize("seed", range(FEWER_SEEDS))
@@ -95,9 +97,13 @@ def test_all_bindings_are_told(seed: int) -> None:
     case = _case(seed, failing=0, depth=1)
     engine = _engine(case)
     for n in range(len(case.attributes)):
-        told = engine.publish(case.event(n), all_bindings=True)
+        notifications = engine.publish(case.event(n), all_bindings=True)
         for i in range(len(case.conditions)):
-            mine = [one.bindings for one in told if one.subscription == f"s{i}"]
+            mine = [
+                notification.bindings
+                for notification in notifications
+                if notification.subscription == f"s{i}"
+            ]
             certain = list(case.solutions(i, n))
             assert all(any(_has(solution, bindings) for solution in certain) for bindings in mine)
             assert all(any(_has(solution, bindings) for bindings in mine) for solution in certain)

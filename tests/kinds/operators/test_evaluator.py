@@ -86,7 +86,7 @@ def events(count: int, first: int = 0) -> list[Event]:
     return [Event(id=str(n), source="test", attributes={"n": n}) for n in range(first, first + count)]
 
 
-def told(engine: Engine, some: Sequence[Event]) -> set[tuple[str, int]]:
+def matched(engine: Engine, some: Sequence[Event]) -> set[tuple[str, int]]:
     rows = engine.publish_many(some).to_pylist()
     assert {row["verdict"] for row in rows} <= {"match"}
     found = {(row["subscription"], int(row["event"])) for row in rows}
@@ -101,9 +101,9 @@ def counted() -> Counted:
 
 def test_async_calls_of_many_events_are_under_way_together(counted: Counted) -> None:
     engine = counted.engine("slow(2)")
-    told(engine, events(1, EVENTS))
+    matched(engine, events(1, EVENTS))
     began = time.perf_counter()
-    assert told(engine, events(EVENTS)) == {("s0", n) for n in range(0, EVENTS, 2)}
+    assert matched(engine, events(EVENTS)) == {("s0", n) for n in range(0, EVENTS, 2)}
     assert time.perf_counter() - began < EVENTS * PAUSE / 2
     assert counted.most >= 20
     assert set(counted.asked.values()) == {1}
@@ -125,7 +125,7 @@ def test_operators_of_every_kind_in_one_condition(counted: Counted) -> None:
         3: lambda n: "9" in str(n) and n % 3 == 0,
         4: lambda n: n % 6 == 3,
     }
-    assert told(engine, events(count)) == {
+    assert matched(engine, events(count)) == {
         (f"s{number}", n) for number, test in expected.items() for n in range(count) if test(n)
     }
     assert set(counted.asked.values()) == {1}, "an evaluation is done once an event"
@@ -133,7 +133,7 @@ def test_operators_of_every_kind_in_one_condition(counted: Counted) -> None:
 
 def test_a_batch_holds_several_events(counted: Counted) -> None:
     engine = counted.engine("bulk(2)", "bulk(3)")
-    assert len(told(engine, events(EVENTS))) == len(range(0, EVENTS, 2)) + len(range(0, EVENTS, 3))
+    assert len(matched(engine, events(EVENTS))) == len(range(0, EVENTS, 2)) + len(range(0, EVENTS, 3))
     assert len(counted.batches) < EVENTS / 20
     assert set(counted.asked.values()) == {1}
 
@@ -145,7 +145,7 @@ def test_an_interrupted_check_leaves_an_engine_as_it_was(counted: Counted) -> No
         engine.publish_many(events(30))
     counted.interrupts.clear()
     expected = {("s0", n) for n in range(0, 30, 2)} | {("s1", n) for n in range(0, 30, 6)}
-    assert told(engine, events(30)) == expected | {("s2", n) for n in range(0, 30, 5)}
+    assert matched(engine, events(30)) == expected | {("s2", n) for n in range(0, 30, 5)}
 
 
 @dataclass
@@ -164,10 +164,10 @@ class Case:
     def holds(self, leaf: Leaf, binding: Binding) -> bool:
         return conditions.holds(leaf, self.event.attributes, binding)
 
-    def program(self, place: int) -> Program:
-        return self.programs[place]
+    def program(self, position: int) -> Program:
+        return self.programs[position]
 
-    def bindings(self, place: int) -> list[Binding]:
+    def bindings(self, position: int) -> list[Binding]:
         return self.bound
 
 

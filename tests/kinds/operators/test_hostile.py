@@ -67,9 +67,9 @@ def turtle(body: str, id: str = "e", **attributes: Any) -> Event:
     return Event(id=id, datacontenttype="text/turtle", data=data.encode(), attributes=attributes)
 
 
-def bindings(told: list[Notification]) -> list[dict[str, str]]:
-    assert {one.verdict for one in told} <= {"match"}
-    return [one.bindings for one in told]
+def bindings(notifications: list[Notification]) -> list[dict[str, str]]:
+    assert {notification.verdict for notification in notifications} <= {"match"}
+    return [notification.bindings for notification in notifications]
 
 
 def test_what_triples_bind_is_told_beside_a_call_without_variables(asked: Asked) -> None:
@@ -272,14 +272,18 @@ def test_an_evaluation_is_done_once_an_event_for_all_layers_and_ways(
     for n in range(20):  # in the tail
         engine.subscribe(f"t{n}", f"WHERE kind = 'a' OR NOT (level(?v) AND ?v > {n}) OR level(8)")
     counts.clear()
-    told = engine.publish_many(events)
-    assert len({(one["subscription"], one["event"]) for one in told.to_pylist()}) == len(told)
-    assert len(told) == 0 + 8 + 16 + 24 + 32 + 20 + 20 + 4
+    notifications = engine.publish_many(events)
+    assert len({(one["subscription"], one["event"]) for one in notifications.to_pylist()}) == len(
+        notifications
+    )
+    assert len(notifications) == 0 + 8 + 16 + 24 + 32 + 20 + 20 + 4
     assert set(counts.values()) == {1}
     engine.save(tmp_path)
     for one in (engine, Engine.load(tmp_path, operators=[level])):
         counts.clear()
-        assert sorted(map(str, one.publish_many(events).to_pylist())) == sorted(map(str, told.to_pylist()))
+        assert sorted(map(str, one.publish_many(events).to_pylist())) == sorted(
+            map(str, notifications.to_pylist())
+        )
         assert set(counts.values()) == {1}
 
 
@@ -294,7 +298,7 @@ def test_one_event_a_table_lines_and_a_batch_are_answered_alike(asked: Asked) ->
     ]
     events = [Event(id=row["id"], attributes={k: v for k, v in row.items() if k != "id"}) for row in rows]
 
-    def told(table: pa.Table | pa.RecordBatch) -> list[tuple[Any, ...]]:
+    def answers(table: pa.Table | pa.RecordBatch) -> list[tuple[Any, ...]]:
         return sorted(
             (one["subscription"], one["event"], one["verdict"], *one["bindings"]) for one in table.to_pylist()
         )
@@ -302,14 +306,14 @@ def test_one_event_a_table_lines_and_a_batch_are_answered_alike(asked: Asked) ->
     table = engine.publish_many(events)
     assert len(table) == 5
     alone = [one for event in events for one in engine.publish(event)]
-    assert sorted((n.subscription, n.event, n.verdict, *n.bindings.items()) for n in alone) == told(table)
+    assert sorted((n.subscription, n.event, n.verdict, *n.bindings.items()) for n in alone) == answers(table)
     lines = "\n".join(json.dumps(row) for row in rows)
-    assert told(engine.publish_lines(lines)) == told(table)
+    assert answers(engine.publish_lines(lines)) == answers(table)
     (batch,) = to_table(events).to_batches()
-    assert told(engine.match(batch)) == told(table)
+    assert answers(engine.match(batch)) == answers(table)
     assert len(engine.publish_many([])) == 0
     broken = engine.publish_lines(f"{lines}\n{{oops\n[1]")
-    assert told(broken.filter(pa.compute.is_valid(broken["subscription"]))) == told(table)
+    assert answers(broken.filter(pa.compute.is_valid(broken["subscription"]))) == answers(table)
     assert [one["verdict"] for one in broken.to_pylist()].count("error") == 2
 
 
@@ -374,10 +378,10 @@ def test_an_operator_may_subscribe_but_not_publish_to_the_engine_that_asks_it() 
     engine.subscribe("s", "WHERE again()")
     engine.subscribe("t", "WHERE slow()")
     for id in ("1", "2"):
-        told = {one.subscription: one for one in engine.publish(Event(id=id))}
-        assert told["t"].verdict == "match"
-        assert told["s"].verdict == "undecided"
-        assert "give it an engine of its own" in (told["s"].message or "")
+        notifications = {one.subscription: one for one in engine.publish(Event(id=id))}
+        assert notifications["t"].verdict == "match"
+        assert notifications["s"].verdict == "undecided"
+        assert "give it an engine of its own" in (notifications["s"].message or "")
     assert len(engine) == 4
 
 
@@ -392,9 +396,9 @@ def test_an_operator_in_the_background_does_not_wait_for_its_own_engine(settings
     again = operator(name="again", timeout=settings.get("timeout"))(later if "is_async" in settings else now)
     engine = Engine(operators=[again])
     engine.subscribe("s", "WHERE again()")
-    (told,) = engine.publish(Event(id="outer"))
-    assert told.verdict == "undecided"
-    assert "give it an engine of its own" in (told.message or "")
+    (notification,) = engine.publish(Event(id="outer"))
+    assert notification.verdict == "undecided"
+    assert "give it an engine of its own" in (notification.message or "")
 
 
 def test_operators_that_have_changed_since_an_engine_was_saved_are_told(asked: Asked, tmp_path: Path) -> None:
@@ -468,16 +472,19 @@ def test_what_nobody_else_has_decided_is_undecided(asked: Asked) -> None:
         "topic = 'y' AND down()",
         "(?i, rss:title, ?t) OR down()",
     )
-    told = engine.publish(turtle("<urn:a> rss:title 'x' .", place="Queens", topic="x"))
-    assert {one.subscription: one.verdict for one in told} == {
+    notifications = engine.publish(turtle("<urn:a> rss:title 'x' .", place="Queens", topic="x"))
+    assert {notification.subscription: notification.verdict for notification in notifications} == {
         "s0": "undecided",
         "s1": "undecided",
         "s3": "match",
         "s4": "match",
         "s6": "match",
     }
-    assert len(told) == 5
-    assert {one.message for one in told} == {None, "down failed: ValueError: no answer"}
+    assert len(notifications) == 5
+    assert {notification.message for notification in notifications} == {
+        None,
+        "down failed: ValueError: no answer",
+    }
 
 
 def test_a_pattern_that_runs_out_of_steps_hides_no_other_way(asked: Asked) -> None:

@@ -84,7 +84,7 @@ def assert_alike(found: Learning, expected: Learning) -> None:
         assert known[text] == pytest.approx(row, abs=1e-9), text
 
 
-def some(seed: int) -> Learning:
+def learning_of(seed: int) -> Learning:
     """Random counts, of texts that several share."""
     rng = random.Random(seed)
     rows = [
@@ -103,14 +103,14 @@ def test_one_half_then_the_other_is_the_whole() -> None:
     second = halves.learnt()
     assert_alike(first.then(second), whole.take())
     assert len(halves.learnt()) == 0
-    told = counts(first)["often()"]
-    assert told["wanted"] == 120 >= told["calls"] == told["told"] > 30
-    assert told["trials"] < told["told"], "older sights count less"
+    counted = counts(first)["often()"]
+    assert counted["wanted"] == 120 >= counted["calls"] == counted["told"] > 30
+    assert counted["trials"] < counted["told"], "older sights count less"
     assert counts(first)["fails()"]["failures"] > 0
 
 
 def test_the_order_of_workers_is_irrelevant() -> None:
-    parts = [some(seed) for seed in range(8)]
+    parts = [learning_of(seed) for seed in range(8)]
     expected = merged(parts)
     for seed in range(5):
         random.Random(seed).shuffle(parts)
@@ -120,12 +120,12 @@ def test_the_order_of_workers_is_irrelevant() -> None:
 
 
 def test_one_stretch_after_another_in_any_grouping() -> None:
-    a, b, c = (some(seed) for seed in range(3))
+    a, b, c = (learning_of(seed) for seed in range(3))
     assert_alike(a.then(b).then(c), a.then(b.then(c)))
 
 
 def test_what_came_since_is_the_rest() -> None:
-    a, b = some(1), some(2)
+    a, b = learning_of(1), learning_of(2)
     assert_alike(a.then(b).since(a), b)
     assert len(a.since(a)) == 0
     assert a.since(a.then(b)) is a
@@ -219,7 +219,7 @@ def test_costs_are_means_over_all_calls() -> None:
 
 
 def test_bytes_round_trip() -> None:
-    learning = some(3)
+    learning = learning_of(3)
     assert_alike(Learning.from_bytes(learning.to_bytes()), learning)
     assert_alike(Learning.from_bytes(Learning(events=2.5).to_bytes()), Learning(events=2.5))
     for wrong in (b"", b"nonsense", learning.to_bytes()[:50]):

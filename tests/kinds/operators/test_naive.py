@@ -281,13 +281,13 @@ def test_the_definition_agrees_with_a_database_on_the_unknown() -> None:
     case = Case(rng, subscriptions=0, events=20, failing=0.3)
     case.conditions = [cases.closed(rng, rng.choice([1, 2, 3, 4])) for _ in range(50)]
     words = {True: "match", None: "undecided", False: None}
-    told = set()
+    verdicts = set()
     for n in range(len(case.attributes)):
         tests = ", ".join(f"({_truth_sql(condition, case, n)})" for condition in case.conditions)
         said = duckdb.execute(f"SELECT {tests}").fetchall()[0]
         assert [case.verdict(i, n) for i in range(50)] == [words[one] for one in said]
-        told.update(said)
-    assert told == {True, None, False}
+        verdicts.update(said)
+    assert verdicts == {True, None, False}
 
 
 def _truth_sql(condition: Condition, case: Case, n: int) -> str:

@@ -14,7 +14,7 @@ from tidings.kinds.operators.functions.outcome import Outcome
 from tidings.kinds.operators.kernels.choosing import COST_WEIGHT, OPERATOR_MEMORY
 from tidings.kinds.operators.kernels.layout import FALSE, TRUE, UNKNOWN
 from tidings.kinds.operators.kernels.opening import FIRST_GUESS, GUESS_WEIGHT, HALF_LIFE
-from tidings.kinds.operators.predicates import Predicates, Question
+from tidings.kinds.operators.predicates import BoundCall, Predicates
 from tidings.kinds.operators.scheduling.docket import Docket
 from tidings.kinds.operators.table import OperatorTable
 from tidings.language.parser import parse
@@ -60,9 +60,9 @@ def ask(table: OperatorTable, truths: dict[str, int], seconds: dict[str, float])
         if name not in seconds:
             continue
         preds = docket.predicates(ev)
-        told = [truths[texts[number]] for number in docket.arrays.pred_id[preds].tolist()]
-        docket.arrays.pred["truth"][preds] = told
-        value = UNKNOWN if UNKNOWN in told else 0
+        answered = [truths[texts[number]] for number in docket.arrays.pred_id[preds].tolist()]
+        docket.arrays.pred["truth"][preds] = answered
+        value = UNKNOWN if UNKNOWN in answered else 0
         docket.settle(np.array([ev], np.int32), np.array([value]), np.array([seconds[name]]))
     return docket
 
@@ -189,8 +189,8 @@ def test_numbers_are_given_once() -> None:
 def test_a_question_has_the_values_that_a_function_gets() -> None:
     predicates = named()
     predicates.number("near('Bronx', 5000)", "near('Bronx', 5000)")
-    assert predicates.question(0) == (near, ("Bronx", 5000.0))
-    assert predicates.question(0) is predicates.question(0)
+    assert predicates.bound_call(0) == (near, ("Bronx", 5000.0))
+    assert predicates.bound_call(0) is predicates.bound_call(0)
 
 
 def test_checks_of_predicates() -> None:
@@ -210,8 +210,8 @@ def test_checks_of_predicates() -> None:
     simple = {number: predicates.check(number).simple for number in (twice, constant, test, both)}  # type: ignore[union-attr]
     assert simple[twice] is None
     assert simple[both] is None
-    assert [(place, op, term.text) for place, op, term in simple[constant] or ()] == [(0, "=", "7")]  # type: ignore[union-attr]
-    assert [(place, op, term.text) for place, op, term in simple[test] or ()] == [(1, ">", "5")]  # type: ignore[union-attr]
+    assert [(position, op, term.text) for position, op, term in simple[constant] or ()] == [(0, "=", "7")]  # type: ignore[union-attr]
+    assert [(position, op, term.text) for position, op, term in simple[test] or ()] == [(1, ">", "5")]  # type: ignore[union-attr]
     truths = predicates.truths(np.array([plain, twice, constant, test, both]), [(7, 5), (1, 6)])
     assert truths.tolist() == [TRUE, 0, TRUE, TRUE, 0]
 
@@ -219,7 +219,7 @@ def test_checks_of_predicates() -> None:
 def test_what_has_no_number_is_counted_by_its_operator() -> None:
     predicates = named()
     for outcome, seconds in ((Outcome(((),)), 0.5), (Outcome(), 0.25), (Outcome(error="down"), 1.0)):
-        predicates.count(Question(near, ("a", 1.0)), outcome, seconds)
+        predicates.count(BoundCall(near, ("a", 1.0)), outcome, seconds)
     counts = predicates.unnumbered["near"]
     assert (counts.calls, counts.hits, counts.failures, counts.seconds) == (3, 1, 1, 1.75)
 

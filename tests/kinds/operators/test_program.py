@@ -28,8 +28,8 @@ OPERATORS: dict[str, Operator] = {one.name: one for one in (locIn, size, pair, c
 
 def program(text: str, *outer: str, select: list[str] | None = None) -> Program:
     bound = frozenset(map(Variable, outer))
-    told = None if select is None else list(map(Variable, select))
-    return compile_program(parse(f"WHERE {text}").where, bound, OPERATORS.__getitem__, told)
+    selected = None if select is None else list(map(Variable, select))
+    return compile_program(parse(f"WHERE {text}").where, bound, OPERATORS.__getitem__, selected)
 
 
 def texts(text: str, *outer: str, **values: str) -> list[tuple[str, str | None]]:

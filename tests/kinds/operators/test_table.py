@@ -45,8 +45,8 @@ def test_a_folded_engine_has_what_one_without_the_removed_has(seed: int, tmp_pat
 
 def rows(engine: Engine, events: list) -> list[tuple]:
     """Who is told what, whatever the bindings."""
-    told = engine.publish_many(events).to_pylist()
-    return sorted((row["event"], row["subscription"], row["verdict"]) for row in told)
+    notifications = engine.publish_many(events).to_pylist()
+    return sorted((row["event"], row["subscription"], row["verdict"]) for row in notifications)
 
 
 def test_what_was_learnt_stays_with_its_text(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ CONSTANTS = st.one_of(
 TESTS = st.tuples(st.integers(0, 1), st.sampled_from(sorted(values.OPERATORS)), CONSTANTS)
 
 
-def told(tests: Iterable[Any], rows: list[tuple[Any, ...]]) -> list[int]:
+def truths_of(tests: Iterable[Any], rows: list[tuple[Any, ...]]) -> list[int]:
     wanted = list(tests)
     thresholds = Thresholds()
     thresholds.grow(len(wanted))
@@ -69,9 +69,11 @@ def told(tests: Iterable[Any], rows: list[tuple[Any, ...]]) -> list[int]:
 @settings(max_examples=400)
 @given(st.lists(TESTS, min_size=1, max_size=5), st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=3))
 def test_many_at_once_are_told_as_one_by_one(tests: list[Any], rows: list[tuple[Any, ...]]) -> None:
-    for truth, (place, op, constant) in zip(told(([test] for test in tests), rows), tests, strict=True):
-        expected = any(values.compare(row[place], op, constant) for row in rows)
-        assert truth in (0, TRUE if expected else FALSE), (place, op, constant)
+    for truth, (position, op, constant) in zip(
+        truths_of(([test] for test in tests), rows), tests, strict=True
+    ):
+        expected = any(values.compare(row[position], op, constant) for row in rows)
+        assert truth in (0, TRUE if expected else FALSE), (position, op, constant)
 
 
 @pytest.mark.parametrize(
@@ -97,13 +99,13 @@ def test_many_at_once_are_told_as_one_by_one(tests: list[Any], rows: list[tuple[
     ],
 )
 def test_what_is_told_and_what_is_left(rows: list[tuple[Any, ...]], test: Any, truth: int) -> None:
-    assert told([[test]], rows) == [truth]
+    assert truths_of([[test]], rows) == [truth]
 
 
 def test_any_answer_and_something_else() -> None:
     nothing, both = [], [(0, ">", written(1)), (0, "<", written(9))]
-    assert told([nothing, None, both], [(5,)]) == [TRUE, 0, 0]
-    assert told([nothing], [()]) == [TRUE]
+    assert truths_of([nothing, None, both], [(5,)]) == [TRUE, 0, 0]
+    assert truths_of([nothing], [()]) == [TRUE]
 
 
 def test_predicates_that_come_later_find_room() -> None:

@@ -1,7 +1,7 @@
-"""What a batch of changes did to subscriptions: for each a row that it gained or lost, in columns.
+"""The deltas of a batch of changes in columns: each is a row that a subscription gained or lost.
 
-A row and an id stand once, however many deltas name them: the columns hold numbers into dictionaries. `notifications`
-spells them out, one for each event and subscription.
+A row and an id are stored once, however many deltas name them: the columns hold numbers into dictionaries.
+`notifications` makes a notification for each event and subscription.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Deltas:
     table: np.ndarray  # of rows: which of `tables`
     tables: pa.Array
     errors: dict[int, str] = field(default_factory=dict)
-    snapshots: list[Snapshot] = field(default_factory=list)
+    snapshots: list[JoinSnapshot] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.event)
@@ -149,16 +149,16 @@ class Deltas:
         ]
 
 
-def _dictionary(places: np.ndarray, texts: pa.Array) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(places), texts)
+def _dictionary(positions: np.ndarray, texts: pa.Array) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(positions), texts)
 
 
 def _named(numbers: np.ndarray, ids: pa.Array) -> tuple[pa.Array, np.ndarray]:
     """The ids that occur, and where each entry finds its own: a file need not have those of all subscriptions."""
     named = np.zeros(len(ids), dtype=np.bool_)
     named[numbers] = True
-    place = np.cumsum(named, dtype=np.int32) - 1
-    return ids.filter(pa.array(named)), place[numbers]
+    numbers_kept = np.cumsum(named, dtype=np.int32) - 1
+    return ids.filter(pa.array(named)), numbers_kept[numbers]
 
 
 def _names(events: pa.Table) -> dict[str, pa.Array]:
@@ -171,8 +171,8 @@ def _names(events: pa.Table) -> dict[str, pa.Array]:
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """All rows of a subscription, as (table, canonical JSON), after the change that was told as `sequence`."""
+class JoinSnapshot:
+    """All rows of a subscription, as (table, canonical JSON), after the change that was notified as `sequence`."""
 
     event: int
     subscription: str

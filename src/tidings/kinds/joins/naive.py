@@ -41,7 +41,7 @@ def result(shape: JoinShape, ranges: Sequence[Range], rows: Rows) -> Counter[Joi
     """The joined rows and how often each occurs."""
     joined: Counter[Joined] = Counter({(): 1})
     for slot in range(len(shape.tables)):
-        # The first place of a variable speaks for all before this slot: they are equal already.
+        # The first occurrence of a variable stands for all before this slot: they are equal already.
         pairs = [(refs[0], column) for refs in shape.variables for at, column in refs[1:] if at == slot]
         partners: dict[Row, list[Joined]] = {}
         for start in joined:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.arrays.vocabulary import join_texts
+from tidings.kinds.networks.algorithm_choice import AlgorithmChoice
 from tidings.kinds.networks.batch import reach_all
-from tidings.kinds.networks.choice import AlgorithmChoice
 from tidings.kinds.networks.evaluation import Evaluation
 from tidings.kinds.networks.expressions import NONE, Expressions
 from tidings.kinds.networks.faults import NetworkError

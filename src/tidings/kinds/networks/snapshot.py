@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tidings.kinds.filters.kernels.layout import ABSENT, Lists, Pairs
-from tidings.kinds.networks.choice import AlgorithmChoice
+from tidings.kinds.networks.algorithm_choice import AlgorithmChoice
 from tidings.kinds.networks.expressions import Expressions
 from tidings.kinds.networks.index.filing import ExpressionIndex
 from tidings.kinds.networks.index.names import NodeNames

@@ -17,16 +17,16 @@ from tidings.kinds.operators.naive import (
     Solver,
     first_of,
 )
-from tidings.kinds.operators.predicates import Question
+from tidings.kinds.operators.predicates import BoundCall
 from tidings.language.query import And, Condition, Or, has_calls
 
 
 class Unasked(Exception):
     """An evaluation is needed that was not made yet: an operator and its inputs."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, bound_call: BoundCall) -> None:
         super().__init__()
-        self.question = question
+        self.bound_call = bound_call
 
 
 class _Way(NamedTuple):

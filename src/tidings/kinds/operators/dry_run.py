@@ -18,7 +18,7 @@ from tidings.kinds.operators.evaluator import Decided, Evaluator, key_of
 from tidings.kinds.operators.functions.caller import Answer, Caller, Request
 from tidings.kinds.operators.functions.outcome import Outcome
 from tidings.kinds.operators.naive import Binding, Holds
-from tidings.kinds.operators.predicates import Question
+from tidings.kinds.operators.predicates import BoundCall
 from tidings.kinds.operators.program import Program
 from tidings.kinds.operators.table import OperatorTable
 from tidings.language.query import Call, Leaf
@@ -46,20 +46,20 @@ class DryRun:
         """What a call with these inputs was answered, and how long it took; None if it was not made."""
         operator = self.find(call.name)
         try:
-            question = Question(operator, operator.read_inputs(inputs))
+            bound_call = BoundCall(operator, operator.read_inputs(inputs))
         except SubscriptionError:
             return Answer(None, Outcome(), 0.0)  # like a comparison with a value of another type
-        return self._notes.answers.get(key_of(question))
+        return self._notes.answers.get(key_of(bound_call))
 
     def joiner(self) -> Joiner:
-        """Joins what was answered; raises `Unasked` where that hangs on what was not."""
+        """Joins what was answered; raises `Unasked` where an answer is missing."""
         return Joiner(self.find, self._outcome, self.holds)
 
     def _outcome(self, call: Call, inputs: tuple[Any, ...]) -> Outcome:
         answer = self.answer(call, inputs)
         if answer is None:
             operator = self.find(call.name)
-            raise Unasked(Question(operator, operator.read_inputs(inputs)))
+            raise Unasked(BoundCall(operator, operator.read_inputs(inputs)))
         return answer.outcome
 
 
@@ -78,11 +78,11 @@ class _Case:
     def holds(self, leaf: Leaf, binding: Binding) -> bool:
         return self._trial.holds(leaf, binding)
 
-    def program(self, place: int) -> Program:
-        return self._programs[place]
+    def program(self, position: int) -> Program:
+        return self._programs[position]
 
-    def bindings(self, place: int) -> Sequence[Binding]:
-        return self._bindings[place]
+    def bindings(self, position: int) -> Sequence[Binding]:
+        return self._bindings[position]
 
 
 class _Notes(Caller):
@@ -97,7 +97,7 @@ class _Notes(Caller):
     def run(self, requests: Sequence[Request]) -> list[Answer]:
         answers = self._caller.run(requests)
         for request, answer in zip(requests, answers, strict=True):
-            self.answers[key_of(Question(request.operator, request.inputs))] = answer
+            self.answers[key_of(BoundCall(request.operator, request.inputs))] = answer
         return answers
 
     def submit(self, requests: Iterable[Request]) -> None:

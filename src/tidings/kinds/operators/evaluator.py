@@ -1,8 +1,8 @@
 """Decides the pairs of an event and a subscription that only operators can decide.
 
-Every event has a docket. A scheduler says what it needs next, the caller asks the operators, and what comes back
-settles rows, until none is left. Several events are under way at once where operators are async or take batches; an
-evaluation is done once an event, whoever needs it.
+Every event has a docket. A scheduler chooses what to evaluate next, the caller calls the operators, and their answers
+decide rows, until none is left. Several events are evaluated at once where operators are async or take batches; an
+evaluation is done once an event, for all rows that need it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidings.kinds.operators.functions.outcome import Outcome
 from tidings.kinds.operators.functions.signature import OperatorError
 from tidings.kinds.operators.kernels.layout import FALSE, TRUE, UNKNOWN
 from tidings.kinds.operators.naive import Binding, Solution, join, truth_of
-from tidings.kinds.operators.predicates import Check, Question
+from tidings.kinds.operators.predicates import BoundCall, Check
 from tidings.kinds.operators.program import Program
 from tidings.kinds.operators.scheduling.docket import Docket
 from tidings.kinds.operators.scheduling.schedulers import Scheduler
@@ -34,34 +34,34 @@ _FEW = 8
 
 
 class Case(Protocol):
-    """An event and the rows of programs that decide it; the evaluator asks for more by a row's place among them."""
+    """An event and the rows of programs that decide it; `program` and `bindings` take the position of a row among them."""
 
     event: Event
     rows: np.ndarray
 
     @property
     def twins(self) -> Sequence[Sequence[int]]:
-        """Rows of which no more is asked as soon as one of them is true."""
+        """Groups of rows that need no more evaluations as soon as one row of the group is true."""
 
     def holds(self, leaf: Leaf, binding: Binding) -> bool:
         """Decides conditions without calls."""
 
-    def program(self, place: int) -> Program:
+    def program(self, position: int) -> Program:
         """A row's program with its constants."""
 
-    def bindings(self, place: int) -> Sequence[Binding]:
+    def bindings(self, position: int) -> Sequence[Binding]:
         """What triples have bound, in one way or several."""
 
 
 class Decided(NamedTuple):
-    """`truth` of each row; bindings of those that are true and have variables, of some (`told`) those that the
-    subscription selects alone; errors of those that are unknown."""
+    """`truth` of each row; bindings of those that are true and have variables, of some (`selected`) only those that the
+    subscription selects; errors of those that are unknown."""
 
     case: Any  # the one that was given
     truth: np.ndarray
     solutions: dict[int, list[Binding]]
     messages: dict[int, str]
-    told: set[int]
+    selected: set[int]
 
 
 class Evaluator:
@@ -101,15 +101,15 @@ class Evaluator:
             arrived: dict[CaseEvaluation, list[Answer]] = {}
             for answer in self.caller.collect():
                 arrived.setdefault(answer.token[0], []).append(answer)
-            for evaluation, some in arrived.items():
+            for evaluation, answers in arrived.items():
                 if evaluation in active:  # and not left over from a check that was interrupted
-                    evaluation.take(some)
+                    evaluation.take(answers)
                     if not self._goes_on(evaluation, asked):
                         active.discard(evaluation)
                         yield evaluation.decided(every)
 
     def _goes_on(self, evaluation: CaseEvaluation, asked: list[Request]) -> bool:
-        """Asks what a evaluation needs next, or puts it with what is to be asked; False when it needs nothing."""
+        """Calls what an evaluation needs next, or adds it to `asked`; False when it needs nothing."""
         while not evaluation.outstanding:
             requests = evaluation.requests()
             if not requests:
@@ -133,13 +133,15 @@ class CaseEvaluation:
         predicates.events += 1.0
         self.docket = Docket(self.table, rows, self.scheduler.shared)
         self.scheduler.open(self.docket)
-        self._told: dict[int, Outcome] = {}  # by evaluation
+        self._answered: dict[int, Outcome] = {}  # by evaluation
         self._rows: dict[int, tuple[Any, ...]] = {}  # by predicate the first row that it wants
-        self._outcomes: dict[object, Outcome] = {}  # by question, those told so far among them
+        self._outcomes: dict[
+            object, Outcome
+        ] = {}  # by the key of a bound call; also those of `_answered` that were looked up
         self._keyed = 0
-        self._waiting: dict[tuple[int, int], Question] = {}  # gates of rows, and what they wait for
-        # Of gates, what is known of them, and the bindings that hang on a question, by its key.
-        self._hanging: dict[tuple[int, int], tuple[int, dict[object, tuple[Question, list[Binding]]]]] = {}
+        self._waiting: dict[tuple[int, int], BoundCall] = {}  # gates of rows, and what they wait for
+        # Of gates, what is known of them, and the bindings that wait for a bound call, by its key.
+        self._hanging: dict[tuple[int, int], tuple[int, dict[object, tuple[BoundCall, list[Binding]]]]] = {}
         known = self.docket.known_at_once()
         if len(known):
             ids = self.docket.arrays.pred_id[known].tolist()
@@ -156,20 +158,20 @@ class CaseEvaluation:
         # An answer for one twin may spare what is asked for another.
         limit = 1 if self._twins else FRONTIER
         evs = self.scheduler.next(docket, limit)
-        # A scheduler that goes along an order has passed by what a confirmation made matter.
+        # A scheduler that follows an order may have skipped a leaf that a confirmation now needs.
         while not len(evs) and (self._confirm(again=True) or self._confirmed):
             self._confirmed = False
             docket.rewind()
             evs = self.scheduler.next(docket, limit)
-        question = self.table.predicates.question
+        bound_call = self.table.predicates.bound_call
         if len(evs):
             numbers = docket.arrays.ev_id[evs].tolist()
             asked = [
                 Request(operator, self.event, inputs, (self, ev))
-                for (operator, inputs), ev in zip(map(question, numbers), evs.tolist(), strict=True)
+                for (operator, inputs), ev in zip(map(bound_call, numbers), evs.tolist(), strict=True)
             ]
         else:
-            wanted = dict.fromkeys(q for place, q in self._waiting.items() if docket.waits(*place))
+            wanted = dict.fromkeys(q for row_gate, q in self._waiting.items() if docket.waits(*row_gate))
             asked = [Request(q.operator, self.event, q.inputs, (self, q)) for q in wanted]
         self.outstanding = len(asked)
         return asked
@@ -181,13 +183,13 @@ class CaseEvaluation:
         ids, news = self.docket.arrays.ev_id, False
         checked = self.table.predicates.checked
         for (_, asked), outcome, took in answers:
-            if isinstance(asked, Question):
+            if isinstance(asked, BoundCall):
                 self._outcomes[key_of(asked)] = outcome
                 self.table.predicates.count(asked, outcome, took)
                 news = True
                 continue
             number = int(ids[asked])
-            self._told[number] = outcome
+            self._answered[number] = outcome
             truth = UNKNOWN if outcome.error is not None else TRUE if outcome.rows else FALSE
             if truth == TRUE and number in checked:
                 self._tell_apart(asked, outcome)
@@ -208,7 +210,7 @@ class CaseEvaluation:
         for row in np.flatnonzero((truth == TRUE) & self.table.binds[docket.rows]).tolist():
             if not every and (binding := self._own_bindings(row)) is not None:
                 decided.solutions[row] = [binding]
-                decided.told.add(row)
+                decided.selected.add(row)
                 continue
             found = self._complete(row, every)
             decided.solutions[row] = [solution.binding for solution in found if solution.doubt is None]
@@ -232,7 +234,7 @@ class CaseEvaluation:
         """Why a row is unknown."""
         pred_eval = self.table.predicates.pred_eval.all
         for predicate, _ in self.table.plain(int(self.docket.rows[row])) or ():
-            outcome = self._told.get(int(pred_eval[predicate]))
+            outcome = self._answered.get(int(pred_eval[predicate]))
             if outcome is not None and outcome.error is not None:
                 return outcome.error
         return next((s.doubt for s in self._complete(row, False) if s.doubt), "an operator failed")
@@ -241,7 +243,7 @@ class CaseEvaluation:
         """The first row of an answer that a predicate wants."""
         if predicate not in self._rows:
             predicates = self.table.predicates
-            outcome = self._told[int(predicates.pred_eval.all[predicate])]
+            outcome = self._answered[int(predicates.pred_eval.all[predicate])]
             check = predicates.check(predicate)
             wanted = (row for row in outcome.rows if check is None or self._wants(check, row))
             self._rows[predicate] = next(wanted)
@@ -252,7 +254,7 @@ class CaseEvaluation:
         condition = self.case.program(row).condition
         while True:
             found: list[Solution] = []
-            missing: dict[object, Question] = {}
+            missing: dict[object, BoundCall] = {}
             for binding in self.case.bindings(row):
                 try:
                     for solution in self._joiner().solve(condition, binding):
@@ -260,23 +262,25 @@ class CaseEvaluation:
                         if not every and solution.doubt is None:
                             return found
                 except Unasked as unasked:
-                    missing[key_of(unasked.question)] = unasked.question
+                    missing[key_of(unasked.bound_call)] = unasked.bound_call
             if not missing:
                 return found
             needed = list(missing.items()) if every else list(missing.items())[:1]
-            requests = [Request(question.operator, self.event, question.inputs) for _, question in needed]
-            for (key, question), answer in zip(needed, self.caller.run(requests), strict=True):
+            requests = [
+                Request(bound_call.operator, self.event, bound_call.inputs) for _, bound_call in needed
+            ]
+            for (key, bound_call), answer in zip(needed, self.caller.run(requests), strict=True):
                 self._outcomes[key] = answer.outcome
-                self.table.predicates.count(question, answer.outcome, answer.seconds)
+                self.table.predicates.count(bound_call, answer.outcome, answer.seconds)
 
     def _tell_apart(self, ev: int, outcome: Outcome) -> None:
         """Gives each predicate of an evaluation its own truth."""
         pred, preds = self.docket.arrays.pred, self.docket.predicates(ev)
         ids = self.docket.arrays.pred_id[preds]
         truths = self.table.predicates.truths(ids, outcome.rows)
-        for place in np.flatnonzero(truths == 0).tolist():
-            check = self.table.predicates.check(int(ids[place]))
-            truths[place] = (
+        for position in np.flatnonzero(truths == 0).tolist():
+            check = self.table.predicates.check(int(ids[position]))
+            truths[position] = (
                 TRUE if check is None or any(self._wants(check, row) for row in outcome.rows) else FALSE
             )
         pred["truth"][preds] = truths
@@ -284,7 +288,7 @@ class CaseEvaluation:
     def _wants(self, check: Check, row: tuple[Any, ...]) -> bool:
         """Whether a row of an answer is one that a predicate wants."""
         if check.simple is not None:
-            return all(values.compare(row[place], op, constant) for place, op, constant in check.simple)
+            return all(values.compare(row[position], op, constant) for position, op, constant in check.simple)
         joined = join(check.outs, row, {})
         return joined is not None and all(
             truth_of(condition, joined.binding, self.case.holds) for condition in check.conditions
@@ -293,21 +297,21 @@ class CaseEvaluation:
     def _confirm(self, again: bool = False) -> bool:
         """Confirms the gates that wait for it, as far as the answers go; whether any was decided."""
         progress = False
-        places = [*self.docket.awaiting(), *(self._waiting if again else ())]
-        while places:
-            for place in places:
-                if not self.docket.waits(*place):
-                    self._waiting.pop(place, None)
+        row_gates = [*self.docket.awaiting(), *(self._waiting if again else ())]
+        while row_gates:
+            for row_gate in row_gates:
+                if not self.docket.waits(*row_gate):
+                    self._waiting.pop(row_gate, None)
                     continue
-                truth = self._truth(*place)
-                if isinstance(truth, Question):
-                    self._waiting[place] = truth
+                truth = self._truth(*row_gate)
+                if isinstance(truth, BoundCall):
+                    self._waiting[row_gate] = truth
                     continue
-                self._waiting.pop(place, None)
-                row, gate = place
+                self._waiting.pop(row_gate, None)
+                row, gate = row_gate
                 self.docket.confirm(row, gate, truth)
                 progress = self._confirmed = True
-            places = list(self.docket.awaiting())
+            row_gates = list(self.docket.awaiting())
         if self._twins:
             self._dismiss()
         return progress
@@ -320,22 +324,22 @@ class CaseEvaluation:
             for row in rows:
                 self.docket.dismiss(row)
 
-    def _truth(self, row: int, gate: int) -> int | Question:
-        """The truth of a gate by the definition, or what it hangs on."""
+    def _truth(self, row: int, gate: int) -> int | BoundCall:
+        """The truth of a gate by the definition, or the bound call that it waits for."""
         condition = self.case.program(row).gates[gate].condition
         best, hanging = self._hanging.pop((row, gate), (FALSE, {}))
         if not hanging:
             # What triples bind is known to the root; a gate below it stands for itself.
             bindings = self.case.bindings(row) if gate == 0 else ({},)
         else:
-            # Another answer than the one it hangs on may settle a binding: that is looked at while they are few.
+            # Another answer than the one it waits for may decide a binding; while they are few, all are tried.
             ready = [key for key in hanging if len(hanging) <= _FEW or self._known(key) is not None]
             bindings = [binding for key in ready for binding in hanging.pop(key)[1]]
         for binding in bindings:
             try:
                 found = self._joiner().verdict(condition, binding)
             except Unasked as unasked:
-                hanging.setdefault(key_of(unasked.question), (unasked.question, []))[1].append(binding)
+                hanging.setdefault(key_of(unasked.bound_call), (unasked.bound_call, []))[1].append(binding)
                 continue
             if found.verdict == "match":
                 return TRUE
@@ -353,23 +357,23 @@ class CaseEvaluation:
         """What an operator has answered; `Unasked` if it was not asked."""
         operator = self.table.find(call.name)
         try:
-            question = Question(operator, operator.read_inputs(inputs))
+            bound_call = BoundCall(operator, operator.read_inputs(inputs))
         except SubscriptionError:
             return Outcome()  # like a comparison with a value of another type
-        found = self._known(key_of(question))
+        found = self._known(key_of(bound_call))
         if found is None:
-            raise Unasked(question)
+            raise Unasked(bound_call)
         return found
 
     def _known(self, key: object) -> Outcome | None:
-        """The answer to a question, if there is one."""
-        if self._keyed < len(self._told):
-            for number in list(self._told)[self._keyed :]:
-                self._outcomes[key_of(self.table.predicates.question(number))] = self._told[number]
-            self._keyed = len(self._told)
+        """The answer to a bound call, if there is one."""
+        if self._keyed < len(self._answered):
+            for number in list(self._answered)[self._keyed :]:
+                self._outcomes[key_of(self.table.predicates.bound_call(number))] = self._answered[number]
+            self._keyed = len(self._answered)
         return self._outcomes.get(key)
 
 
-def key_of(question: Question) -> object:
-    """Equal for equal questions: 1, 1.0 and True are not."""
-    return question.operator.name, *[(type(value), value) for value in question.inputs]
+def key_of(bound_call: BoundCall) -> object:
+    """Equal for equal calls: 1, 1.0 and True are not equal."""
+    return bound_call.operator.name, *[(type(value), value) for value in bound_call.inputs]

@@ -33,7 +33,7 @@ def _texts(arrays: Arrays) -> Iterator[tuple[str, bool]]:
         yield f"{name}_blob", are_texts(blob, start)
         whole = blob.tobytes()
         pieces = {whole[low:high] for low, high in zip(start[:-1].tolist(), start[1:].tolist(), strict=True)}
-        # A number is a place in a list of texts, and found again by the text.
+        # A number is a position in a list of texts, and is found again by the text.
         yield f"{name}_blob", len(pieces) == len(start) - 1
 
 

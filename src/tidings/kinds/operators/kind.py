@@ -15,7 +15,6 @@ import numpy as np
 
 from tidings.arrays import folders
 from tidings.kinds.operators.evaluator import Decided, Evaluator
-from tidings.kinds.operators.event_case import EventCase, Solutions
 from tidings.kinds.operators.functions.caller import Caller
 from tidings.kinds.operators.functions.catalogue import Catalogue
 from tidings.kinds.operators.integrity import refuse_damage
@@ -24,6 +23,7 @@ from tidings.kinds.operators.learning import Learning, LearningRecorder, learn
 from tidings.kinds.operators.program import Program, compile_program
 from tidings.kinds.operators.scheduling.schedulers import Scheduler
 from tidings.kinds.operators.table import OperatorTable, Texts
+from tidings.kinds.operators.undecided_pairs import EventCase, Solutions
 from tidings.language.alternatives import Way
 from tidings.language.query import And, Condition, KindCondition, Or, conjuncts, has_calls, variables
 from tidings.language.stored_conditions import StoredConditions, Template

@@ -176,11 +176,11 @@ def _learn_operators(predicates: Predicates, texts: list[str], counts: dict[str,
     learnt, numbers = predicates.learnt, predicates.operators.numbers
     operator = np.array([numbers.get(text.partition("(")[0], -1) for text in texts], dtype=np.int64)
     known = operator >= 0
-    told, held, calls, seconds = (
+    evaluated, held, calls, seconds = (
         np.bincount(operator[known], weights=counts[name][known], minlength=len(numbers))
         for name in ("told", "held", "calls", "seconds")
     )
-    trials = learnt.operator_trials + told
+    trials = learnt.operator_trials + evaluated
     kept = np.minimum(1.0, OPERATOR_MEMORY / np.maximum(trials, 1.0))
     learnt.operator_hits[:] = (learnt.operator_hits + held) * kept
     learnt.operator_trials[:] = trials * kept

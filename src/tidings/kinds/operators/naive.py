@@ -178,7 +178,7 @@ class Solver:
 
 
 def join(outs: Sequence[Variable | Constant], row: Sequence[Any], binding: Binding) -> Solution | None:
-    """The binding with a row at a call's Out places; None if they do not agree."""
+    """The binding extended by a row of a call's Out arguments; None if they do not agree."""
     bound, doubt = dict(binding), None
     for out, value in zip(outs, row, strict=True):
         if isinstance(out, Variable):

@@ -32,8 +32,8 @@ BY_OPERATOR = ("operator_hits", "operator_trials", "operator_seconds")
 _REMEMBERED = 100_000
 
 
-class Question(NamedTuple):
-    """An evaluation: an operator and the inputs of one call."""
+class BoundCall(NamedTuple):
+    """An operator with the inputs of one call, which are all known: what an evaluation calls."""
 
     operator: Operator
     inputs: tuple[Any, ...]
@@ -42,7 +42,7 @@ class Question(NamedTuple):
 class Check(NamedTuple):
     """What a predicate requires of an answer: values or variables in its Out arguments, and conditions on them.
 
-    `simple` is the same where each condition compares one place with a constant: place, operator, constant.
+    `simple` is the same where each condition compares one value of a row with a constant: position, operator, constant.
     """
 
     outs: tuple[Variable | Constant, ...]
@@ -78,7 +78,7 @@ class Predicates:
         self.checked: set[int] = set()
         """The evaluations of which a predicate wants more than any answer."""
         self._learnt = {name: Growing(np.float64) for name in Learnt._fields}
-        self._questions: dict[int, Question] = {}
+        self._bound_calls: dict[int, BoundCall] = {}
         self._checks: dict[int, Check | None] = {}
         self._known: dict[int, Condition] = {}
         self._fitting: set[str] = set()
@@ -139,9 +139,9 @@ class Predicates:
         for name in names:
             self._learnt[name].append(0.0)
 
-    def question(self, evaluation: int) -> Question:
+    def bound_call(self, evaluation: int) -> BoundCall:
         """The operator and inputs of an evaluation."""
-        found = self._questions.get(evaluation)
+        found = self._bound_calls.get(evaluation)
         if found is None:
             call = self.call_of(evaluation)
             assert isinstance(call, Call)
@@ -152,8 +152,8 @@ class Predicates:
                     f"{call.name} bound what is an input of {operator.signature} now; subscribe anew, "
                     "or give the operator that was there"
                 )
-            found = Question(operator, operator.read_inputs(operator.inputs_of(call)))
-            self._questions[evaluation] = found
+            found = BoundCall(operator, operator.read_inputs(operator.inputs_of(call)))
+            self._bound_calls[evaluation] = found
         return found
 
     def check(self, predicate: int) -> Check | None:
@@ -183,9 +183,9 @@ class Predicates:
             self._known[predicate] = self.condition_of(predicate)
         return self._known[predicate]
 
-    def count(self, question: Question, outcome: Outcome, seconds: float) -> None:
+    def count(self, bound_call: BoundCall, outcome: Outcome, seconds: float) -> None:
         """Counts an evaluation that has no number."""
-        counts = self.unnumbered.setdefault(question.operator.name, Unnumbered())
+        counts = self.unnumbered.setdefault(bound_call.operator.name, Unnumbered())
         counts.calls += 1
         counts.hits += bool(outcome.rows)
         counts.failures += outcome.error is not None
@@ -275,7 +275,7 @@ class Predicates:
 
 
 def renumbered(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct numbers in the order of their first appearance, and the place of each there; -1 stays -1."""
+    """The distinct numbers in the order of their first appearance, and the position of each there; -1 stays -1."""
     used, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
     order = np.argsort(first + len(numbers) * (used < 0))  # what is -1 comes last
     new_numbers = np.where(numbers < 0, -1, np.argsort(order)[inverse])

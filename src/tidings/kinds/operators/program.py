@@ -73,7 +73,7 @@ class Leaf:
     predicate: Text
     evaluation: Text | None
     names: tuple[str, ...] = ()
-    """What an answer's values are called, "" for those that nobody is told."""
+    """The variables that an answer's values are bound to, "" for those that are not reported."""
 
 
 @dataclass(slots=True)
@@ -118,8 +118,8 @@ class Program:
 def compile_program(
     condition: Condition, outer: frozenset[Variable], find: Find, select: Sequence[Variable] | None = None
 ) -> Program:
-    """The program of a condition with calls; `outer` are the variables that triples bind, `select` those that are told,
-    None for all."""
+    """The program of a condition with calls; `outer` are the variables that triples bind, `select` those that are
+    reported, None for all."""
     names = frozenset(variables(condition))
     program = Program(condition, binds=bool(names | outer), joins=bool(names & outer))
     compiler = _Compiler(program, find, select)
@@ -161,7 +161,7 @@ class _Compiler:
                 gate.confirmed = True
             else:
                 self._leaf(number, Leaf(number, False, Text(test), None))
-        # What hangs on the outside cannot be confirmed here: the gate that binds it does so.
+        # What depends on outer variables cannot be confirmed here; the gate that binds them does so.
         if parent >= 0 and outer & frozenset(variables(condition)):
             gate.confirmed = False
 
@@ -169,7 +169,7 @@ class _Compiler:
         """Adds a child; False if its truth alone does not say what the condition says."""
         depends = bool(outer & frozenset(variables(part)))
         if isinstance(part, Not):
-            # Under a NOT that hangs on the outside nothing is necessary.
+            # Under a NOT that depends on outer variables nothing is necessary.
             return not depends and self._part(gate, part.part, outer, not negated)
         if isinstance(part, Or):
             if depends and not all(self._stands(other, outer) for other in part.parts):
@@ -184,7 +184,7 @@ class _Compiler:
         if isinstance(part, Call):
             if self._open(part):
                 return False
-            self._predicate(gate, part, [], negated, told=False)
+            self._predicate(gate, part, [], negated, reported=False)
             return not depends
         self._leaf(gate, Leaf(gate, negated, Text(part), None))
         return True
@@ -198,7 +198,7 @@ class _Compiler:
             self._part(gate, part, outer)
 
     def _stands(self, part: Condition, outer: frozenset[Variable]) -> bool:
-        """Whether something necessary is left of a part when what hangs on the outside is left out."""
+        """Whether something necessary is left of a part without what depends on outer variables."""
         if isinstance(part, Call):
             return not self._open(part)
         if not outer & frozenset(variables(part)):
@@ -206,7 +206,7 @@ class _Compiler:
         if isinstance(part, And):
             calls = [other for other in conjuncts(part) if has_calls(other)]
             around = [
-                outer.union(*(variables(other) for other in calls if other is not one)) for one in calls
+                outer.union(*(variables(other) for other in calls if other is not call)) for call in calls
             ]
             return any(map(self._stands, calls, around))
         if isinstance(part, Or):
@@ -214,9 +214,9 @@ class _Compiler:
         return False
 
     def _predicate(
-        self, gate: int, call: Call, checks: Sequence[Condition], negated: bool, told: bool = True
+        self, gate: int, call: Call, checks: Sequence[Condition], negated: bool, reported: bool = True
     ) -> None:
-        """Adds a call as a leaf; `told`: what it binds is told, which nothing under a NOT is."""
+        """Adds a call as a leaf; `reported`: what it binds is in the notification; under a NOT nothing is."""
         self.placed.append(call)
         operator = self.find(call.name)
         names: dict[Variable, Variable] = {}
@@ -227,12 +227,12 @@ class _Compiler:
         inputs = iter(operator.inputs_of(call))
         outs = (Variable(str(number)) for number in range(1, len(call.arguments) + 1))
         arguments = tuple(next(outs) if p.is_out else next(inputs) for p in operator.parameters)
-        names_told = tuple(self._name(out) for out in operator.outs_of(call)) if told else ()
-        self._leaf(gate, Leaf(gate, negated, Text(renamed), Text(Call(call.name, arguments)), names_told))
+        reported_names = tuple(self._name(out) for out in operator.outs_of(call)) if reported else ()
+        self._leaf(gate, Leaf(gate, negated, Text(renamed), Text(Call(call.name, arguments)), reported_names))
 
     def _name(self, out: object) -> str:
-        told = isinstance(out, Variable) and (self.select is None or out in self.select)
-        return out.name if told and isinstance(out, Variable) else ""
+        reported = isinstance(out, Variable) and (self.select is None or out in self.select)
+        return out.name if reported and isinstance(out, Variable) else ""
 
     def _open(self, call: Call) -> bool:
         """Whether what is asked is known under a binding only."""

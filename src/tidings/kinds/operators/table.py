@@ -12,7 +12,7 @@ import numpy as np
 from tidings.arrays.growing import Growing
 from tidings.arrays.vocabulary import Vocabulary, join_texts, thaw_texts
 from tidings.errors import SubscriptionError
-from tidings.kinds.operators.kernels.layout import CONFIRMED, NEGATED, OR, Programs
+from tidings.kinds.operators.kernels.layout import CONFIRMED, NEGATED, OR, ProgramArrays
 from tidings.kinds.operators.predicates import Find, Predicates, renumbered
 from tidings.kinds.operators.program import Leaf, Program, Text, compile_program
 from tidings.language.query import Call, Condition, Variable, leaves
@@ -42,7 +42,7 @@ Texts = Sequence[tuple[str, str | None]]
 
 
 class OperatorTable:
-    """Rows are added and never changed; a row that belongs to nobody any more is left out by `kept`."""
+    """Rows are added and never changed; `kept` leaves out rows of subscriptions that have ended."""
 
     def __init__(self, find: Find) -> None:
         self.find = find
@@ -66,10 +66,12 @@ class OperatorTable:
         return len(self._columns["gate_first"]) - 1
 
     @property
-    def programs(self) -> Programs:
-        columns = {name: column.all for name, column in self._columns.items() if name in Programs._fields}
+    def programs(self) -> ProgramArrays:
+        columns = {
+            name: column.all for name, column in self._columns.items() if name in ProgramArrays._fields
+        }
         predicates = self.predicates
-        return Programs(
+        return ProgramArrays(
             **columns, pred_eval=predicates.pred_eval.all, eval_operator=predicates.eval_operator.all
         )
 
@@ -83,7 +85,7 @@ class OperatorTable:
 
     @property
     def scratch(self) -> tuple[np.ndarray, np.ndarray]:
-        """A place for every predicate and evaluation, all -1, for a docket while it is opened."""
+        """An entry for every predicate and evaluation, all -1, for a docket while it is opened."""
         for at, wanted in enumerate((len(self.predicates.pred_eval), len(self.predicates.eval_operator))):
             if len(self._scratch[at]) < wanted:
                 self._scratch[at] = np.full(2 * wanted, -1, dtype=np.int32)
@@ -268,13 +270,13 @@ class OperatorTable:
         gates, gate_first = _taken(old["gate_first"], rows)
         leaves, leaf_first = _taken(old["leaf_first"], rows)
         asked = old["leaf_asked"][leaves]
-        used, places = renumbered(asked >> 1)
+        used, numbers = renumbered(asked >> 1)
         arrays = {
             **{name: old[name][gates] for name in ("gate_kind", "gate_parent", "gate_size")},
             "gate_first": gate_first,
             "leaf_first": leaf_first,
             "leaf_gate": old["leaf_gate"][leaves],
-            "leaf_asked": places << 1 | asked & 1,
+            "leaf_asked": numbers << 1 | asked & 1,
             "leaf_names": old["leaf_names"][leaves],
             "binds": old["binds"][rows],
             "plain": old["plain"][rows],

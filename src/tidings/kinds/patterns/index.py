@@ -16,7 +16,7 @@ import numpy as np
 
 from tidings.arrays import folders
 from tidings.formats.namespaces import RDF
-from tidings.kinds.patterns.access import access_arrays
+from tidings.kinds.patterns.access_tables import access_arrays
 from tidings.kinds.patterns.classes import class_arrays, class_labels
 from tidings.kinds.patterns.constants import RankedConstants
 from tidings.kinds.patterns.graphs import GraphBatch

@@ -16,8 +16,8 @@ from tidings.errors import did_you_mean
 from tidings.formats.namespaces import XSD
 from tidings.language.faults import Misread
 from tidings.language.query import Node, Parameter, Variable
+from tidings.language.syntax.bounded_cache import Remembered
 from tidings.language.syntax.prefixes import WELL_KNOWN
-from tidings.language.syntax.remembered import Remembered
 from tidings.language.syntax.tokens import BOOLEAN, DATE, NUMBER, PARAMETER
 from tidings.language.syntax.units import is_quantity, join_quantity, quantity
 from tidings.model.terms import Iri, Literal

@@ -12,8 +12,8 @@ from tidings.errors import SubscriptionError
 from tidings.formats.namespaces import XSD
 from tidings.language.faults import Misread, error_at, quoted, syntax_error
 from tidings.language.query import Arithmetic, Attribute, Constant, Operand, Variable
+from tidings.language.syntax.bounded_cache import Remembered
 from tidings.language.syntax.lexicon import Lexicon
-from tidings.language.syntax.remembered import Remembered
 from tidings.language.syntax.scanner import JOINTS, scan, token_offset
 from tidings.language.syntax.tokens import WORDS
 from tidings.language.syntax.units import quantity

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from tidings.language.syntax.remembered import Remembered
+from tidings.language.syntax.bounded_cache import Remembered
 from tidings.language.syntax.tokens import (
     ABSOLUTE,
     CALL,

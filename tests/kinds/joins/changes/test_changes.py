@@ -52,13 +52,13 @@ ByEvent = dict[int, tuple[str, str, str | None, str | None] | str]
 def by_event(changes: Changes) -> ByEvent:
     """Event -> (operation, table, new row, old row), or the sentence that refuses it."""
     found: ByEvent = dict(changes.errors)
-    for place in range(len(changes)):
-        table = int(changes.table[place])
+    for i in range(len(changes)):
+        table = int(changes.table[i])
         texts = changes.images[table].texts
-        new, old = (int(rows[place]) for rows in (changes.new, changes.old))
-        assert int(changes.event[place]) not in found
-        found[int(changes.event[place])] = (
-            WORDS[int(changes.op[place])],
+        new, old = (int(rows[i]) for rows in (changes.new, changes.old))
+        assert int(changes.event[i]) not in found
+        found[int(changes.event[i])] = (
+            WORDS[int(changes.op[i])],
             TABLES[table].name,
             texts[new].as_py() if new >= 0 else None,
             texts[old].as_py() if old >= 0 else None,
@@ -109,7 +109,7 @@ def test_events_that_people_make(copies: int) -> None:
         None,
         ("update", "reviews", '{"symbol":"A","rating":2}', '{"symbol":"A","rating":null}'),
     ] * copies
-    assert by_event(changes) == {place: change for place, change in enumerate(expected) if change}
+    assert by_event(changes) == {position: change for position, change in enumerate(expected) if change}
     images = changes.images[0]
     assert [text in (key, other) for text in images.texts.to_pylist()] == images.partial.tolist()
     assert not changes.images[1].partial.any()
@@ -119,7 +119,7 @@ def test_events_that_people_make(copies: int) -> None:
 
 @pytest.mark.parametrize("copies", [1, 100])
 def test_lines(copies: int) -> None:
-    some = [
+    documents = [
         {"type": "tidings.insert", "table": "stocks", "row": ROW, "sequence": 1, "id": 5, "note": [1]},
         {"insert": "stocks", "row": ROW, "source": "x"},
         {"update": "stocks", "row": ROW, "before": None},
@@ -130,7 +130,7 @@ def test_lines(copies: int) -> None:
         {"type": "stock", "insert": "stocks", "row": ROW},
         {"topic": "finance"},
     ]
-    changes = read_changes(lines(*some * copies), TABLES)
+    changes = read_changes(lines(*documents * copies), TABLES)
     expected = [
         ("insert", "stocks", TEXT, None),
         ("insert", "stocks", TEXT, None),
@@ -142,7 +142,7 @@ def test_lines(copies: int) -> None:
         None,
         None,
     ] * copies
-    assert by_event(changes) == {place: change for place, change in enumerate(expected) if change}
+    assert by_event(changes) == {position: change for position, change in enumerate(expected) if change}
     assert changes.sequence.tolist()[:2] == [1, NONE]
     assert changes.source.to_pylist()[:2] == ["", "x"]
 
@@ -208,10 +208,10 @@ def test_a_broken_line_that_was_to_be_a_change() -> None:
 
 def test_a_name_twice_counts_as_python_reads_it() -> None:
     twice = '{"insert": "stocks", "row": {"symbol": "B", "symbol": "A"}}'
-    one = STOCKS.text(STOCKS.read({"symbol": "A"}))
+    text = STOCKS.text(STOCKS.read({"symbol": "A"}))
     for count in (1, 100):
         assert set(by_event(read_changes(lines(*[twice] * count), TABLES)).values()) == {
-            ("insert", "stocks", one, None)
+            ("insert", "stocks", text, None)
         }
 
 
@@ -252,10 +252,10 @@ def events_of(draw: st.DrawFn) -> dict[str, Any]:
 def test_many_at_once_are_read_as_one_by_one(events: list[dict[str, Any]]) -> None:
     copies = 100  # one form of one table needs some dozens to be read at once
     at_once = by_event(read_changes(lines(*events * copies), TABLES))
-    for place, event in enumerate(events):
+    for position, event in enumerate(events):
         alone = by_event(read_changes(lines(event), TABLES))
         for copy in (0, copies - 1):
-            assert at_once.get(copy * len(events) + place) == alone.get(0), event
+            assert at_once.get(copy * len(events) + position) == alone.get(0), event
 
 
 # -- columns
@@ -270,7 +270,7 @@ def structs(values: list[Any], table: Table = REVIEWS) -> pa.Array:
 @pytest.mark.parametrize("copies", [1, 100])
 @pytest.mark.parametrize("as_text", [False, True])
 def test_rows_in_columns(copies: int, as_text: bool) -> None:
-    one, two = {"symbol": "A", "rating": 1}, {"symbol": "A", "rating": 2}
+    before, after = {"symbol": "A", "rating": 1}, {"symbol": "A", "rating": 2}
 
     def column(values: list[Any]) -> pa.Array:
         return pa.array([v and json.dumps(v) for v in values], pa.string()) if as_text else structs(values)
@@ -280,8 +280,8 @@ def test_rows_in_columns(copies: int, as_text: bool) -> None:
             "source": ["x"] * 5 * copies,
             "type": ["insert", "tidings.update", "delete", "insert", "news"] * copies,
             "table": ["reviews", "reviews", "reviews", None, "reviews"] * copies,
-            "row": column([one, two, two, one, None] * copies),
-            "before": column([None, one, None, None, None] * copies),
+            "row": column([before, after, after, before, None] * copies),
+            "before": column([None, before, None, None, None] * copies),
             "sequence": [1, 2, None, None, None] * copies,
         }
     )
@@ -294,7 +294,7 @@ def test_rows_in_columns(copies: int, as_text: bool) -> None:
         None,
         None,
     ] * copies
-    assert by_event(changes) == {place: change for place, change in enumerate(expected) if change}
+    assert by_event(changes) == {position: change for position, change in enumerate(expected) if change}
     assert changes.sequence.tolist() == [1, 2, NONE] * copies
     assert set(changes.source.to_pylist()) == {"x"}
 
@@ -407,4 +407,4 @@ def test_a_broken_line_is_told_once() -> None:
         for number, text in enumerate(texts):
             engine.subscribe(str(number), text)
         notifications = engine.publish_lines(lines).to_pylist()
-        assert [(one["event"], one["verdict"]) for one in notifications] == [("2", "error")]
+        assert [(row["event"], row["verdict"]) for row in notifications] == [("2", "error")]

@@ -38,9 +38,9 @@ def _said(deltas: Deltas, tables) -> list[dict[str, tuple[Counter, Counter]]]:
     """What was told, by event and id, as the definition says it."""
     read = {table.name: table.read for table in tables}
     found: dict[int, dict[str, tuple[Counter, Counter]]] = {}
-    for one in deltas.table_of_deltas().to_pylist():
-        both = found.setdefault(one["event"], {}).setdefault(one["subscription"], (Counter(), Counter()))
-        both[one["change"] == "-"][one["table"], read[one["table"]](json.loads(one["row"]))] += 1
+    for row in deltas.table_of_deltas().to_pylist():
+        both = found.setdefault(row["event"], {}).setdefault(row["subscription"], (Counter(), Counter()))
+        both[row["change"] == "-"][row["table"], read[row["table"]](json.loads(row["row"]))] += 1
     return found
 
 
@@ -60,7 +60,7 @@ def test_as_the_definition_says(seed: int, few: int, monkeypatch: pytest.MonkeyP
         definition.subscribe(str(number), query)
         subscriptions_number = subscriptions.add(str(number), *read(query, definition.tables))
         correlator.levels.added([subscriptions_number])
-    told = Counter()
+    notified = Counter()
     changes = [*some_inserts(rng, tables), *islice(Changes(rng, tables, definition.rows), 40)]
     for size in iter(lambda: rng.choice((1, 1, 3, 10)), None):
         batch, changes = changes[:size], changes[size:]
@@ -68,19 +68,19 @@ def test_as_the_definition_says(seed: int, few: int, monkeypatch: pytest.MonkeyP
             break
         deltas = correlator.apply(read_changes(to_table([_event(change) for change in batch]), tables))
         said = _said(deltas, tables)
-        for place, change in enumerate(batch):
+        for position, change in enumerate(batch):
             try:
                 expected = definition.apply(*change)
             except EventError:
                 expected = {}
-                assert place in deltas.errors, change
+                assert position in deltas.errors, change
             else:
-                assert place not in deltas.errors, deltas.errors
-            assert said.get(place, {}) == expected, (place, change)
-            told.update(expected.keys())
-    counted = {id: int(subscriptions.records.all["sequence"][subscriptions.find(id)]) for id in told}
-    assert counted == dict(told)
-    assert sum(told.values()) > 5
+                assert position not in deltas.errors, deltas.errors
+            assert said.get(position, {}) == expected, (position, change)
+            notified.update(expected.keys())
+    counted = {id: int(subscriptions.records.all["sequence"][subscriptions.find(id)]) for id in notified}
+    assert counted == dict(notified)
+    assert sum(notified.values()) > 5
 
 
 def test_values_that_no_row_has_any_more_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,8 +96,8 @@ def test_values_that_no_row_has_any_more_take_no_room(monkeypatch: pytest.Monkey
         events = [make(name, row) for make in (Event.insert, Event.delete) for name in ("orders", "items")]
         assert len(engine.correlate(events)) == 4
     assert rows.arrays().used[BUCKETS] <= 70
-    (told,) = engine.publish(Event.insert("items", {"number": -1, "price": 0}))
-    assert len(told.changes) == 2
+    (notification,) = engine.publish(Event.insert("items", {"number": -1, "price": 0}))
+    assert len(notification.changes) == 2
 
 
 def test_a_subscription_that_has_ended_leaves_no_text() -> None:

@@ -48,7 +48,7 @@ def _events(rng: random.Random) -> list[Event]:
 
 def run(folder: Path, seed: int) -> None:
     """Damages every array of the folder in turn and opens it, then publishes; called in a process of its own."""
-    rng, told = np.random.default_rng(seed), Counter[str]()
+    rng, outcomes = np.random.default_rng(seed), Counter[str]()
     events = _events(random.Random(seed))
     for part in ("index", "subscriptions"):
         for path in sorted((folder / "joins" / part).glob("*.npy")):
@@ -58,12 +58,12 @@ def run(folder: Path, seed: int) -> None:
                 np.save(path, damaged(array, kind, rng))
                 try:
                     Engine.load(folder).correlate(events)
-                    told["ran"] += 1
+                    outcomes["ran"] += 1
                 except IndexFileError:
-                    told["refused"] += 1
+                    outcomes["refused"] += 1
             path.unlink()
             path.write_bytes(whole)
-    print(told["refused"], told["ran"])
+    print(outcomes["refused"], outcomes["ran"])
 
 
 @pytest.mark.parametrize("seed", [1])

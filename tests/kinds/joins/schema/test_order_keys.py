@@ -25,11 +25,11 @@ VALUES = {
 @pytest.mark.parametrize("kind", VALUES)
 def test_keys_have_the_order_of_the_values(kind):
     @given(VALUES[kind], VALUES[kind])
-    def check(one, other):
-        low, high = sorted((one, other))
+    def check(value, other):
+        low, high = sorted((value, other))
         assert NULL < LOWEST <= key_of(kind, low) <= key_of(kind, high) <= HIGHEST
         if kind != "text":
-            assert (key_of(kind, one) == key_of(kind, other)) == (one == other)
+            assert (key_of(kind, value) == key_of(kind, other)) == (value == other)
 
     check()
 
@@ -51,7 +51,7 @@ def test_keys_of_other_arrow_types():
     assert keys_of("number", pa.array([1.5], pa.float32())).tolist() == [key_of("number", 1.5)]
     assert keys_of("text", pa.array(["ab", None], pa.large_string())).tolist() == [key_of("text", "ab"), NULL]
     dictionary = pa.array(["ab", "c", "ab"]).dictionary_encode()
-    assert keys_of("text", dictionary).tolist() == [key_of("text", one) for one in ("ab", "c", "ab")]
+    assert keys_of("text", dictionary).tolist() == [key_of("text", text) for text in ("ab", "c", "ab")]
     assert keys_of("date", pa.nulls(2)).tolist() == [NULL, NULL]
 
 

@@ -144,10 +144,10 @@ def test_texts_decide_where_keys_are_equal():
     assert range_of(f"symbol > '{low}' AND symbol >= '{high}'") == Range(key, HIGHEST, (), high)
     assert range_of(f"symbol >= '{high}' AND symbol <= '{low}'") == EMPTY
     assert range_of(f"symbol > '{low}' AND symbol <= '{low}'") == EMPTY
-    some = range_of(f"symbol IN ('{high}', 'z', '{low}') AND symbol >= '{low}' AND symbol < 'z'")
-    assert some == Range(key, key, (low, high), low, high)
-    assert admits(some, high)
-    assert not admits(some, low + "a")
+    admitted = range_of(f"symbol IN ('{high}', 'z', '{low}') AND symbol >= '{low}' AND symbol < 'z'")
+    assert admitted == Range(key, key, (low, high), low, high)
+    assert admits(admitted, high)
+    assert not admits(admitted, low + "a")
     assert range_of("symbol >= ''") == Range(LOWEST, HIGHEST, (), "")
 
 

@@ -45,7 +45,7 @@ def test_a_value_is_read_and_written(column, given, value, text):
     found = row[TYPES.index(column)]
     assert found == value
     assert type(found) is type(value)
-    assert [one for one in row if one is not None] == ([] if value is None else [value])
+    assert [cell for cell in row if cell is not None] == ([] if value is None else [value])
     written = EVERY.text(row)
     assert f'"{column}":{text}' in written
     assert list(json.loads(written)) == list(TYPES)

@@ -275,11 +275,11 @@ def test_a_new_row_gets_the_place_where_all_differences_add_up_to_least():
         assert chains[-1].tolist() == sorted_chain(new, p, cost)
         assert [row for row in after.order.tolist() if row != 19] == before.order.tolist()
 
-        def total(place, order=before.order, chains=chains, p=p, cost=cost):
-            return sum(difference(chains[row], chains[19], p, cost) for row in order[:place])
+        def total(position, order=before.order, chains=chains, p=p, cost=cost):
+            return sum(difference(chains[row], chains[19], p, cost) for row in order[:position])
 
-        place = after.order.tolist().index(19)
-        assert total(place) == pytest.approx(min(map(total, range(20))), abs=1e-12)
+        position = after.order.tolist().index(19)
+        assert total(position) == pytest.approx(min(map(total, range(20))), abs=1e-12)
 
 
 def test_a_new_row_of_new_predicates_comes_last():

@@ -58,8 +58,8 @@ def test_answers_in_any_order_end_in_kleenes_truth(seed: int) -> None:
     evs = list(range(world.docket.ev_count))
     rng.shuffle(evs)
     while evs:
-        some = [evs.pop() for _ in range(min(len(evs), rng.randint(1, 3)))]
-        world.answer(some)
+        chosen = [evs.pop() for _ in range(min(len(evs), rng.randint(1, 3)))]
+        world.answer(chosen)
         world.confirm(0.5)
         assert_consistent(world)
     world.confirm()

@@ -90,20 +90,20 @@ class Workload:
         world = World(self.rng, docket, self.trees, failing=0)
         world.truth = {text: TRUE if truth else FALSE for text, truth in self.truth.items()}
         before = [column.copy() for column in self.table.predicates.learnt]
-        told: list[str] = []
+        evaluated: list[str] = []
         while docket.undecided:
             evs = scheduler.next(docket, limit).tolist()
-            told += [world.predicate(int(docket.predicates(ev)[0])) for ev in evs]
+            evaluated += [world.predicate(int(docket.predicates(ev)[0])) for ev in evs]
             world.answer(evs)
         for column, values in zip(self.table.predicates.learnt, before, strict=True):
             column[:] = values  # what is known stays what it was, whoever comes next
         assert [verdict == TRUE for verdict in docket.verdicts] == [
             all(self.truth[name] for name in row) for row in self.rows
         ]
-        return told
+        return evaluated
 
-    def spent(self, told: list[str]) -> float:
-        return sum(self.cost[name] for name in told)
+    def spent(self, evaluated: list[str]) -> float:
+        return sum(self.cost[name] for name in evaluated)
 
     def optimum(self) -> int:
         """The fewest predicates that decide every row, for one who knows all truths beforehand."""
@@ -132,16 +132,16 @@ def row_by_row(rows: list[Row], truth: dict[str, bool], shared: bool) -> list[st
 
     Shared: a row with a predicate that is known to be false is not begun.
     """
-    told: list[str] = []
+    evaluated: list[str] = []
     for row in rows:
-        if shared and any(name in told and not truth[name] for name in row):
+        if shared and any(name in evaluated and not truth[name] for name in row):
             continue
         for name in row:
-            if name not in told:
-                told.append(name)
+            if name not in evaluated:
+                evaluated.append(name)
             if not truth[name]:
                 break
-    return told
+    return evaluated
 
 
 @pytest.mark.parametrize("seed", range(CASES))
@@ -159,9 +159,9 @@ def test_databases_order_each_row_by_itself(seed: int) -> None:
     likeliest = row_by_row(
         [sorted(row, key=lambda name: rank[name]) for row in workload.rows], workload.truth, shared=False
     )
-    told = workload.run(LikeliestFirst())
-    if len({rank[name] for name in told}) == len(told):  # of two that are equal either may be first
-        assert told == likeliest
+    evaluated = workload.run(LikeliestFirst())
+    if len({rank[name] for name in evaluated}) == len(evaluated):  # of two that are equal either may be first
+        assert evaluated == likeliest
 
 
 @pytest.mark.parametrize("seed", range(CASES))
@@ -190,10 +190,10 @@ def test_nobody_beats_hindsight_and_adaptive_comes_close() -> None:
     for seed in range(WORKLOADS):
         workload = Workload(f"spent {seed}", rows=20, predicates=30, longest=5)
         for kind in ALL:
-            told = workload.run(kind())
-            spent[kind] += workload.spent(told)
+            evaluated = workload.run(kind())
+            spent[kind] += workload.spent(evaluated)
             if seed < 10:
-                assert len(told) >= workload.optimum()
+                assert len(evaluated) >= workload.optimum()
     assert spent[Adaptive] < 1.01 * min(spent.values())
     assert spent[Adaptive] < 0.95 * spent[LikeliestFirst] < 0.95 * spent[CheapestFirst]
     assert spent[Adaptive] < 0.75 * spent[Naive]

@@ -303,6 +303,6 @@ def _schemas(members: Members, headers: ChangeHeaders, mine: np.ndarray) -> None
         if at is None:
             continue
         low, end = int(found.low[of]), int(found.low[at])
-        if found.high[of] > low and found.high[at] > end:  # not where Python has read it: it keeps no places
+        if found.high[of] > low and found.high[at] > end:  # not where Python has read it: it keeps no offsets
             text = blob[low : end if end > low else members.stop[row]].tobytes()
             headers.group[row] = numbers.setdefault(text, len(numbers))

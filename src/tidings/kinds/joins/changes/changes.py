@@ -48,7 +48,7 @@ class Changes:
     """
 
     event: np.ndarray  # int64: the row in the batch of events
-    table: np.ndarray  # int16: the place in the list of tables
+    table: np.ndarray  # int16: the position in the list of tables
     op: np.ndarray  # int8: INSERT, UPDATE, DELETE, TRUNCATE
     new: np.ndarray  # int32
     old: np.ndarray  # int32

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.kinds.joins.changes.changes import Changes
-from tidings.kinds.joins.deltas import Deltas, Snapshot
+from tidings.kinds.joins.deltas import Deltas, JoinSnapshot
 from tidings.kinds.joins.index.index import JoinIndex
 from tidings.kinds.joins.index.levels import Levels
 from tidings.kinds.joins.index.subscriptions import Subscriptions
@@ -60,7 +60,7 @@ class Correlator:
         self._forget(numbers, table, row, sign)
         return deltas
 
-    def snapshot(self, id: str, event: int = 0) -> Snapshot | None:
+    def snapshot(self, id: str, event: int = 0) -> JoinSnapshot | None:
         """All rows of a subscription; None if there is none with this id."""
         number = self.subscriptions.find(id)
         if number < 0:
@@ -76,7 +76,7 @@ class Correlator:
         names = [self.tables[table].name for table in self.rows.tables_of(taking).tolist()]
         sequence = int(self.subscriptions.records.all["sequence"][number])
         texts = self.rows.contents.texts(taking).to_pylist()
-        return Snapshot(event, id, sequence, list(zip(names, texts, strict=True)))
+        return JoinSnapshot(event, id, sequence, list(zip(names, texts, strict=True)))
 
     def _numbered(self, changes: Changes) -> tuple[list[list[int]], list[list[Hashable]]]:
         """Adds the new rows; returns for each table the row numbers of its images, -1 for other images, and their keys."""
@@ -130,7 +130,7 @@ class Correlator:
         return found
 
     def _make_deltas(
-        self, found: np.ndarray, joined: bool, errors: dict[int, str], snapshots: list[Snapshot]
+        self, found: np.ndarray, joined: bool, errors: dict[int, str], snapshots: list[JoinSnapshot]
     ) -> Deltas:
         is_lost = found["row"] < 0
         row = np.where(is_lost, ~found["row"], found["row"])

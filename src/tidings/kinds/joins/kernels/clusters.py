@@ -1,9 +1,9 @@
 """Clusters of ranges, and a segment tree in each: which rectangles hold a point. Select-joins, 3.1.1.
 
 A member is the rectangle of two ranges, `c` and `a`. All `c` ranges of a cluster contain its anchor. So a member that
-contains some value of a sorted list contains the last one up to the anchor or the first one from it on, and asking
-which members do is asking for a prefix of those sorted by the end of `c`, if only those are listed that hold the
-other coordinate. That is what the tree is for: a node stands for a stretch of `a` and lists the members that cover
+contains some value of a sorted list contains the last one up to the anchor or the first one from it on. Among the
+members that hold the other coordinate, sorted by an end of `c`, those that contain it are a prefix. The tree gives
+such lists: a node stands for a stretch of `a` and lists the members that cover
 it, once by rising `c_low` and once by falling `c_high`.
 
     nodes of a cluster with m leaves:  [ -, 1 … 2 m - 1 | 2 m … 3 m - 1 ]

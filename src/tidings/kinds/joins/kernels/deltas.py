@@ -1,8 +1,9 @@
-"""What each subscription gains and loses by a change. Select-joins, 3.1, for any number of tables.
+"""Computes the rows that each subscription gains and loses by a change. Select-joins, 3.1, for any number of tables.
 
-A row that comes is looked at before it is put in, one that goes after it was taken out: so both are the same question,
-who would be affected by this row among the others, and differ in the sign of the answer. Its cost is what is told,
-and a few nodes of a tree for each cluster, where every table is joined on the same columns and has one range.
+An inserted row is looked at before it is put in, a deleted row after it was taken out. So both are the same search
+(which subscriptions does this row affect, among the other rows?) and differ only in the sign of the result. The cost
+is that of the rows it reports and of a few nodes of a tree for each cluster, where every table is joined on the same
+columns and has one range.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from tidings.kinds.joins.kernels.clusters import HIGHEST, collect
 from tidings.kinds.joins.kernels.layout import (
     NONE,
     NULL,
-    Change,
     IndexArrays,
     RowArrays,
     SearchArrays,
+    SignedRow,
     SubscriptionArrays,
 )
 from tidings.kinds.joins.kernels.rows import (
@@ -69,7 +70,7 @@ def apply(
                 return ROWS_ARE_FULL
         else:
             take_out(rows, row[i])
-        change = Change(row[i], sign[i], event[i], time[i])
+        change = SignedRow(row[i], sign[i], event[i], time[i])
         at = _affected(change, rows, base, subs, search, deltas, count, joined)
         if at != _FULL:
             at = _affected(change, rows, middle, subs, search, deltas, at, joined)
@@ -93,7 +94,7 @@ def apply(
 
 @compiled
 def _affected(
-    change: Change,
+    change: SignedRow,
     rows: RowArrays,
     index: IndexArrays,
     subs: SubscriptionArrays,
@@ -159,21 +160,21 @@ def _candidates(
         key = find_key(rows, row, rows.key_columns, step["first"], step["count"])
         own = find_bucket(rows, order, key) if key >= 0 else -1
         if own >= 0:
-            place = first_from(rows, own, a)
+            entry = first_from(rows, own, a)
             first = rows.buckets[own]["first"]
-            if place < first + rows.buckets[own]["count"]:
-                after, has_after = rows.entries[place]["value"], True
-            if place > first:
-                before = rows.entries[place - 1]["value"]
+            if entry < first + rows.buckets[own]["count"]:
+                after, has_after = rows.entries[entry]["value"], True
+            if entry > first:
+                before = rows.entries[entry - 1]["value"]
     gap = after - before if has_after and before > -HALF and after < HALF else -1
     found = 0
     for m in range(side["loose"], side["loose"] + side["loose_count"]):
         if a < index.a[m]["low"] or a > index.a[m]["high"]:
             continue
         if bucket >= 0:
-            place = first_from(rows, bucket, index.c_low[m])
+            entry = first_from(rows, bucket, index.c_low[m])
             stop = rows.buckets[bucket]["first"] + rows.buckets[bucket]["count"]
-            if place == stop or rows.entries[place]["value"] > index.c_high[m]:
+            if entry == stop or rows.entries[entry]["value"] > index.c_high[m]:
                 continue
         search.found[found] = m
         found += 1
@@ -184,20 +185,20 @@ def _candidates(
         else:
             first = rows.buckets[bucket]["first"]
             stop = first + rows.buckets[bucket]["count"]
-            place, is_long = first, stop - first > _LONG * side["clusters"]
+            entry, is_long = first, stop - first > _LONG * side["clusters"]
             for k in range(side["cluster"], side["cluster"] + side["clusters"]):
                 anchor = index.clusters[k]["anchor"]
                 if is_long:
-                    place = first_from(rows, bucket, anchor)
-                while place < stop and rows.entries[place]["value"] < anchor:
-                    place += 1
-                has_high = place < stop
-                high = rows.entries[place]["value"] if has_high else 0
+                    entry = first_from(rows, bucket, anchor)
+                while entry < stop and rows.entries[entry]["value"] < anchor:
+                    entry += 1
+                has_high = entry < stop
+                high = rows.entries[entry]["value"] if has_high else 0
                 low = NULL
                 if has_high and high == anchor:
                     low = anchor
-                elif place > first:
-                    low = rows.entries[place - 1]["value"]
+                elif entry > first:
+                    low = rows.entries[entry - 1]["value"]
                 if index.clusters[k]["min_low"] <= low or (
                     has_high and index.clusters[k]["max_high"] >= high
                 ):
@@ -212,7 +213,7 @@ def _candidates(
 
 
 @inlined
-def _write(deltas: Array, at: int, change: Change, number: int, row: int) -> int:
+def _write(deltas: Array, at: int, change: SignedRow, number: int, row: int) -> int:
     if at == _FULL or at == len(deltas):
         return _FULL
     deltas[at]["event"] = change.event
@@ -223,7 +224,7 @@ def _write(deltas: Array, at: int, change: Change, number: int, row: int) -> int
 
 @compiled
 def _one_key(
-    change: Change,
+    change: SignedRow,
     number: int,
     exact: bool,
     alone: bool,
@@ -263,7 +264,7 @@ def _one_key(
 
 @compiled
 def _joined_rows(
-    change: Change,
+    change: SignedRow,
     number: int,
     rows: RowArrays,
     index: IndexArrays,
@@ -287,8 +288,8 @@ def _joined_rows(
         if at + arity > len(deltas):
             return _FULL
         for d in range(arity):
-            place = index.steps[side["step"] + d]["slot"]
-            _write(deltas, at + place, change, number, search.chosen[d])
+            slot_number = index.steps[side["step"] + d]["slot"]
+            _write(deltas, at + slot_number, change, number, search.chosen[d])
         at += arity
         depth = arity - 1
     return at
@@ -311,21 +312,21 @@ def _is_alone(
     bucket = find_bucket(rows, number, key) if key >= 0 else -1
     if bucket < 0:
         return True
-    place = rows.buckets[bucket]["first"]
-    stop, high = place + rows.buckets[bucket]["count"], HIGHEST
+    entry = rows.buckets[bucket]["first"]
+    stop, high = entry + rows.buckets[bucket]["count"], HIGHEST
     if slot["primary"] != NONE:
         bound = subs.bounds[first_bound + slot["primary"] - slot["base"]]
-        place, high = first_from(rows, bucket, bound["low"]), bound["high"]
-    while place < stop and rows.entries[place]["value"] <= high:
-        if selected(rows, subs, index, slot, first_bound, rows.entries[place]["row"]):
+        entry, high = first_from(rows, bucket, bound["low"]), bound["high"]
+    while entry < stop and rows.entries[entry]["value"] <= high:
+        if selected(rows, subs, index, slot, first_bound, rows.entries[entry]["row"]):
             return False
-        place += 1
+        entry += 1
     return True
 
 
 @compiled
 def _tree(
-    change: Change,
+    change: SignedRow,
     number: int,
     rows: RowArrays,
     index: IndexArrays,
@@ -385,7 +386,7 @@ def _tree(
 
 @compiled
 def taking_part(
-    some: Array,
+    candidates: Array,
     rows: RowArrays,
     index: IndexArrays,
     subs: SubscriptionArrays,
@@ -393,10 +394,10 @@ def taking_part(
     search: SearchArrays,
     out: Array,
 ) -> int:
-    """Which of some rows take part in a subscription, the only one of an index."""
+    """The candidates that take part in a subscription, the only one of an index."""
     count = 0
     first_bound = subs.first_bound[number]
-    for row in some:
+    for row in candidates:
         table = rows.row_table[row]
         for s in range(index.table_first[table], index.table_first[table + 1]):
             side = index.sides[s]

@@ -105,7 +105,10 @@ SUBSCRIPTION = np.dtype(
     [
         ("until", "f8"),
         ("sequence", "u4"),  # of its last notification
-        ("told", "u4"),  # the last event it was told of, by a clock that begins at 1
+        (
+            "told",
+            "u4",
+        ),  # the last event that affected it, by a clock that begins at 1; the name that index files have
     ]
 )
 DELTA = np.dtype([("number", "i4"), ("row", "i4"), ("event", "i4"), ("sequence", "u4")])  # ~row if it is lost
@@ -168,8 +171,8 @@ class SubscriptionArrays(NamedTuple):
     options: Array
 
 
-class Change(NamedTuple):
-    """A row that comes (sign 1) or goes (-1), by which event and when."""
+class SignedRow(NamedTuple):
+    """A row that is inserted (sign 1) or deleted (-1), with its event and time."""
 
     row: int
     sign: int

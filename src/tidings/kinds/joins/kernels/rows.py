@@ -1,4 +1,4 @@
-"""Rows in their orders: put in, taken out, looked up by key, by value, and by what a selection lets through."""
+"""Puts rows into their orders, takes them out, and looks them up by key, by value and by selection."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def find_key(rows: RowArrays, row: int, columns: Array, first: int, count: int) 
             return -1
         h = mixed(h, cell)
     mask = len(rows.slots) - 1
-    place = h & mask
-    while rows.slots[place]:
-        key = rows.slots[place] - 1
+    slot = h & mask
+    while rows.slots[slot]:
+        key = rows.slots[slot] - 1
         start = rows.key_first[key]
         if rows.key_first[key + 1] - start == count:
             same = True
@@ -58,7 +58,7 @@ def find_key(rows: RowArrays, row: int, columns: Array, first: int, count: int) 
                     break
             if same:
                 return key
-        place = (place + 1) & mask
+        slot = (slot + 1) & mask
     return -1
 
 
@@ -75,14 +75,14 @@ def _number_key(rows: RowArrays, row: int, columns: Array, first: int, count: in
             return -1
         h = mixed(h, cell)
     mask = len(rows.slots) - 1
-    place = h & mask
-    while rows.slots[place]:
-        place = (place + 1) & mask
+    slot = h & mask
+    while rows.slots[slot]:
+        slot = (slot + 1) & mask
     key, start = rows.used[KEYS], rows.used[KEY_VALUES]
     for i in range(count):
         rows.key_values[start + i] = rows.cells[at + columns[first + i]]
     rows.key_first[key + 1] = start + count
-    rows.slots[place] = key + 1
+    rows.slots[slot] = key + 1
     rows.used[KEYS] += 1
     rows.used[KEY_VALUES] += count
     return key
@@ -92,23 +92,23 @@ def _number_key(rows: RowArrays, row: int, columns: Array, first: int, count: in
 def find_bucket(rows: RowArrays, order: int, key: int) -> int:
     """The bucket of one order's rows with a key, or -1."""
     mask = len(rows.directory) - 1
-    place = hash_of_bucket(order, key) & mask
-    while rows.directory[place]:
-        bucket = rows.directory[place] - 1
+    slot = hash_of_bucket(order, key) & mask
+    while rows.directory[slot]:
+        bucket = rows.directory[slot] - 1
         if rows.buckets[bucket]["key"] == key and rows.buckets[bucket]["order"] == order:
             return bucket
-        place = (place + 1) & mask
+        slot = (slot + 1) & mask
     return -1
 
 
 @compiled
 def _make_bucket(rows: RowArrays, order: int, key: int) -> int:
     mask = len(rows.directory) - 1
-    place = hash_of_bucket(order, key) & mask
-    while rows.directory[place]:
-        place = (place + 1) & mask
+    slot = hash_of_bucket(order, key) & mask
+    while rows.directory[slot]:
+        slot = (slot + 1) & mask
     bucket = rows.used[BUCKETS]
-    rows.directory[place] = bucket + 1
+    rows.directory[slot] = bucket + 1
     rows.used[BUCKETS] += 1
     rows.buckets[bucket]["order"] = order
     rows.buckets[bucket]["key"] = key
@@ -131,7 +131,7 @@ def value_in(rows: RowArrays, order: Any, row: int) -> int:
 
 @inlined
 def first_from(rows: RowArrays, bucket: int, value: int) -> int:
-    """The place of the first entry of a bucket that is not below a value."""
+    """The position of the first entry of a bucket that is not below a value."""
     low = rows.buckets[bucket]["first"]
     high = low + rows.buckets[bucket]["count"]
     while low < high:
@@ -189,14 +189,14 @@ def put_in(rows: RowArrays, row: int, number: int) -> None:
         rows.buckets[at]["room"] = room
         rows.used[ENTRIES] += room
     value = value_in(rows, order, row)
-    place = first_from(rows, at, value)
+    entry = first_from(rows, at, value)
     i = rows.buckets[at]["first"] + count
-    while i > place:
+    while i > entry:
         rows.entries[i]["value"] = rows.entries[i - 1]["value"]
         rows.entries[i]["row"] = rows.entries[i - 1]["row"]
         i -= 1
-    rows.entries[place]["value"] = value
-    rows.entries[place]["row"] = row
+    rows.entries[entry]["value"] = value
+    rows.entries[entry]["row"] = row
     rows.buckets[at]["count"] = count + 1
 
 
@@ -208,13 +208,13 @@ def put_into_all(rows: RowArrays, row: int) -> None:
 
 
 @compiled
-def put_many(rows: RowArrays, some: Array, done: int, order: int) -> int:
+def put_many(rows: RowArrays, added: Array, done: int, order: int) -> int:
     """Puts rows into an order, or into all (NONE), from `done` on; how far it came before there was no room."""
-    while done < len(some) and has_room(rows, some[done]):
+    while done < len(added) and has_room(rows, added[done]):
         if order == NONE:
-            put_into_all(rows, some[done])
+            put_into_all(rows, added[done])
         else:
-            put_in(rows, some[done], order)
+            put_in(rows, added[done], order)
         done += 1
     return done
 
@@ -231,29 +231,29 @@ def take_out(rows: RowArrays, row: int) -> None:
         if at < 0:
             continue
         value, stop = value_in(rows, order, row), rows.buckets[at]["first"] + rows.buckets[at]["count"]
-        place = first_from(rows, at, value)
-        while place < stop and rows.entries[place]["row"] != row:
-            place = place + 1 if rows.entries[place]["value"] == value else stop
-        if place >= stop:
+        entry = first_from(rows, at, value)
+        while entry < stop and rows.entries[entry]["row"] != row:
+            entry = entry + 1 if rows.entries[entry]["value"] == value else stop
+        if entry >= stop:
             continue
-        for j in range(place, stop - 1):
+        for j in range(entry, stop - 1):
             rows.entries[j]["value"] = rows.entries[j + 1]["value"]
             rows.entries[j]["row"] = rows.entries[j + 1]["row"]
         rows.buckets[at]["count"] -= 1
 
 
 @compiled
-def _compare_texts(rows: RowArrays, one: int, other: int) -> int:
+def _compare_texts(rows: RowArrays, text: int, other_text: int) -> int:
     """Below, at or above zero, as one text is below, equal to or above another."""
-    if one == other:
+    if text == other_text:
         return 0
-    a, b = rows.text_first[one], rows.text_first[other]
-    while a < rows.text_first[one + 1] and b < rows.text_first[other + 1]:
+    a, b = rows.text_first[text], rows.text_first[other_text]
+    while a < rows.text_first[text + 1] and b < rows.text_first[other_text + 1]:
         if rows.text_bytes[a] != rows.text_bytes[b]:
             return -1 if rows.text_bytes[a] < rows.text_bytes[b] else 1
         a += 1
         b += 1
-    return 1 if a < rows.text_first[one + 1] else -1
+    return 1 if a < rows.text_first[text + 1] else -1
 
 
 @compiled

@@ -1,8 +1,8 @@
-"""Joined rows by search: from one row of a slot to rows of all others, for tables that are not all joined on the
+"""Searches joined rows, from one row of a slot to rows of all others, for tables that are not all joined on the
 same columns.
 
 A search goes through the steps of a plan, each of which looks up the rows that fit the row chosen at its parent. If
-the joins are a tree, a step without rows condemns its parent's row and nothing in between, so that nothing is tried
+the joins are a tree, a step without rows rules out its parent's row and nothing in between, so that nothing is tried
 twice for the same parent.
 """
 

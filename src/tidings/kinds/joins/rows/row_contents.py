@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.arrays.growing import Growing
-from tidings.kinds.joins.kernels.filling import gather
+from tidings.kinds.joins.kernels.resizing import gather
 
 _SQUEEZE_FROM = 1 << 20  # bytes
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from tidings.arrays.growing import Growing
 from tidings.kinds.joins.changes.ledger import Ledger
-from tidings.kinds.joins.kernels.filling import pack, rehash_buckets, rehash_keys
 from tidings.kinds.joins.kernels.layout import (
     BUCKET,
     BUCKETS,
@@ -28,6 +27,7 @@ from tidings.kinds.joins.kernels.layout import (
     ORDER,
     RowArrays,
 )
+from tidings.kinds.joins.kernels.resizing import pack, rehash_buckets, rehash_keys
 from tidings.kinds.joins.kernels.rows import put_many
 from tidings.kinds.joins.rows.row_contents import RowContents
 from tidings.kinds.joins.rows.texts import Texts
@@ -201,7 +201,7 @@ class Rows:
         widest = max([1, *(len(key) for _, key, _ in self._orders)])
         if used[KEY_VALUES] + orders * widest > len(self._key_values):
             self._key_values = _larger(self._key_values, 2 * len(self._key_values) + orders * widest)
-        # Buckets that have moved left their places empty; packed, there is room for each to grow by half.
+        # Buckets that moved left gaps; once packed, there is room for each to grow by half.
         counts = self._buckets["count"][: used[BUCKETS]].astype(np.int64)
         if used[ENTRIES] + 2 * counts.max(initial=0) + 8 * orders > len(self._entries) // 2:
             entries = np.zeros(int(4 * counts.sum() + 16 * orders + 4 * used[BUCKETS] + 1024), dtype=ENTRY)

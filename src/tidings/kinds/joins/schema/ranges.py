@@ -106,7 +106,7 @@ _DAY = 86_400_000_000
 
 
 def _value(constant: Constant, kind: str, name: str) -> Any:
-    """A constant on the scale of the column: a text, or an exact number whose place among the keys is known."""
+    """A constant on the scale of the column: a text, or an exact number whose position among the keys is known."""
     if isinstance(constant, Parameter):
         raise SubscriptionError(f"${constant.name} has no value yet; give one with subscribe_table")
     view = constant_view(constant)

@@ -11,6 +11,7 @@ before a group that is not reached, the next one that is is looked for, not only
 from __future__ import annotations
 
 from tidings.arrays.compiled import compiled, inlined
+from tidings.kinds.networks.kernels.bit_set import is_marked, mark, next_marked
 from tidings.kinds.networks.kernels.cursor import accepts, count_candidates, seek
 from tidings.kinds.networks.kernels.layout import (
     ALWAYS,
@@ -35,7 +36,6 @@ from tidings.kinds.networks.kernels.layout import (
     VALID,
     VERIFIED,
 )
-from tidings.kinds.networks.kernels.marks import is_marked, mark, next_marked
 
 _LIKELY = 2  # candidates cost as much as so many expressions that are run where they are reached
 
@@ -228,7 +228,7 @@ def index_first(limit, graph, filters, event, space):  # type: ignore[no-untyped
 
 @compiled
 def adaptive(limit, graph, filters, event, space):  # type: ignore[no-untyped-def]
-    """Breadth-first while it is small, or as long as that is PREFERRED (choice.py); then Figure 8 with what is left.
+    """Breadth-first while it is small, or as long as that is PREFERRED (algorithm_choice.py); then Figure 8 with what is left.
 
     The children of the next node are counted before they are verified: many of them where the index has but a few
     candidates are not begun breadth-first at all.

@@ -31,7 +31,7 @@ _UNREADABLE: View = ("", None)
 
 
 class OperatorError(TidingsError):
-    """An operator that cannot be: its signature, its settings, or the place it should come from."""
+    """An operator with an invalid signature or settings, or one that cannot be loaded."""
 
 
 class Out(Generic[T]):

@@ -10,41 +10,41 @@ from tidings.arrays.compiled import compiled, inlined
 
 
 @inlined
-def cost_difference(one, i, i_end, two, j, j_end, key, p, cost):  # type: ignore[no-untyped-def]
-    """Expected cost of the chain one[i:i_end] and then two[j:j_end], less that of the other order.
+def cost_difference(chain, i, i_end, other, j, j_end, key, p, cost):  # type: ignore[no-untyped-def]
+    """Expected cost of chain[i:i_end] and then other[j:j_end], less that of the reverse order.
 
     At a shared predicate t, `shared` is the chance that t is reached by shared predicates alone; reach and spent are
     the chance that a chain's own predicates above t all hold, and their expected cost. Given that t is the first
     shared predicate that is false, a chain that reaches t spares the other all that is its own.
     """
     shared, difference = 1.0, 0.0
-    reach_one, spent_one, reach_two, spent_two = 1.0, 0.0, 1.0, 0.0
+    reach_chain, spent_chain, reach_other, spent_other = 1.0, 0.0, 1.0, 0.0
     while i < i_end and j < j_end:
-        s, t = one[i], two[j]
+        s, t = chain[i], other[j]
         if s == t:
-            difference += (1.0 - p[t]) * shared * (reach_two * spent_one - reach_one * spent_two)
+            difference += (1.0 - p[t]) * shared * (reach_other * spent_chain - reach_chain * spent_other)
             shared *= p[t]
             i += 1
             j += 1
         elif key[s] < key[t] or (key[s] == key[t] and s < t):
-            spent_one += reach_one * cost[s]
-            reach_one *= p[s]
+            spent_chain += reach_chain * cost[s]
+            reach_chain *= p[s]
             i += 1
         else:
-            spent_two += reach_two * cost[t]
-            reach_two *= p[t]
+            spent_other += reach_other * cost[t]
+            reach_other *= p[t]
             j += 1
     return difference
 
 
 @compiled
-def pair_difference(one, two, key, p, cost):  # type: ignore[no-untyped-def]
-    return cost_difference(one, 0, one.shape[0], two, 0, two.shape[0], key, p, cost)
+def pair_difference(chain, other, key, p, cost):  # type: ignore[no-untyped-def]
+    return cost_difference(chain, 0, chain.shape[0], other, 0, other.shape[0], key, p, cost)
 
 
 @compiled
 def walk_chains(first, member, p, cost, reach, spent):  # type: ignore[no-untyped-def]
-    """For every place in a chain: the chance that all above it hold, and the expected cost of all above it."""
+    """For every position in a chain: the chance that all above it hold, and the expected cost of all above it."""
     for row in range(first.shape[0] - 1):
         chance, total = 1.0, 0.0
         for k in range(first[row], first[row + 1]):

@@ -1,4 +1,4 @@
-"""The next evaluations of a docket: by what they settle for their cost, or along an order of rows."""
+"""Chooses the next evaluations of a docket: by what they decide for their cost, or along an order of rows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tidings.kinds.operators.kernels.layout import (
     TOP,
     TRUE,
     UNKNOWN,
-    Docket,
+    DocketArrays,
     Learnt,
-    Programs,
+    ProgramArrays,
 )
 from tidings.kinds.operators.kernels.opening import HALF_LIFE
 
@@ -32,7 +32,7 @@ OPERATOR_MEMORY = 10_000.0
 
 
 @inlined
-def _root(d: Docket, leaf: int) -> int:
+def _root(d: DocketArrays, leaf: int) -> int:
     gate = d.leaf[leaf].gate
     while d.gate[gate].parent >= 0:
         gate = d.gate[gate].parent
@@ -40,7 +40,7 @@ def _root(d: Docket, leaf: int) -> int:
 
 
 @inlined
-def _claims(d: Docket, ev: int, since: int) -> bool:
+def _claims(d: DocketArrays, ev: int, since: int) -> bool:
     """Claims the rows that need an evaluation for it; False if another has claimed one of them `since` then.
 
     What was claimed by then stays so: to look first and claim then would go twice through memory.
@@ -49,8 +49,8 @@ def _claims(d: Docket, ev: int, since: int) -> bool:
     own = d.counters[CLAIMS]
     for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
         pred = d.ev_pred[at]
-        for place in range(d.pred_first[pred], d.pred_first[pred + 1]):
-            leaf = d.pred_leaf[place]
+        for at_leaf in range(d.pred_first[pred], d.pred_first[pred + 1]):
+            leaf = d.pred_leaf[at_leaf]
             if d.leaf[leaf].ev >= 0:
                 root = _root(d, leaf)
                 if since < d.gate[root].claim < own:
@@ -60,28 +60,30 @@ def _claims(d: Docket, ev: int, since: int) -> bool:
 
 
 @inlined
-def best(d: Docket, limit: int, out: Array) -> int:
+def best(d: DocketArrays, limit: int, out: Array) -> int:
     """Up to `limit` evaluations with the most gain for their cost, no two for the same row."""
     count = aside = 0
     least = 0
     since = d.counters[CLAIMS]
     while count < limit and (d.counters[TOP] >= least or d.bucket[FORCED] >= 0):
         top = d.counters[TOP] if d.bucket[FORCED] < 0 else FORCED
-        place = d.bucket[top]
-        if place < 0:
+        link = d.bucket[top]
+        if link < 0:
             d.counters[TOP] -= 1
             continue
-        ev = d.place[place, 0]
-        d.bucket[top] = d.place[place, 1]
+        ev = d.links[link, 0]
+        d.bucket[top] = d.links[link, 1]
         if d.ev[ev].live <= 0 or d.ev[ev].bucket != top:
             continue
         bucket = bucket_of(d, ev)
-        if bucket < top:  # gains fall without a word; whatever rises is put in anew at once
-            push(d, place, ev)
+        if (
+            bucket < top
+        ):  # a gain that falls stays in its bucket until here; one that rises is pushed again at once
+            push(d, link, ev)
             continue
         if limit > 1 and not _claims(d, ev, since) and bucket < FORCED:
             least = max(least, bucket - SLACK)
-            d.aside[aside] = place
+            d.aside[aside] = link
             aside += 1
             continue
         d.ev[ev].state = CHOSEN
@@ -89,17 +91,17 @@ def best(d: Docket, limit: int, out: Array) -> int:
         out[count] = ev
         count += 1
     for i in range(aside):
-        push(d, d.aside[i], d.place[d.aside[i], 0])
+        push(d, d.aside[i], d.links[d.aside[i], 0])
     return count
 
 
 @compiled
-def choose_best(d: Docket, limit: int, out: Array) -> int:
+def choose_best(d: DocketArrays, limit: int, out: Array) -> int:
     return best(d, limit, out)
 
 
 @inlined
-def walk(d: Docket, rows: Array, leaves: Array, past: bool, out: Array) -> int:
+def walk(d: DocketArrays, rows: Array, leaves: Array, past: bool, out: Array) -> int:
     """The next evaluation along an order of rows, and of leaves inside a row; 0 if there is none.
 
     Past: a row that has begun goes on to its end, when it is decided too, with what another row still needs (Sub-Order,
@@ -118,7 +120,7 @@ def walk(d: Docket, rows: Array, leaves: Array, past: bool, out: Array) -> int:
                     d.ev[ev].state = CHOSEN
                     d.counters[HAS_BEGUN] = 1
                     out[0] = ev
-                    return 1  # and back to this leaf, which may have to be told
+                    return 1  # the next call comes back to this leaf, which may need the answer
                 if d.leaf[leaf].ev >= 0 and d.pred[pred].truth:
                     apply(d, leaf, d.pred[pred].truth)
                 d.counters[AT_LEAF] += 1
@@ -129,12 +131,12 @@ def walk(d: Docket, rows: Array, leaves: Array, past: bool, out: Array) -> int:
 
 
 @compiled
-def choose_next(d: Docket, rows: Array, leaves: Array, past: bool, out: Array) -> int:
+def choose_next(d: DocketArrays, rows: Array, leaves: Array, past: bool, out: Array) -> int:
     return walk(d, rows, leaves, past, out)
 
 
 @inlined
-def finish(d: Docket, ev: int, shared: bool) -> None:
+def finish(d: DocketArrays, ev: int, shared: bool) -> None:
     d.ev[ev].state = DONE
     if shared:
         for at in range(d.ev_first[ev], d.ev_first[ev + 1]):
@@ -143,7 +145,9 @@ def finish(d: Docket, ev: int, shared: bool) -> None:
 
 
 @inlined
-def learn(d: Docket, programs: Programs, learnt: Learnt, now: float, ev: int, seconds: float) -> None:
+def learn(
+    d: DocketArrays, programs: ProgramArrays, learnt: Learnt, now: float, ev: int, seconds: float
+) -> None:
     number = d.ev_id[ev]
     operator = programs.eval_operator[number]
     if seconds >= 0.0:
@@ -177,8 +181,8 @@ def learn(d: Docket, programs: Programs, learnt: Learnt, now: float, ev: int, se
 
 @compiled
 def settle(
-    d: Docket,
-    programs: Programs,
+    d: DocketArrays,
+    programs: ProgramArrays,
     learnt: Learnt,
     now: float,
     evs: Array,
@@ -186,7 +190,7 @@ def settle(
     seconds: Array,
     shared: bool,
 ) -> None:
-    """Takes in evaluations: `values` are truths for all their predicates, or 0 where `pred_truth` tells them apart."""
+    """Takes in evaluations: `values` are truths for all their predicates, or 0 where `pred_truth` has one for each."""
     for i in range(len(evs)):
         ev = evs[i]
         if values[i]:
@@ -197,14 +201,14 @@ def settle(
 
 
 @compiled
-def know(d: Docket, preds: Array) -> None:
+def know(d: DocketArrays, preds: Array) -> None:
     """Takes in predicates that needed no evaluation; their truths are in `pred_truth`."""
     for pred in preds:
         apply_everywhere(d, pred)
 
 
 @compiled
-def arrange(d: Docket, rows: int, key: Array, leaves: Array) -> None:
+def arrange(d: DocketArrays, rows: int, key: Array, leaves: Array) -> None:
     """The leaves of each row by a key of their predicates, smallest first, equal ones as they are."""
     for row in range(rows):
         first = d.gate[d.g0[row]].low

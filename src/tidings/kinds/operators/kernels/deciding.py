@@ -1,9 +1,9 @@
-"""A truth value arrives: leaves, gates and rows that it decides, and evaluations that nobody needs any more.
+"""Applies a truth value: which leaves, gates and rows it decides, and which evaluations are needed no more.
 
 A leaf matters while its gate and all gates above are undecided. What it is worth to decide a gate is the least that
 it must cost: the smallest cost / chance to decide it of its leaves, divided among them. The gain of an evaluation is
 the sum over its leaves of the chance to decide their gates times that worth. So a row that something cheap will
-settle anyway draws nobody to its dear predicates. With the plain count of rows instead, unequal costs made it dearer
+settle anyway gives its expensive predicates no gain. With the plain count of rows instead, unequal costs made it dearer
 than Sub-Order at some points. What is the last of its row must be evaluated in any case, and comes first.
 """
 
@@ -20,15 +20,15 @@ from tidings.kinds.operators.kernels.layout import (
     FALSE,
     FIRST_BUCKET,
     FORCED,
+    LINKS,
     MOOT,
     NEGATED,
     OR,
-    PLACES,
     TOP,
     TRUE,
     UNDECIDED,
     UNKNOWN,
-    Docket,
+    DocketArrays,
 )
 
 LEAST_CHANCE = 1e-9
@@ -37,7 +37,7 @@ MOST_REPRICED = 64  # a gate of thousands would be gone through for every child
 
 
 @inlined
-def chance(d: Docket, leaf: int) -> float:
+def chance(d: DocketArrays, leaf: int) -> float:
     """That the value of a leaf decides its gate: true an OR, false an AND, any the gate that has no other child."""
     gate, asked = d.leaf[leaf].gate, d.leaf[leaf].asked
     if d.gate[gate].left == 1:
@@ -47,19 +47,19 @@ def chance(d: Docket, leaf: int) -> float:
 
 
 @inlined
-def is_forced(d: Docket, gate: int) -> bool:
+def is_forced(d: DocketArrays, gate: int) -> bool:
     """Whether the only leaf that a gate has left must get its value in any case."""
     return d.gate[gate].left == 1 and d.gate[gate].parent < 0
 
 
 @inlined
-def price(d: Docket, leaf: int, chance: float) -> float:
+def price(d: DocketArrays, leaf: int, chance: float) -> float:
     """What it costs to decide a gate by a leaf, on average."""
     return d.pred[d.leaf[leaf].asked >> 1].cost / max(chance, LEAST_CHANCE)
 
 
 @inlined
-def _price(d: Docket, leaf: int) -> float:
+def _price(d: DocketArrays, leaf: int) -> float:
     """The price of a leaf while its gate had another child."""
     asked = d.leaf[leaf].asked
     p = d.pred[asked >> 1].p
@@ -67,7 +67,7 @@ def _price(d: Docket, leaf: int) -> float:
 
 
 @inlined
-def bucket_of(d: Docket, ev: int) -> int:
+def bucket_of(d: DocketArrays, ev: int) -> int:
     if d.ev[ev].forced:
         return FORCED
     worth = np.float64(max(d.ev[ev].gain, 0.0) / d.ev[ev].cost)
@@ -76,18 +76,18 @@ def bucket_of(d: Docket, ev: int) -> int:
 
 
 @inlined
-def push(d: Docket, place: int, ev: int) -> None:
-    """Puts an evaluation into its bucket, at a place that is free."""
+def push(d: DocketArrays, link: int, ev: int) -> None:
+    """Puts an evaluation into its bucket by a free link."""
     bucket = bucket_of(d, ev)
-    d.place[place, 0], d.place[place, 1] = ev, d.bucket[bucket]
-    d.bucket[bucket] = place
+    d.links[link, 0], d.links[link, 1] = ev, d.bucket[bucket]
+    d.bucket[bucket] = link
     d.ev[ev].bucket = bucket
     if d.counters[TOP] < bucket < FORCED:
         d.counters[TOP] = bucket
 
 
 @inlined
-def _drop(d: Docket, leaf: int) -> None:
+def _drop(d: DocketArrays, leaf: int) -> None:
     """A leaf matters no more."""
     ev = d.leaf[leaf].ev
     d.leaf[leaf].ev = -1
@@ -98,14 +98,14 @@ def _drop(d: Docket, leaf: int) -> None:
 
 
 @inlined
-def _under(d: Docket, gate: int, top: int) -> bool:
+def _under(d: DocketArrays, gate: int, top: int) -> bool:
     while gate > top:  # parents come before their children
         gate = d.gate[gate].parent
     return gate == top
 
 
 @inlined
-def _close(d: Docket, gate: int, value: int) -> None:
+def _close(d: DocketArrays, gate: int, value: int) -> None:
     """Decides a gate: nothing under it matters any more."""
     d.gate[gate].state = value
     if d.gate[gate].left > 0:
@@ -122,7 +122,7 @@ def _close(d: Docket, gate: int, value: int) -> None:
 
 
 @inlined
-def _reprice(d: Docket, gate: int, leaf: int) -> None:
+def _reprice(d: DocketArrays, gate: int, leaf: int) -> None:
     """A gate has a child less, a leaf (or -1): if that was its cheapest, or one is left, what is left is worth more."""
     left = d.gate[gate].left
     if left > MOST_REPRICED:
@@ -147,10 +147,10 @@ def _reprice(d: Docket, gate: int, leaf: int) -> None:
             if (
                 d.ev[ev].bucket >= 0
                 and bucket_of(d, ev) > d.ev[ev].bucket
-                and d.counters[PLACES] < len(d.place)
+                and d.counters[LINKS] < len(d.links)
             ):
-                push(d, d.counters[PLACES], ev)
-                d.counters[PLACES] += 1
+                push(d, d.counters[LINKS], ev)
+                d.counters[LINKS] += 1
 
 
 @inlined
@@ -159,7 +159,7 @@ def _turned(value: int, negated: int) -> int:
 
 
 @inlined
-def _rise(d: Docket, gate: int, value: int, leaf: int) -> None:
+def _rise(d: DocketArrays, gate: int, value: int, leaf: int) -> None:
     """A child of an undecided gate, a leaf or (-1) a gate, has got a value; what this decides is handed on upwards."""
     while True:
         kind = d.gate[gate].kind
@@ -188,14 +188,14 @@ def _rise(d: Docket, gate: int, value: int, leaf: int) -> None:
 
 
 @inlined
-def apply(d: Docket, leaf: int, truth: int) -> None:
+def apply(d: DocketArrays, leaf: int, truth: int) -> None:
     """Gives a leaf that matters the truth of its predicate."""
     _drop(d, leaf)
     _rise(d, d.leaf[leaf].gate, _turned(truth, d.leaf[leaf].asked & 1), leaf)
 
 
 @inlined
-def apply_everywhere(d: Docket, pred: int) -> None:
+def apply_everywhere(d: DocketArrays, pred: int) -> None:
     """Gives the truth of a predicate to all leaves that ask for it."""
     truth = d.pred[pred].truth
     for at in range(d.pred_first[pred], d.pred_first[pred + 1]):
@@ -205,7 +205,7 @@ def apply_everywhere(d: Docket, pred: int) -> None:
 
 
 @compiled
-def confirm(d: Docket, gate: int, value: int) -> None:
+def confirm(d: DocketArrays, gate: int, value: int) -> None:
     """Decides a gate that waited for it."""
     if d.gate[gate].state != AWAITING:
         return
@@ -218,7 +218,7 @@ def confirm(d: Docket, gate: int, value: int) -> None:
 
 
 @compiled
-def dismiss(d: Docket, root: int) -> None:
+def dismiss(d: DocketArrays, root: int) -> None:
     """Leaves a row, whose root this is, without an answer."""
     if d.gate[root].state == 0 or d.gate[root].state == AWAITING:
         _close(d, root, MOOT)

@@ -24,12 +24,12 @@ Array = np.ndarray
 
 # Kinds of gates, as bits.
 OR, CONFIRMED, NEGATED = 1, 2, 4
-# Truth values, which are states of gates as well; 0 is undecided. AWAITING: to be confirmed. MOOT: nobody asks.
+# Truth values, which are states of gates as well; 0 is undecided. AWAITING: to be confirmed. MOOT: a gate above is decided.
 TRUE, FALSE, UNKNOWN, AWAITING, MOOT = 1, 2, 3, 4, 5
 # States of evaluations; 0 is to do.
 CHOSEN, DONE = 1, 2
 # What is counted in a docket.
-TOP, PLACES, AWAITED, UNDECIDED, CLAIMS, AT_ROW, AT_LEAF, HAS_BEGUN, COUNTERS = range(9)
+TOP, LINKS, AWAITED, UNDECIDED, CLAIMS, AT_ROW, AT_LEAF, HAS_BEGUN, COUNTERS = range(9)
 # Evaluations queue in buckets by gain for their cost: 32 for each doubling, which are the exponent and five bits of
 # the number itself, from 2**-40 on. The last one is for those that must be evaluated in any case.
 FINENESS, BUCKET_SHIFT, FIRST_BUCKET, BUCKETS = 32, 47, (1023 - 40) * 32, 32 * 104
@@ -66,7 +66,7 @@ EVALUATION = np.dtype(
 )
 
 
-class Programs(NamedTuple):
+class ProgramArrays(NamedTuple):
     gate_first: Array  # int32, by row
     gate_kind: Array  # uint8
     gate_parent: Array  # int32, from the row's first gate on, -1: the root
@@ -86,7 +86,7 @@ class Learnt(NamedTuple):
     trials: Array
     moment: Array
     wanted: Array  # for how many events some row asked
-    told: Array  # for how many it was evaluated, failures left out
+    told: Array  # for how many it was evaluated, failures left out; the name that index files have
     held: Array
     seconds: Array  # by evaluation: the running mean
     calls: Array
@@ -96,7 +96,7 @@ class Learnt(NamedTuple):
     operator_seconds: Array
 
 
-class Docket(NamedTuple):
+class DocketArrays(NamedTuple):
     g0: Array  # int32
     gate: Array  # GATE
     leaf: Array  # LEAF
@@ -108,8 +108,8 @@ class Docket(NamedTuple):
     ev_id: Array  # int32
     ev_first: Array  # int32
     ev_pred: Array  # int32
-    bucket: Array  # int32, the first place in each, -1: none
-    place: Array  # int32 pairs: an evaluation, and the next place in its bucket
+    bucket: Array  # int32, the first link of each, -1: none
+    links: Array  # int32 pairs: an evaluation, and the next link of its bucket
     aside: Array  # int32, evaluations put aside while a frontier is chosen
     awaited: Array  # int32, gates that wait for a confirmation
     counters: Array  # int64

@@ -1,4 +1,4 @@
-"""A docket is opened: the programs of its rows are copied, and predicates and evaluations get small numbers."""
+"""Opens a docket: copies the programs of its rows, and gives predicates and evaluations small numbers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tidings.kinds.operators.kernels.layout import (
     BUCKETS,
     CONFIRMED,
     COUNTERS,
-    PLACES,
+    LINKS,
     UNDECIDED,
-    Docket,
+    DocketArrays,
     Learnt,
-    Programs,
+    ProgramArrays,
 )
 
 Array = np.ndarray
@@ -26,7 +26,7 @@ FIRST_GUESS, GUESS_WEIGHT, HALF_LIFE = 0.5, 3.0, 100.0
 
 
 @compiled
-def sizes(programs: Programs, rows: Array) -> tuple[int, int]:
+def sizes(programs: ProgramArrays, rows: Array) -> tuple[int, int]:
     """How many gates and leaves some rows have."""
     gates = leaves = 0
     for row in rows:
@@ -50,7 +50,7 @@ def _cost(learnt: Learnt, ev: int, operator: int) -> float:
 
 
 @compiled
-def estimates(programs: Programs, learnt: Learnt, now: float, p: Array, cost: Array) -> None:
+def estimates(programs: ProgramArrays, learnt: Learnt, now: float, p: Array, cost: Array) -> None:
     """The selectivity and the cost of every predicate that is evaluated."""
     for pred in range(len(p)):
         ev = programs.pred_eval[pred]
@@ -62,17 +62,17 @@ def estimates(programs: Programs, learnt: Learnt, now: float, p: Array, cost: Ar
 
 @compiled
 def open_rows(
-    programs: Programs,
+    programs: ProgramArrays,
     learnt: Learnt,
     now: float,
     rows: Array,
     pred_local: Array,
     ev_local: Array,
-    d: Docket,
+    d: DocketArrays,
 ) -> tuple[int, int]:
     """Fills a docket; returns its numbers of predicates and evaluations.
 
-    `pred_local` and `ev_local` have a place for every predicate and evaluation of the engine, all -1 before and after.
+    `pred_local` and `ev_local` have an entry for every predicate and evaluation of the engine, all -1 before and after.
     """
     preds = leaves = 0
     for i in range(COUNTERS):
@@ -92,7 +92,7 @@ def open_rows(
 
 
 @inlined
-def _copy_gates(programs: Programs, row: int, d: Docket, base: int, leaf: int) -> None:
+def _copy_gates(programs: ProgramArrays, row: int, d: DocketArrays, base: int, leaf: int) -> None:
     """The gates of a row, from gate `base` on; its leaves begin at `leaf`."""
     first = programs.gate_first[row]
     count = programs.gate_first[row + 1] - first
@@ -122,7 +122,7 @@ def _copy_gates(programs: Programs, row: int, d: Docket, base: int, leaf: int) -
 
 @inlined
 def _copy_leaves(
-    programs: Programs, row: int, pred_local: Array, d: Docket, base: int, at: int, preds: int
+    programs: ProgramArrays, row: int, pred_local: Array, d: DocketArrays, base: int, at: int, preds: int
 ) -> tuple[int, int]:
     """The leaves of a row, from `at` on, and numbers for predicates that are new; (leaves, predicates) by then.
     `pred_first` counts the leaves of each."""
@@ -143,7 +143,13 @@ def _copy_leaves(
 
 @inlined
 def _number_evaluations(
-    programs: Programs, learnt: Learnt, now: float, pred_local: Array, ev_local: Array, d: Docket, preds: int
+    programs: ProgramArrays,
+    learnt: Learnt,
+    now: float,
+    pred_local: Array,
+    ev_local: Array,
+    d: DocketArrays,
+    preds: int,
 ) -> int:
     """What is known of each predicate, and numbers for the evaluations they need; how many these are.
 
@@ -180,7 +186,7 @@ def _number_evaluations(
 
 
 @inlined
-def _clear(d: Docket, ev: int, cost: float) -> None:
+def _clear(d: DocketArrays, ev: int, cost: float) -> None:
     d.ev[ev].live = 0
     d.ev[ev].state = 0
     d.ev[ev].gain = 0.0
@@ -190,7 +196,7 @@ def _clear(d: Docket, ev: int, cost: float) -> None:
 
 
 @inlined
-def _list_predicates(ev_local: Array, d: Docket, preds: int, evs: int) -> None:
+def _list_predicates(ev_local: Array, d: DocketArrays, preds: int, evs: int) -> None:
     """The predicates of each evaluation."""
     total = 0
     for e in range(evs):
@@ -207,7 +213,7 @@ def _list_predicates(ev_local: Array, d: Docket, preds: int, evs: int) -> None:
 
 
 @inlined
-def _rate_leaves(d: Docket, leaves: int, evs: int) -> None:
+def _rate_leaves(d: DocketArrays, leaves: int, evs: int) -> None:
     """The leaves of each predicate, and what every leaf and its evaluation gain."""
     for leaf in range(leaves - 1, -1, -1):
         gate, k = d.leaf[leaf].gate, d.leaf[leaf].asked >> 1
@@ -231,10 +237,10 @@ def _rate_leaves(d: Docket, leaves: int, evs: int) -> None:
 
 
 @compiled
-def line_up(d: Docket, evs: int) -> None:
+def line_up(d: DocketArrays, evs: int) -> None:
     """Puts all evaluations into their buckets."""
     for i in range(BUCKETS):
         d.bucket[i] = -1
     for ev in range(evs - 1, -1, -1):
         push(d, ev, ev)
-    d.counters[PLACES] = evs
+    d.counters[LINKS] = evs

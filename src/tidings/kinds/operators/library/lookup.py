@@ -1,8 +1,8 @@
 """A SQL table as an operator: a SELECT whose parameters come from the call and from the event. On SQLAlchemy
 (`tidings[lookup]`), so for SQLite, PostgreSQL and every other database it knows.
 
-What was read is kept for a while, so that many events ask the database once; a failure is never kept. Pure enough:
-within that time the same question has the same answer.
+Answers are cached for a while, so that many events query the database once; failures are never cached. Within that
+time the same inputs have the same answer.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def operator(
     `database` is a URL of SQLAlchemy, or an engine; only with a URL can the operator go to other processes. Answers
     are kept for `keep_seconds`, the latest `keep_answers` of them.
     """
-    question = TableQuery(
+    query = TableQuery(
         database,
         sql,
         tuple(inputs),
@@ -63,7 +63,7 @@ def operator(
         tuple(outs),
         AnswerCache(keep_seconds, keep_answers, clock),
     )
-    return Operator(name, question, cost, timeout, retries)
+    return Operator(name, query, cost, timeout, retries)
 
 
 class TableQuery:

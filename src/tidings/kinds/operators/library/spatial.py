@@ -42,7 +42,7 @@ def operators(
     `longitude` are the attributes (paths, such as `position.lat`) where an event has its point. An event without one
     is nowhere; one whose coordinates are no point on Earth is an error.
     """
-    known = Places(places, latitude, longitude)
+    known = NamedPlaces(places, latitude, longitude)
     return [
         NamingOperator("within", known.within, cost=20e-6, names=known.names),
         NamingOperator("near", known.near, cost=200e-6, names=known.names),
@@ -51,8 +51,8 @@ def operators(
     ]
 
 
-class Places:
-    """Named geometries, each prepared for many questions, a tree over all of them, and the operators as methods."""
+class NamedPlaces:
+    """Named geometries, each prepared for many lookups, a tree over all of them, and the operators as methods."""
 
     def __init__(
         self, places: Mapping[str, Geometry] | str | Path, latitude: str = "lat", longitude: str = "lon"
@@ -67,7 +67,7 @@ class Places:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is prepared does not travel to another process.
-        return Places, (self.geometries, *self.paths)
+        return NamedPlaces, (self.geometries, *self.paths)
 
     def within(self, event: Event, place: str) -> bool:
         """Whether the event is in the place."""

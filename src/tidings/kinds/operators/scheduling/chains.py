@@ -85,7 +85,7 @@ def find_position(chains: Chains, chain: np.ndarray, p: np.ndarray, cost: np.nda
 
 
 def insert(chains: Chains, members: np.ndarray, p: np.ndarray, cost: np.ndarray) -> Chains:
-    """The chains with one row more, the last by number, at its place in the order; all others keep theirs."""
+    """The chains with one row more, the last by number, at its position in the order; all others keep their order."""
     chain = sort_members(np.array([0, len(members)]), members.astype(np.int32, copy=False), p, cost)
     return Chains(
         first=np.append(chains.first, chains.first[-1] + len(chain)),

@@ -87,8 +87,8 @@ class Docket:
         deciding.confirm(self.arrays, int(self.arrays.g0[row]) + gate, value)
 
 
-def _arrays(rows: int, gates: int, leaves: int, preds: int, evs: int) -> layout.Docket:
-    return layout.Docket(
+def _arrays(rows: int, gates: int, leaves: int, preds: int, evs: int) -> layout.DocketArrays:
+    return layout.DocketArrays(
         g0=np.empty(rows + 1, np.int32),
         gate=np.empty(gates, layout.GATE),
         leaf=np.empty(leaves, layout.LEAF),
@@ -102,7 +102,7 @@ def _arrays(rows: int, gates: int, leaves: int, preds: int, evs: int) -> layout.
         ev_pred=np.empty(preds, np.int32),
         bucket=np.empty(layout.BUCKETS, np.int32),
         # A gate that has a child less may bring evaluations in again.
-        place=np.empty((evs + leaves, 2), np.int32),
+        links=np.empty((evs + leaves, 2), np.int32),
         aside=np.empty(evs + leaves, np.int32),
         awaited=np.empty(gates + 1, np.int32),
         counters=np.empty(layout.COUNTERS, np.int64),

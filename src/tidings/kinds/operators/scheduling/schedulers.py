@@ -16,7 +16,7 @@ from tidings.kinds.operators.scheduling.chains import Chains, insert, order_chai
 from tidings.kinds.operators.scheduling.docket import Docket
 from tidings.kinds.operators.table import OperatorTable
 
-FEW = 0.01  # of the rows; one is put in its place in milliseconds, all of 80,000 in a second
+FEW = 0.01  # of the rows; inserting one takes milliseconds, ordering all of 80,000 a second
 
 
 class Scheduler(Protocol):

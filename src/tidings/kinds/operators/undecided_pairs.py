@@ -1,4 +1,8 @@
-"""One event with the pairs that operators have to decide for it, and the bindings that their answers give."""
+"""Holds the undecided pairs of one event, and makes the bindings of those that operators found true.
+
+A pair is the event with a way of a subscription; the evaluator names it by its position among the pairs of the event.
+Pairs that differ only in what triples have bound are one position with several bindings.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ _UNBOUND: tuple[Binding, ...] = ({},)
 
 
 class EventCase:
-    """One event and all that it may match: a place is a way of a subscription, with all that triples have bound."""
+    """One event and its undecided pairs, as the evaluator takes them (`Case`)."""
 
     def __init__(self, checker: OperatorChecker, batch: Batch, pairs: Pairs, rows: np.ndarray) -> None:
         self._checker, self._batch, self.number = checker, batch, int(pairs.event[0])
@@ -38,43 +42,43 @@ class EventCase:
         self._bindings: dict[int, Sequence[Binding]] = {}
 
     def _twins(self) -> list[list[int]]:
-        """The places of subscriptions that have several here."""
+        """The positions of each subscription that has several."""
         subscription = self._pairs.subscription
         if np.all(subscription[1:] > subscription[:-1]):  # as ways come that every event is a candidate for
             return []
         _, inverse, counts = np.unique(subscription, return_inverse=True, return_counts=True)
-        places: dict[int, list[int]] = {}
-        for place in np.flatnonzero(counts[inverse] > 1).tolist():
-            places.setdefault(int(inverse[place]), []).append(place)
-        return list(places.values())
+        positions: dict[int, list[int]] = {}
+        for position in np.flatnonzero(counts[inverse] > 1).tolist():
+            positions.setdefault(int(inverse[position]), []).append(position)
+        return list(positions.values())
 
-    def owner(self, place: int) -> tuple[int, int]:
-        """The subscription and the way of a place."""
-        return int(self._pairs.subscription[place]), int(self._pairs.way[place])
+    def owner(self, position: int) -> tuple[int, int]:
+        """The subscription and the way at a position."""
+        return int(self._pairs.subscription[position]), int(self._pairs.way[position])
 
-    def program(self, place: int) -> Program:
-        return self._checker.table.program(int(self.rows[place]))
+    def program(self, position: int) -> Program:
+        return self._checker.table.program(int(self.rows[position]))
 
-    def bindings(self, place: int) -> Sequence[Binding]:
+    def bindings(self, position: int) -> Sequence[Binding]:
         """What triples have bound, in one way or several."""
-        found = self._bindings.get(place)
+        found = self._bindings.get(position)
         if found is None:
-            number = int(self._pairs.binding[place])
+            number = int(self._pairs.binding[position])
             if number < 0:
                 found = _UNBOUND
             else:
-                numbers = self._more.get(place, [number])
+                numbers = self._more.get(position, [number])
                 found = [self._batch.bindings.terms(number) for number in numbers]
-            self._bindings[place] = found
+            self._bindings[position] = found
         return found
 
-    def solutions(self, decided: Decided, place: int) -> list[dict[str, str]]:
-        """What the subscription of a true place is told of its variables: once, or once for every binding."""
-        found = self.bindings(place)
-        found = decided.solutions.get(place, found if self._batch.every else found[:1])
+    def solutions(self, decided: Decided, position: int) -> list[dict[str, str]]:
+        """The bindings that a true pair reports to its subscription: the first, or all of them."""
+        found = self.bindings(position)
+        found = decided.solutions.get(position, found if self._batch.every else found[:1])
         names = None
-        if found is not _UNBOUND and place not in decided.told:
-            select = self._checker.table.conditions.template_of(int(self.rows[place])).select
+        if found is not _UNBOUND and position not in decided.selected:
+            select = self._checker.table.conditions.template_of(int(self.rows[position])).select
             names = None if select is None else {variable.name for variable in select}
         return [
             {name: value_text(value) for name, value in binding.items() if names is None or name in names}
@@ -98,20 +102,20 @@ class EventCase:
 
 def _grouped(pairs: Pairs) -> tuple[np.ndarray | None, dict[int, list[int]]]:
     """The first pair of every subscription and way, None if that is all of them; and, where there are several, the
-    numbers of all their bindings by the place of the first."""
+    numbers of all their bindings by the position of the first."""
     bound = np.flatnonzero(pairs.binding >= 0)
     if not len(bound):
         return None, {}
     key = pairs.subscription[bound].astype(np.int64) << 16 | pairs.way[bound]
-    _, first, place, counts = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+    _, first, group, counts = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
     more: dict[int, list[int]] = {}
-    for i in np.flatnonzero(counts[place] > 1).tolist():
-        more.setdefault(int(place[i]), []).append(int(pairs.binding[bound[i]]))
+    for i in np.flatnonzero(counts[group] > 1).tolist():
+        more.setdefault(int(group[i]), []).append(int(pairs.binding[bound[i]]))
     return np.concatenate([bound[first], np.flatnonzero(pairs.binding < 0)]), more
 
 
 class Solutions:
-    """What subscriptions are told of variables that calls have bound."""
+    """The bindings that matches report, with the variables that calls have bound."""
 
     def __init__(self) -> None:
         self._texts: list[dict[str, str]] = []

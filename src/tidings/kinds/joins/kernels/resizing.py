@@ -1,4 +1,4 @@
-"""Room for rows: buckets packed, hash tables filled anew, texts gathered."""
+"""Makes room for rows: packs buckets into larger arrays, refills hash tables, gathers texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = np.ndarray
 
 @compiled
 def pack(buckets: Array, count: int, entries: Array, out: Array) -> int:
-    """Copies the entries of all buckets, each with room to grow by half; how many places that takes."""
+    """Copies the entries of all buckets, each with room to grow by half; how many entries that takes."""
     at = 0
     for b in range(count):
         first, held = buckets[b]["first"], buckets[b]["count"]
@@ -29,10 +29,10 @@ def pack(buckets: Array, count: int, entries: Array, out: Array) -> int:
 def rehash_buckets(buckets: Array, count: int, directory: Array) -> None:
     mask = len(directory) - 1
     for b in range(count):
-        place = hash_of_bucket(buckets[b]["order"], buckets[b]["key"]) & mask
-        while directory[place]:
-            place = (place + 1) & mask
-        directory[place] = b + 1
+        slot = hash_of_bucket(buckets[b]["order"], buckets[b]["key"]) & mask
+        while directory[slot]:
+            slot = (slot + 1) & mask
+        directory[slot] = b + 1
 
 
 @compiled
@@ -42,10 +42,10 @@ def rehash_keys(key_first: Array, key_values: Array, count: int, slots: Array) -
         h = key_first[key + 1] - key_first[key]
         for i in range(key_first[key], key_first[key + 1]):
             h = mixed(h, key_values[i])
-        place = h & mask
-        while slots[place]:
-            place = (place + 1) & mask
-        slots[place] = key + 1
+        slot = h & mask
+        while slots[slot]:
+            slot = (slot + 1) & mask
+        slots[slot] = key + 1
 
 
 @compiled
