@@ -37,6 +37,7 @@ def test_damage_is_a_sentence(questions, tmp_path):
     ):
         texts.write_bytes(spoilt)
         for command, *rest in commands:
+            versions._opened.clear()  # as in a process of its own
             refused = tidings("index", command, root, *rest)
             assert (refused.exit_code, "anew" in refused.stderr) == (1, True), (command, refused.output)
             assert "Traceback" not in refused.stderr
