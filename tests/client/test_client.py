@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import threading
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tidings
-from tests.service.conftest import Served
-from tidings import AsyncClient, Client, Event
+from tests.service.conftest import Running, Served
+from tidings import AsyncClient, Client, Event, Replica, Table
 from tidings.client import ServiceError
 from tidings.errors import EventError
 from tidings.service.model import Role
@@ -199,6 +204,90 @@ def test_awaited(served: Served) -> None:
                 await client.resume(one)
 
     asyncio.run(all_of_it())
+
+
+STOCKS = Table("stocks", {"symbol": "text", "per": "number", "since": "date"}, key=["symbol"])
+DEAR = "SELECT * FROM stocks WHERE per > 50"
+
+
+@pytest.fixture
+def joining(tmp_path: Path, running: Callable[..., Running]) -> Iterator[Served]:
+    """A service over a table."""
+    tables = tmp_path / "tables.toml"
+    columns = '{ symbol = "text", per = "number", since = "date" }'
+    tables.write_text(f'[stocks]\ncolumns = {columns}\nkey = ["symbol"]')
+    with running(tables=tables) as served:
+        yield served
+
+
+def stock(symbol: str, per: float) -> dict[str, Any]:
+    return {"symbol": symbol, "per": per, "since": "2026-01-31"}
+
+
+CHANGES = [
+    Event.insert("stocks", stock("IBM", 60)),
+    Event.insert("stocks", stock("SAP", 40)),
+    Event.update("stocks", stock("SAP", 70)),
+    Event.delete("stocks", {"symbol": "IBM"}),
+]
+
+
+def test_a_replica_applies_what_a_client_hears(joining: Served) -> None:
+    replica = Replica(DEAR, [STOCKS])
+    with Client(joining.url) as client:
+        dear = client.subscribe(DEAR)
+        heard = client.listen(dear, after=0)
+        client.publish([CHANGES[0], Event.snapshot(dear.id)])
+        assert [replica.apply(notification) for notification in islice(heard, 2)] == [False, True]
+        client.publish(CHANGES[1:])
+        assert [replica.apply(notification) for notification in islice(heard, 2)] == [True, True]
+    assert replica.missing is None
+    assert replica.rows("stocks") == [{"symbol": "SAP", "per": 70.0, "since": date(2026, 1, 31)}]
+
+
+def test_a_replica_applies_what_an_async_client_hears(joining: Served) -> None:
+    replica = Replica(DEAR, [STOCKS])
+
+    async def follow() -> None:
+        async with AsyncClient(joining.url) as client:
+            dear = await client.subscribe(DEAR)
+            await client.publish([CHANGES[0], Event.snapshot(dear.id)])
+            async for notification in client.listen(dear, after=0):
+                if replica.apply(notification):
+                    return
+
+    asyncio.run(follow())
+    assert [row["symbol"] for row in replica.rows("stocks")] == ["IBM"]
+
+
+def test_leaving_a_stream_early_raises_nothing(served: Served) -> None:
+    faults: list[Any] = []
+
+    async def leave(way: str) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append((way, context)))
+        async with AsyncClient(served.url) as client:
+            left = await client.subscribe(f"WHERE topic = 'left by {way}'")
+            await client.publish([{"topic": f"left by {way}", "n": n} for n in range(3)])
+            stream = client.listen(left, after=0)
+            if way == "break":
+                async for _ in stream:
+                    break
+                del stream
+            elif way == "exception":
+                with suppress(ValueError):
+                    async for _ in stream:
+                        raise ValueError(way)
+            elif way == "cancellation":
+                waiting = asyncio.create_task(anext(client.listen(left)))
+                await asyncio.sleep(0.1)
+                waiting.cancel()
+            elif way == "closing":
+                await anext(stream)
+
+    for way in ("break", "exception", "cancellation", "closing"):
+        asyncio.run(leave(way))
+        gc.collect()
+    assert faults == []
 
 
 def test_both_have_the_same_calls() -> None:

@@ -40,18 +40,24 @@ BATCH_EVENTS, BATCH_BYTES = 500, 2 << 20
 TRIES = 5
 REOPENED = 60  # tries to open a stream that was open: minutes, in which a service is started again
 LONGEST_PAUSE = 30.0
-MEDIA_TYPES = {
+MEDIA_TYPES = {  # of the short names; those of RDF are the ones that formats/rdf.py reads
     "nt": "application/n-triples",
     "ntriples": "application/n-triples",
     "turtle": "text/turtle",
     "ttl": "text/turtle",
     "rdfxml": "application/rdf+xml",
+    "rdf": "application/rdf+xml",
+    "owl": "application/rdf+xml",
+    "xml": "application/rdf+xml",
     "jsonld": "application/ld+json",
     "nq": "application/n-quads",
+    "nquads": "application/n-quads",
     "trig": "application/trig",
+    "n3": "text/n3",
     "rss": "application/rss+xml",
     "atom": "application/atom+xml",
     "jsonfeed": "application/feed+json",
+    "json": "application/json",
     "ndjson": "application/x-ndjson",
     "cloudevent": "application/cloudevents+json",
 }
@@ -189,7 +195,7 @@ def publish(events: Any, format: str | None, source: str) -> Iterator[Call[Recei
                 f"a text needs its format; give one of {', '.join(MEDIA_TYPES)}, or a media type"
             )
         body = events.encode(errors="surrogatepass") if isinstance(events, str) else events
-        kind = MEDIA_TYPES.get(format, format)
+        kind = MEDIA_TYPES.get(format.lower(), format)
         if "/" not in kind:
             raise EventError(
                 f"there is no format {format!r}; give one of {', '.join(MEDIA_TYPES)}, or a media type"
