@@ -53,6 +53,34 @@ def test_the_life_of_a_subscription(client: Client) -> None:
     assert caught.value.status == 410
 
 
+def test_edited_in_place(client: Client) -> None:
+    begun = client.subscribe("WHERE topic = 'before'", title="Edited")
+    edited = client.edit(begun, text="WHERE topic = 'after'", valid_for=timedelta(hours=1))
+    assert (edited.id, edited.text, edited.title) == (begun.id, "WHERE topic = 'after'", "Edited")
+    client.publish([{"topic": "before"}, {"topic": "after"}])
+    (told,) = wait(client, begun)
+    assert told.event["attributes"] == {"topic": "after"}
+    assert client.edit(begun, webhook="https://hook.invalid/").webhook_secret
+    with pytest.raises(ServiceError) as caught:
+        client.edit(begun, title="Late", revision=begun.revision)
+    assert caught.value.status == 412
+    assert client.edit(begun, public=True, revision=client.subscription(begun.id).revision).public
+
+
+def test_many_at_once_and_exported(client: Client) -> None:
+    texts = [f"WHERE topic = 'bulk' AND n = {n}" for n in range(600)]
+    items = client.subscribe_many([*texts, "WHERE a =", {"text": "WHERE a = 1", "valid_for": timedelta(1)}])
+    assert [item.place for item in items if item.error] == ["item 601"]
+    assert (items[600].line, items[600].column) == (1, 10)
+    assert client.pause(items[599].id).state == "paused"  # the client has the ticket
+    exported = {line["id"]: line for line in client.export()}
+    assert exported[items[599].id]["state"] == "paused"
+    assert exported[items[0].id]["text"] == texts[0]
+    assert client.subscribe_many([exported[items[0].id]])[0].id != items[0].id
+    with pytest.raises(tidings.SubscriptionError, match="a dict with text"):
+        client.subscribe_many([{"text": object()}])
+
+
 def test_another_client_needs_the_ticket(served: Served, client: Client) -> None:
     one = client.subscribe("WHERE a = 1")
     with Client(served.url) as other:
@@ -195,6 +223,9 @@ def test_awaited(served: Served) -> None:
                 break
             assert [notification.kind async for notification in client.notifications(one)] == ["match"]
             assert one.id in [other.id async for other in client.subscriptions(search="awaited")]
+            assert (await client.edit(one, title="Edited")).title == "Edited"
+            assert (await client.subscribe_many(["WHERE a = 1"]))[0].id
+            assert one.id in {line["id"] for line in await client.export()}
             assert (await client.pause(one)).state == "paused"
             assert (await client.check("WHERE a = 1")).ok
             assert (await client.status()).version == tidings.__version__

@@ -65,7 +65,8 @@ _TIME = {"convert": _moment}
 
 @dataclass(frozen=True, slots=True)
 class Subscription(_Answer):
-    """A subscription. `ticket` and `webhook_secret` are set only in the answer to `subscribe`; keep them."""
+    """A subscription. `ticket` is set only in the answer to `subscribe`, `webhook_secret` where a webhook was set; keep
+    them. `revision` counts its changes."""
 
     id: str
     text: str
@@ -79,6 +80,21 @@ class Subscription(_Answer):
     ticket: str | None = field(default=None, repr=False)
     webhook_secret: str | None = field(default=None, repr=False)
     warnings: list[str] = field(default_factory=list)
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BulkItem(_Answer):
+    """What became of one of many subscriptions: its id and ticket, or the `error` with its line and column."""
+
+    place: str
+    id: str | None = None
+    ticket: str | None = field(default=None, repr=False)
+    webhook_secret: str | None = field(default=None, repr=False)
+    warnings: list[str] = field(default_factory=list)
+    error: str | None = None
+    line: int | None = None
+    column: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
