@@ -13,6 +13,7 @@ from tidings.client import ServiceError, calls
 from tidings.client.responses import Notification, Receipt, error_of
 from tidings.client.stream import Parser
 from tidings.errors import EventError
+from tidings.formats import rdf
 
 
 @pytest.fixture(autouse=True)
@@ -149,6 +150,12 @@ def test_an_event_goes_as_a_cloudevent_and_comes_back_the_same() -> None:
     assert Event.from_cloudevent(json.loads(calls._line(hidden))).attributes == {"id": 5, "data": 6}
     with pytest.raises(EventError, match="name it otherwise"):
         calls.to_cloudevent(Event("s", {"id": 5}, id="1", data=b"x"))
+
+
+def test_every_short_name_of_rdf_is_a_format() -> None:
+    for name in (name for name in rdf._FORMATS if "/" not in name):
+        (call,) = calls.publish("<a> <b> <c> .", name.upper(), "")
+        assert rdf._FORMATS[call.headers["Content-Type"]] == rdf._FORMATS[name], name
 
 
 def test_batches_are_bounded() -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import threading
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tidings
-from tests.service.conftest import Served
-from tidings import AsyncClient, Client, Event
+from tests.service.conftest import Running, Served
+from tidings import AsyncClient, Client, Event, Replica, Table
 from tidings.client import ServiceError
 from tidings.errors import EventError
 from tidings.service.model import Role
@@ -46,6 +51,34 @@ def test_the_life_of_a_subscription(client: Client) -> None:
     with pytest.raises(ServiceError, match="cancelled") as caught:
         client.renew(one)
     assert caught.value.status == 410
+
+
+def test_edited_in_place(client: Client) -> None:
+    begun = client.subscribe("WHERE topic = 'before'", title="Edited")
+    edited = client.edit(begun, text="WHERE topic = 'after'", valid_for=timedelta(hours=1))
+    assert (edited.id, edited.text, edited.title) == (begun.id, "WHERE topic = 'after'", "Edited")
+    client.publish([{"topic": "before"}, {"topic": "after"}])
+    (told,) = wait(client, begun)
+    assert told.event["attributes"] == {"topic": "after"}
+    assert client.edit(begun, webhook="https://hook.invalid/").webhook_secret
+    with pytest.raises(ServiceError) as caught:
+        client.edit(begun, title="Late", revision=begun.revision)
+    assert caught.value.status == 412
+    assert client.edit(begun, public=True, revision=client.subscription(begun.id).revision).public
+
+
+def test_many_at_once_and_exported(client: Client) -> None:
+    texts = [f"WHERE topic = 'bulk' AND n = {n}" for n in range(600)]
+    items = client.subscribe_many([*texts, "WHERE a =", {"text": "WHERE a = 1", "valid_for": timedelta(1)}])
+    assert [item.place for item in items if item.error] == ["item 601"]
+    assert (items[600].line, items[600].column) == (1, 10)
+    assert client.pause(items[599].id).state == "paused"  # the client has the ticket
+    exported = {line["id"]: line for line in client.export()}
+    assert exported[items[599].id]["state"] == "paused"
+    assert exported[items[0].id]["text"] == texts[0]
+    assert client.subscribe_many([exported[items[0].id]])[0].id != items[0].id
+    with pytest.raises(tidings.SubscriptionError, match="a dict with text"):
+        client.subscribe_many([{"text": object()}])
 
 
 def test_another_client_needs_the_ticket(served: Served, client: Client) -> None:
@@ -190,6 +223,9 @@ def test_awaited(served: Served) -> None:
                 break
             assert [notification.kind async for notification in client.notifications(one)] == ["match"]
             assert one.id in [other.id async for other in client.subscriptions(search="awaited")]
+            assert (await client.edit(one, title="Edited")).title == "Edited"
+            assert (await client.subscribe_many(["WHERE a = 1"]))[0].id
+            assert one.id in {line["id"] for line in await client.export()}
             assert (await client.pause(one)).state == "paused"
             assert (await client.check("WHERE a = 1")).ok
             assert (await client.status()).version == tidings.__version__
@@ -199,6 +235,90 @@ def test_awaited(served: Served) -> None:
                 await client.resume(one)
 
     asyncio.run(all_of_it())
+
+
+STOCKS = Table("stocks", {"symbol": "text", "per": "number", "since": "date"}, key=["symbol"])
+DEAR = "SELECT * FROM stocks WHERE per > 50"
+
+
+@pytest.fixture
+def joining(tmp_path: Path, running: Callable[..., Running]) -> Iterator[Served]:
+    """A service over a table."""
+    tables = tmp_path / "tables.toml"
+    columns = '{ symbol = "text", per = "number", since = "date" }'
+    tables.write_text(f'[stocks]\ncolumns = {columns}\nkey = ["symbol"]')
+    with running(tables=tables) as served:
+        yield served
+
+
+def stock(symbol: str, per: float) -> dict[str, Any]:
+    return {"symbol": symbol, "per": per, "since": "2026-01-31"}
+
+
+CHANGES = [
+    Event.insert("stocks", stock("IBM", 60)),
+    Event.insert("stocks", stock("SAP", 40)),
+    Event.update("stocks", stock("SAP", 70)),
+    Event.delete("stocks", {"symbol": "IBM"}),
+]
+
+
+def test_a_replica_applies_what_a_client_hears(joining: Served) -> None:
+    replica = Replica(DEAR, [STOCKS])
+    with Client(joining.url) as client:
+        dear = client.subscribe(DEAR)
+        heard = client.listen(dear, after=0)
+        client.publish([CHANGES[0], Event.snapshot(dear.id)])
+        assert [replica.apply(notification) for notification in islice(heard, 2)] == [False, True]
+        client.publish(CHANGES[1:])
+        assert [replica.apply(notification) for notification in islice(heard, 2)] == [True, True]
+    assert replica.missing is None
+    assert replica.rows("stocks") == [{"symbol": "SAP", "per": 70.0, "since": date(2026, 1, 31)}]
+
+
+def test_a_replica_applies_what_an_async_client_hears(joining: Served) -> None:
+    replica = Replica(DEAR, [STOCKS])
+
+    async def follow() -> None:
+        async with AsyncClient(joining.url) as client:
+            dear = await client.subscribe(DEAR)
+            await client.publish([CHANGES[0], Event.snapshot(dear.id)])
+            async for notification in client.listen(dear, after=0):
+                if replica.apply(notification):
+                    return
+
+    asyncio.run(follow())
+    assert [row["symbol"] for row in replica.rows("stocks")] == ["IBM"]
+
+
+def test_leaving_a_stream_early_raises_nothing(served: Served) -> None:
+    faults: list[Any] = []
+
+    async def leave(way: str) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append((way, context)))
+        async with AsyncClient(served.url) as client:
+            left = await client.subscribe(f"WHERE topic = 'left by {way}'")
+            await client.publish([{"topic": f"left by {way}", "n": n} for n in range(3)])
+            stream = client.listen(left, after=0)
+            if way == "break":
+                async for _ in stream:
+                    break
+                del stream
+            elif way == "exception":
+                with suppress(ValueError):
+                    async for _ in stream:
+                        raise ValueError(way)
+            elif way == "cancellation":
+                waiting = asyncio.create_task(anext(client.listen(left)))
+                await asyncio.sleep(0.1)
+                waiting.cancel()
+            elif way == "closing":
+                await anext(stream)
+
+    for way in ("break", "exception", "cancellation", "closing"):
+        asyncio.run(leave(way))
+        gc.collect()
+    assert faults == []
 
 
 def test_both_have_the_same_calls() -> None:

@@ -16,6 +16,7 @@ send and receive.
 
 from tidings.client.async_client import AsyncClient
 from tidings.client.responses import (
+    BulkItem,
     Checked,
     Explanation,
     Notification,
@@ -30,6 +31,7 @@ from tidings.client.sync_client import Client
 
 __all__ = [
     "AsyncClient",
+    "BulkItem",
     "Checked",
     "Client",
     "Explanation",

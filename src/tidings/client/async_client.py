@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing, suppress
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
+from weakref import WeakSet
 
 import httpx
 
@@ -13,6 +15,7 @@ from tidings.client import calls
 from tidings.client.calls import Call, Page, Validity, id_of
 from tidings.client.connection import Connection
 from tidings.client.responses import (
+    BulkItem,
     Checked,
     Explanation,
     Notification,
@@ -42,8 +45,14 @@ class AsyncClient(Connection):
     ) -> None:
         super().__init__(address)
         self._http = httpx.AsyncClient(transport=transport, **self._options(token, timeout))
+        self._streams: WeakSet[AsyncGenerator[Notification, None]] = WeakSet()
 
     async def close(self) -> None:
+        for stream in list(self._streams):
+            with suppress(
+                RuntimeError
+            ):  # another task waits for its next notification, and ends with the connection
+                await stream.aclose()
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:
@@ -68,6 +77,36 @@ class AsyncClient(Connection):
         """Subscribes: events published afterwards are matched. `valid_for` is in seconds, a timedelta or "never";
         without it the service decides."""
         return self._keep(await self._do(calls.subscribe(text, title, valid_for, public, webhook)))
+
+    async def edit(
+        self,
+        subscription: Subscription | str,
+        *,
+        text: str | None = None,
+        title: str | None = None,
+        public: bool | None = None,
+        valid_for: Validity = None,
+        webhook: str | None = None,
+        revision: int | None = None,
+        ticket: str | None = None,
+    ) -> Subscription:
+        """Changes a subscription in place; what is None stays. Events published afterwards are matched with the new
+        text. With `revision`, one that has changed meanwhile is refused, with status 412."""
+        changes = {"text": text, "title": title, "public": public, "valid_for": valid_for, "webhook": webhook}
+        ticket = self._ticket(subscription, ticket)
+        return await self._do(calls.edit(id_of(subscription), changes, revision, ticket))
+
+    async def subscribe_many(self, subscriptions: Iterable[str | Mapping[str, Any]]) -> list[BulkItem]:
+        """Subscribes to many texts, or dicts as of `export`. Each gets an id and a ticket, or an error; one that is
+        refused affects no other."""
+        items: list[BulkItem] = []
+        for call in calls.subscribe_many(subscriptions):
+            items += self._keep_many(await self._do(call))
+        return items
+
+    async def export(self) -> list[dict[str, Any]]:
+        """All active and paused subscriptions of the caller, as `subscribe_many` takes them."""
+        return await self._do(calls.export())
 
     async def subscriptions(
         self, *, state: str | None = None, search: str = ""
@@ -127,7 +166,7 @@ class AsyncClient(Connection):
             if (cursor := found.next) is None:
                 return
 
-    async def listen(
+    def listen(
         self,
         subscription: Subscription | str | Iterable[Subscription | str] | None = None,
         *,
@@ -136,12 +175,17 @@ class AsyncClient(Connection):
         """Yields new notifications, or those after this number, as they come; of one subscription, several, or all
         of the caller's. A broken connection is opened again at the same position. Ends when the subscription
         does."""
-        ids = self._ids(subscription)
+        stream = self._listen(self._ids(subscription), after)
+        self._streams.add(stream)
+        return stream
+
+    async def _listen(self, ids: list[str] | None, after: int | None) -> AsyncGenerator[Notification, None]:
         parser = Parser((await self.status()).last_number if after is None else after)
         while True:
             try:
-                async for notification in self._pieces(ids, parser):
-                    yield notification
+                async with aclosing(self._pieces(ids, parser)) as pieces:
+                    async for notification in pieces:
+                        yield notification
             except ServiceError as error:
                 parser.failures += 1
                 seconds = calls.reopening(parser.failures, parser.opened, error)
@@ -223,6 +267,7 @@ class AsyncClient(Connection):
     async def _pieces(self, ids: list[str] | None, parser: Parser) -> AsyncGenerator[Notification, None]:
         parser.begin()
         request = self._request(calls.stream(ids, parser.last))
+        # Every generator is closed by the one around it: left to the event loop, two of them are closed at once, which fails.
         try:
             async with self._http.stream(**request, timeout=self._patience) as response:
                 if response.status_code == 204:
@@ -232,8 +277,9 @@ class AsyncClient(Connection):
                     await response.aread()
                     raise self._error(response)
                 parser.open()
-                async for piece in response.aiter_raw():
-                    for notification in parser.feed(piece):
-                        yield notification
+                async with aclosing(cast(AsyncGenerator[bytes, None], response.aiter_raw())) as chunks:
+                    async for piece in chunks:
+                        for notification in parser.feed(piece):
+                            yield notification
         except httpx.TransportError as error:
             raise self._away(error) from None

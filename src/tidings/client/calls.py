@@ -11,12 +11,14 @@ import json
 import random
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from urllib.parse import quote
 
 from tidings.client.responses import (
+    BulkItem,
     Checked,
     Explanation,
     Notification,
@@ -27,7 +29,7 @@ from tidings.client.responses import (
     Subscription,
     Trial,
 )
-from tidings.errors import EventError
+from tidings.errors import EventError, SubscriptionError
 
 if TYPE_CHECKING:
     from tidings.model.event import Event
@@ -40,18 +42,24 @@ BATCH_EVENTS, BATCH_BYTES = 500, 2 << 20
 TRIES = 5
 REOPENED = 60  # tries to open a stream that was open: minutes, in which a service is started again
 LONGEST_PAUSE = 30.0
-MEDIA_TYPES = {
+MEDIA_TYPES = {  # of the short names; those of RDF are the ones that formats/rdf.py reads
     "nt": "application/n-triples",
     "ntriples": "application/n-triples",
     "turtle": "text/turtle",
     "ttl": "text/turtle",
     "rdfxml": "application/rdf+xml",
+    "rdf": "application/rdf+xml",
+    "owl": "application/rdf+xml",
+    "xml": "application/rdf+xml",
     "jsonld": "application/ld+json",
     "nq": "application/n-quads",
+    "nquads": "application/n-quads",
     "trig": "application/trig",
+    "n3": "text/n3",
     "rss": "application/rss+xml",
     "atom": "application/atom+xml",
     "jsonfeed": "application/feed+json",
+    "json": "application/json",
     "ndjson": "application/x-ndjson",
     "cloudevent": "application/cloudevents+json",
 }
@@ -79,6 +87,7 @@ class Call(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict)
     content: bytes | None = None
     repeatable: bool = False
+    is_lines: bool = False  # the answer has a JSON object on each line, and `read` gets a list of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +129,46 @@ def subscribe(
     if webhook is not None:
         asked["webhook"] = webhook
     return _json("POST", "/api/subscriptions", asked, Subscription.read)
+
+
+def edit(id: str, changes: Mapping[str, Any], revision: int | None, ticket: str | None) -> Call[Subscription]:
+    """Changes what is not None."""
+    valid_for = _validity(changes.get("valid_for"))
+    named = {name: value for name, value in changes.items() if value is not None} | valid_for
+    call = _json("PATCH", _path(id), named, Subscription.read, ticket=ticket)
+    return call if revision is None else replace(call, headers={**call.headers, "If-Match": f'"{revision}"'})
+
+
+def subscribe_many(subscriptions: Iterable[str | Mapping[str, Any]]) -> Iterator[Call[list[BulkItem]]]:
+    """One call for each batch."""
+    first = 0
+    for batch in _batches(map(_new_subscription, subscriptions)):
+        body = b"[" + b",".join(batch) + b"]"
+        headers = {"Content-Type": "application/json"}
+        read = partial(_bulk_items, first)
+        yield Call("POST", "/api/subscriptions/bulk", read, headers=headers, content=body)
+        first += len(batch)
+
+
+def _new_subscription(given: str | Mapping[str, Any]) -> bytes:
+    new: dict[str, Any] = {"text": given} if isinstance(given, str) else dict(given)
+    if isinstance(new.get("valid_for"), timedelta):
+        new |= _validity(new["valid_for"])
+    try:
+        return json.dumps(new).encode()
+    except (TypeError, ValueError) as error:
+        raise SubscriptionError(
+            f"a subscription is a text, or a dict with text, title, valid_for, public and webhook: {error}"
+        ) from None
+
+
+def _bulk_items(first: int, answer: Any) -> list[BulkItem]:
+    items = (BulkItem.read(item) for item in answer["items"])
+    return [replace(item, place=f"item {number}") for number, item in enumerate(items, first + 1)]
+
+
+def export() -> Call[list[dict[str, Any]]]:
+    return Call("GET", "/api/subscriptions.ndjson", list, repeatable=True, is_lines=True)
 
 
 def subscriptions(state: str | None, search: str, cursor: str | None) -> Call[Page[Subscription]]:
@@ -189,7 +238,7 @@ def publish(events: Any, format: str | None, source: str) -> Iterator[Call[Recei
                 f"a text needs its format; give one of {', '.join(MEDIA_TYPES)}, or a media type"
             )
         body = events.encode(errors="surrogatepass") if isinstance(events, str) else events
-        kind = MEDIA_TYPES.get(format, format)
+        kind = MEDIA_TYPES.get(format.lower(), format)
         if "/" not in kind:
             raise EventError(
                 f"there is no format {format!r}; give one of {', '.join(MEDIA_TYPES)}, or a media type"

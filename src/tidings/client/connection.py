@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import httpx
 
 from tidings.client.calls import Call, id_of
-from tidings.client.responses import ServiceError, Subscription, error_of
+from tidings.client.responses import BulkItem, ServiceError, Subscription, error_of
 
 T = TypeVar("T")
 
@@ -38,6 +39,12 @@ class Connection:
         if begun.ticket is not None:
             self._tickets[begun.id] = begun.ticket
         return begun
+
+    def _keep_many(self, items: list[BulkItem]) -> list[BulkItem]:
+        for item in items:
+            if item.id is not None and item.ticket is not None:
+                self._tickets[item.id] = item.ticket
+        return items
 
     def _ticket(self, subscription: Subscription | str, given: str | None) -> str | None:
         if given is not None:
@@ -70,6 +77,8 @@ class Connection:
         if response.status_code == 204:
             return call.read(None)
         try:
+            if call.is_lines:
+                return call.read([json.loads(line) for line in response.content.splitlines()])
             return call.read(response.json())
         except (ValueError, TypeError, KeyError, AttributeError):
             raise ServiceError(

@@ -6,9 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tidings.errors import TidingsError
+
+if TYPE_CHECKING:
+    from tidings.model.notification import RowChange
 
 
 class ServiceError(TidingsError):
@@ -39,21 +42,31 @@ class _Answer:
         values = {}
         for member in fields(cls):  # type: ignore[arg-type]
             if member.name in answer:
+                convert = member.metadata.get("convert")
                 value = answer[member.name]
-                values[member.name] = _moment(value) if member.metadata.get("moment") else value
+                values[member.name] = value if convert is None else convert(value)
         return cls(**values)
-
-
-_TIME = {"moment": True}
 
 
 def _moment(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
+def _row_changes(changes: list[Mapping[str, Any]]) -> list[RowChange]:
+    if not changes:
+        return []
+    from tidings.model.notification import RowChange  # here: it needs Arrow, and most notifications do not
+
+    return [RowChange(change["table"], change["change"], change["row"]) for change in changes]
+
+
+_TIME = {"convert": _moment}
+
+
 @dataclass(frozen=True, slots=True)
 class Subscription(_Answer):
-    """A subscription. `ticket` and `webhook_secret` are set only in the answer to `subscribe`; keep them."""
+    """A subscription. `ticket` is set only in the answer to `subscribe`, `webhook_secret` where a webhook was set; keep
+    them. `revision` counts its changes."""
 
     id: str
     text: str
@@ -67,12 +80,27 @@ class Subscription(_Answer):
     ticket: str | None = field(default=None, repr=False)
     webhook_secret: str | None = field(default=None, repr=False)
     warnings: list[str] = field(default_factory=list)
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BulkItem(_Answer):
+    """What became of one of many subscriptions: its id and ticket, or the `error` with its line and column."""
+
+    place: str
+    id: str | None = None
+    ticket: str | None = field(default=None, repr=False)
+    webhook_secret: str | None = field(default=None, repr=False)
+    warnings: list[str] = field(default_factory=list)
+    error: str | None = None
+    line: int | None = None
+    column: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Notification(_Answer):
     """A notification of a subscription. `kind` is "match", "undecided", "snapshot", or a notice: "expires-soon",
-    "expired", "missed". `number` is what `after` takes."""
+    "expired", "missed". `number` is what `after` takes. A `Replica` applies it as it is."""
 
     id: str
     number: int
@@ -82,10 +110,15 @@ class Notification(_Answer):
     url: str = ""
     event: Mapping[str, Any] | None = None
     bindings: Mapping[str, str] = field(default_factory=dict)
-    changes: list[Mapping[str, Any]] = field(default_factory=list)
+    changes: list[RowChange] = field(default_factory=list, metadata={"convert": _row_changes})
     part: str | None = None
     sequence: int | None = None
     message: str | None = None
+
+    @property
+    def verdict(self) -> str:
+        """The same as `kind`, by the name that it has in `tidings.Notification`."""
+        return self.kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from tidings.client import calls
 from tidings.client.calls import Call, Page, Validity, id_of
 from tidings.client.connection import Connection
 from tidings.client.responses import (
+    BulkItem,
     Checked,
     Explanation,
     Notification,
@@ -69,6 +70,36 @@ class Client(Connection):
         """Subscribes: events published afterwards are matched. `valid_for` is in seconds, a timedelta or "never";
         without it the service decides."""
         return self._keep(self._do(calls.subscribe(text, title, valid_for, public, webhook)))
+
+    def edit(
+        self,
+        subscription: Subscription | str,
+        *,
+        text: str | None = None,
+        title: str | None = None,
+        public: bool | None = None,
+        valid_for: Validity = None,
+        webhook: str | None = None,
+        revision: int | None = None,
+        ticket: str | None = None,
+    ) -> Subscription:
+        """Changes a subscription in place; what is None stays. Events published afterwards are matched with the new
+        text. With `revision`, one that has changed meanwhile is refused, with status 412."""
+        changes = {"text": text, "title": title, "public": public, "valid_for": valid_for, "webhook": webhook}
+        ticket = self._ticket(subscription, ticket)
+        return self._do(calls.edit(id_of(subscription), changes, revision, ticket))
+
+    def subscribe_many(self, subscriptions: Iterable[str | Mapping[str, Any]]) -> list[BulkItem]:
+        """Subscribes to many texts, or dicts as of `export`. Each gets an id and a ticket, or an error; one that is
+        refused affects no other."""
+        items: list[BulkItem] = []
+        for call in calls.subscribe_many(subscriptions):
+            items += self._keep_many(self._do(call))
+        return items
+
+    def export(self) -> list[dict[str, Any]]:
+        """All active and paused subscriptions of the caller, as `subscribe_many` takes them."""
+        return self._do(calls.export())
 
     def subscriptions(self, *, state: str | None = None, search: str = "") -> Iterator[Subscription]:
         """The caller's subscriptions, newest first."""

@@ -8,9 +8,9 @@ as every notification so far. While nothing is missing, the joined rows are the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from tidings.errors import EventError
 from tidings.kinds.joins import naive
@@ -18,7 +18,22 @@ from tidings.kinds.joins.schema.shape import read
 from tidings.kinds.joins.schema.table import Row, Table, TableError, by_name
 from tidings.language.parser import parse
 from tidings.language.query import Query
-from tidings.model.notification import Notification
+from tidings.model.notification import RowChange
+
+
+class JoinNotification(Protocol):
+    """A notification of a subscription over tables: `tidings.Notification`, or what a client of the service yields."""
+
+    @property
+    def subscription(self) -> str | None: ...
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def part(self) -> str | None: ...
+    @property
+    def sequence(self) -> int | None: ...
+    @property
+    def changes(self) -> Sequence[RowChange]: ...
 
 
 @dataclass(slots=True)
@@ -56,7 +71,7 @@ class Replica:
                 return f"{part.missing} (part {name})" if len(self._parts) > 1 else part.missing
         return None
 
-    def apply(self, notification: Notification) -> bool:
+    def apply(self, notification: JoinNotification) -> bool:
         """Applies a notification; False if it is a repetition, or came before a snapshot that is needed."""
         if notification.part is None or notification.sequence is None:
             return False
@@ -99,7 +114,7 @@ class Replica:
             self._parts = {f"{bucket}/{total}": _Part() for bucket in range(total)}
         return self._parts[name]
 
-    def _start(self, part: _Part, snapshot: Notification, latest: int) -> bool:
+    def _start(self, part: _Part, snapshot: JoinNotification, latest: int) -> bool:
         number = snapshot.sequence or 0
         if not part.missing and number <= part.sequence:
             return False
@@ -109,7 +124,7 @@ class Replica:
         part.rows, part.sequence, part.missing = Counter(), number, None
         return self._change(part, snapshot)
 
-    def _change(self, part: _Part, notification: Notification) -> bool:
+    def _change(self, part: _Part, notification: JoinNotification) -> bool:
         gained: naive.Form = Counter()
         lost: naive.Form = Counter()
         try:

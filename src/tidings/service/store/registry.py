@@ -202,6 +202,20 @@ class Registry:
                 return
             after = rows[-1].id
 
+    def standing(self, owner: str | None) -> Iterator[list[Subscription]]:
+        """Active and paused subscriptions in portions, by id; without an owner those of all owners."""
+        kept, after = tables.subscriptions.c, ""
+        portion = select(*_SUBSCRIPTION).where(kept.state.in_([State.ACTIVE, State.PAUSED]))
+        if owner is not None:
+            portion = portion.where(kept.owner == owner)
+        while True:
+            found = self._all(portion.where(kept.id > after).order_by(kept.id).limit(_MARKED), _subscription)
+            if found:
+                yield found
+            if len(found) < _MARKED:
+                return
+            after = found[-1].id
+
     # --- the outbox of the index
 
     def changes(self, limit: int = 10_000) -> list[IndexChange]:
@@ -304,12 +318,18 @@ class Registry:
     # --- deliveries
 
     def set_delivery(self, delivery: Delivery) -> None:
-        """Sets the webhook of a subscription, in place of the one before."""
-        values = _values(delivery)
-        statement = self._insert(tables.deliveries).values(values)
-        statement = statement.on_conflict_do_update(index_elements=["subscription"], set_=values)
+        self.set_deliveries([delivery])
+
+    def set_deliveries(self, deliveries: Sequence[Delivery]) -> None:
+        """Sets the webhooks of subscriptions, in place of those before."""
+        if not deliveries:
+            return
         with self._database.writing() as connection:
-            connection.execute(statement)
+            for values in map(_values, deliveries):
+                statement = self._insert(tables.deliveries).values(values)
+                connection.execute(
+                    statement.on_conflict_do_update(index_elements=["subscription"], set_=values)
+                )
 
     def move_deliveries(self, deliveries: Sequence[Delivery]) -> int:
         """Stores the cursors and states of webhooks. A webhook whose address or secret was changed meanwhile, or
@@ -321,6 +341,11 @@ class Registry:
                 mine = [kept.c[name] == values.pop(name) for name in ("subscription", "url", "secret")]
                 moved += connection.execute(update(kept).where(*mine).values(values)).rowcount
         return moved
+
+    def deliveries_of(self, subscriptions: Sequence[str]) -> dict[str, Delivery]:
+        """The webhooks of these subscriptions."""
+        query = select(*_DELIVERY).where(tables.deliveries.c.subscription.in_(subscriptions))
+        return {found.subscription: found for found in self._all(query, lambda row: Delivery(*row))}
 
     def delivery(self, subscription: str) -> Delivery | None:
         query = select(*_DELIVERY).where(tables.deliveries.c.subscription == subscription)

@@ -275,13 +275,21 @@ class AccessControl:
         token = self._by_id(principal.token)
         if token is None:
             return
-        counts = self._registry.counts(token.id)
-        held = counts.get(State.ACTIVE, 0) + counts.get(State.PAUSED, 0)
+        held = self._held(token)
         if held + more > token.subscriptions:
             raise OverQuota(
                 f"the token {token.name!r} has {held:,} subscriptions and may have {token.subscriptions:,};"
                 " cancel some, or ask an admin for more"
             )
+
+    def subscriptions_left(self, principal: Principal) -> int | None:
+        """How many more subscriptions the token may have; None if there is no quota."""
+        token = self._by_id(principal.token)
+        return None if token is None else max(0, token.subscriptions - self._held(token))
+
+    def _held(self, token: Token) -> int:
+        counts = self._registry.counts(token.id)
+        return counts.get(State.ACTIVE, 0) + counts.get(State.PAUSED, 0)
 
     def sources_left(self, principal: Principal) -> int | None:
         """How many more sources the token may follow; None if there is no quota."""

@@ -1,9 +1,9 @@
-"""Creates, renews, pauses, resumes and cancels subscriptions; Sub-Order, 5.1.
+"""Creates, edits, renews, pauses, resumes and cancels subscriptions; Sub-Order, 5.1.
 
 Subscribing returns a ticket; the ticket or the owner's token is needed for all further changes. Validity counts
 from now, never from the old end. Renewing an expired subscription makes it active again, as long as it is kept; a
 cancelled one stays cancelled, so a replayed ticket opens nothing. A text is in the index when `subscribe`,
-`resume` or `renew` returns: events published afterwards are matched.
+`edit`, `resume` or `renew` returns: events published afterwards are matched.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ import math
 import threading
 import time
 import unicodedata
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from tidings.errors import SubscriptionError, TidingsError
 from tidings.feeds.addresses import check_url
@@ -23,7 +26,13 @@ from tidings.service.model import Delivery, Principal, Role, State, Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.registry import Conflict, Registry
 from tidings.service.subscriptions import tickets
-from tidings.service.subscriptions.access_control import AccessControl, AccessError, Forbidden, NotFound
+from tidings.service.subscriptions.access_control import (
+    AccessControl,
+    AccessError,
+    Forbidden,
+    NotFound,
+    OverQuota,
+)
 from tidings.service.subscriptions.preview import Preview
 
 if TYPE_CHECKING:
@@ -49,6 +58,41 @@ class Refused(TidingsError):
     """A title, a validity or an address cannot be accepted."""
 
     status = 422
+
+
+class Changed(AccessError):
+    """The subscription has another revision than the one that was to be edited."""
+
+    status = 412
+
+
+class Kept(Enum):
+    """Marks what an edit leaves as it is."""
+
+    KEPT = "kept"
+
+
+KEPT: Final = Kept.KEPT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """What changes in a subscription. `webhook` is None to remove it; with `revision`, only that one is changed."""
+
+    text: str | Kept = KEPT
+    title: str | Kept = KEPT
+    public: bool | Kept = KEPT
+    validity: Validity | Kept = KEPT
+    webhook: str | Kept | None = KEPT
+    revision: int | None = None
+
+
+class Edited(NamedTuple):
+    """The result of an edit; `webhook` is set if it has a new address, and so a new secret."""
+
+    subscription: Subscription
+    warnings: tuple[str, ...] = ()
+    webhook: Delivery | None = None
 
 
 class Subscribed(NamedTuple):
@@ -94,6 +138,24 @@ class Lifecycle:
         webhook: str | None = None,
     ) -> Subscribed:
         """Makes a subscription. All checks come before anything is stored."""
+        new = self.prepare(principal, text, title=title, validity=validity, public=public, webhook=webhook)
+        (begun,) = self.begin(principal, [new])
+        if isinstance(begun, TidingsError):
+            raise begun
+        return begun
+
+    def prepare(
+        self,
+        principal: Principal,
+        text: str,
+        *,
+        title: str = "",
+        validity: Validity = "default",
+        public: bool = False,
+        webhook: str | None = None,
+        paused: bool = False,
+    ) -> Subscribed:
+        """A new subscription, checked and not yet stored; `begin` stores it."""
         self._access.need(principal, Role.SUBSCRIBER)
         warnings = self._check(text)
         title = check_title(title) or title_of_text(text)
@@ -111,26 +173,28 @@ class Lifecycle:
             tickets.new_secret("f"),
             now,
             until,
+            state=State.PAUSED if paused else State.ACTIVE,
             public=public,
         )
-        cursor = self._mailbox.last() if webhook is not None else 0
-        if principal.token:
-            with self._counting:
-                self._access.check_quota(principal)
-                number = self._registry.add(new)
-        else:
-            number = self._registry.add(new)
-        delivery = None
-        if webhook is not None:
-            delivery = Delivery(new.id, webhook, tickets.new_webhook_secret(), cursor)
-            self._registry.set_delivery(delivery)
-        try:
-            self._index_writer.wait_for(number)
-        except TidingsError:
-            # Its ticket was not handed out; the subscriber tries again.
-            self._registry.update(replace(new, state=State.CANCELLED, valid_until=now))
-            raise
+        delivery = None if webhook is None else Delivery(new.id, webhook, tickets.new_webhook_secret(), 0)
         return Subscribed(new, ticket, warnings, delivery)
+
+    def begin(self, principal: Principal, given: Sequence[Subscribed]) -> list[Subscribed | TidingsError]:
+        """Stores what was prepared, in one transaction, and waits for the index once. Returns each, or why it was
+        refused: the token's quota is spent, or the index cannot take the text."""
+        cursor = self._mailbox.last() if any(new.webhook for new in given) else 0
+        fits = [_delivered_after(cursor, new) for new in given]
+        over: list[TidingsError] = []
+        with self._counting if principal.token else nullcontext():
+            try:
+                self._access.check_quota(principal, len(given))
+            except OverQuota as error:
+                fits = fits[: self._access.subscriptions_left(principal)]
+                over = [error] * (len(given) - len(fits))
+            last = self._registry.add_many([new.subscription for new in fits])
+        self._registry.set_deliveries([new.webhook for new in fits if new.webhook])
+        refused = self._wait_for_new([new.subscription for new in fits], last)
+        return [*(refused.get(new.subscription.id, new) for new in fits), *over]
 
     def find(self, principal: Principal, id: str) -> Subscription:
         """The subscription, if the principal may see it; otherwise NotFound."""
@@ -160,15 +224,44 @@ class Lifecycle:
         self, principal: Principal, id: str, ticket: str | None = None, validity: Validity = "default"
     ) -> Subscription:
         """Starts a new validity from now. An expired subscription is active again; a paused one stays paused."""
+        return self._change(principal, id, ticket, partial(self._renewed, validity), lives=False)
 
-        def renewed(old: Subscription) -> Subscription:
-            now = self._clock()
-            state = State.ACTIVE if old.state is State.EXPIRED else old.state
-            return replace(
-                old, state=state, valid_until=self._end_of_validity(validity, now), renewed=now, warned=False
+    def _renewed(self, validity: Validity, old: Subscription) -> Subscription:
+        now = self._clock()
+        state = State.ACTIVE if old.state is State.EXPIRED else old.state
+        return replace(
+            old, state=state, valid_until=self._end_of_validity(validity, now), renewed=now, warned=False
+        )
+
+    def edit(self, principal: Principal, id: str, ticket: str | None, edit: Edit) -> Edited:
+        """Changes what is named, in place. Everything is checked before anything is stored. A new validity counts from
+        now, as by `renew`."""
+        self._changeable(principal, id, ticket)  # first: nobody else learns what is wrong with the edit
+        warnings = () if edit.text is KEPT else self._check(edit.text)
+        if isinstance(edit.webhook, str):
+            check_url(edit.webhook, self._settings.allowed)
+        lives = edit.validity is KEPT
+        changed = self._change(principal, id, ticket, partial(self._edited, edit), lives=lives)
+        old = self._registry.delivery(id)
+        if edit.webhook is None:
+            self._registry.remove_delivery(id)
+        elif edit.webhook is not KEPT and (old is None or old.disabled or old.url != edit.webhook):
+            return Edited(changed, warnings, self._deliver_to(id, edit.webhook))
+        return Edited(changed, warnings)
+
+    def _edited(self, edit: Edit, old: Subscription) -> Subscription:
+        if edit.revision not in (None, old.revision):
+            raise Changed(
+                f"subscription {old.id} has the revision {old.revision} by now, not {edit.revision}; read it again"
             )
-
-        return self._change(principal, id, ticket, renewed, lives=False)
+        text = old.text if edit.text is KEPT else edit.text
+        title = old.title if edit.title is KEPT else check_title(edit.title)
+        if not title or (edit.title is KEPT and title == title_of_text(old.text)):
+            title = title_of_text(text)
+        new = replace(old, text=text, title=title)
+        if edit.public is not KEPT:
+            new = replace(new, public=edit.public)
+        return new if edit.validity is KEPT else self._renewed(edit.validity, new)
 
     def cancel(self, principal: Principal, id: str, ticket: str | None = None) -> Subscription:
         """Cancels for good. Notifications stay until their retention time is over; nothing more is delivered."""
@@ -195,6 +288,9 @@ class Lifecycle:
         found = self._changeable(principal, id, ticket)
         self._check_not_expired(found)
         check_url(url, self._settings.allowed)
+        return self._deliver_to(id, url)
+
+    def _deliver_to(self, id: str, url: str) -> Delivery:
         old = self._registry.delivery(id)
         cursor = old.cursor if old is not None else self._mailbox.last()
         delivery = Delivery(id, url, tickets.new_webhook_secret(), cursor)
@@ -249,8 +345,31 @@ class Lifecycle:
             # A removal may come to the index later: it is in the outbox.
         except SubscriptionError:
             # It was valid before, and is not now: an operator or a network is missing.
-            self._registry.update(replace(new, state=old.state, valid_until=old.valid_until))
+            self._registry.update(replace(old, revision=new.revision))
             raise
+
+    def _wait_for_new(self, new: Sequence[Subscription], last: int) -> dict[str, TidingsError]:
+        """Waits until the index has new subscriptions, of which `last` is the last change. Returns those that it
+        refuses, with the reasons."""
+        asked = [subscription for subscription in new if subscription.state is State.ACTIVE]
+        refused: dict[str, TidingsError] = {}
+        try:
+            for number, subscription in enumerate(asked, last - len(asked) + 1):
+                try:
+                    self._index_writer.wait_for(number)
+                except SubscriptionError as error:
+                    refused[subscription.id] = error
+                    self._withdraw(subscription)
+        except TidingsError:
+            # Their tickets were not handed out; the subscriber tries again.
+            for subscription in new:
+                if subscription.id not in refused:
+                    self._withdraw(subscription)
+            raise
+        return refused
+
+    def _withdraw(self, subscription: Subscription) -> None:
+        self._registry.update(replace(subscription, state=State.CANCELLED, valid_until=self._clock()))
 
     def _update(self, principal: Principal, old: Subscription, new: Subscription) -> int | None:
         if old.state is not State.EXPIRED or new.state is not State.ACTIVE or not principal.token:
@@ -372,6 +491,10 @@ def _unprintable(text: str) -> str | None:
         if unicodedata.category(character) in ("Cc", "Cs") or ord(character) & 0xFFFE == 0xFFFE:
             return f"U+{ord(character):04X}"
     return None
+
+
+def _delivered_after(cursor: int, new: Subscribed) -> Subscribed:
+    return new if new.webhook is None else new._replace(webhook=replace(new.webhook, cursor=cursor))
 
 
 def _not_found(id: str) -> NotFound:

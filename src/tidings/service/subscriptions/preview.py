@@ -22,6 +22,7 @@ from tidings.model.explanation import Explanation
 from tidings.model.notification import Notification
 
 _THIS = "this"
+_CHECKED = 200  # texts that one engine takes; making an engine takes longer than checking a text
 SHOWN = 20  # matches and near misses of a trial that are shown with their reasons
 
 
@@ -63,13 +64,15 @@ class Preview:
         self.engine = engine
         self.tables = tuple(engine.joins.tables.values())
         self._warnings_lock = threading.Lock()  # Python keeps one list of warnings for all threads
+        self._trial = engine.without_subscriptions()
+        self._trial_of, self._left = engine, _CHECKED
 
     def check(self, text: str) -> Checked:
         """Whether a text is valid, with its kinds, or the error."""
         try:
             with self._warnings_lock, warnings.catch_warnings(record=True) as remarks:
                 warnings.simplefilter("always")
-                self.engine.without_subscriptions().subscribe(_THIS, text)
+                self._trial_engine().subscribe(_THIS, text)
             query = parse(text, self.engine.prefixes)
         except SubscriptionError as error:
             return Checked(False, message=str(error), line=error.line, column=error.column)
@@ -79,6 +82,13 @@ class Preview:
         said = (str(remark.message) for remark in remarks)
         remarked = tuple(text.replace(mine, "it", 1) for text in said if text.startswith(mine))
         return Checked(True, tuple(self._kinds(query)), warnings=remarked)
+
+    def _trial_engine(self) -> Engine:
+        if not self._left or self._trial_of is not self.engine:
+            self._trial_of, self._left = self.engine, _CHECKED
+            self._trial = self.engine.without_subscriptions()
+        self._left -= 1
+        return self._trial
 
     def explain(self, text: str, event: Event) -> Explanation:
         """Why an event matches a text, or does not."""

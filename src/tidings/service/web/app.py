@@ -17,6 +17,7 @@ from tidings.service.telemetry.logs import RequestLog
 from tidings.service.telemetry.metrics import RequestMetrics
 from tidings.service.web import pages, problems
 from tidings.service.web.api import (
+    bulk,
     events,
     feeds,
     health,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 ROUTERS = (
     events.api,
     subscriptions.api,
+    bulk.api,
     notifications.api,
     preview.api,
     sources.api,

@@ -39,6 +39,7 @@ KINDS: Mapping[int, tuple[str, str]] = {
     409: ("conflict", "It was changed, or is over"),
     410: ("gone", "It is over"),
     411: ("length-required", "The length is needed"),
+    412: ("precondition", "It was changed meanwhile"),
     413: ("too-large", "The body is too large"),
     414: ("uri-too-long", "The address is too long"),
     415: ("media-type", "The body is of another kind"),
@@ -130,7 +131,7 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, ClientDisconnect):  # for the log and the metrics: nobody reads it
         return Problem(400, "the connection was closed before the whole request had come; send it again")
     if isinstance(error, RequestValidationError):
-        return _invalid(error.errors())
+        return invalid(error.errors())
     if isinstance(error, SubscriptionError):
         return Problem(422, str(error), kind="subscription", line=error.line, column=error.column)
     if isinstance(error, EventError):
@@ -183,8 +184,8 @@ def _detail(error: HTTPException) -> str:
     return str(error.detail)
 
 
-def _invalid(errors: Sequence[Any]) -> Problem:
-    """The problem for parameters and bodies that FastAPI found invalid, each with its place."""
+def invalid(errors: Sequence[Any]) -> Problem:
+    """The problem for parameters and bodies that Pydantic found invalid, each with its place."""
     if errors and all(error["loc"][:1] == ("path",) for error in errors):
         return Problem(404, "nothing has this id; look at the list for those there are")
     broken = next((error for error in errors if error["type"] == "json_invalid"), None)

@@ -78,6 +78,30 @@ class NewSubscription(RequestModel):
     )
 
 
+class SubscriptionChange(RequestModel):
+    """What changes; what is left out stays as it is."""
+
+    text: SubscriptionText = Field(default_factory=str)
+    title: Title = Field(default_factory=str, description='What people call it; "" makes one of the text.')
+    valid_for: Validity = None
+    public: bool = Field(
+        default_factory=bool, strict=True, description="Its feeds are found by its id, by anybody."
+    )
+    webhook: Address | None = Field(
+        default=None, description="Where notifications are posted to; null: no more.", examples=[None]
+    )
+    ticket: Text | None = Field(
+        default=None, max_length=200, description="Instead of the header Tidings-Ticket."
+    )
+
+
+class BulkSubscription(NewSubscription):
+    """A line of the export is taken as it is; the new subscription has an id and a ticket of its own."""
+
+    id: Text | None = Field(default=None, max_length=64, description="Of the export; it is not used.")
+    state: Literal["active", "paused"] = "active"
+
+
 class Renewal(RequestModel):
     valid_for: Validity = None
     ticket: Text | None = Field(
@@ -132,6 +156,14 @@ class Subscription(ResponseModel):
     valid_until: Moment | None = Field(description="null: for good.")
     feeds: FeedAddresses
     webhook: Webhook | None = None
+    revision: int = Field(description="Counts its changes; an edit takes it as If-Match.")
+
+
+class SubscriptionEdited(Subscription):
+    webhook_secret: str | None = Field(
+        default=None, description="Of a new address: what signatures are verified with. It is shown once."
+    )
+    warnings: list[str] = Field(description="What may not be meant, such as a text that every event answers.")
 
 
 class SubscriptionCreated(Subscription):
@@ -147,6 +179,23 @@ class SubscriptionCreated(Subscription):
 class SubscriptionPage(ResponseModel):
     items: list[Subscription]
     next: str | None = Field(description="The cursor of the next page; null on the last one.")
+
+
+class BulkItem(ResponseModel):
+    place: str = Field(description='"line 3" or "item 3" of the body.')
+    id: str | None = Field(default=None, description="null: it was refused.")
+    ticket: str | None = Field(default=None, description="It is shown once: keep it.")
+    webhook_secret: str | None = None
+    warnings: list[str] = []
+    error: str | None = Field(default=None, description="Why it was refused.")
+    line: int | None = Field(default=None, description="Where the mistake is in the text.")
+    column: int | None = None
+
+
+class BulkAnswer(ResponseModel):
+    subscribed: int
+    refused: int
+    items: list[BulkItem] = Field(description="In the order of the body.")
 
 
 # Notifications

@@ -26,6 +26,7 @@ def subscription(
         valid_until=None if given.valid_until is None else moment(given.valid_until),
         feeds=feeds(given, settings),
         webhook=None if delivery is None else webhook(delivery),
+        revision=given.revision,
     )
 
 

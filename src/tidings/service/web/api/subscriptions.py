@@ -1,14 +1,14 @@
-"""Operations on subscriptions: subscribe, list, renew, pause, resume, cancel; and their webhooks."""
+"""Operations on subscriptions: subscribe, list, edit, renew, pause, resume, cancel; and their webhooks."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Path, Query, Response
+from fastapi import Header, Path, Query, Response
 
 from tidings.service import model
 from tidings.service.model import State
-from tidings.service.subscriptions.lifecycle import read_validity
+from tidings.service.subscriptions.lifecycle import Edit, read_validity
 from tidings.service.web.api import responses
 from tidings.service.web.api.callers import Caller, CurrentCaller, Ticket, problems, router
 from tidings.service.web.api.cursors import Cursor, Limit, link, read_id_cursor
@@ -16,7 +16,9 @@ from tidings.service.web.api.models import (
     NewSubscription,
     Renewal,
     Subscription,
+    SubscriptionChange,
     SubscriptionCreated,
+    SubscriptionEdited,
     SubscriptionPage,
     Ticketed,
     WebhookSettings,
@@ -88,9 +90,44 @@ def list_subscriptions(
     summary="One subscription",
     responses=problems(404),
 )
-def get_subscription(caller: CurrentCaller, id: Id) -> Subscription:
+def get_subscription(caller: CurrentCaller, id: Id, response: Response) -> Subscription:
     subscription = caller.service.lifecycle.find(caller.principal, id)
+    response.headers["ETag"] = f'"{subscription.revision}"'
     return responses.subscription(subscription, caller.service.settings, caller.service.registry.delivery(id))
+
+
+@api.patch(
+    "/subscriptions/{id}",
+    operation_id="edit_subscription",
+    summary="Change a subscription in place",
+    responses=problems(403, 404, 409, 410, 412, 422),
+)
+def edit_subscription(
+    caller: CurrentCaller,
+    id: Id,
+    change: SubscriptionChange,
+    response: Response,
+    ticket: Ticket = None,
+    if_match: Annotated[
+        str | None,
+        Header(max_length=100, description='`"revision"`: change only this one, and answer 412 otherwise.'),
+    ] = None,
+) -> SubscriptionEdited:
+    """It keeps its id, its ticket, its feeds and its notifications. What is published after the answer is matched with
+    the new text. `valid_for` counts from now, and wakes an expired one."""
+    named = {name: getattr(change, name) for name in change.model_fields_set - {"ticket", "valid_for"}}
+    if "valid_for" in change.model_fields_set:
+        named["validity"] = read_validity(change.valid_for)
+    edit = Edit(**named, revision=_revision(if_match))
+    edited = caller.service.lifecycle.edit(caller.principal, id, ticket or change.ticket, edit)
+    if edited.webhook is not None:
+        caller.service.webhooks.poke(id)
+    response.headers["ETag"] = f'"{edited.subscription.revision}"'
+    return SubscriptionEdited(
+        **_changed(caller, id, edited.subscription).model_dump(),
+        webhook_secret=None if edited.webhook is None else edited.webhook.secret,
+        warnings=list(edited.warnings),
+    )
 
 
 @api.post(
@@ -173,6 +210,14 @@ def set_webhook(
 )
 def remove_webhook(caller: CurrentCaller, id: Id, ticket: Ticket = None) -> None:
     caller.service.lifecycle.remove_webhook(caller.principal, id, ticket)
+
+
+def _revision(if_match: str | None) -> int | None:
+    """The revision of an If-Match header; None if any will do."""
+    tag = "*" if if_match is None else if_match.strip().removeprefix("W/").strip('"')
+    if tag == "*":
+        return None
+    return int(tag) if tag.isdecimal() and len(tag) < 19 else -1  # which is none
 
 
 def _of(body: Ticketed | None) -> str | None:
