@@ -105,8 +105,8 @@ def _draw_lines(figure: Figure, axes: Axes) -> None:
 def _draw_bars(figure: Figure, axes: Axes) -> None:
     """The series of a name side by side, each with its number above it."""
     width = 0.8 / len(figure.series)
-    for place, (name, values) in enumerate(figure.series.items()):
-        left = [x + (place + 0.5) * width - 0.4 for x in range(len(figure.x))]
+    for position, (name, values) in enumerate(figure.series.items()):
+        left = [x + (position + 0.5) * width - 0.4 for x in range(len(figure.x))]
         bars = axes.bar(left, values, width, color=_STYLE[name][0], label=name)
         axes.bar_label(
             bars, [_short(float(f"{value:.3g}")) if value else "" for value in values], padding=2, fontsize=8

@@ -50,8 +50,8 @@ class Rate:
 def engine_of(workload: Workload) -> Engine:
     """Rows, then subscriptions."""
     engine = Engine(tables=workload.declared())
-    for place in range(len(workload.tables)):
-        assert not engine.correlate(workload.loading(place)).errors
+    for table_number in range(len(workload.tables)):
+        assert not engine.correlate(workload.loading(table_number)).errors
     for group in workload.groups:
         engine.subscribe_table(group.template, group.arrow())
     return engine
@@ -60,19 +60,22 @@ def engine_of(workload: Workload) -> Engine:
 def lines(workload: Workload, first: int, last: int) -> bytes:
     """The changes as JSON lines."""
     stream, rows = workload.stream[first:last], {}
-    for place, table in enumerate(workload.tables):
-        mine = stream.table == place
+    for table_number, table in enumerate(workload.tables):
+        mine = stream.table == table_number
         numbers = np.unique(np.concatenate([stream.new[mine], stream.old[mine]]))
         numbers = numbers[numbers >= 0]
         for number, row in zip(numbers.tolist(), table.taken(numbers).to_pylist(), strict=True):
-            rows[place, number] = row
+            rows[table_number, number] = row
     found = []
-    for place, op, new, old in zip(
+    for table_number, op, new, old in zip(
         *(part.tolist() for part in (stream.table, stream.op, stream.new, stream.old)), strict=True
     ):
-        event = {_WORDS[op]: workload.tables[place].name, "row": rows[place, old if op == DELETE else new]}
+        event = {
+            _WORDS[op]: workload.tables[table_number].name,
+            "row": rows[table_number, old if op == DELETE else new],
+        }
         if new >= 0 and old >= 0:
-            event["before"] = rows[place, old]
+            event["before"] = rows[table_number, old]
         found.append(json.dumps(event))
     return ("\n".join(found) + "\n").encode()
 

@@ -56,18 +56,22 @@ def measure(parameters: Parameters, batch: int = 20_000) -> SparkRate:
     workload = make(parameters)
     frames = [read_lines(lines(workload, at, at + _FRAME)) for at in range(0, parameters.events, _FRAME)]
     early = max(1, len(frames) // 8)
-    with tempfile.TemporaryDirectory() as place:
-        root = Path(place)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
         versions.publish(root / "index", engine_of(workload))
         session = spark.session(MASTER, preload=root / "index")
-        published, done, told, batches = 0, 0, 0, 0
+        published, done, notified, batches = 0, 0, 0, 0
         changed = threading.Condition()
 
-        def on_batch(one: spark.Batch) -> None:
-            nonlocal done, told, batches
+        def on_batch(micro_batch: spark.Batch) -> None:
+            nonlocal done, notified, batches
             with changed:
-                assert not one.errors
-                done, told, batches = done + one.events, told + one.notifications, batches + 1
+                assert not micro_batch.errors
+                done, notified, batches = (
+                    done + micro_batch.events,
+                    notified + micro_batch.notifications,
+                    batches + 1,
+                )
                 changed.notify()
 
         try:
@@ -79,9 +83,9 @@ def measure(parameters: Parameters, batch: int = 20_000) -> SparkRate:
                 ) as stream,
             ):  # fmt: skip
 
-                def publish(some: list[pa.Table]) -> None:
+                def publish(published_frames: list[pa.Table]) -> None:
                     nonlocal published
-                    for frame in some:
+                    for frame in published_frames:
                         log.append(frame)
                         published += len(frame)
                     with changed:
@@ -93,13 +97,13 @@ def measure(parameters: Parameters, batch: int = 20_000) -> SparkRate:
                 # Twice, so that each worker has met rows that were kept.
                 publish(frames[:early])
                 publish(frames[early : 2 * early])
-                before = told, batches
+                before = notified, batches
                 start = time.perf_counter()
                 publish(frames[2 * early :])
                 seconds = time.perf_counter() - start
         finally:
             session.stop()
-    return SparkRate(sum(map(len, frames[2 * early :])), seconds, told - before[0], batches - before[1])
+    return SparkRate(sum(map(len, frames[2 * early :])), seconds, notified - before[0], batches - before[1])
 
 
 if __name__ == "__main__":

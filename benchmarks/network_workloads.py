@@ -240,7 +240,7 @@ def make_graph(shape: Shape, times: int, rng: np.random.Generator) -> Graph:
     )  # quantiles, because one giant more changes everything
     size[members] = size[rng.permutation(members)]  # only those apart are small
 
-    def some(nodes: Longs, count: int) -> Longs:
+    def sample(nodes: Longs, count: int) -> Longs:
         return rng.choice(nodes, count, p=size[nodes] / size[nodes].sum())
 
     def more(
@@ -249,20 +249,20 @@ def make_graph(shape: Shape, times: int, rng: np.random.Generator) -> Graph:
         edges.append(_distinct(count - sum(len(source) for source, _ in edges), draw, edges))
 
     inward, outward = np.concatenate([center, before]), np.concatenate([center, after])
-    to_network = [(to_core, some(inward, len(to_core)))]
+    to_network = [(to_core, sample(inward, len(to_core)))]
     to_network.append((to_aside, rng.choice(np.concatenate([after, apart]), len(to_aside))))
-    more(TO_NETWORK * times, lambda n: (rng.choice(to_core, n), some(inward, n)), to_network)
+    more(TO_NETWORK * times, lambda n: (rng.choice(to_core, n), sample(inward, n)), to_network)
 
     ring, small = rng.permutation(center), apart[:CYCLE]
     between = [(ring, np.roll(ring, 1)), (small, np.roll(small, 1))]
-    between += [(before, some(center, len(before))), (some(center, len(after)), after)]
-    between.append(_distinct(5 * len(before), lambda n: (some(before, n), some(center, n)), between))
-    between.append(_distinct(4 * len(after), lambda n: (some(center, n), some(after, n)), between))
-    more(BETWEEN_NETWORKS * times, lambda n: (some(center, n), some(center, n)), between)
+    between += [(before, sample(center, len(before))), (sample(center, len(after)), after)]
+    between.append(_distinct(5 * len(before), lambda n: (sample(before, n), sample(center, n)), between))
+    between.append(_distinct(4 * len(after), lambda n: (sample(center, n), sample(after, n)), between))
+    more(BETWEEN_NETWORKS * times, lambda n: (sample(center, n), sample(center, n)), between)
 
-    down = [(some(outward, len(behind)), behind), (some(apart, len(own)), own)]
-    down.append(_distinct(len(own) // 9, lambda n: (some(apart, n), rng.choice(own, n)), down))
-    more(TO_ADVERTISER * times, lambda n: (some(members, n), rng.choice(behind, n)), down)
+    down = [(sample(outward, len(behind)), behind), (sample(apart, len(own)), own)]
+    down.append(_distinct(len(own) // 9, lambda n: (sample(apart, n), rng.choice(own, n)), down))
+    more(TO_ADVERTISER * times, lambda n: (sample(members, n), rng.choice(behind, n)), down)
 
     # Every publisher and every advertiser has an edge.
     direct = [(straight, rng.choice(np.concatenate([behind, own]), len(straight)))]

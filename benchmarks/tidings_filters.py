@@ -12,7 +12,7 @@ from tidings.formats.namespaces import XSD
 from tidings.kinds.filters.attribute_reader import AttributeReader
 from tidings.kinds.filters.columns import read_events
 from tidings.kinds.filters.index import FilterIndex
-from tidings.kinds.filters.kernels.layout import Pairs
+from tidings.kinds.filters.kernels.layout import AttributePairs
 from tidings.kinds.filters.shape import PLAIN, Key, compile_filter
 from tidings.kinds.filters.table import FilterTable
 from tidings.language.parser import parse
@@ -30,15 +30,15 @@ class Tidings:
         self.nbytes = self.index.nbytes
         self._reader = AttributeReader(self.index)
 
-    def prepare(self, workload: Workload, count: int) -> Pairs:
+    def prepare(self, workload: Workload, count: int) -> AttributePairs:
         """The first `count` events, read."""
         return self.read(filter_texts.event_table(workload, workload.events[:count]))
 
-    def read(self, events: pa.Table) -> Pairs:
+    def read(self, events: pa.Table) -> AttributePairs:
         """Events as the index knows them, from JSON texts."""
         return self._reader.pairs(read_events(events, self._reader.wanted), lambda _: {})
 
-    def match(self, prepared: Pairs) -> Ints:
+    def match(self, prepared: AttributePairs) -> Ints:
         """Pairs (event, expression)."""
         matches = self.index.match(prepared)
         return np.column_stack([matches.event, matches.row])

@@ -74,12 +74,12 @@ class Trial:
         stream = self.workload.stream[first:last]
         names = [rows.name for rows in self.workload.tables]
         found = []
-        for place, new, old in zip(
+        for table_number, new, old in zip(
             stream.table.tolist(), stream.new.tolist(), stream.old.tolist(), strict=True
         ):
-            rows = self._rows[names[place]]
+            rows = self._rows[names[table_number]]
             found.append(
-                Change(names[place], rows[new] if new >= 0 else None, rows[old] if old >= 0 else None)
+                Change(names[table_number], rows[new] if new >= 0 else None, rows[old] if old >= 0 else None)
             )
         return found
 

@@ -120,8 +120,8 @@ class Stream:
     def __len__(self) -> int:
         return len(self.table)
 
-    def __getitem__(self, some: slice) -> Stream:
-        return Stream(self.table[some], self.op[some], self.new[some], self.old[some])
+    def __getitem__(self, part: slice) -> Stream:
+        return Stream(self.table[part], self.op[part], self.new[part], self.old[part])
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +137,9 @@ class Workload:
     def declared(self) -> list[Table]:
         return [rows.declared() for rows in self.tables]
 
-    def loading(self, place: int) -> pa.Table:
+    def loading(self, table_number: int) -> pa.Table:
         """Events that insert the rows that a table begins with, as `Engine.correlate` takes them."""
-        rows = self.tables[place]
+        rows = self.tables[table_number]
         return _events(rows.name, "insert", _struct(rows.arrow(0, rows.initial)))
 
     def events(self, first: int, last: int) -> pa.Table:
@@ -157,13 +157,13 @@ class Workload:
     def _images(self, stream: Stream, numbers: npt.NDArray[np.int32]) -> pa.StructArray:
         """A row for each change, null where the number is -1."""
         parts: list[pa.Table] = []
-        place = np.full(len(stream), -1)
+        position = np.full(len(stream), -1)
         for number, rows in enumerate(self.tables):
             mine = np.flatnonzero((stream.table == number) & (numbers >= 0))
-            place[mine] = sum(len(part) for part in parts) + np.arange(len(mine))
+            position[mine] = sum(len(part) for part in parts) + np.arange(len(mine))
             parts.append(rows.taken(numbers[mine]))
         found = _struct(pa.concat_tables(parts, promote_options="default").combine_chunks())
-        return found.take(pa.array(place, mask=place < 0))
+        return found.take(pa.array(position, mask=position < 0))
 
 
 def make(parameters: Parameters) -> Workload:
@@ -178,8 +178,8 @@ def make(parameters: Parameters) -> Workload:
     ]
     history = History(tables, rng)
     while len(history.changes) < parameters.events:
-        place = int(rng.random() < parameters.s_share)
-        history.update(place) if rng.random() < parameters.update_share else history.move(place)
+        table_number = int(rng.random() < parameters.s_share)
+        history.update(table_number) if rng.random() < parameters.update_share else history.move(table_number)
     return Workload(history.rows(), (group,), history.stream())
 
 
@@ -240,13 +240,13 @@ class History:
         self.tables, self.rng = tables, rng
         self.changes: list[tuple[int, int, int, int]] = []
 
-    def move(self, place: int) -> None:
+    def move(self, table_number: int) -> None:
         """An insert, then the delete of the oldest row."""
-        self.changes.append((place, INSERT, self.tables[place].insert(), -1))
-        self.changes.append((place, DELETE, -1, self.tables[place].delete()))
+        self.changes.append((table_number, INSERT, self.tables[table_number].insert(), -1))
+        self.changes.append((table_number, DELETE, -1, self.tables[table_number].delete()))
 
-    def update(self, place: int) -> None:
-        self.changes.append((place, UPDATE, *self.tables[place].update()))
+    def update(self, table_number: int) -> None:
+        self.changes.append((table_number, UPDATE, *self.tables[table_number].update()))
 
     def rows(self) -> tuple[Rows, ...]:
         return tuple(table.rows() for table in self.tables)

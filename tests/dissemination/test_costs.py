@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.dissemination.schemes.worlds import STAR, changes, ranges, star
-from tidings.dissemination.costs import Statistics, measured, parametric, sampled
+from tidings.dissemination.costs import TableStatistics, measured, parametric, sampled
 from tidings.dissemination.decomposition import decompose
 from tidings.dissemination.schemes import Change, Semijoin, Server, Side
 from tidings.dissemination.schemes.signature import Edge, Signature
@@ -28,8 +28,8 @@ def simulated_share(j: int, rng: np.random.Generator) -> tuple[float, float]:
 @pytest.mark.parametrize("j", [1, 2, 5, 20])
 def test_the_formula_is_what_uniform_ranges_give(j: int) -> None:
     holds, exposed = simulated_share(j, np.random.default_rng(j))
-    only_base = Statistics({"r": 1.0, "s": 0.0}, {R: 3.0, S: float(j)})
-    only_filtering = Statistics({"r": 0.0, "s": 1.0}, {R: 3.0, S: float(j)})
+    only_base = TableStatistics({"r": 1.0, "s": 0.0}, {R: 3.0, S: float(j)})
+    only_filtering = TableStatistics({"r": 0.0, "s": 1.0}, {R: 3.0, S: float(j)})
     assert parametric(Semijoin(R, S), only_base) == pytest.approx(holds / 3, rel=0.05)
     assert parametric(Semijoin(R, S), only_filtering) == pytest.approx(3 * exposed / 3, rel=0.1, abs=0.002)
 

@@ -86,9 +86,9 @@ def test_the_element_that_decided() -> None:
 
 def test_a_wide_condition() -> None:
     wide = Or(tuple(equal("a", n) for n in range(10_000)))
-    told = clauses(wide, {"a": 9_999})
-    assert len(told) == 10_001
-    assert [clause.text for clause in told if clause.decides] == ["a = 9999"]
+    found = clauses(wide, {"a": 9_999})
+    assert len(found) == 10_001
+    assert [clause.text for clause in found if clause.decides] == ["a = 9999"]
 
 
 def test_the_tree_agrees_with_the_definition() -> None:

@@ -57,10 +57,10 @@ def test_relative_addresses_need_a_base() -> None:
 
 
 def test_an_id_is_the_hash_of_the_content() -> None:
-    one, two = Event(attributes={"a": 1, "b": 2}), Event(attributes={"b": 2, "a": 1}, source="elsewhere")
-    assert one.id == two.id
+    first, second = Event(attributes={"a": 1, "b": 2}), Event(attributes={"b": 2, "a": 1}, source="elsewhere")
+    assert first.id == second.id
     others = [Event(attributes={"a": 1}), Event(data=b"x"), Event(datacontenttype="x"), Event()]
-    assert len({one.id, *(event.id for event in others)}) == 5
+    assert len({first.id, *(event.id for event in others)}) == 5
     assert Event(id="mine").id == "mine"
 
 

@@ -19,7 +19,7 @@ from tidings.dissemination.schemes.server import Change, Server
 from tidings.dissemination.schemes.signature import Semijoin, Side
 
 
-class Statistics(NamedTuple):
+class TableStatistics(NamedTuple):
     """`change_share[table]`: the probability that a change is one of that table. `rows_a_value[side]`: how many rows of
     a table have one value of its join columns."""
 
@@ -27,11 +27,11 @@ class Statistics(NamedTuple):
     rows_a_value: Mapping[Side, float]
 
 
-def measured(server: Server, changes: Iterable[Change]) -> Statistics:
+def measured(server: Server, changes: Iterable[Change]) -> TableStatistics:
     """The statistics of a server's rows, for all sides of the joins of its subscriptions, and of some changes."""
     counts = Counter(change.table for change in changes)
     total = sum(counts.values())
-    return Statistics(
+    return TableStatistics(
         {table: counts[table] / total if total else 1 / len(server.tables) for table in server.tables},
         {
             side: server.rows(side).rows_a_value
@@ -43,7 +43,7 @@ def measured(server: Server, changes: Iterable[Change]) -> Statistics:
     )
 
 
-def parametric(form: Semijoin, statistics: Statistics) -> float:
+def parametric(form: Semijoin, statistics: TableStatistics) -> float:
     """p_R · 1/3 · j_S/(j_S + 2)  +  p_S · j_R · 1/3 · 2/((j_S + 2)(j_S + 3))
 
     The share of subscribers that a change reaches. One in three ranges holds a row of the base table. Of ranges on the

@@ -88,7 +88,7 @@ def safe_xml(
             data = _xml_in_utf8(data, None, charset)
     else:
         data = _xml_in_utf8(data, declared[1].decode("ascii", "replace"), charset)
-    # The cheapest question that can settle it comes first: this runs before every parse.
+    # The cheapest test comes first: this runs before every parse.
     # Some parsers take a doctype in any case.
     if name_of is not None or (b"!" in data and (b"<!D" in data or b"<!d" in data)):
         return _without_doctype(data.decode(), name_of, max_bytes).encode()

@@ -70,7 +70,8 @@ def alternatives(query: Query) -> tuple[Way, ...]:
         return (_way(tuple(conjuncts(where)), query),)
     rest = tuple(part for part in parts if part not in cheap)
     return tuple(
-        _way(tuple(conjuncts(some[0])) if len(some) == 1 else (Or(some),), query) for some in (cheap, rest)
+        _way(tuple(conjuncts(disjuncts[0])) if len(disjuncts) == 1 else (Or(disjuncts),), query)
+        for disjuncts in (cheap, rest)
     )
 
 

@@ -274,7 +274,7 @@ def conjuncts(condition: Condition) -> list[Condition]:
     """The parts of an AND, and of the ANDs among them."""
     if not isinstance(condition, And):
         return [condition]
-    return [part for one in condition.parts for part in conjuncts(one)]
+    return [part for conjunct in condition.parts for part in conjuncts(conjunct)]
 
 
 def has_calls(condition: Condition) -> bool:

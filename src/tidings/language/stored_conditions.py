@@ -120,20 +120,20 @@ class StoredConditions:
     def kept(self, rows: np.ndarray) -> StoredConditions:
         """Some of the rows, in this order."""
         made = StoredConditions()
-        used, place = np.unique(np.array(self.row_template)[rows], return_inverse=True)
+        used, new_numbers = np.unique(np.array(self.row_template)[rows], return_inverse=True)
         made._kinds = self._kinds
         for number in used.tolist():
             made._templates.number(self._templates.text(number))
             made._names.append(self._names[number])
-        made.row_template = array("i", place.tolist())
+        made.row_template = array("i", new_numbers.tolist())
         first = np.array(self._first)
         sizes = first[rows + 1] - first[rows]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         at = np.repeat(first[rows] - starts[:-1], sizes) + np.arange(starts[-1])
         constants = np.array(self._constants, dtype=np.int32)[at]
-        used, place = np.unique(constants, return_inverse=True)
+        used, new_numbers = np.unique(constants, return_inverse=True)
         made._texts = Vocabulary(self._texts.text(i) for i in used.tolist())
-        made._constants, made._first = array("i", place.tolist()), array("q", starts.tolist())
+        made._constants, made._first = array("i", new_numbers.tolist()), array("q", starts.tolist())
         return made
 
     def freeze(self) -> dict[str, np.ndarray]:

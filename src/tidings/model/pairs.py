@@ -56,7 +56,7 @@ class Pairs:
         return self.event, self.subscription, self.way, self.doubt, self.binding
 
     def take(self, which: np.ndarray | slice) -> Pairs:
-        """Some of the pairs, by a mask, by their places or by a range of these."""
+        """Some of the pairs, by a mask, by their positions or by a range of positions."""
         return Pairs(
             self.event[which],
             self.subscription[which],
@@ -113,11 +113,11 @@ class Bindings:
         return self._sources[source].terms(number - self._first[source])
 
     def split(self, numbers: np.ndarray) -> list[tuple[np.ndarray, BindingSource, np.ndarray]]:
-        """For each source the places in `numbers` that are its own, and its own numbers there."""
+        """For each source its positions in `numbers`, and its own numbers there."""
         if not self._sources:
             return []
         of = np.searchsorted(np.array(self._first), numbers, side="right") - 1
-        places = ((i, np.flatnonzero(of == i)) for i in range(len(self._sources)))
+        positions = ((i, np.flatnonzero(of == i)) for i in range(len(self._sources)))
         return [
-            (where, self._sources[i], numbers[where] - self._first[i]) for i, where in places if len(where)
+            (where, self._sources[i], numbers[where] - self._first[i]) for i, where in positions if len(where)
         ]

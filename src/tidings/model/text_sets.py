@@ -20,7 +20,7 @@ LONG = 256  # characters
 
 
 class TextTests:
-    """Tests numbered by their place: (op, pattern)."""
+    """Tests numbered by their position: (op, pattern)."""
 
     def __init__(self, tests: Sequence[tuple[str, str]]) -> None:
         self.tests = tests

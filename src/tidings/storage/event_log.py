@@ -50,7 +50,7 @@ class LogError(TidingsError):
 
 
 class Offset(NamedTuple):
-    """A place between two frames. Compares by segment, then byte."""
+    """A position between two frames. Compares by segment, then byte."""
 
     segment: int
     byte: int
@@ -60,7 +60,7 @@ class Offset(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A place between two events: so many `row`s into the frame at (segment, byte)."""
+    """A position between two events: so many `row`s into the frame at (segment, byte)."""
 
     segment: int
     byte: int
@@ -180,7 +180,7 @@ class EventLog:
                 writer.drop_before(last)
 
     def close(self) -> None:
-        """Give up the writer's lock; reading goes on to work, and a later append takes the lock again."""
+        """Give up the writer's lock; reading still works, and a later append takes the lock again."""
         with self._write_lock:
             if self._writer is not None:
                 self._writer.close()
@@ -274,7 +274,7 @@ class _Writer:
             self._head = os.open(folder / "HEAD", os.O_RDWR | os.O_CREAT, 0o644)
             self._recover()
         except BaseException:
-            self.close()  # or nobody could write when a full disk has room again
+            self.close()  # otherwise the lock would stay taken when a full disk has room again
             raise
 
     def write(self, groups: list[list[bytes]]) -> list[Offset]:

@@ -8,9 +8,9 @@
     ROOT/LOCK        held while a tail grows or CURRENT is replaced; ROOT/COMPACTING while a tail is folded
 
 A version is a base and a number of bytes of its tail, so it names one state of subscriptions and networks for good:
-who opens it sees the same answers today and after a crash. A base is written aside and renamed, CURRENT is replaced,
-the tail is flushed to disk before its new length is told. Bases that nobody pins any more can be dropped. A base number
-is given once: whoever may lose the folder keeps the last number elsewhere, and asks for a higher one.
+it gives the same answers today and after a crash. A base is written aside and renamed, CURRENT is replaced,
+the tail is flushed to disk before its new length is returned. Bases that are not pinned any more can be dropped. A base
+number is given once: a caller that may lose the folder keeps the last number elsewhere, and requires a higher one.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def drop(root: str | Path, pinned: Iterable[Version] = ()) -> list[int]:
 
 
 def discard(root: str | Path, damaged: int) -> None:
-    """Removes a base that is damaged and not current any more: whoever pinned it must not get other answers by it."""
+    """Removes a base that is damaged and not current any more, so that a reader that pinned it gets no wrong answers."""
     root = Path(root)
     with _lock(root):
         if current(root).base != damaged:
@@ -327,7 +327,7 @@ def _replay_whole(root: Path, version: Version, code: Code) -> Engine:
 
 def _replay_changes(changes: Iterable[Change | NetworkChange], engine: Engine) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # what is broad or empty was told when it was appended
+        warnings.simplefilter("ignore", UserWarning)  # the warnings were given when the changes were appended
         for change in changes:
             apply(change, engine)
 

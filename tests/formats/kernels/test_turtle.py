@@ -313,17 +313,17 @@ def turtle_documents(draw: st.DrawFn) -> bytes:
         local = draw(_locals if odd else st.from_regex(r"([a-z0-9_][a-z0-9_-]{0,4})?", fullmatch=True))
         return f"{draw(names)}:{local}"
 
-    def term(place: int) -> str:
+    def term(position: int) -> str:
         if odd and draw(st.integers(0, 9)) == 0:
             return draw(st.sampled_from(_ODD_TERMS))
-        if place == 1 and draw(st.booleans()):
+        if position == 1 and draw(st.booleans()):
             return "a"
         if draw(st.booleans()):
             return name()
-        if place == 2 and draw(st.booleans()):
+        if position == 2 and draw(st.booleans()):
             return draw(_numbers)
         triple = draw(rdf_strategies.triples)
-        value = triple[place]
+        value = triple[position]
         if not odd:
             if isinstance(value, Blank):
                 return "_:b0"

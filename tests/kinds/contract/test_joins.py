@@ -1,6 +1,6 @@
 """What holds for every kind of subscription, as far as it can for one whose events change what is there.
 
-The same changes go to engines that should not differ; what each subscription is told is then the same.
+The same changes go to engines that should not differ; what each subscription gets is then the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.parametrize("seed", range(3)),
     pytest.mark.filterwarnings(f"ignore::{EmptySubscription.__module__}.{EmptySubscription.__name__}"),
 ]
-Told = dict[tuple[str | None, str], Any]
+Answers = dict[tuple[str | None, str], Any]
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def engine_of(tables: list[Table], texts: dict[str, str]) -> Engine:
     return engine
 
 
-def told(found: pa.Table) -> Told:
-    """What was told, whatever order an index finds it in."""
+def answers(found: pa.Table) -> Answers:
+    """The answers by subscription and event, in any order."""
     rows = found.to_pylist()
     by = {
         (row["subscription"], row["event"]): (
@@ -83,25 +83,25 @@ def test_some_are_told_and_some_are_not(
     tables: list[Table], texts: dict[str, str], events: list[Event]
 ) -> None:
     """Without this the rest would prove little."""
-    found = told(engine_of(tables, texts).publish_many(events))
+    found = answers(engine_of(tables, texts).publish_many(events))
     assert 20 < len(found) < len(texts) * len(events) // 2
 
 
 def test_removal_undoes_addition(
     rng: random.Random, tables: list[Table], texts: dict[str, str], events: list[Event]
 ) -> None:
-    expected = told(engine_of(tables, texts).publish_many(events))
+    expected = answers(engine_of(tables, texts).publish_many(events))
     engine = engine_of(tables, texts)
     others = {f"other{i}": some_query(rng, tables).text for i in range(20)}
     engine.subscribe_many(others.items())
     half = len(events) // 2
-    found = told(engine.publish_many(events[:half]))
+    found = answers(engine.publish_many(events[:half]))
     for id in others:
         assert engine.unsubscribe(id)
         assert not engine.unsubscribe(id)
         assert id not in engine
     assert len(engine) == len(texts)
-    later = told(engine.publish_many(events[half:]))
+    later = answers(engine.publish_many(events[half:]))
     assert not {id for id, _ in later} & others.keys()
     assert {at: one for at, one in (found | later).items() if at[0] not in others} == expected
 
@@ -111,7 +111,7 @@ def test_order_of_insertion_is_irrelevant(
 ) -> None:
     shuffled = list(texts.items())
     rng.shuffle(shuffled)
-    assert told(engine_of(tables, dict(shuffled)).publish_many(events)) == told(
+    assert answers(engine_of(tables, dict(shuffled)).publish_many(events)) == answers(
         engine_of(tables, texts).publish_many(events)
     )
 
@@ -119,7 +119,7 @@ def test_order_of_insertion_is_irrelevant(
 def test_batch_equals_one_by_one_wherever_it_is_cut(
     rng: random.Random, tables: list[Table], texts: dict[str, str], events: list[Event]
 ) -> None:
-    expected = told(engine_of(tables, texts).publish_many(events))
+    expected = answers(engine_of(tables, texts).publish_many(events))
     engine, alone = engine_of(tables, texts), list[Any]()
     for event in events:
         alone += engine.publish(event)
@@ -128,7 +128,7 @@ def test_batch_equals_one_by_one_wherever_it_is_cut(
     engine, cut = engine_of(tables, texts), {}
     while events:
         size = rng.randint(0, 9)
-        cut |= told(engine.publish_many(events[:size]))
+        cut |= answers(engine.publish_many(events[:size]))
         events = events[size:]
     assert cut == expected
 
@@ -139,24 +139,24 @@ def test_looking_changes_nothing(tables: list[Table], texts: dict[str, str], eve
         for id in ("s0", "s1"):
             assert engine.snapshot(id) == engine.snapshot(id)
             engine.publish(Event.snapshot(id))
-        found |= told(engine.publish_many(events[first : first + 8]))
-    assert found == told(engine_of(tables, texts).publish_many(events))
+        found |= answers(engine.publish_many(events[first : first + 8]))
+    assert found == answers(engine_of(tables, texts).publish_many(events))
 
 
 def test_save_and_load_round_trip(
     rng: random.Random, tables: list[Table], texts: dict[str, str], events: list[Event], tmp_path: Path
 ) -> None:
     """At any moment: rows, sequences and subscriptions go on where they were, a second time too."""
-    expected = told(engine_of(tables, texts).publish_many(events))
+    expected = answers(engine_of(tables, texts).publish_many(events))
     engine, found = engine_of(tables, texts), {}
     for part in range(3):
         size = rng.randint(1, len(events) // 2)
-        found |= told(engine.publish_many(events[:size]))
+        found |= answers(engine.publish_many(events[:size]))
         events = events[size:]
         engine.save(tmp_path / str(part))
         engine = Engine.load(tmp_path / str(part))
         assert {id: engine.text(id) for id in texts} == texts
-    assert found | told(engine.publish_many(events)) == expected
+    assert found | answers(engine.publish_many(events)) == expected
 
 
 def test_subscribe_table_equals_its_texts(
@@ -172,9 +172,13 @@ def test_subscribe_table_equals_its_texts(
     by_table.unsubscribe("t3")
     one_by_one.unsubscribe("t3")
     by_table.save(tmp_path)
-    expected = told(one_by_one.publish_many(events))
+    expected = answers(one_by_one.publish_many(events))
     assert expected
-    assert told(by_table.publish_many(events)) == told(Engine.load(tmp_path).publish_many(events)) == expected
+    assert (
+        answers(by_table.publish_many(events))
+        == answers(Engine.load(tmp_path).publish_many(events))
+        == expected
+    )
 
 
 def test_an_id_can_change_its_kind(
@@ -192,7 +196,7 @@ def test_an_id_can_change_its_kind(
     found = engine.publish_many(events)
     plain = {row["event"] for row in found.to_pylist() if row["subscription"] == "beside"}
     assert plain == {event.id for event in events if event.attributes["table"] == "t0"}
-    by = told(found)
+    by = answers(found)
     assert {event for id, event in by if id == "s1"} == plain
     assert {e: one for (id, e), one in by.items() if id == "back"} == {
         e: one for (id, e), one in by.items() if id == "s2"

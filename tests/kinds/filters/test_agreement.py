@@ -47,10 +47,10 @@ def database(conditions: Sequence[Condition], events: Events) -> Pairs:
 
 def assert_agree(party: Party, other: Party, conditions: Sequence[Condition], events: Events) -> None:
     """Fails with what each side lacks."""
-    one, two = party(conditions, events), other(conditions, events)
+    found, others = party(conditions, events), other(conditions, events)
     lacking = [
         f"only {whose.__name__}: {conditions[i]} on {events[j]}"
-        for whose, pairs in ((party, one - two), (other, two - one))
+        for whose, pairs in ((party, found - others), (other, others - found))
         for i, j in sorted(pairs)[:2]
     ]
     assert not lacking, "\n".join(lacking)

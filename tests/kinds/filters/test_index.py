@@ -62,7 +62,7 @@ def index_of(conditions: Sequence[Condition]) -> FilterIndex:
     return FilterIndex.build(table_of(conditions))
 
 
-def matched(index: FilterIndex, pairs: layout.Pairs) -> Pairs:
+def matched(index: FilterIndex, pairs: layout.AttributePairs) -> Pairs:
     """(row, event) of all matches; none is there twice."""
     matches = index.match(pairs)
     found = list(zip(matches.row.tolist(), matches.event.tolist(), strict=True))
@@ -72,7 +72,7 @@ def matched(index: FilterIndex, pairs: layout.Pairs) -> Pairs:
     return set(found)
 
 
-def pairs_of_texts(index: FilterIndex, texts: Sequence[bytes], events: Events) -> layout.Pairs:
+def pairs_of_texts(index: FilterIndex, texts: Sequence[bytes], events: Events) -> layout.AttributePairs:
     stop = np.cumsum([len(text) for text in texts], dtype=np.int64)
     start = stop - np.array([len(text) for text in texts], dtype=np.int64)
     found = read_objects(np.frombuffer(b"".join(texts), dtype=np.uint8), start, stop, index.paths)
@@ -80,7 +80,7 @@ def pairs_of_texts(index: FilterIndex, texts: Sequence[bytes], events: Events) -
     return AttributeReader(index).pairs(found, lambda event: events[event])
 
 
-def pairs_of(index: FilterIndex, events: Events) -> layout.Pairs:
+def pairs_of(index: FilterIndex, events: Events) -> layout.AttributePairs:
     found = occurrences_of(list(events), index.paths)
     return AttributeReader(index).pairs(found, lambda event: events[event])
 

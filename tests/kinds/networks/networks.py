@@ -66,12 +66,12 @@ class Twin:
         self.network.remove_edge(source, target)
         del self.edges[source, target]
 
-    def set_where(self, place: str | tuple[str, str], where: str | None) -> None:
-        self.network.set_where(place, where)
-        if isinstance(place, str):
-            self.nodes[place] = condition(where)
+    def set_where(self, node_or_edge: str | tuple[str, str], where: str | None) -> None:
+        self.network.set_where(node_or_edge, where)
+        if isinstance(node_or_edge, str):
+            self.nodes[node_or_edge] = condition(where)
         else:
-            self.edges[place] = condition(where)
+            self.edges[node_or_edge] = condition(where)
 
 
 def condition(where: str | None) -> Condition | None:

@@ -42,12 +42,13 @@ def test_index_agrees_with_the_definition(seed: int) -> None:
     graphs = [cases.graph(rng) for _ in range(GRAPHS)]
     events = [event(graph) for graph in graphs]
     every: dict[tuple[str, int], set[tuple[tuple[str, str], ...]]] = {}
-    for number, one in enumerate(events):
-        for n in engine.publish(one, all_bindings=True):
+    for number, published in enumerate(events):
+        for n in engine.publish(published, all_bindings=True):
             assert n.verdict == "match"
             every.setdefault((n.subscription or "", number), set()).add(tuple(sorted(n.bindings.items())))
     first = [
-        {n.subscription: tuple(sorted(n.bindings.items())) for n in engine.publish(one)} for one in events
+        {n.subscription: tuple(sorted(n.bindings.items())) for n in engine.publish(published)}
+        for published in events
     ]
     for id, query in queries.items():
         for number, graph in enumerate(graphs):

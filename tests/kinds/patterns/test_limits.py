@@ -68,14 +68,14 @@ def test_all_bindings_are_told_up_to_a_limit() -> None:
     engine = Engine()
     engine.subscribe("s", "WHERE (?x, p, ?y)")
     few = [(name(f"n{i}"), name("p"), Literal(str(i))) for i in range(BINDING_LIMIT - 1)]
-    told = engine.publish(event(few), all_bindings=True)
-    assert {n.verdict for n in told} == {"match"}
-    assert {n.bindings["y"] for n in told} == {str(i) for i in range(BINDING_LIMIT - 1)}
+    notifications = engine.publish(event(few), all_bindings=True)
+    assert {n.verdict for n in notifications} == {"match"}
+    assert {n.bindings["y"] for n in notifications} == {str(i) for i in range(BINDING_LIMIT - 1)}
     assert len(engine.publish(event(few))) == 1
     many = [(name(f"n{i}"), name("p"), Literal(str(i))) for i in range(BINDING_LIMIT + 500)]
-    told = engine.publish(event(many), all_bindings=True)
-    assert sum(n.verdict == "match" for n in told) == BINDING_LIMIT
-    assert [n.verdict for n in told].count("undecided") == 1  # that there are more is said
+    notifications = engine.publish(event(many), all_bindings=True)
+    assert sum(n.verdict == "match" for n in notifications) == BINDING_LIMIT
+    assert [n.verdict for n in notifications].count("undecided") == 1  # that there are more is said
 
 
 def test_a_residual_that_cannot_see_all_bindings_is_undecided() -> None:

@@ -7,17 +7,17 @@ among all ends. A node stands for a stretch of the base attribute and lists thos
     low      that low end
     least    the least high end from here on       so "is one inside (x, y)" is one search in the list
     most     the greatest high end up to here      so "does one hold x or reach it" is one more
-    block    the greatest high end of every BLOCK places, whatever lists they belong to
+    block    the greatest high end of every BLOCK positions, whatever lists they belong to
 
 Pairs that hold a point of the base attribute are in the lists of one path from leaf to root, each in one of them.
-Clusters are not needed for these questions, whose cost does not depend on how many there would be.
+Clusters are not needed for these searches: their cost does not depend on how many there would be.
 """
 
 from __future__ import annotations
 
 from tidings.arrays.compiled import compiled, inlined
 
-BLOCK = 16  # places of a list that are skipped at once if none of them can be an answer
+BLOCK = 16  # positions of a list that are skipped at once if none of them can be an answer
 
 
 @compiled
@@ -45,20 +45,20 @@ def bound_lists(first, listed, pair_low, pair_high, low, least, most, block):  #
     """Fills `low`, `least` and `most` beside `listed`, and `block`, which begins with zeros."""
     for node in range(len(first) - 1):
         reached = -1
-        for place in range(first[node], first[node + 1]):
-            low[place] = pair_low[listed[place]]
-            reached = max(reached, pair_high[listed[place]])
-            most[place] = reached
-            block[place // BLOCK] = max(block[place // BLOCK], pair_high[listed[place]])
+        for position in range(first[node], first[node + 1]):
+            low[position] = pair_low[listed[position]]
+            reached = max(reached, pair_high[listed[position]])
+            most[position] = reached
+            block[position // BLOCK] = max(block[position // BLOCK], pair_high[listed[position]])
         reached = 2**31 - 1
-        for place in range(first[node + 1] - 1, first[node] - 1, -1):
-            reached = min(reached, pair_high[listed[place]])
-            least[place] = reached
+        for position in range(first[node + 1] - 1, first[node] - 1, -1):
+            reached = min(reached, pair_high[listed[position]])
+            least[position] = reached
 
 
 @inlined
-def places_below(low, first, stop, rank):  # type: ignore[no-untyped-def]
-    """The first place in [first, stop) whose low end is not below the rank."""
+def position_from(low, first, stop, rank):  # type: ignore[no-untyped-def]
+    """The first position in [first, stop) whose low end is not below the rank."""
     while first < stop:
         middle = (first + stop) >> 1
         if low[middle] < rank:
@@ -79,8 +79,8 @@ def inside(tree, leaf, after, before, out):  # type: ignore[no-untyped-def]
         if first < stop:
             for j in range(len(after)):
                 if not out[j] and tree.low[stop - 1] >= after[j] and tree.least[first] < before[j]:
-                    place = places_below(tree.low, first, stop, after[j])
-                    out[j] = tree.least[place] < before[j]
+                    position = position_from(tree.low, first, stop, after[j])
+                    out[j] = tree.least[position] < before[j]
         node >>= 1
 
 
@@ -95,8 +95,8 @@ def reaching(tree, leaf, up_to, from_on, out):  # type: ignore[no-untyped-def]
         if first < stop:
             for j in range(len(up_to)):
                 if not out[j] and tree.low[first] <= up_to[j] and tree.most[stop - 1] >= from_on[j]:
-                    place = places_below(tree.low, first, stop, up_to[j] + 1) - 1
-                    out[j] = tree.most[place] >= from_on[j]
+                    position = position_from(tree.low, first, stop, up_to[j] + 1) - 1
+                    out[j] = tree.most[position] >= from_on[j]
         node >>= 1
 
 
@@ -110,20 +110,20 @@ def holding(tree, leaf, up_to, from_on, out):  # type: ignore[no-untyped-def]
     found = 0
     node = leaf + tree.leaves
     while node > 0:
-        place, stop = tree.first[node], tree.first[node + 1]
-        if place < stop:
+        position, stop = tree.first[node], tree.first[node + 1]
+        if position < stop:
             for j in range(len(up_to)):
                 if tree.most[stop - 1] < from_on[j]:
                     break
-                end = places_below(tree.low, place, stop, up_to[j] + 1)
-                while place < end:
-                    last = min((place // BLOCK + 1) * BLOCK, end)
-                    if tree.block[place // BLOCK] >= from_on[j]:
-                        for at in range(place, last):
+                end = position_from(tree.low, position, stop, up_to[j] + 1)
+                while position < end:
+                    last = min((position // BLOCK + 1) * BLOCK, end)
+                    if tree.block[position // BLOCK] >= from_on[j]:
+                        for at in range(position, last):
                             if tree.high[tree.listed[at]] >= from_on[j]:
                                 out[found] = tree.listed[at]
                                 found += 1
-                    place = last
+                    position = last
         node >>= 1
     return found
 
@@ -132,18 +132,18 @@ def holding(tree, leaf, up_to, from_on, out):  # type: ignore[no-untyped-def]
 def between(tree, after, up_to, from_on, before, out):  # type: ignore[no-untyped-def]
     """The pairs whose low end is in [after, up_to] and whose high end is in [from_on, before), whatever their base."""
     found = 0
-    place = places_below(tree.all_low, 0, len(tree.all_low), after)
-    stop = places_below(tree.all_low, place, len(tree.all_low), up_to + 1)
-    while place < stop:
-        block = place // BLOCK
+    position = position_from(tree.all_low, 0, len(tree.all_low), after)
+    stop = position_from(tree.all_low, position, len(tree.all_low), up_to + 1)
+    while position < stop:
+        block = position // BLOCK
         last = min((block + 1) * BLOCK, stop)
         if tree.block_least[block] < before and tree.block_most[block] >= from_on:
-            for at in range(place, last):
+            for at in range(position, last):
                 pair = tree.order[at]
                 if from_on <= tree.high[pair] < before:
                     out[found] = pair
                     found += 1
-        place = last
+        position = last
     return found
 
 
@@ -151,7 +151,7 @@ def between(tree, after, up_to, from_on, before, out):  # type: ignore[no-untype
 def mark_held(pairs, base_low, base_high, keys, marks):  # type: ignore[no-untyped-def]
     """marks[k] > 0: the base range of some of the pairs holds keys[k]; keys rise, marks are one longer and zero."""
     for i in pairs:
-        begin = places_below(keys, 0, len(keys), base_low[i])
+        begin = position_from(keys, 0, len(keys), base_low[i])
         end = begin
         stop = len(keys)
         while end < stop:

@@ -10,7 +10,7 @@ the language; `decomposition` and `costs` choose semijoins of joins of more than
 """
 
 from tidings.dissemination.schemes.filters import Subscription, accepts, audience
-from tidings.dissemination.schemes.message import Bounds, Image, Message, Selection, Skyline
+from tidings.dissemination.schemes.message import Bounds, Image, Message, SelectionForm, Skyline
 from tidings.dissemination.schemes.scheme import Scheme
 from tidings.dissemination.schemes.semijoins import EnumSJ, RefSJClu, RefSJCluPlus, RefSJSub, RefSJTup
 from tidings.dissemination.schemes.server import Change, Server
@@ -31,7 +31,7 @@ __all__ = [
     "Image",
     "Message",
     "Scheme",
-    "Selection",
+    "SelectionForm",
     "Semijoin",
     "Server",
     "Side",

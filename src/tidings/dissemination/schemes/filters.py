@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tidings.dissemination.schemes.message import Bounds, Image, Longs, Message, Selection, Skyline
+from tidings.dissemination.schemes.message import Bounds, Image, Longs, Message, SelectionForm, Skyline
 from tidings.dissemination.schemes.pair_index import Flags
 from tidings.dissemination.schemes.signature import Semijoin, Signature
 
@@ -42,7 +42,7 @@ def position(image: Image, selection: int | None) -> int:
 def accepts(message: Message, subscription: Subscription) -> bool:
     if message.targets is not None:
         return subscription.number in message.targets
-    if isinstance(message.form, Selection):
+    if isinstance(message.form, SelectionForm):
         return message.form.table in subscription.signature.tables and subscription.holds(message.rows[0])
     if isinstance(message.form, Signature):
         return message.form == subscription.signature and all(map(subscription.holds, message.rows))
@@ -68,19 +68,19 @@ def audience(message: Message, server: Server) -> Longs:
 
 
 def _accepting(message: Message, population: Population) -> Flags:
-    nobody = np.zeros(len(population), dtype=np.bool_)
+    none_accept = np.zeros(len(population), dtype=np.bool_)
     tables = population.signature.tables
-    if isinstance(message.form, Selection):
-        return _holding(message.rows[0], population) if message.form.table in tables else nobody
+    if isinstance(message.form, SelectionForm):
+        return _holding(message.rows[0], population) if message.form.table in tables else none_accept
     if isinstance(message.form, Signature):
         if message.form != population.signature:
-            return nobody
-        everybody = ~nobody
+            return none_accept
+        accepting = ~none_accept
         for image in message.rows:
-            everybody &= _holding(image, population)
-        return everybody
+            accepting &= _holding(image, population)
+        return accepting
     if message.form not in population.semijoins:
-        return nobody
+        return none_accept
     slot = tables.index(message.form.filtering.table)
     described = _described(message.description, population.low(slot), population.high(slot))
     return _holding(message.rows[0], population) & described

@@ -69,7 +69,7 @@ def _extended(server: Server, signature: Signature, parts: dict[int, Image]) -> 
 
 
 def _equated(edge: Edge, parts: dict[int, Image], slot: int, image: Image) -> bool:
-    """Whether a row fits an edge between its place and a part that is there."""
+    """Whether a row fits an edge between its slot and a part that is there."""
     for here, there, own, other in (
         (edge.left, edge.right, edge.left_columns, edge.right_columns),
         (edge.right, edge.left, edge.right_columns, edge.left_columns),

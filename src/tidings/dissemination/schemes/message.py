@@ -1,6 +1,6 @@
 """Messages that a server injects into a content-driven network for one change. Select-joins, 2.3 and 3.2.
 
-A message carries rows gained (+) or lost (-) and the data by which a stateless filter decides for whom they are: the
+A message carries rows gained (+) or lost (-) and the data by which a stateless filter decides whether to accept them: the
 target subscriptions if it is sent to each individually, else a description of them. Numbers in a description are order
 keys.
 """
@@ -31,7 +31,7 @@ class Image(NamedTuple):
     size: int
 
 
-class Selection(NamedTuple):
+class SelectionForm(NamedTuple):
     """The form of a message whose row was selected only by the ranges on its own table."""
 
     table: str
@@ -69,7 +69,7 @@ class Bounds(NamedTuple):
         return BOUNDS
 
 
-Form = Selection | Signature | Semijoin
+Form = SelectionForm | Signature | Semijoin
 
 
 @dataclass(frozen=True, slots=True, eq=False)

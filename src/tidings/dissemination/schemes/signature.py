@@ -33,7 +33,7 @@ class Semijoin(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """Two tables, by their places in the signature, and the columns of each that are equated."""
+    """Two tables, by their positions in the signature, and the columns of each that are equated."""
 
     left: int
     right: int

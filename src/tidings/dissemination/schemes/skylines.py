@@ -42,7 +42,7 @@ def improved_clusters(pairs: RangePairs, at: int, values: Longs) -> Longs:
     """Ref-SJ-Clu+: runs of those values, broken where a range that holds `at` lies inside a gap between two.
 
     A run from q to r is the one point (r, q). A range that it covers holds a value of the run, or lies in a gap of it,
-    where there is none. Beyond the paper, a point that covers nobody is left out: so a row that affects nobody has an
+    where there is none. Beyond the paper, a point that covers no subscription is left out: so a row that affects none has an
     empty skyline, and no message. Whether a gap's triangle is disposable is one search a tree node, in place of the
     enumeration of Appendix B: a range strictly inside a gap holds no value at all, so any is one too many.
     """

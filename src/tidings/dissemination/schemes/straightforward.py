@@ -9,7 +9,7 @@ import numpy as np
 
 from tidings.dissemination.schemes.filters import position
 from tidings.dissemination.schemes.joined import JoinedRow, joined_size, joined_with
-from tidings.dissemination.schemes.message import Image, Longs, Message, Selection
+from tidings.dissemination.schemes.message import Image, Longs, Message, SelectionForm
 from tidings.dissemination.schemes.population import Population
 from tidings.dissemination.schemes.scheme import Scheme
 from tidings.dissemination.schemes.semijoins import distinct, each_row
@@ -23,7 +23,7 @@ class RelSel(Scheme):
     name: ClassVar[str] = "Rel-Sel"
 
     def step(self, step: Step) -> list[Message]:
-        return [Message(Selection(step.image.table), (step.image,), step.sign, step.image.size)]
+        return [Message(SelectionForm(step.image.table), (step.image,), step.sign, step.image.size)]
 
 
 class EnumJ(Scheme):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.formats.kernels.json_documents import Found, reread, walk, write
+from tidings.formats.kernels.json_documents import FoundValues, reread, walk, write
 from tidings.formats.kernels.json_paths import PathTable
 from tidings.formats.kernels.json_reader import (
     DICT,
@@ -60,11 +60,11 @@ def lines(data: bytes | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The spans of the lines of an NDJSON document; blank lines are left out."""
     blob = _fixed(np.frombuffer(data, dtype=np.uint8))
     starts, stops = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    place = 0
-    while place < len(blob):
-        room = 1024 + (len(blob) - place) // 64
+    offset = 0
+    while offset < len(blob):
+        room = 1024 + (len(blob) - offset) // 64
         start, stop = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-        count, place = find_lines(blob, place, start, stop)
+        count, offset = find_lines(blob, offset, start, stop)
         starts.append(start[:count])
         stops.append(stop[:count])
     return np.concatenate(starts), np.concatenate(stops)
@@ -113,7 +113,7 @@ def _read(
     start: np.ndarray,
     stop: np.ndarray,
     paths: PathTable,
-    by_python: Callable[[int], Found | str],
+    by_python: Callable[[int], FoundValues | str],
 ) -> Occurrences:
     """Reads all objects; `by_python` has the occurrences of one that the loop is not sure of, or a sentence."""
     blob = _fixed(blob)
@@ -140,7 +140,7 @@ def _read(
         out = np.empty(int((high[escaped] - low[escaped]).sum()), dtype=np.uint8)
         side.append(out[: unescape(blob, escaped, low, high, len(blob), out)].tobytes())
     errors: dict[int, str] = {}
-    found: dict[int, Found] = {}
+    found: dict[int, FoundValues] = {}
     for event in np.flatnonzero(odd).tolist() if odd.any() else ():
         answer = by_python(event)
         if isinstance(answer, str):
@@ -148,8 +148,8 @@ def _read(
         else:
             found[event] = answer
     if found:
-        place = len(blob) + sum(map(len, side))
-        first, (path, kind, (low, high)) = _spliced(first, (path, kind, span), found, place)
+        offset = len(blob) + sum(map(len, side))
+        first, (path, kind, (low, high)) = _spliced(first, (path, kind, span), found, offset)
         side += [text for answer in found.values() for _, _, text in answer]
     if side:
         blob = _fixed(np.concatenate([blob, np.frombuffer(b"".join(side), dtype=np.uint8)]))
@@ -175,9 +175,9 @@ def _grown(columns: _Columns, count: int, size: int) -> _Columns:
 
 
 def _spliced(
-    first: np.ndarray, columns: _Columns, found: Mapping[int, Found], place: int
+    first: np.ndarray, columns: _Columns, found: Mapping[int, FoundValues], offset: int
 ) -> tuple[np.ndarray, _Columns]:
-    """Occurrences with those of some events, which had none, put in; the texts of these lie at `place`."""
+    """Occurrences with those of some events, which had none, put in; the texts of these lie at `offset`."""
     counts = np.diff(first)
     late = np.zeros(len(counts), dtype=np.bool_)
     for event, answer in found.items():
@@ -187,7 +187,7 @@ def _spliced(
     put_in = np.repeat(late, counts)
     answers = [occurrence for answer in found.values() for occurrence in answer]
     sizes = np.array([len(text) for _, _, text in answers], dtype=np.int64)
-    high = place + np.cumsum(sizes)
+    high = offset + np.cumsum(sizes)
     new = [path for path, _, _ in answers], [kind for _, kind, _ in answers], [high - sizes, high]
     spliced = _room(len(put_in))
     for column, old, late_ones in zip(spliced, columns, new, strict=True):

@@ -19,14 +19,14 @@ from tidings.formats.kernels.json_paths import PathTable
 from tidings.formats.kernels.json_reader import DICT, FALSE, LIST, NULL, NUMBER, TEXT, TRUE
 
 # (path, kind, text or number) of each occurrence, in the order of the document
-Found = list[tuple[int, int, bytes]]
+FoundValues = list[tuple[int, int, bytes]]
 
 _BLANK = b" \t\n\r"
 _SCALARS, _LISTS = (str, int, float, NoneType), (list, tuple)  # asking for a union takes ten times as long
 _MAX_NESTING = 10_000  # of lists: one that is in itself has no end
 
 
-def reread(data: bytes, paths: PathTable) -> Found | str:
+def reread(data: bytes, paths: PathTable) -> FoundValues | str:
     """What stands at `paths` in one JSON object; a sentence if it is none. A blank one, or null, has no members."""
     try:
         document = json.loads(
@@ -39,7 +39,7 @@ def reread(data: bytes, paths: PathTable) -> Found | str:
     return _complaint(data.decode(errors="replace").strip())
 
 
-def walk(document: object, paths: PathTable) -> Found | str:
+def walk(document: object, paths: PathTable) -> FoundValues | str:
     """What stands at `paths` in a document; a sentence if it is none. None has no members."""
     try:
         if document is None or isinstance(document, Mapping):
@@ -84,9 +84,9 @@ class _Float(str):
     """Another number as it is written."""
 
 
-def _walk(document: Mapping[str, Any], paths: PathTable) -> Found:
+def _walk(document: Mapping[str, Any], paths: PathTable) -> FoundValues:
     steps = paths.steps
-    found: Found = []
+    found: FoundValues = []
     # What is still to be visited: the state and the path of a value, in how many lists it is, the value.
     ahead: list[tuple[int, int, int, Any]] = [(0, -1, 0, document)]
     while ahead:

@@ -33,7 +33,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(8)], dtype=np.uint64)
 
 
-class Edges(NamedTuple):
+class PathEdges(NamedTuple):
     """What the loops take of a `PathTable`; `shift` leaves as many of a hash's upper bits as rows have numbers."""
 
     rows: np.ndarray
@@ -138,7 +138,7 @@ class PathTable:
         rows, texts, start = self._arrays.values()
         _refuse_damage(rows, texts, start)
         shift = np.uint64(64 - (rows.shape[0] - 1).bit_length())
-        self.edges = Edges(rows, texts, shift)
+        self.edges = PathEdges(rows, texts, shift)
         self._spare: list[np.ndarray] = []
         self._steps: dict[tuple[int, str], tuple[int, int]] | None = None
 

@@ -1,6 +1,6 @@
 """JSON objects in bytes -> what stands at known paths, in one pass without an object of Python.
 
-Every byte is checked, also of members that nobody asks for, so nothing is ever found in what is no JSON. What the loop
+Every byte is checked, also of members that no path names, so nothing is ever found in what is no JSON. What the loop
 is not sure of it leaves to Python: anything invalid, a name twice in one object, escapes in names, surrogates,
 numbers beyond all measure, and what is nested deeper than the stack.
 """
@@ -35,7 +35,7 @@ from tidings.formats.kernels.json_tokens import (
     word,
 )
 
-# What stands at a path. A list stands for what is in it, also in lists in it; it is told of once, before that.
+# What stands at a path. A list stands for what is in it, also in lists in it; it is reported once, before its elements.
 NULL, FALSE, TRUE, NUMBER, TEXT, LIST, DICT = range(7)
 ESCAPED = 7  # a text that is still to be unescaped
 _INVALID = -1

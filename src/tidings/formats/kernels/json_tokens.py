@@ -2,7 +2,8 @@
 
 Strings are searched eight bytes at a time: in `specials` of a word, the lowest bit that is set belongs to the first
 byte that is not plain: a quote, a backslash, a control, or a byte above ASCII. Nothing here reads behind the blob,
-and whoever reads behind an object, where another may follow, compares the place it has come to with the object's end.
+but a scan may read behind its object, where another may follow: its caller compares the end of the token with the
+object's end.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _ESCAPES[list(b'"\\/bfnrt')] = list(b'"\\/\b\f\n\r\t')
 
 @inlined
 def byte(blob, i):  # type: ignore[no-untyped-def]
-    """A place without a sign cannot count from the end, which spares a comparison."""
+    """An unsigned index cannot count from the end, which spares a comparison."""
     return blob[np.uint64(i)]
 
 
@@ -108,7 +109,7 @@ def bytes_in(mask):  # type: ignore[no-untyped-def]
 
 @inlined
 def string_end(blob, i, last):  # type: ignore[no-untyped-def]
-    """The place of the quote that ends the string whose text starts at i; negative if the text has escapes; 0 if
+    """The position of the quote that ends the string whose text starts at i; negative if the text has escapes; 0 if
     no valid string ends before `last`."""
     w = word(blob, i)
     mask = specials(w)

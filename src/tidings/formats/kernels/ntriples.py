@@ -130,11 +130,11 @@ def _literal_end(blob, i, high):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def read_ntriples(blob, document, columns, first, term_low, term_high, term_hash, slots, odd, place):  # type: ignore[no-untyped-def]
+def read_ntriples(blob, document, columns, first, term_low, term_high, term_hash, slots, odd, spans):  # type: ignore[no-untyped-def]
     """Reads document d = blob[document[d]:document[d + 1]] for all d; returns the number of distinct terms.
 
     `slots` must be free and at least twice the number of terms; `odd[d]` is set, and document d left without
-    triples, when it is not canonical. `place` is scratch for the three terms of a line.
+    triples, when it is not canonical. `spans` is scratch: where the three terms of a line begin and end.
     """
     mask = np.uint64(slots.shape[0] - 1)
     count, terms = 0, 0
@@ -148,7 +148,7 @@ def read_ntriples(blob, document, columns, first, term_low, term_high, term_hash
                 continue
             ok = True
             for part in range(3):
-                place[part, 0] = i
+                spans[part, 0] = i
                 c = blob[i] if i < high else 0
                 if c == OPEN_ANGLE:
                     end = _iri_end(blob, i, high)
@@ -161,14 +161,14 @@ def read_ntriples(blob, document, columns, first, term_low, term_high, term_hash
                 if end < 0 or end >= high or blob[end] != SPACE:
                     ok = False
                     break
-                place[part, 1] = end
+                spans[part, 1] = end
                 i = end + 1
             if not ok or i >= high or blob[i] != DOT or (i + 1 < high and blob[i + 1] != NEWLINE):
                 odd[d] = True
                 break
             i += 2
             for part in range(3):
-                low, end = place[part, 0], place[part, 1]
+                low, end = spans[part, 0], spans[part, 1]
                 # A subject mostly goes on from one line to the next.
                 if part == 0 and count > begin_count:
                     t = columns[0][count - 1]

@@ -18,7 +18,7 @@ from tidings.formats.kernels.json import FALSE, LIST, NULL, NUMBER, TEXT, TRUE, 
 from tidings.kinds.filters import naive
 from tidings.kinds.filters.columns import Wanted
 from tidings.kinds.filters.index import FilterIndex
-from tidings.kinds.filters.kernels.layout import AGAIN, TRUTHS, Memo, Pairs
+from tidings.kinds.filters.kernels.layout import AGAIN, TRUTHS, AttributePairs, Memo
 from tidings.kinds.filters.kernels.ranking import merge_pairs, rank_occurrences
 from tidings.kinds.filters.shape import CONDITIONS, FOLDED, PLAIN, THERE, Key, compile_filter, read_condition
 from tidings.kinds.filters.table import FilterTable
@@ -67,10 +67,10 @@ class AttributeReader:
         self._stamps = np.full(len(index.keys), -1, dtype=np.int64)
         self._memo = Memo.of(MEMO_SIZE)
 
-    def pairs(self, found: Occurrences, document: Document) -> Pairs:
+    def pairs(self, found: Occurrences, document: Document) -> AttributePairs:
         """The pairs of a batch; `document` gives an event's attributes where a condition has to see all of them."""
         count = 3 * len(found.path) + 1  # that it is there, its number or instant, its text
-        pairs = Pairs(
+        pairs = AttributePairs(
             np.zeros(len(found.first), dtype=np.int64),
             np.empty(count, dtype=np.int32),
             np.empty(count, dtype=np.int32),
@@ -82,7 +82,7 @@ class AttributeReader:
                 self._plain, self._there, self.index.scales, self._stamps, self._memo, pairs,
             )  # fmt: skip
         used = int(pairs.first[-1])
-        pairs = Pairs(pairs.first, pairs.attribute[:used], pairs.position[:used])
+        pairs = AttributePairs(pairs.first, pairs.attribute[:used], pairs.position[:used])
         if unsure:
             for i in np.flatnonzero(pairs.position < 0).tolist():
                 at = ~int(pairs.position[i])
@@ -93,7 +93,7 @@ class AttributeReader:
                 pairs.position[i] = positions[0]
         return self._with_derived(pairs, found, document) if self._derived else pairs
 
-    def _with_derived(self, pairs: Pairs, found: Occurrences, document: Document) -> Pairs:
+    def _with_derived(self, pairs: AttributePairs, found: Occurrences, document: Document) -> AttributePairs:
         extra: list[tuple[int, int, int]] = []
         events = np.repeat(np.arange(len(found.first) - 1), np.diff(found.first))
         for derived in self._derived:
@@ -114,7 +114,7 @@ class AttributeReader:
         columns = np.array(extra, dtype=np.int64)
         columns = columns[np.lexsort((columns[:, 1], columns[:, 0]))]
         count = len(pairs.attribute) + len(columns)
-        merged = Pairs(
+        merged = AttributePairs(
             np.zeros(len(pairs.first), dtype=np.int64),
             np.empty(count, dtype=np.int32),
             np.empty(count, dtype=np.int32),

@@ -184,11 +184,11 @@ def _merged(sources: list[Occurrences], count: int) -> Occurrences:
     """The occurrences of all sources, event by event."""
     if not sources:
         return occurrences_of([None] * count, PathTable.build([]))
-    place = np.cumsum([0, *(len(source.path) for source in sources)])
+    occurrences_before = np.cumsum([0, *(len(source.path) for source in sources)])
     bytes_before = np.cumsum([0, *(len(source.blob) for source in sources)])
-    firsts = np.stack([source.first + at for source, at in zip(sources, place, strict=False)]).astype(
-        np.int64
-    )
+    firsts = np.stack(
+        [source.first + at for source, at in zip(sources, occurrences_before, strict=False)]
+    ).astype(np.int64)
     path = np.concatenate([source.path for source in sources])
     kind = np.concatenate([source.kind for source in sources])
     low, high = (

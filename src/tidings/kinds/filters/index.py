@@ -21,7 +21,16 @@ from tidings.arrays import folders
 from tidings.formats.kernels.json import PathTable
 from tidings.kinds.filters.integrity import refuse_damage
 from tidings.kinds.filters.kernels import coding
-from tidings.kinds.filters.kernels.layout import ABSENT, Access, Code, Index, Lists, Pairs, Scales, Space
+from tidings.kinds.filters.kernels.layout import (
+    ABSENT,
+    Access,
+    AttributePairs,
+    ExpressionCode,
+    Index,
+    Lists,
+    Scales,
+    Space,
+)
 from tidings.kinds.filters.kernels.matching import PORTION, match_events
 from tidings.kinds.filters.kernels.running import enter, row_holds
 from tidings.kinds.filters.kernels.seeking import open_lists, seek
@@ -48,7 +57,7 @@ class FilterIndex:
         self.arrays, self.facts = arrays, facts
         self.scales = _gather(Scales, arrays, "scale_")
         self.index = Index(
-            _gather(Code, arrays, "code_"), _gather(Access, arrays, "access_"), self.scales.ends
+            _gather(ExpressionCode, arrays, "code_"), _gather(Access, arrays, "access_"), self.scales.ends
         )
         self.exact = ExactScales(self.scales, facts["long_numbers"])
         self.keys = [Key(*key) for key in facts["keys"]]
@@ -88,7 +97,7 @@ class FilterIndex:
         }
         return cls(arrays, facts)
 
-    def match(self, pairs: Pairs) -> Matches:
+    def match(self, pairs: AttributePairs) -> Matches:
         """All matches of a batch."""
         total = len(pairs.first) - 1
         most = int(pairs.first[1]) if total == 1 else int(np.diff(pairs.first).max(initial=0))
@@ -113,7 +122,7 @@ class FilterIndex:
         if lists > len(self.space.low):
             self.space = self.space._replace(low=np.zeros(lists, np.int64), high=np.zeros(lists, np.int64))
 
-    def cursor(self, pairs: Pairs, event: int = 0) -> Cursor:
+    def cursor(self, pairs: AttributePairs, event: int = 0) -> Cursor:
         """The matching rows of one event of a batch, in their order."""
         return Cursor(self.index, pairs, event)
 
@@ -132,7 +141,7 @@ class FilterIndex:
 class Cursor:
     """One event against the rows of an index, one row at a time."""
 
-    def __init__(self, index: Index, pairs: Pairs, event: int) -> None:
+    def __init__(self, index: Index, pairs: AttributePairs, event: int) -> None:
         self._index, self._pairs = index, pairs
         self._slots = np.full(len(index.access.base), ABSENT, dtype=np.int32)
         enter(pairs, event, self._slots)
@@ -182,12 +191,12 @@ class _Written(NamedTuple):
     wide: np.ndarray
     at: np.ndarray
     filed_node: np.ndarray
-    filed_place: np.ndarray
+    filed_address: np.ndarray
     filed_check: np.ndarray
     used: np.ndarray
 
 
-def _write_code(table: FilterTable, known: Known) -> tuple[Code, Access]:
+def _write_code(table: FilterTable, known: Known) -> tuple[ExpressionCode, Access]:
     rows = table.rows()
     size = int(np.diff(rows.tree_first).max(initial=1)) + 1
     width = int(np.diff(rows.slot_first).max(initial=0))
@@ -204,7 +213,7 @@ def _write_code(table: FilterTable, known: Known) -> tuple[Code, Access]:
         wide=np.zeros(room, dtype=np.uint32),
         at=np.zeros(count, dtype=np.uint32),
         filed_node=np.zeros(4 * count + 4 * room, dtype=np.int32),
-        filed_place=np.zeros(4 * count + 4 * room, dtype=np.uint32),
+        filed_address=np.zeros(4 * count + 4 * room, dtype=np.uint32),
         filed_check=np.zeros(4 * count + 4 * room, dtype=np.uint64),
         used=np.zeros(3, dtype=np.int64),
     )
@@ -217,16 +226,16 @@ def _write_code(table: FilterTable, known: Known) -> tuple[Code, Access]:
     filed_node = out.filed_node[:filed]
     first[:node_count] = np.bincount(filed_node, minlength=node_count)
     entries = np.zeros(3 * filed, dtype=np.uint32)
-    coding.sort_entries(filed_node, out.filed_place[:filed], out.filed_check[:filed], first, entries)
+    coding.sort_entries(filed_node, out.filed_address[:filed], out.filed_check[:filed], first, entries)
     first = first.astype(np.uint32)
     levels = _levels(first, known)
-    code = Code(out.narrow[:narrow].copy(), out.wide[:wide].copy(), out.at)
+    code = ExpressionCode(out.narrow[:narrow].copy(), out.wide[:wide].copy(), out.at)
     return code, Access(known.base, known.height, levels, known.shift, first, entries)
 
 
 def _levels(first: np.ndarray, known: Known) -> np.ndarray:
     """For each attribute a bit for every level of its nodes that has rows."""
-    used = np.flatnonzero(np.diff(first)[1:]) + 1  # without node 0, which is nobody's
+    used = np.flatnonzero(np.diff(first)[1:]) + 1  # without node 0, which belongs to no attribute
     attribute = np.searchsorted(known.base, used, side="right") - 1
     within = used - known.base[attribute]
     depth = np.floor(np.log2(np.maximum(within, 1))).astype(np.int64)
@@ -251,7 +260,7 @@ def _grown(out: _Written, room: int) -> _Written:
         narrow=grow(out.narrow, narrow, room),
         wide=grow(out.wide, wide, room),
         filed_node=grow(out.filed_node, filed, 4 * room),
-        filed_place=grow(out.filed_place, filed, 4 * room),
+        filed_address=grow(out.filed_address, filed, 4 * room),
         filed_check=grow(out.filed_check, filed, 4 * room),
     )
 

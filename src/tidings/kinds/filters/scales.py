@@ -2,7 +2,7 @@
 
 Constant i of its kind has the position (start of the kind) + 2 i + 1, a value between two constants the even one
 between. A scale is exact for numbers of any size, and values of different kinds never meet on it. What a loop
-cannot read for sure, such as a number of 30 digits, is put into its place by the definition.
+cannot read for sure, such as a number of 30 digits, gets its position from the definition.
 
     0 … 2N numbers | 2I + 1 instants | false, true | 2T + 1 texts | one for everything else
 """
@@ -68,10 +68,10 @@ class _Constants(NamedTuple):
 
 
 class _Mentions(NamedTuple):
-    """(attribute, constant) pairs that are mentioned, in order: of each its place among the hashed keys, its parts, and
+    """(attribute, constant) pairs that are mentioned, in order: of each its slot among the hashed keys, its parts, and
     how often it is mentioned. Kind k of attribute a has the pairs first[4 a + k] to first[4 a + k + 1]."""
 
-    place: np.ndarray
+    slot: np.ndarray
     attribute: np.ndarray
     kind: np.ndarray
     rank: np.ndarray
@@ -107,8 +107,8 @@ def _read_constants(texts: list[str]) -> _Constants:
     rank = np.full(n, -1, dtype=np.int64)
     numbers, _ = sort_numbers(texts, np.flatnonzero(kind == NUMBER), mantissa, exponent, approximation, rank)
     rank[kind == NUMBER] >>= 1
-    instants, place = np.unique(mantissa[kind == INSTANT], return_inverse=True)
-    rank[kind == INSTANT] = place
+    instants, which = np.unique(mantissa[kind == INSTANT], return_inverse=True)
+    rank[kind == INSTANT] = which
     rank[kind == TRUTH] = mantissa[kind == TRUTH]
     plain = {int(i): unescape(texts[i][1:-1]) for i in np.flatnonzero(kind == TEXT)}
     plain_texts = sorted(set(plain.values()))
@@ -148,13 +148,13 @@ def _count_mentions(
 
 
 def _sort_mentions(keys: np.ndarray, counts: np.ndarray, distinct: np.ndarray, attributes: int) -> _Mentions:
-    place = np.flatnonzero(keys >= 0)
-    place = place[np.argsort(keys[place])]
-    pairs = keys[place]
+    slot = np.flatnonzero(keys >= 0)
+    slot = slot[np.argsort(keys[slot])]
+    pairs = keys[slot]
     attribute, constant = pairs >> 32, distinct[pairs & 0xFFFFFFFF]
     kind, rank = constant >> 40, constant & ((1 << 40) - 1)
     first = np.searchsorted(attribute * 4 + kind, np.arange(attributes * 4 + 1)).astype(np.int64)
-    return _Mentions(place, attribute, kind, rank, counts[place], first)
+    return _Mentions(slot, attribute, kind, rank, counts[slot], first)
 
 
 def _ends(first: np.ndarray) -> np.ndarray:
@@ -178,10 +178,10 @@ def _known(
 ) -> Known:
     attributes = len(ends)
     starts = np.hstack([np.zeros((attributes, 1), dtype=np.int64), ends[:, :-1]])
-    inside = np.arange(len(mentions.place)) - mentions.first[mentions.attribute * 4 + mentions.kind]
+    inside = np.arange(len(mentions.slot)) - mentions.first[mentions.attribute * 4 + mentions.kind]
     within = np.where(mentions.kind == TRUTHS, mentions.rank, 2 * inside + 1)
     position = np.zeros(len(keys), dtype=np.int32)
-    position[mentions.place] = starts[mentions.attribute, mentions.kind] + within
+    position[mentions.slot] = starts[mentions.attribute, mentions.kind] + within
     total = np.concatenate([[0], np.cumsum(mentions.times)])
     of_attribute = np.bincount(mentions.attribute, weights=mentions.times, minlength=attributes)
     height = np.ceil(np.log2(ends[:, -1] + 1)).astype(np.int8) if attributes else np.zeros(0, dtype=np.int8)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tidings.arrays.vocabulary import Vocabulary, freeze_texts, thaw_texts
-from tidings.kinds.filters.kernels.layout import INNER_SIZE, LEAF_SIZE, OR, Rows
+from tidings.kinds.filters.kernels.layout import INNER_SIZE, LEAF_SIZE, OR, FilterRows
 from tidings.kinds.filters.kernels.resolving import rename_attributes
 from tidings.kinds.filters.shape import ConditionSlot, FilterShape, Key, Slot
 
@@ -118,8 +118,8 @@ class FilterTable:
         self.trees.frombytes(taken.tobytes())
         self.tree_first.frombytes((self.tree_first[-1] + np.cumsum(widths)).tobytes())
 
-    def rows(self) -> Rows:
-        return Rows(
+    def rows(self) -> FilterRows:
+        return FilterRows(
             np.frombuffer(self.trees, np.int32),
             np.frombuffer(self.tree_first, np.int64),
             np.frombuffer(self.row_shape, np.int32),

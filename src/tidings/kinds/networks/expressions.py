@@ -1,7 +1,7 @@
 """Numbers the expressions of a network, each distinct text once.
 
-Kept as texts: a million conditions as trees would fill the memory that the network is to fit in. A text is read
-when it comes in, so that an unreadable one is refused with its place. Of the newest, which no index covers yet, the
+They are kept as texts, because a million conditions as trees would take too much memory. A text is parsed when it is
+added, so that an invalid one is refused with the name of its node or edge. Of the newest, which no index covers yet, the
 shape and the constants are kept, so that walking a network parses nothing.
 """
 
@@ -43,7 +43,7 @@ class Expressions:
         return len(self.texts)
 
     def number(self, where: str | Condition | None, location: object) -> int:
-        """The number of an expression at a place of the network, `NONE` if every event is accepted there."""
+        """The number of an expression of a node or an edge, `NONE` if every event is accepted there."""
         if where is None:
             return NONE
         text = where if isinstance(where, str) else condition_text(where)
@@ -92,7 +92,7 @@ def statement(text: str) -> str:
 
 
 def read_condition(text: str, location: object) -> Condition:
-    """The condition that a text states; a `NetworkError` names the place in the network that has it."""
+    """The condition that a text states; a `NetworkError` names the node or edge that has it."""
     try:
         query = parse(statement(text))
     except SubscriptionError as error:

@@ -185,12 +185,12 @@ class Network:
     def add_node(self, name: str, where: Where = None, cost: float = 0.0) -> None:
         """A new node. `where` is an expression, or labels for a network that matches by labels."""
         with self._lock:
-            place = f"node {name!r}"
+            description = f"node {name!r}"
             if not isinstance(name, str):
                 raise NetworkError(f"a node's name is a text, not {name!r}; write it as one")
             if name in self:
-                raise NetworkError(f"the {place} is there already; set_where changes its expression")
-            expression, cost = self._read(where, place), checked_cost(cost, place)
+                raise NetworkError(f"the {description} is there already; set_where changes its expression")
+            expression, cost = self._read(where, description), checked_cost(cost, description)
             self._changing("add_node", name, self._expressions.text(expression), cost)
             self._wiring.add_node(self._names.number(name), expression, cost)
             self._count += 1
@@ -198,11 +198,11 @@ class Network:
     def add_edge(self, source: str, target: str, where: Where = None, cost: float = 0.0) -> None:
         """A new edge between two nodes that are there."""
         with self._lock:
-            place = f"edge {source!r} -> {target!r}"
+            description = f"edge {source!r} -> {target!r}"
             ends = self._id(source), self._id(target)
             if self._wiring.find_edge(*ends) is not None:
-                raise NetworkError(f"the {place} is there already; set_where changes its expression")
-            expression, cost = self._read(where, place), checked_cost(cost, place)
+                raise NetworkError(f"the {description} is there already; set_where changes its expression")
+            expression, cost = self._read(where, description), checked_cost(cost, description)
             self._changing("add_edge", source, target, self._expressions.text(expression), cost)
             self._wiring.add_edge(*ends, expression, cost)
 
@@ -220,20 +220,20 @@ class Network:
             self._changing("remove_edge", source, target)
             self._wiring.remove_edge(*self._edge(source, target))
 
-    def set_where(self, place: str | tuple[str, str], where: Where) -> None:
+    def set_where(self, node_or_edge: str | tuple[str, str], where: Where) -> None:
         """Changes the expression of a node, or of an edge given by its two nodes."""
         with self._lock:
-            if isinstance(place, str):
-                self._id(place)
-                expression = self._read(where, f"node {place!r}")
+            if isinstance(node_or_edge, str):
+                self._id(node_or_edge)
+                expression = self._read(where, f"node {node_or_edge!r}")
             else:
-                self._edge(*place)
-                expression = self._read(where, f"edge {place[0]!r} -> {place[1]!r}")
-            self._changing("set_where", place, self._expressions.text(expression))
-            if isinstance(place, str):
-                self._wiring.set_where(self._id(place), expression)
+                self._edge(*node_or_edge)
+                expression = self._read(where, f"edge {node_or_edge[0]!r} -> {node_or_edge[1]!r}")
+            self._changing("set_where", node_or_edge, self._expressions.text(expression))
+            if isinstance(node_or_edge, str):
+                self._wiring.set_where(self._id(node_or_edge), expression)
             else:
-                self._wiring.set_edge_where(self._id(place[0]), self._id(place[1]), expression)
+                self._wiring.set_edge_where(self._id(node_or_edge[0]), self._id(node_or_edge[1]), expression)
 
     def rebuild(self) -> None:
         """Ids and groups as if everything had been given at once."""
@@ -281,20 +281,20 @@ class Network:
             raise NetworkError(f"the network has no edge {source!r} -> {target!r}; add it first")
         return found
 
-    def _read(self, where: Where, place: str) -> int:
+    def _read(self, where: Where, description: str) -> int:
         """The number of the expression that `where` gives."""
         if where is None:
             return NONE
         if self.match != "expression" and not isinstance(where, str) and isinstance(where, Iterable):
-            return self._expressions.number(labels_condition(self.match, self.labels, where), place)
+            return self._expressions.number(labels_condition(self.match, self.labels, where), description)
         if isinstance(where, str) or not isinstance(where, Iterable):
-            return self._expressions.number(where, place)
+            return self._expressions.number(where, description)
         raise NetworkError(
-            f"the expression of {place} is a text or a condition; labels need Network(match=…)"
+            f"the expression of {description} is a text or a condition; labels need Network(match=…)"
         )
 
 
-def checked_cost(cost: float, place: str) -> float:
+def checked_cost(cost: float, description: str) -> float:
     if not isinstance(cost, int | float) or not 0 <= cost < float("inf"):
-        raise NetworkError(f"the cost of {place} is {cost!r}; give a number from 0 up")
+        raise NetworkError(f"the cost of {description} is {cost!r}; give a number from 0 up")
     return float(cost)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kinds.filters.kernels.layout import ABSENT, Lists, Pairs
+from tidings.kinds.filters.kernels.layout import ABSENT, AttributePairs, Lists
 from tidings.kinds.networks.algorithm_choice import AlgorithmChoice
 from tidings.kinds.networks.expressions import Expressions
 from tidings.kinds.networks.index.filing import ExpressionIndex
@@ -76,7 +76,7 @@ class NetworkSnapshot:
     # ------------------------------------------------------------------ walking
 
     def begin(
-        self, source: int, pairs: Pairs, event: int, choose: bool, single_event: bool = True
+        self, source: int, pairs: AttributePairs, event: int, choose: bool, single_event: bool = True
     ) -> tuple[Space, Entered]:
         """Scratch for a walk of one event of a batch, or of those from that one on; whether it has to choose its way."""
         space, entered = self._free.pop() if self._free else self._make_scratch()
@@ -106,7 +106,9 @@ class NetworkSnapshot:
             np.zeros((size >> 6) + 1, dtype=np.uint64),
         )
         slots = np.full(len(self.filters.access.base), ABSENT, dtype=np.int32)
-        return space, Entered(Pairs(np.zeros(1, dtype=np.int64), nothing, nothing), slots, _make_lists(64))
+        return space, Entered(
+            AttributePairs(np.zeros(1, dtype=np.int64), nothing, nothing), slots, _make_lists(64)
+        )
 
 
 def _make_lists(room: int) -> Lists:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kinds.filters.kernels.layout import Pairs
+from tidings.kinds.filters.kernels.layout import AttributePairs
 from tidings.kinds.networks.kernels.layout import (
     ASKING,
     ASKS,
@@ -48,7 +48,7 @@ class Walk:
         loop: Loop,
         *more: Any,
         accept: Accept = append,
-        read: tuple[Pairs, int] | None = None,
+        read: tuple[AttributePairs, int] | None = None,
     ) -> None:
         """`read` is the event as the snapshot's index knows it, one of a batch, if it was read already."""
         self.done = True  # until it has begun

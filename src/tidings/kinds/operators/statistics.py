@@ -123,9 +123,10 @@ def statistics(table: OperatorTable) -> Statistics:
     operator = programs.eval_operator[evaluation]
     p, cost = np.zeros(len(programs.pred_eval)), np.zeros(len(programs.pred_eval))
     opening.estimates(programs, learnt, predicates.events, p, cost)
-    evaluated, wanted = learnt.told[numbered], learnt.wanted[numbered]
+    answered, wanted = learnt.told[numbered], learnt.wanted[numbered]
     # Failures are counted by evaluation; a predicate has at most as many as it was wanted and not answered.
-    failures = np.minimum(learnt.failures[evaluation], wanted - evaluated)
+    unanswered = wanted - answered
+    failures = np.minimum(learnt.failures[evaluation], unanswered)
     names = list(predicates.operators.numbers)
     rows = pa.table(
         [
@@ -133,12 +134,7 @@ def statistics(table: OperatorTable) -> Statistics:
             pa.array([names[i] for i in operator.tolist()], pa.string()),
             *(
                 counts.astype(np.int64)
-                for counts in (
-                    evaluated + failures,
-                    learnt.held[numbered],
-                    wanted - evaluated - failures,
-                    failures,
-                )
+                for counts in (answered + failures, learnt.held[numbered], unanswered - failures, failures)
             ),
             p[numbered],
             cost[numbered],

@@ -12,14 +12,14 @@ import numpy as np
 
 from tidings.arrays.hashing import table_size
 from tidings.kinds.patterns.kernels import filing
-from tidings.kinds.patterns.kernels.layout import BLOCK, KINDS, POINT, Atoms, Programs, Rows, gather
+from tidings.kinds.patterns.kernels.layout import BLOCK, KINDS, POINT, Atoms, PatternRows, Programs, gather
 
 _SAMPLE = 4096  # ranges of a property that are sampled to estimate how many overlap
 
 
 def access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np.ndarray]:
     """Files every row under its cheapest access option."""
-    programs, rows = gather(Programs, arrays, "program_"), gather(Rows, arrays, "row_")
+    programs, rows = gather(Programs, arrays, "program_"), gather(PatternRows, arrays, "row_")
     atoms = gather(Atoms, arrays, "atom_")
     counts = np.zeros(min(table_size(16 * len(rows.shape)), 1 << 22), dtype=np.int32)
     filing.count_keys(programs, rows, atoms, counts)
@@ -61,18 +61,18 @@ def access_arrays(arrays: Mapping[str, np.ndarray], terms: int) -> dict[str, np.
     }
 
 
-def _grouped_by_subject(rows: Rows, widths: np.ndarray, about: np.ndarray) -> Rows:
-    """The rows with those about one subject side by side: an event is about few subjects, and then the rows it
-    leads to lie in few places of memory."""
+def _grouped_by_subject(rows: PatternRows, widths: np.ndarray, about: np.ndarray) -> PatternRows:
+    """The rows, with those about one subject adjacent: an event is about few subjects, so its candidates lie in few
+    regions of memory."""
     start, slots = np.empty_like(rows.start), np.empty_like(rows.slots)
     filing.gather_rows(
         rows, widths, about, np.zeros(int(about.max(initial=0)) + 3, dtype=np.int64), start, slots
     )
-    return Rows(rows.shape, start, slots)
+    return PatternRows(rows.shape, start, slots)
 
 
 def _ranges(
-    programs: Programs, rows: Rows, atoms: Atoms, terms: int, chosen: np.ndarray | None
+    programs: Programs, rows: PatternRows, atoms: Atoms, terms: int, chosen: np.ndarray | None
 ) -> np.ndarray:
     """(group, low, high, row) of every range that rows could be filed under, or are by `chosen`.
 

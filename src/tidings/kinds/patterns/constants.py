@@ -47,7 +47,7 @@ class RankedConstants:
     ) -> tuple[RankedConstants, Atoms, dict[str, int]]:
         """Ranks `texts`, the constants that rows of `atoms` name by number, and class labels among them.
 
-        Also gives the atoms as intervals of ranks, and the place of each text constant. IRIs, and literals that
+        Also gives the atoms as intervals of ranks, and the rank of each text constant. IRIs, and literals that
         are only ever equal, are compared by their numbers in `terms`.
         """
         frozen = freeze_texts(texts)
@@ -60,8 +60,8 @@ class RankedConstants:
         numbers, long = sort_numbers(
             texts, np.flatnonzero(kind == _NUMBER), mantissa, exponent, approximation, rank
         )
-        instants, place = np.unique(mantissa[kind == _INSTANT], return_inverse=True)
-        rank[kind == _INSTANT] = 2 * place + 1
+        instants, which = np.unique(mantissa[kind == _INSTANT], return_inverse=True)
+        rank[kind == _INSTANT] = 2 * which + 1
         rank[kind == _TRUTH] = mantissa[kind == _TRUTH]
 
         compared = np.zeros(n, dtype=np.bool_)
@@ -69,9 +69,9 @@ class RankedConstants:
         own = [texts[i] for i in np.flatnonzero((kind == _TEXT) & compared)]
         escaped = {text[1:-1] for text in own} | {escape(label) for label in labels}
         ordered = sorted(escaped, key=lambda text: unescape(text).encode(errors="surrogatepass"))
-        text_place = {text: i for i, text in enumerate(ordered)}
+        text_rank = {text: i for i, text in enumerate(ordered)}
         for i in np.flatnonzero((kind == _TEXT) & compared):
-            rank[i] = 2 * text_place[texts[i][1:-1]] + 1
+            rank[i] = 2 * text_rank[texts[i][1:-1]] + 1
 
         texts_ordered = bool(np.isin(atoms[kind[atoms[:, 1]] == _TEXT, 0], _ORDERS).any()) if n else False
         table = freeze_texts(ordered)
@@ -93,7 +93,7 @@ class RankedConstants:
         resolved = _intervals(
             atoms, kind, rank, texts, terms, first_instant=first_instant, first_truth=first_truth
         )
-        return cls(arrays, facts), resolved, text_place
+        return cls(arrays, facts), resolved, text_rank
 
     @cached_property
     def _numbers(self) -> list[Fraction]:

@@ -31,13 +31,13 @@ from tidings.kinds.patterns.kernels.layout import (
     TAGGED,
     TEST,
     Access,
+    AnswerArrays,
     Atoms,
     Classes,
-    Found,
     Graphs,
     Index,
+    PatternRows,
     Programs,
-    Rows,
     Space,
     Terms,
     gather,
@@ -81,7 +81,7 @@ class PatternIndex:
         self.texts = TextTests([tuple(test) for test in facts["tests"]])
         self.index = Index(
             programs=gather(Programs, arrays, "program_"),
-            rows=gather(Rows, arrays, "row_"),
+            rows=gather(PatternRows, arrays, "row_"),
             atoms=gather(Atoms, arrays, "atom_"),
             access=gather(Access, arrays, "access_", by_test=bool(arrays["access_used"][POINT:].any())),
             classes=gather(Classes, arrays, "class_", type_property=facts["type_property"]),
@@ -126,7 +126,7 @@ class PatternIndex:
         arrays["modes"] = _modes(table, bool(asked))
         arrays.update(access_arrays(arrays, len(table.terms)))
         arrays["text_properties"] = np.zeros(len(table.terms), dtype=np.bool_)
-        programs, rows = gather(Programs, arrays, "program_"), gather(Rows, arrays, "row_")
+        programs, rows = gather(Programs, arrays, "program_"), gather(PatternRows, arrays, "row_")
         facts = {
             **ranked.facts,
             "tests": tests,
@@ -253,8 +253,8 @@ class PatternIndex:
         return index
 
 
-def _room(answers: int) -> Found:
-    return Found(
+def _room(answers: int) -> AnswerArrays:
+    return AnswerArrays(
         event=np.empty(answers, dtype=np.int32),
         row=np.empty(answers, dtype=np.int32),
         verdict=np.empty(answers, dtype=np.int8),

@@ -213,7 +213,7 @@ class _Compiler:
         return sorted(parts.values(), key=len)
 
     def _join(self, part: list[tuple[int, int, int]]) -> None:
-        """Appends the steps of one part: at each, the edge that what is bound by then narrows down most."""
+        """Appends the steps of one part: each time the edge that the variables bound so far narrow down most."""
         first = len(self.steps)
         if len(part) == 1 and min(part[0]) >= 0:
             self.steps.append((*part[0], SPO, ACCEPT, first + 1))

@@ -118,10 +118,10 @@ class PatternTable:
         terms = HEADER + np.array([s.term_count for s in other.shapes], dtype=np.int64)[shape]
         first = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
         start = np.frombuffer(other.row_start, dtype=np.int64)[kept] - HEADER
-        place = np.arange(first[-1]) - np.repeat(first[:-1], width)
-        slots = np.frombuffer(other.slots, dtype=np.int32)[np.repeat(start, width) + place]
-        is_term = (place >= HEADER) & (place < np.repeat(terms, width))
-        is_atom = place >= np.repeat(terms, width)
+        column = np.arange(first[-1]) - np.repeat(first[:-1], width)
+        slots = np.frombuffer(other.slots, dtype=np.int32)[np.repeat(start, width) + column]
+        is_term = (column >= HEADER) & (column < np.repeat(terms, width))
+        is_atom = column >= np.repeat(terms, width)
         slots[is_term] = _renumber(slots[is_term], list(other.terms.numbers), self.terms.number)
         slots[is_atom] = _renumber(
             slots[is_atom], list(other.atoms), lambda atom: self._take_atom(other, atom)

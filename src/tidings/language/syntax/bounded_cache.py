@@ -9,8 +9,8 @@ T = TypeVar("T")
 _LONGEST = 200  # longer texts are rarely repeated
 
 
-class Remembered(dict[str, T]):
-    """`remembered[text]` is `compute(text)`, kept for at most `most` texts."""
+class BoundedCache(dict[str, T]):
+    """`cache[text]` is `compute(text)`, kept for at most `most` texts."""
 
     def __init__(self, compute: Callable[[str], T], most: int) -> None:
         super().__init__()

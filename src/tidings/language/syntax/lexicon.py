@@ -16,7 +16,7 @@ from tidings.errors import did_you_mean
 from tidings.formats.namespaces import XSD
 from tidings.language.faults import Misread
 from tidings.language.query import Node, Parameter, Variable
-from tidings.language.syntax.bounded_cache import Remembered
+from tidings.language.syntax.bounded_cache import BoundedCache
 from tidings.language.syntax.prefixes import WELL_KNOWN
 from tidings.language.syntax.tokens import BOOLEAN, DATE, NUMBER, PARAMETER
 from tidings.language.syntax.units import is_quantity, join_quantity, quantity
@@ -48,8 +48,8 @@ class Lexicon:
 
     def __init__(self, prefixes: Mapping[str, str] | None = None) -> None:
         self.prefixes = {**WELL_KNOWN, **(prefixes or {})}
-        self.terms = Remembered(self._read, _REMEMBERED)
-        self._arguments = Remembered(self._read_argument, _REMEMBERED)
+        self.terms = BoundedCache(self._read, _REMEMBERED)
+        self._arguments = BoundedCache(self._read_argument, _REMEMBERED)
 
     def with_prefix(self, prefix: str, iri: str) -> Lexicon:
         return Lexicon({**self.prefixes, prefix: iri})

@@ -12,7 +12,7 @@ from tidings.errors import SubscriptionError
 from tidings.formats.namespaces import XSD
 from tidings.language.faults import Misread, error_at, quoted, syntax_error
 from tidings.language.query import Arithmetic, Attribute, Constant, Operand, Variable
-from tidings.language.syntax.bounded_cache import Remembered
+from tidings.language.syntax.bounded_cache import BoundedCache
 from tidings.language.syntax.lexicon import Lexicon
 from tidings.language.syntax.scanner import JOINTS, scan, token_offset
 from tidings.language.syntax.tokens import WORDS
@@ -34,7 +34,7 @@ def name_of(token: str) -> str:
     return token[1:-1].replace("``", "`") if token[0] == "`" else token
 
 
-ATTRIBUTES = Remembered(lambda token: Attribute(name_of(token)), 100_000)
+ATTRIBUTES = BoundedCache(lambda token: Attribute(name_of(token)), 100_000)
 
 
 class OperandParser:

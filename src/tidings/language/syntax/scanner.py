@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from tidings.language.syntax.bounded_cache import Remembered
+from tidings.language.syntax.bounded_cache import BoundedCache
 from tidings.language.syntax.tokens import (
     ABSOLUTE,
     CALL,
@@ -106,7 +106,7 @@ def _kind(token: str) -> str:
     return _SYMBOLS[token] if kind == "SYMBOL" else kind  # type: ignore[return-value]
 
 
-_KINDS = Remembered(_kind, _REMEMBERED)
+_KINDS = BoundedCache(_kind, _REMEMBERED)
 kind_of = _KINDS.__getitem__
 
 

@@ -128,7 +128,7 @@ def _check_variables(query: Query, text: str, lark: Lark) -> None:
     for variable in (*(query.select or ()), *variables(query.where)) if triples.parts else ():
         if variable not in bound:
             written = f"?{variable.name}"
-            tokens = lark.parse_interactive(text).exhaust_lexer()  # read again to find the place
+            tokens = lark.parse_interactive(text).exhaust_lexer()  # read again to find the position
             token = next(token for token in tokens if token.type == "VARIABLE" and token == written)
             raise unbound_error(written, [f"?{name.name}" for name in bound], text, token.start_pos or 0)
 

@@ -1,7 +1,7 @@
-"""Whether the numbers of an index of filters, or of a table of them, lead anywhere but into its own arrays.
+"""Checks that the numbers in an index of filters, or in a table of them, lead only into its own arrays.
 
 The loops of matching check nothing: they trust that code has an attribute in every leaf and an end, that a jump lands
-on a leaf behind it, and that an entry is a place where code begins. Those that write code trust the trees. These loops
+on a leaf behind it, and that an entry is an address where code begins. Those that write code trust the trees. These loops
 check it once, when a folder is opened, each in one pass in the order of memory.
 """
 
@@ -88,7 +88,7 @@ def _expression_end(code, at, attributes, is_leaf):  # type: ignore[no-untyped-d
         if at + 2 > size or code[at] >= attributes:
             return -1
         control = np.int64(code[at + 1])
-        # How many operands there are is told by the first ones, which may be behind the end themselves.
+        # The first operands say how many there are, and may lie behind the end themselves.
         test = control & TEST_MASK
         if at + 2 + _LEAST[test] > size:
             return -1
@@ -112,13 +112,13 @@ def _expression_end(code, at, attributes, is_leaf):  # type: ignore[no-untyped-d
 @compiled
 def narrow_fits(code, attributes, is_start, is_leaf):  # type: ignore[no-untyped-def]
     """How many expressions the narrow code is, end to end, and -1 if it is none; bits are set where each starts."""
-    narrow, place_of = code.narrow, code.at
+    narrow, addresses = code.narrow, code.at
     at, count = 0, 0
     while at < narrow.shape[0]:
         if at + 2 > narrow.shape[0]:
             return -1
         row = (np.int64(narrow[at]) | np.int64(narrow[at + 1]) << 16) & (REPEATS - 1)
-        if row >= place_of.shape[0] or place_of[row] != 2 * at:
+        if row >= addresses.shape[0] or addresses[row] != 2 * at:
             return -1
         _mark(is_start, at)
         at = _expression_end(narrow, at + 2, attributes, is_leaf)
@@ -131,11 +131,11 @@ def narrow_fits(code, attributes, is_start, is_leaf):  # type: ignore[no-untyped
 @compiled
 def wide_fits(code, attributes, is_start, is_leaf):  # type: ignore[no-untyped-def]
     """The same of the wide code."""
-    wide, place_of = code.wide, code.at
+    wide, addresses = code.wide, code.at
     at, count = 0, 0
     while at < wide.shape[0]:
         row = np.int64(wide[at]) & (REPEATS - 1)
-        if row >= place_of.shape[0] or place_of[row] != 2 * at + 1:
+        if row >= addresses.shape[0] or addresses[row] != 2 * at + 1:
             return -1
         _mark(is_start, at)
         at = _expression_end(wide, at + 1, attributes, is_leaf)

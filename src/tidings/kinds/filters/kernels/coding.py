@@ -1,8 +1,8 @@
-"""Trees of expressions -> code, and the nodes of their attributes under which they are filed.
+"""Writes the code of expressions from their trees, and files them under nodes of their attributes.
 
 The children of an AND are tried from the rarest on, those of an OR from the most frequent on. An expression is filed
-under its cheapest access set: of an AND that of one child, of an OR those of all; a negated leaf accepts what is not
-there, so it has none.
+under its cheapest access set: of an AND that of one child, of an OR those of all; a negated leaf accepts missing values,
+so it has none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tidings.kinds.filters.kernels.resolving import resolve
 
 _MANY_CHILDREN = 64  # more are left in the order in which they were written
 _NEVER_FILED = np.inf
-_PAIRS = 20  # that an event is thought to have, when nobody has seen one
+_PAIRS = 20  # of an event: an assumption, because no event is known yet
 _HALF, _BITS = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
@@ -48,8 +48,8 @@ def write_code(rows, known, begin, nodes, out):  # type: ignore[no-untyped-def]
     Stops at a row for which `out` may not have room; out.used tells where the next call goes on.
     """
     trees, tree_first, row_shape, slot_first, _ = rows
-    narrow, wide, place_of = out.narrow, out.wide, out.at
-    filed_node, filed_place, filed_check = out.filed_node, out.filed_place, out.filed_check
+    narrow, wide, addresses = out.narrow, out.wide, out.at
+    filed_node, filed_address, filed_check = out.filed_node, out.filed_address, out.filed_check
     no_check = np.int64(NO_CHECK) << 32 | NO_CHECK
     narrow_used, wide_used, filed = out.used[0], out.used[1], out.used[2]
     for row in range(begin, row_shape.shape[0]):
@@ -73,19 +73,19 @@ def write_code(rows, known, begin, nodes, out):  # type: ignore[no-untyped-def]
             _longest_jump(nodes, leaves, False)
         header = row | REPEATS if _marked_leaves(nodes, leaves) > 1 else row
         if is_wide:
-            place = wide_used * 2 + 1
+            address = wide_used * 2 + 1
             wide[wide_used] = header
             wide_used = _emit(wide, wide_used + 1, trees, nodes, leaves, False)
         else:
-            place = narrow_used * 2
+            address = narrow_used * 2
             narrow[narrow_used] = header & 0xFFFF
             narrow[narrow_used + 1] = header >> 16
             narrow_used = _emit(narrow, narrow_used + 2, trees, nodes, leaves, True)
-        place_of[row] = place
+        addresses[row] = address
         if is_filed:
-            filed = _file(trees, nodes, leaves, known, place, out, filed)
+            filed = _file(trees, nodes, leaves, known, address, out, filed)
         else:
-            filed_node[filed], filed_place[filed], filed_check[filed] = 0, place, no_check
+            filed_node[filed], filed_address[filed], filed_check[filed] = 0, address, no_check
             filed += 1
     out.used[0], out.used[1], out.used[2] = narrow_used, wide_used, filed
     return row_shape.shape[0]
@@ -209,15 +209,15 @@ def _marked_leaves(nodes, leaves):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _file(trees, nodes, leaves, known, place, out, filed):  # type: ignore[no-untyped-def]
-    """Files the row whose code is at `place` under its marked leaves; how much is filed by then."""
+def _file(trees, nodes, leaves, known, address, out, filed):  # type: ignore[no-untyped-def]
+    """Files the row whose code is at `address` under its marked leaves; how much is filed by then."""
     test, operand_at, operand_count, operands = (
         nodes.test,
         nodes.operand_at,
         nodes.operand_count,
         nodes.operands,
     )
-    filed_node, filed_place, filed_check = out.filed_node, out.filed_place, out.filed_check
+    filed_node, filed_address, filed_check = out.filed_node, out.filed_address, out.filed_check
     for k in range(leaves):
         i = nodes.in_order[k]
         if not nodes.marked[i] or test[i] == FALSE:
@@ -244,7 +244,7 @@ def _file(trees, nodes, leaves, known, place, out, filed):  # type: ignore[no-un
             filed_node[filed] = root + 1
             filed += 1
         for j in range(begin, filed):
-            filed_place[j], filed_check[j] = place, check
+            filed_address[j], filed_check[j] = address, check
     return filed
 
 
@@ -289,13 +289,13 @@ def _checks(trees, nodes, known, leaf):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _comes_before(one, other, kind, weight, marked):  # type: ignore[no-untyped-def]
+def _comes_before(child, other, kind, weight, marked):  # type: ignore[no-untyped-def]
     """The order among children. In an AND the one it is filed under comes last: it is most likely known to hold."""
     if kind == AND:
-        if marked[one] != marked[other]:
+        if marked[child] != marked[other]:
             return marked[other]
-        return weight[one] < weight[other]
-    return weight[one] > weight[other]
+        return weight[child] < weight[other]
+    return weight[child] > weight[other]
 
 
 @inlined
@@ -364,7 +364,7 @@ def _emit(code, at, trees, nodes, leaves, narrow):  # type: ignore[no-untyped-de
 
 
 @compiled
-def sort_entries(filed_node, filed_place, filed_check, first, entries):  # type: ignore[no-untyped-def]
+def sort_entries(filed_node, filed_address, filed_check, first, entries):  # type: ignore[no-untyped-def]
     """Counting sort by node; `first` comes with the counts behind each node and leaves with the starts."""
     total = 0
     for n in range(first.shape[0]):
@@ -373,7 +373,7 @@ def sort_entries(filed_node, filed_place, filed_check, first, entries):  # type:
         total += count
     for i in range(filed_node.shape[0]):
         n = filed_node[i]
-        entries[3 * first[n]] = filed_place[i]
+        entries[3 * first[n]] = filed_address[i]
         entries[3 * first[n] + 1] = filed_check[i] >> _BITS
         entries[3 * first[n] + 2] = filed_check[i] & _HALF
         first[n] += 1

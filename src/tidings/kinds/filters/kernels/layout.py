@@ -10,7 +10,7 @@ An expression is first a *tree* (what a subscription says) and then *code* (what
            A leaf whose outcome is its sense jumps over `jump` words, or ends with that outcome when jump is 0;
            otherwise the next leaf follows. The outcome of the last leaf is that of the expression.
 
-Code words are 16 bits wide, or 32 for the few expressions that need it; a place in code is `offset * 2 + wide`.
+Code words are 16 bits wide, or 32 for the few expressions that need it; an address in code is `offset * 2 + wide`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NO_CHECK = 1 << 8
 NUMBERS, INSTANTS, TRUTHS, TEXTS, OTHERS = range(5)
 
 
-class Rows(NamedTuple):
+class FilterRows(NamedTuple):
     """Expressions as trees: row r has the tree trees[tree_first[shape[r]]:] and the slots slots[slot_first[r]:]."""
 
     trees: np.ndarray
@@ -57,8 +57,8 @@ class Rows(NamedTuple):
     slots: np.ndarray
 
 
-class Code(NamedTuple):
-    """Expressions, one after the other; at[r] is the place of row r."""
+class ExpressionCode(NamedTuple):
+    """Expressions, one after the other; at[r] is the address of row r."""
 
     narrow: np.ndarray
     wide: np.ndarray
@@ -73,7 +73,7 @@ class Access(NamedTuple):
     rows; node 0 has those that every event has to try. levels[a] has a bit for every level, 0 for positions, that has
     entries at all.
 
-        entries[3 i]   place in code | check | check
+        entries[3 i]   address in code | check | check
 
     A check is something more that must hold where the entry leads to a match: attribute << 16 | low << 8 | high, the
     position shifted to the right by shift[a] lying from low to high. One whose low lies above its high always holds.
@@ -111,12 +111,12 @@ class Scales(NamedTuple):
 
 
 class Index(NamedTuple):
-    code: Code
+    code: ExpressionCode
     access: Access
     ends: np.ndarray  # of Scales
 
 
-class Pairs(NamedTuple):
+class AttributePairs(NamedTuple):
     """A batch of events: event e has the pairs first[e] to first[e + 1]; those of one attribute stand together."""
 
     first: np.ndarray

@@ -1,4 +1,4 @@
-"""Events against expressions: the rows an event leads to, each run in full.
+"""Matches events with expressions: collects the candidates of an event and runs the code of each.
 
 The time goes into waiting for memory, so candidates are taken in portions: first the beginning of each is
 fetched, all at once as far as the processor can, then each is run. One by one took twice the time.
@@ -60,9 +60,9 @@ def _run(index, pairs, held, count, dedupe, space, marked, events, rows, found, 
     # Then pass over those that were here before.
     kept = 0
     for i in range(count):
-        place = np.int64(held[i])
-        at = place >> 1
-        row = np.int64(wide[at]) if place & 1 else np.int64(narrow[at]) | np.int64(narrow[at + 1]) << 16
+        address = np.int64(held[i])
+        at = address >> 1
+        row = np.int64(wide[at]) if address & 1 else np.int64(narrow[at]) | np.int64(narrow[at + 1]) << 16
         if dedupe or row >= REPEATS:
             number = row & (REPEATS - 1)
             bit = np.uint8(1 << (number & 7))
@@ -74,9 +74,9 @@ def _run(index, pairs, held, count, dedupe, space, marked, events, rows, found, 
         held[kept] = held[i]
         kept += 1
     for i in range(kept):
-        place = np.int64(held[i])
-        at = place >> 1
-        if place & 1:
+        address = np.int64(held[i])
+        at = address >> 1
+        if address & 1:
             hit = holds_wide(wide, at + 1, slots, pairs, ends)
             row = np.int64(wide[at])
         else:

@@ -1,4 +1,4 @@
-"""Occurrences of values in events -> pairs of attribute and position."""
+"""Turns occurrences of values in events into pairs of attribute and position."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ def text_position(blob, low, high, attribute, scales):  # type: ignore[no-untype
         at = (at + np.uint64(1)) & mask
     if not scales.ordered[attribute]:
         return start
-    one, two = begin, end
-    while one < two:
-        middle = (one + two) >> 1
+    left, right = begin, end
+    while left < right:
+        middle = (left + right) >> 1
         if _text_order(blob, low, high, scales, texts[middle]):
-            one = middle + 1
+            left = middle + 1
         else:
-            two = middle
-    return start + 2 * (one - begin)
+            right = middle
+    return start + 2 * (left - begin)
 
 
 @inlined

@@ -1,6 +1,6 @@
-"""What leaves of trees mean on the scales of their attributes: tests, operands, and how rare it is that they hold.
+"""Resolves leaves of trees on the scales of their attributes: their tests, operands, and how rarely they hold.
 
-A leaf's *weight* is how often expressions mention what it accepts: a guess at how often events do.
+A leaf's *weight* is how often expressions mention what it accepts, as an estimate of how often events have it.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def rename_attributes(trees, numbers):  # type: ignore[no-untyped-def]
 
 @compiled
 def count_mentions(rows, order, kinds, begin, keys, counts, used, ordered):  # type: ignore[no-untyped-def]
-    """Counts each (attribute, constant) that rows from `begin` on mention; (rows done, places used).
+    """Counts each (attribute, constant) that rows from `begin` on mention; (rows done, slots used).
 
-    A key is attribute << 32 | order of the constant among all; -1 is a free place. Stops when half full. `ordered` notes
+    A key is attribute << 32 | order of the constant among all; -1 is a free slot. Stops when half full. `ordered` notes
     the attributes whose texts are asked for by order.
     """
     trees, tree_first, row_shape, slot_first, slots = rows
@@ -87,7 +87,7 @@ def count_mentions(rows, order, kinds, begin, keys, counts, used, ordered):  # t
 
 
 @inlined
-def _place(keys, key):  # type: ignore[no-untyped-def]
+def _slot_of(keys, key):  # type: ignore[no-untyped-def]
     mask = np.uint64(keys.shape[0] - 1)
     at = mix(np.uint64(0), key) & mask
     while keys[at] != key:
@@ -106,11 +106,11 @@ def _weight_of_range(known, attribute, kind, low, high):  # type: ignore[no-unty
     start = _start(known.ends, attribute, kind)
     group = known.group_first[attribute, kind]
     count = known.group_first[attribute, kind + 1] - group
-    one = max((low - start) >> 1, 0)
-    two = min(((high - start - 1) >> 1) + 1, count)
-    if kind == TRUTHS or two <= one:
+    from_constant = max((low - start) >> 1, 0)
+    to_constant = min(((high - start - 1) >> 1) + 1, count)
+    if kind == TRUTHS or to_constant <= from_constant:
         return 1.0
-    return max(1.0, np.float64(known.total[group + two] - known.total[group + one]))
+    return max(1.0, np.float64(known.total[group + to_constant] - known.total[group + from_constant]))
 
 
 @compiled
@@ -166,11 +166,11 @@ def resolve(tree, word, base, slots, known, operands, filled):  # type: ignore[n
                 continue
             kind = kinds[constant]
             mask |= 1 << kind
-            place = _place(known.keys, attribute << 32 | np.int64(order[constant]))
-            position = np.int64(known.position[place])
+            slot = _slot_of(known.keys, attribute << 32 | np.int64(order[constant]))
+            position = np.int64(known.position[slot])
             operands[at + listed] = position
             listed += 1
-            weight += known.counts[place]
+            weight += known.counts[slot]
         listed = _sort_distinct(operands, at, listed)
         if listed == 0:
             return FALSE, 0, 1.0
@@ -186,7 +186,7 @@ def resolve(tree, word, base, slots, known, operands, filled):  # type: ignore[n
     if constant < 0 or order[constant] < 0:
         return FALSE, 0, 1.0
     kind = kinds[constant]
-    position = np.int64(known.position[_place(known.keys, attribute << 32 | np.int64(order[constant]))])
+    position = np.int64(known.position[_slot_of(known.keys, attribute << 32 | np.int64(order[constant]))])
     low, high = _start(ends, attribute, kind), np.int64(ends[attribute, kind]) - 1
     if op == LT:
         high = position - 1
@@ -203,7 +203,7 @@ def resolve(tree, word, base, slots, known, operands, filled):  # type: ignore[n
             if order[other] < 0 or kinds[other] != kind:
                 return FALSE, 0, 1.0
             key = attribute << 32 | np.int64(order[other])
-            high = np.int64(known.position[_place(known.keys, key)]) - (1 if op == STARTS else 0)
+            high = np.int64(known.position[_slot_of(known.keys, key)]) - (1 if op == STARTS else 0)
         if op == STARTS and kind != TEXTS:
             return FALSE, 0, 1.0
     if kind == TRUTHS or low > high:

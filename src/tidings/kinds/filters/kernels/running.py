@@ -1,4 +1,4 @@
-"""Code of expressions, run for an event that has been entered into the slots of its attributes."""
+"""Runs the code of expressions for an event whose values are in the slots of its attributes."""
 
 from __future__ import annotations
 
@@ -212,19 +212,19 @@ def holds_wide(code, at, slots, pairs, ends):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def row_at(code, place):  # type: ignore[no-untyped-def]
-    """The row, with its flag, whose code is at a place."""
-    at = place >> 1
-    if place & 1:
+def row_at(code, address):  # type: ignore[no-untyped-def]
+    """The row, with its flag, whose code is at an address."""
+    at = address >> 1
+    if address & 1:
         return np.int64(code.wide[at])
     return np.int64(code.narrow[at]) | np.int64(code.narrow[at + 1]) << 16
 
 
 @inlined
-def holds(index, place, slots, pairs):  # type: ignore[no-untyped-def]
-    """Whether the expression at a place in code holds for the event in `slots`."""
-    at = place >> 1
-    if place & 1:
+def holds(index, address, slots, pairs):  # type: ignore[no-untyped-def]
+    """Whether the expression at an address in code holds for the event in `slots`."""
+    at = address >> 1
+    if address & 1:
         return holds_wide(index.code.wide, at + 1, slots, pairs, index.ends)
     return holds_narrow(index.code.narrow, at + 2, slots, pairs, index.ends)
 

@@ -1,4 +1,4 @@
-"""The next matching row from a given one on, with real skipping in the postings (graph constraints 2).
+"""Finds the next matching row from a given one on, and skips entries of the postings in between (graph constraints 2).
 
 An event leads to a few lists of entries, each in the order of rows. A list is moved forward only when its
 first row is behind what is asked for, and then by doubling steps and halving: rows in between are never looked at.
@@ -71,15 +71,15 @@ def _skip(index, lists, k, n):  # type: ignore[no-untyped-def]
 def seek(index, pairs, slots, lists, count, n):  # type: ignore[no-untyped-def]
     """The next row from n on that holds for the event in `slots`, whose lists are open; -1 if there is none."""
     while True:
-        best, place = NONE, np.int64(0)
+        best, address = NONE, np.int64(0)
         for k in range(count):
             if lists.row[k] < n:
                 _skip(index, lists, k, n)
             if lists.row[k] < best:
                 best = lists.row[k]
-                place = np.int64(index.access.entries[3 * lists.low[k]])
+                address = np.int64(index.access.entries[3 * lists.low[k]])
         if best == NONE:
             return np.int64(-1)
-        if holds(index, place, slots, pairs):
+        if holds(index, address, slots, pairs):
             return best
         n = best + 1

@@ -211,10 +211,10 @@ class _Picture:
             )
 
     def _free_place(self, points: list[Point], wide: float) -> Point:
-        """A place for a label on the part of an edge that lies between its first two columns."""
+        """A position for a label on the part of an edge that lies between its first two columns."""
         begin = max((points[at : at + 4] for at in (0, 3) if at + 4 <= len(points)), key=_reach)
-        places = [_on(begin, t) for t in (0.5, 0.35, 0.65, 0.2, 0.8, 0.5)]
-        for x, y in places:
+        positions = [_on(begin, t) for t in (0.5, 0.35, 0.65, 0.2, 0.8, 0.5)]
+        for x, y in positions:
             box = (x - wide / 2, y - _LABEL / 2, x + wide / 2, y + _LABEL / 2)
             if not any(_overlap(box, other_box) for other_box in self._written):
                 break

@@ -131,7 +131,7 @@ def _where(table: pa.Table, expressions: Expressions, location: Namer) -> np.nda
 
 
 class _LazyLocation:
-    """The name of the first place that has a value, looked for only when it is needed."""
+    """The name of the first row that has a value, looked up only when it is needed."""
 
     def __init__(self, name: Namer, row: np.ndarray, value: int) -> None:
         self._name, self._row, self._value = name, row, value

@@ -11,7 +11,7 @@ from tidings.errors import EventError
 from tidings.formats.kernels.json import occurrences_of
 from tidings.kinds.filters.attribute_reader import AttributeReader
 from tidings.kinds.filters.index import FilterIndex
-from tidings.kinds.filters.kernels.layout import Pairs
+from tidings.kinds.filters.kernels.layout import AttributePairs
 from tidings.kinds.filters.table import FilterTable
 
 _PIECE = 1 << 16  # rows that are copied at once
@@ -28,7 +28,7 @@ class ExpressionIndex:
         # As many lists as one value can lead to, for each attribute's value.
         self.depth = max((int(bits).bit_count() for bits in np.unique(levels).tolist()), default=0)
 
-    def read(self, events: Sequence[Mapping[str, Any]]) -> Pairs:
+    def read(self, events: Sequence[Mapping[str, Any]]) -> AttributePairs:
         """The events as the index knows them."""
         found = occurrences_of(events, self.index.paths)
         if found.errors:

@@ -1,4 +1,4 @@
-"""Many events, one after the other, without a word to Python in between."""
+"""Evaluates many events, one after the other, in one call from Python."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A set of ids as bits, and the next member from an id on.
 
-An evaluation asks for ever larger ids, so it passes over each word once: a million ids cost 16K words, some
-microseconds, and need no levels above them.
+An evaluation asks for rising ids, so it reads each word once: a million ids are 16K words, a few microseconds, and
+need no levels above them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from tidings.arrays.compiled import inlined
 _ONE, _LOW = np.uint64(1), np.uint64(63)
 # A de Bruijn sequence: its product with a power of two has another number in its upper six bits for each.
 _SEQUENCE, _UPPER = np.uint64(0x03F79D71B4CB0A89), np.uint64(58)
-_PLACE = np.zeros(64, dtype=np.int8)
+_BIT_OF = np.zeros(64, dtype=np.int8)
 for _i in range(64):
-    _PLACE[((int(_SEQUENCE) << _i) & (2**64 - 1)) >> 58] = _i
+    _BIT_OF[((int(_SEQUENCE) << _i) & (2**64 - 1)) >> 58] = _i
 
 
 @inlined
@@ -41,4 +41,4 @@ def next_marked(marks, i):  # type: ignore[no-untyped-def]
             return np.int64(-1)
         word = marks[at]
     lowest = word & (~word + _ONE)
-    return np.int64(at << 6) + np.int64(_PLACE[(lowest * _SEQUENCE) >> _UPPER])
+    return np.int64(at << 6) + np.int64(_BIT_OF[(lowest * _SEQUENCE) >> _UPPER])

@@ -10,18 +10,19 @@ from tidings.arrays.compiled import compiled
 
 
 @compiled
-def find_components(first, child, low, place, at, path, open_, component):  # type: ignore[no-untyped-def]
+def find_components(first, child, low, visit, at, path, open_, component):  # type: ignore[no-untyped-def]
     """The component of every node, numbered so that edges lead to the same or a lower number; returns how many.
 
-    low, place, at, path and open_ are scratch, one number for each node; `place` and `component` come as -1.
+    low, visit, at, path and open_ are scratch, one number for each node; `visit` (the order in which nodes are first
+    visited) and `component` come as -1.
     """
     count, seen = 0, 0
     for root in range(first.shape[0] - 1):
-        if place[root] >= 0:
+        if visit[root] >= 0:
             continue
         depth, held = 0, 1
         path[0] = root
-        place[root] = low[root] = seen
+        visit[root] = low[root] = seen
         at[root] = first[root]
         seen += 1
         open_[0] = root
@@ -30,21 +31,21 @@ def find_components(first, child, low, place, at, path, open_, component):  # ty
             if at[u] < first[u + 1]:
                 v = child[at[u]]
                 at[u] += 1
-                if place[v] < 0:
-                    place[v] = low[v] = seen
+                if visit[v] < 0:
+                    visit[v] = low[v] = seen
                     at[v] = first[v]
                     seen += 1
                     open_[held] = v
                     held += 1
                     depth += 1
                     path[depth] = v
-                elif component[v] < 0 and place[v] < low[u]:
-                    low[u] = place[v]
+                elif component[v] < 0 and visit[v] < low[u]:
+                    low[u] = visit[v]
                 continue
             depth -= 1
             if depth >= 0 and low[u] < low[path[depth]]:
                 low[path[depth]] = low[u]
-            if low[u] == place[u]:
+            if low[u] == visit[u]:
                 while True:
                     held -= 1
                     v = open_[held]
@@ -59,7 +60,7 @@ def find_components(first, child, low, place, at, path, open_, component):  # ty
 def order_nodes(first, child, component, begin, filled, entry, order):  # type: ignore[no-untyped-def]
     """Writes the nodes component by component, each breadth-first from the nodes where edges enter it.
 
-    begin[c] is the place in `order` where component c begins; `filled` is a copy of it, `entry` comes as zeros.
+    begin[c] is the position in `order` where component c begins; `filled` is a copy of it, `entry` comes as zeros.
     """
     nodes = first.shape[0] - 1
     for u in range(nodes):
@@ -76,8 +77,8 @@ def order_nodes(first, child, component, begin, filled, entry, order):  # type: 
             order[filled[c]] = u
             filled[c] += 1
             entry[u] = 1
-    for place in range(nodes):
-        u = order[place]
+    for position in range(nodes):
+        u = order[position]
         c = component[u]
         for i in range(first[u], first[u + 1]):
             v = child[i]

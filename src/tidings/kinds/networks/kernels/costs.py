@@ -1,7 +1,7 @@
 """The cheapest valid ways to entities, cheapest first: Dijkstra's algorithm, which tests an expression when an edge
 first leads to it and can be left after any result.
 
-The heap holds entities by (cost, id); where[c] is the place of entity c in it. Costs are never negative, so what is
+The heap holds entities by (cost, id); where[c] is the position of entity c in it. Costs are never negative, so what is
 taken from the heap is settled.
 """
 

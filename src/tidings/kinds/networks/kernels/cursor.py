@@ -8,7 +8,7 @@ import numpy as np
 
 from tidings.arrays.compiled import compiled, inlined
 from tidings.kinds.filters.kernels import seeking
-from tidings.kinds.filters.kernels.layout import AGAIN, Lists, Pairs
+from tidings.kinds.filters.kernels.layout import AGAIN, AttributePairs, Lists
 from tidings.kinds.filters.kernels.running import row_holds
 from tidings.kinds.networks.kernels.layout import EVENT, LISTS
 
@@ -16,7 +16,7 @@ from tidings.kinds.networks.kernels.layout import EVENT, LISTS
 class Entered(NamedTuple):
     """An event of a batch, in slots; `lists` has room for the postings that it leads to."""
 
-    pairs: Pairs
+    pairs: AttributePairs
     slots: np.ndarray
     lists: Lists
 

@@ -1,4 +1,4 @@
-"""Names -> their numbers."""
+"""Finds the numbers of names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def find_text(text, blob, start, slots):  # type: ignore[no-untyped-def]
 
 @compiled
 def find_texts(texts, low, blob, start, slots, out):  # type: ignore[no-untyped-def]
-    """The numbers of the texts that lie end to end in `texts` from places low[i] on, -1 for those not there."""
+    """The numbers of the texts that lie end to end in `texts` from offsets low[i] on, -1 for those not there."""
     for i in range(out.shape[0]):
         a, b = low[i], low[i + 1]
         out[i] = find_span(hash_span(texts, a, b), texts, a, b, blob, start, slots)

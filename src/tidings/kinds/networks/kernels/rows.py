@@ -7,7 +7,7 @@ from tidings.arrays.compiled import compiled
 
 @compiled
 def count_rows(numbers, first):  # type: ignore[no-untyped-def]
-    """Where the places of each number begin, among as many as there are; `first`, one longer, comes as zeros."""
+    """Where the rows of each number begin, if they are sorted by number; `first`, one longer, comes as zeros."""
     for i in range(numbers.shape[0]):
         first[numbers[i] + 1] += 1
     for n in range(first.shape[0] - 1):

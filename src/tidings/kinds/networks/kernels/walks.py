@@ -1,11 +1,11 @@
 """The paper's four algorithms and its two baselines, over one cursor, each a loop that can be left and entered again.
 
-All of them follow results to their children; they differ in how a child becomes a result. `found` is list of results
-and queue in one, so that nothing recurses: updatePath of Figures 6 and 8 is the following of what was appended. A
-loop returns when it has found enough, when entities newer than the index have to be asked, or when all is done.
+All of them follow results to their children; they differ in how a child becomes a result. `found` is both the
+list of results and the queue, so that nothing recurses: updatePath of Figures 6 and 8 follows what was appended. A
+loop returns when it has found enough, when entities newer than the index must be evaluated, or when all is done.
 
 Beyond the paper: an entity without an expression is a result as soon as it is reached, and is not in the index; and
-before a group that is not reached, the next one that is is looked for, not only after a miss in it.
+when a group is not reached, the walk goes to the next group that is reached, not only after a miss in it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether the numbers of an index lead anywhere but into its own arrays.
+"""Checks that the numbers in an index lead only into its own arrays.
 
 The loops of matching check nothing: they trust that a slot is a term or an atom, a jump an earlier instruction, a key
 one of a row or a list. These loops check it once, when an index is opened, each in one pass in the order of memory.
@@ -30,8 +30,8 @@ def programs_fit(programs, variables, term_counts, modes, met):  # type: ignore[
             return False
         bound = 0
         for i in range(count):
-            for place in range(3):
-                ref = np.int64(steps[begin + i, place])
+            for part in range(3):
+                ref = np.int64(steps[begin + i, part])
                 if ref >= terms or ~ref >= known:
                     return False
                 if ref < 0 and met[~ref] != shape + 1:
@@ -128,7 +128,7 @@ def starts_fit(starts, is_start):  # type: ignore[no-untyped-def]
 
 @compiled
 def keys_fit(table, first, rows, is_start):  # type: ignore[no-untyped-def]
-    """Whether every key leads to a row or to a list that fits among the candidates, and a place is free."""
+    """Whether every key leads to a row or to a list that fits among the candidates, and the table has a free row."""
     free, lists = False, first.shape[0] - 1
     for i in range(lists):
         if first[i + 1] - first[i] > rows:

@@ -1,4 +1,4 @@
-"""From an event to the rows that one of its clauses leads to."""
+"""Finds the candidates of an event: the rows that one of its clauses leads to."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _without_repeats(slots, space, count):  # type: ignore[no-untyped-def]
 
 @inlined
 def _posted(key, table, first, postings, slots, space, count):  # type: ignore[no-untyped-def]
-    """Adds the rows filed under `key` to the candidates. A row that several clauses lead to is added several times
-    and told apart when it is verified: to look at it here would mean to wait for its memory."""
+    """Adds the rows filed under `key` to the candidates. A row that several clauses lead to is added several times;
+    verification drops the repeats: to look at the row here would mean to wait for its memory."""
     mask = np.uint64(table.shape[0] - 1)
     at = (key >> np.uint64(1)) & mask
     while table[at, 0] != key:
@@ -130,7 +130,7 @@ def find_candidates(edges, index, terms, space, mask):  # type: ignore[no-untype
     for kind in range(1, 8):
         if not access.used[kind]:
             continue
-        # All keys first: the places of the table they lead to are then fetched side by side (see `_verify`).
+        # All keys first: the rows of the table they lead to are then fetched side by side (see `_verify`).
         for e in range(edges):
             a = space.known[0, e] if kind & 4 else np.int32(-1)
             b = space.known[1, e] if kind & 2 else np.int32(-1)

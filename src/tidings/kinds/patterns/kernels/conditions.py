@@ -1,4 +1,4 @@
-"""Whether the conditions on what was bound hold: comparisons of ranks, text tests, is-a."""
+"""Checks the conditions on bound variables: comparisons of ranks, text tests, is-a."""
 
 from __future__ import annotations
 

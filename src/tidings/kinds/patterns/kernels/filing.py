@@ -1,4 +1,4 @@
-"""Filing rows: under which clause each meets the fewest others, and the tables that lead from a clause to rows."""
+"""Files each row under the clause that it shares with the fewest others, and fills the tables from clauses to rows."""
 
 from __future__ import annotations
 
@@ -124,19 +124,19 @@ def file_rows(programs, rows, atoms, chosen, keys, posted):  # type: ignore[no-u
 
 
 @compiled
-def gather_rows(rows, widths, about, place, start, slots):  # type: ignore[no-untyped-def]
+def gather_rows(rows, widths, about, offsets, start, slots):  # type: ignore[no-untyped-def]
     """Copies the rows, each with the two numbers before it, to `slots` in the order of `about` (-1 or more), and
-    notes their starts. A counting sort: `place`, zeros at first, is where the rows about each term go."""
+    notes their starts. A counting sort: `offsets`, zeros at first, is where the rows about each term go."""
     for r in range(about.shape[0]):
-        place[about[r] + 2] += widths[rows.shape[r]] + 2
-    for i in range(1, place.shape[0]):
-        place[i] += place[i - 1]
+        offsets[about[r] + 2] += widths[rows.shape[r]] + 2
+    for i in range(1, offsets.shape[0]):
+        offsets[i] += offsets[i - 1]
     for r in range(about.shape[0]):
-        old, size, at = rows.start[r] - 2, widths[rows.shape[r]] + 2, place[about[r] + 1]
+        old, size, at = rows.start[r] - 2, widths[rows.shape[r]] + 2, offsets[about[r] + 1]
         start[r] = at + 2
         for i in range(size):
             slots[at + i] = rows.slots[old + i]
-        place[about[r] + 1] = at + size
+        offsets[about[r] + 1] = at + size
 
 
 @compiled

@@ -38,7 +38,7 @@ class Programs(NamedTuple):
     width: np.ndarray
 
 
-class Rows(NamedTuple):
+class PatternRows(NamedTuple):
     """Row r has the slots slots[start[r]:]; before them stand its number and its shape. A loop that has the start
     has all, which is why postings hold starts."""
 
@@ -60,7 +60,7 @@ class Access(NamedTuple):
     """Where rows are filed: postings by hashed key, ranges by property, and those that must always be tried.
 
         table      open-addressed (key, where): the start of the only row if >= 0, else ~i for those of
-                   postings[first[i]:first[i + 1]]; a free place has key 0
+                   postings[first[i]:first[i + 1]]; a free row of the table has key 0
 
     `used` tells which kinds of key exist at all (`by_test` if any by a test), `points` in which spaces. range_of[p] is
     the group of ranges of values of property p, range_of[p + half] that of texts; -1 for none.
@@ -137,7 +137,7 @@ class Index(NamedTuple):
     """Everything that matching reads and no event changes."""
 
     programs: Programs
-    rows: Rows
+    rows: PatternRows
     atoms: Atoms
     access: Access
     classes: Classes
@@ -167,7 +167,7 @@ class Space(NamedTuple):
     visited: np.ndarray  # class -> the last look that met it; the looks are counted in [-1]
 
 
-class Found(NamedTuple):
+class AnswerArrays(NamedTuple):
     """Answers: (event, row, verdict), with the bindings of answer i at binding[first[i]:first[i + 1]]."""
 
     event: np.ndarray

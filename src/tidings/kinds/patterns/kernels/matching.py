@@ -1,4 +1,4 @@
-"""The loop that finds and verifies.
+"""Finds the candidates of events and verifies them.
 
 A candidate is verified by joining its shape's steps with an explicit stack: cursor[i] is the edge that step i
 stands on. Rows of one event are verified once, however many clauses lead to them (`seen`).
