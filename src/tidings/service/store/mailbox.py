@@ -26,7 +26,7 @@ from tidings.service.model import (
     StoredNotification,
 )
 from tidings.service.store import tables
-from tidings.service.store.mailbox_rows import event_of, mailbox_rows, notification_id
+from tidings.service.store.mailbox_rows import MailboxRows, event_of, mailbox_rows, notification_id
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
 from tidings.storage.event_log import Offset, Position
@@ -100,12 +100,9 @@ class Mailbox:
                 connection.rollback()
                 return False
             before = last - rows.count
-            numbers = range(before + 1, last + 1)
-            told = _new_rows(connection, {"number": numbers, **rows.notifications}, rows.events["key"])
-            # Sorted, they go into neighbouring pages of the index.
-            order = sorted(range(len(told["number"])), key=told["subscription"].__getitem__)
-            told = {name: [values[row] for row in order] for name, values in told.items()}
-            insert_columns(connection, tables.notifications, told)
+            new = _new_rows(connection, rows)
+            numbers = [before + number for number in new["number"]]
+            insert_columns(connection, tables.notifications, {**new, "number": numbers})
             lasts = [before + number for number in rows.events["last"]]
             insert_columns(connection, tables.events, {**rows.events, "last": lasts}, _SEEN_AGAIN)
             faults = len(rows.faults["message"])
@@ -387,21 +384,18 @@ def _of_several_postgresql(numbers: Select[int], ids: list[str]) -> Select[int]:
     return select(each.c.number).select_from(asked).join(each, true())
 
 
-def _new_rows(
-    connection: Connection, rows: dict[str, Sequence[Any]], keys: Sequence[bytes]
-) -> dict[str, Sequence[Any]]:
-    """The notifications that are not stored yet, each once. Only events that are known may have others, and are few."""
+def _new_rows(connection: Connection, rows: MailboxRows) -> dict[str, Sequence[Any]]:
+    """The notifications that are not stored yet. Only events that are known may have others, and are few."""
     known: set[bytes] = set()
+    keys = rows.events["key"]
     for begin in range(0, len(keys), _PORTION):
         query = select(_event.key).where(_event.key.in_(keys[begin : begin + _PORTION]))
         known.update(connection.execute(query).scalars())
-    names = ("subscription", "event", "kind", "part", "sequence")
-    chosen = [_columns[name] for name in names]
-    first: dict[tuple[Any, ...], int] = {}
-    for place, row in enumerate(zip(*(rows[name] for name in names), strict=True)):
-        first.setdefault(row, place)
-    if not known and len(first) == len(rows["number"]):
-        return rows
+    given = rows.notifications
+    if not known:
+        return given
+    chosen = [_columns[name] for name in ("subscription", "event", "kind", "part", "sequence")]
+    nulls = [None] * rows.count
 
     def is_new(row: tuple[Any, ...]) -> bool:
         if row[1] not in known:
@@ -409,8 +403,9 @@ def _new_rows(
         query = select(*chosen).where(_columns.subscription == row[0], _columns.event == row[1])
         return row not in {tuple(found) for found in connection.execute(query)}
 
-    kept = [place for row, place in first.items() if is_new(row)]
-    return {name: [values[place] for place in kept] for name, values in rows.items()}
+    identities = zip(*(given.get(column.name, nulls) for column in chosen), strict=True)
+    kept = [place for place, row in enumerate(identities) if is_new(row)]
+    return {name: [values[place] for place in kept] for name, values in given.items()}
 
 
 def _take(connection: Connection, name: str, count: int) -> int:
