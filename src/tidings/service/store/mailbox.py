@@ -8,12 +8,27 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final
 
 import pyarrow as pa
-from sqlalchemy import ARRAY, Connection, Select, Text, asc, cast, delete, desc, func, select, true, update
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Connection,
+    Select,
+    Text,
+    asc,
+    cast,
+    delete,
+    desc,
+    func,
+    select,
+    true,
+    update,
+)
 
 from tidings.model.event import Event
 from tidings.service.model import (
@@ -78,7 +93,9 @@ class Mailbox:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._of_several = _of_several_postgresql if database.on_postgresql else _of_several_sqlite
+        on_postgresql = database.on_postgresql
+        self._of_several = _of_several_postgresql if on_postgresql else _of_several_sqlite
+        self._of_each = _of_each_postgresql if on_postgresql else _of_each_sqlite
 
     def close(self) -> None:
         self._database.close()
@@ -237,6 +254,17 @@ class Mailbox:
         with self._database.reading() as connection:
             return [_notification(row) for row in connection.execute(query)]
 
+    def pages(self, after: Mapping[str, int], limit: int) -> dict[str, list[StoredNotification]]:
+        """The first notifications of each subscription after a number of its own, oldest first; those without any are
+        left out."""
+        numbers = self._of_each({clean(id): _bounded(number) for id, number in after.items()}, limit)
+        query = _NOTIFICATIONS.where(_columns.number.in_(numbers)).order_by(_columns.number)
+        found: defaultdict[str, list[StoredNotification]] = defaultdict(list)
+        with self._database.reading() as connection:
+            for row in connection.execute(query):
+                found[row.subscription].append(_notification(row))
+        return found
+
     def find(self, subscription: str, id: str) -> StoredNotification | None:
         query = _NOTIFICATIONS.where(_columns.subscription == subscription)
         key = event_of(id)
@@ -381,6 +409,26 @@ def _of_several_postgresql(numbers: Select[int], ids: list[str]) -> Select[int]:
     notifications when these subscriptions have few."""
     asked = func.unnest(cast(ids, ARRAY(Text))).table_valued("id").render_derived(name="asked")
     each = numbers.where(_columns.subscription == asked.c.id).lateral()
+    return select(each.c.number).select_from(asked).join(each, true())
+
+
+def _of_each_sqlite(after: Mapping[str, int], limit: int) -> Select[int]:
+    """The first numbers of each subscription after a number of its own. SQLite has no lateral joins."""
+    asked = func.json_each(json.dumps(list(after.items()))).table_valued("value")
+    id, number = (func.json_extract(asked.c.value, f"$[{column}]") for column in (0, 1))
+    inner = tables.notifications.alias("inner_notifications")
+    first = select(inner.c.number).where(inner.c.subscription == id, inner.c.number > number)
+    first = first.order_by(inner.c.number).limit(limit).correlate(asked)
+    each = tables.notifications.alias("each")
+    return select(each.c.number).select_from(asked).join(each, each.c.number.in_(first))
+
+
+def _of_each_postgresql(after: Mapping[str, int], limit: int) -> Select[int]:
+    given = cast(list(after), ARRAY(Text)), cast(list(after.values()), ARRAY(BigInteger))
+    asked = func.unnest(*given).table_valued("id", "number").render_derived(name="asked")
+    inner = tables.notifications.alias("inner_notifications")
+    first = select(inner.c.number).where(inner.c.subscription == asked.c.id, inner.c.number > asked.c.number)
+    each = first.order_by(inner.c.number).limit(limit).lateral()
     return select(each.c.number).select_from(asked).join(each, true())
 
 
