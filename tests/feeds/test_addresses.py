@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import httpx
 import pytest
@@ -14,8 +15,8 @@ import pytest
 from tidings.errors import TidingsError
 from tidings.feeds.addresses import (
     AddressRefused,
+    AsyncGuard,
     check_url,
-    guarded_async_client,
     guarded_client,
     networks,
     refusal,
@@ -230,36 +231,44 @@ def test_the_environment_has_no_say(site: ThreadingHTTPServer, monkeypatch: pyte
 
 
 def test_the_same_for_asyncio(site: ThreadingHTTPServer) -> None:
-    async def ask(url: str, allowed: tuple[str, ...] = LOOPBACK, **options: object) -> str:
-        async with guarded_async_client(allowed, follow_redirects=True, **options) as client:
-            return (await client.get(url)).text
+    async def connect(host: str, allowed: tuple[str, ...] = LOOPBACK, **options: Any) -> str:
+        guard = AsyncGuard(allowed, **options)
+        protocol = await guard.connect(_Peer, host, site.server_port)
+        assert protocol.transport is not None
+        protocol.transport.close()
+        return str(protocol.transport.get_extra_info("peername")[0])
 
-    here = f"http://127.0.0.1:{site.server_port}"
-    assert asyncio.run(ask(f"{here}/to/{here}/")) == "hello"
-    assert (
-        asyncio.run(
-            ask(f"http://x.example:{site.server_port}/", resolve=lambda *_: ["10.9.9.9", "127.0.0.1"])
-        )
-        == "hello"
-    )
-    for url, allowed in (
-        (here, ()),
-        (f"{here}/to/http://[fd00:ec2::254]/", LOOPBACK),
-        ("http://2130706433/", ()),
-    ):
+    assert asyncio.run(connect("127.0.0.1")) == "127.0.0.1"
+    several = ["10.9.9.9", "127.0.0.1"]
+    assert asyncio.run(connect("x.example", resolve=lambda *_: several)) == "127.0.0.1"
+    for host in ("127.0.0.1", "2130706433", "localhost"):
         with pytest.raises(AddressRefused):
-            asyncio.run(ask(url, allowed))
+            asyncio.run(connect(host, ()))
+
+    def unknown(host: str, port: int) -> list[str]:
+        raise OSError("no such name")
+
+    with pytest.raises(OSError, match="cannot be looked up"):
+        asyncio.run(connect("nowhere.example", resolve=unknown))
+
+
+class _Peer(asyncio.Protocol):
+    transport: asyncio.BaseTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
 
 
 def test_a_name_that_takes_too_long_is_given_up() -> None:
     never = threading.Event()
 
     async def ask() -> None:
-        async with guarded_async_client(resolve=lambda *_: [str(never.wait(5))], timeout=0.05) as client:
-            await client.get("http://slow.example/")
+        guard = AsyncGuard(resolve=lambda *_: [str(never.wait(5))])
+        async with asyncio.timeout(0.05):
+            await guard.connect(asyncio.Protocol, "slow.example", 80)
 
     try:
-        with pytest.raises(httpx.ConnectTimeout):
+        with pytest.raises(TimeoutError):
             asyncio.run(ask())
     finally:
         never.set()

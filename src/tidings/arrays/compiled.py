@@ -30,7 +30,7 @@ _FLAGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", 
 
 
 class _LockedCache(caching.IndexDataCacheFile):
-    """Numba's cache of a function, with a lock between processes; it is empty if it names a class that is gone."""
+    """Numba's cache of a function, with a lock between processes; what names a class or module that is gone is not in it."""
 
     def save(self, key: Any, data: Any) -> None:
         with self._locked(fcntl.LOCK_EX):
@@ -45,6 +45,12 @@ class _LockedCache(caching.IndexDataCacheFile):
             return super()._load_index()
         except (AttributeError, ImportError):
             return {}
+
+    def _load_data(self, name: str) -> Any:
+        try:
+            return super()._load_data(name)
+        except (AttributeError, ImportError) as error:
+            raise FileNotFoundError(name) from error  # which `load` takes for a loop that is not kept
 
     @contextmanager
     def _locked(self, how: int) -> Iterator[None]:

@@ -8,13 +8,14 @@ environment, no Unix socket.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -26,6 +27,8 @@ from tidings.errors import TidingsError
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Sequence[str]]  # a host and a port to addresses
+
+_Protocol = TypeVar("_Protocol", bound=asyncio.Protocol)
 
 TIMEOUT = 20.0
 DEADLINE: ContextVar[float | None] = ContextVar(
@@ -241,7 +244,7 @@ class GuardedBackend(httpcore.NetworkBackend):
         try:
             addresses = self._resolve(host, port)
         except (OSError, UnicodeError) as error:
-            raise _unresolved(host, error) from None
+            raise httpcore.ConnectError(_unresolved(host, error)) from None
         failure: Exception = httpcore.ConnectTimeout(f"{host} did not answer in time")
         for address in permitted(host, addresses, self._allowed):
             if (left := until - time.monotonic()) <= 0:
@@ -260,53 +263,41 @@ class GuardedBackend(httpcore.NetworkBackend):
         raise AddressRefused("a Unix socket is not an address on the web")
 
 
-class AsyncGuardedBackend(httpcore.AsyncNetworkBackend):
-    """The same for asyncio; names are resolved in separate threads, few at a time."""
+class AsyncGuard:
+    """Connections of asyncio to permitted addresses only; names are resolved in separate threads, few at a time. TLS still
+    asks for a certificate of the host's name."""
 
-    def __init__(self, allowed: Sequence[Network], resolve: Resolve = resolve_host) -> None:
-        self._allowed, self._resolve = allowed, resolve
-        self._inner = httpcore.AnyIOBackend()
-        self._turns = anyio.CapacityLimiter(_RESOLVING)
+    def __init__(self, allowed: Iterable[str] = (), *, resolve: Resolve = resolve_host) -> None:
+        self._allowed, self._resolve = networks(allowed), resolve
+        self._turns: anyio.CapacityLimiter | None = None  # which belongs to an event loop
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        until = time.monotonic() + (TIMEOUT if timeout is None else timeout)
+    async def connect(
+        self, protocol: Callable[[], _Protocol], host: str, port: int, context: ssl.SSLContext | None = None
+    ) -> _Protocol:
+        """A connection, with TLS if there is a context; AddressRefused or OSError if there can be none."""
+        self._turns = self._turns or anyio.CapacityLimiter(_RESOLVING)
         try:
-            with anyio.fail_after(until - time.monotonic()):
-                addresses = await anyio.to_thread.run_sync(
-                    self._resolve, host, port, abandon_on_cancel=True, limiter=self._turns
-                )
-        except TimeoutError:
-            raise httpcore.ConnectTimeout(f"the name {host} was not found in time") from None
+            addresses = await anyio.to_thread.run_sync(
+                self._resolve, host, port, abandon_on_cancel=True, limiter=self._turns
+            )
         except (OSError, UnicodeError) as error:
-            raise _unresolved(host, error) from None
-        failure: Exception = httpcore.ConnectTimeout(f"{host} did not answer in time")
+            raise OSError(_unresolved(host, error)) from None
+        failure: OSError | None = None
+        name = host if context is not None else None
         for address in permitted(host, addresses, self._allowed):
-            if (left := until - time.monotonic()) <= 0:
-                break
             try:
-                return await self._inner.connect_tcp(address, port, left, local_address, socket_options)
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                loop = asyncio.get_running_loop()
+                return (
+                    await loop.create_connection(protocol, address, port, ssl=context, server_hostname=name)
+                )[1]
+            except OSError as error:
                 failure = error
+        assert failure is not None
         raise failure
 
-    async def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> httpcore.AsyncNetworkStream:
-        raise AddressRefused("a Unix socket is not an address on the web")
 
-    async def sleep(self, seconds: float) -> None:
-        await anyio.sleep(seconds)
-
-
-def _unresolved(host: str, error: Exception) -> httpcore.ConnectError:
-    return httpcore.ConnectError(f"the name {host[:200]!r} cannot be looked up: {error}")
+def _unresolved(host: str, error: Exception) -> str:
+    return f"the name {host[:200]!r} cannot be looked up: {error}"
 
 
 def guarded_client(
@@ -321,23 +312,11 @@ def guarded_client(
     return httpx.Client(transport=transport, trust_env=False, timeout=timeout, **_checked(options))
 
 
-def guarded_async_client(
-    allowed: Iterable[str] = (), *, resolve: Resolve = resolve_host, timeout: float = TIMEOUT, **options: Any
-) -> httpx.AsyncClient:
-    """The same for asyncio."""
-    context = httpx.create_ssl_context()
-    transport = httpx.AsyncHTTPTransport(verify=context)
-    _check_pool(transport)
-    backend = AsyncGuardedBackend(networks(allowed), resolve)
-    transport._pool = httpcore.AsyncConnectionPool(context, network_backend=backend, **_POOL)
-    return httpx.AsyncClient(transport=transport, trust_env=False, timeout=timeout, **_checked(options))
-
-
-def _check_pool(transport: httpx.HTTPTransport | httpx.AsyncHTTPTransport) -> None:
+def _check_pool(transport: httpx.HTTPTransport) -> None:
     """httpx has no parameter for a network backend, so its pool is replaced by one that has ours. Should another
     httpx keep its pool elsewhere, nothing may go out past the guard."""
     pool = getattr(transport, "_pool", None)
-    if not isinstance(pool, httpcore.ConnectionPool | httpcore.AsyncConnectionPool):
+    if not isinstance(pool, httpcore.ConnectionPool):
         raise TidingsError("this httpx keeps its connections in another way; install httpx 0.28")
 
 

@@ -13,9 +13,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
-from tidings.feeds.addresses import guarded_async_client
+from tidings.feeds.addresses import AsyncGuard
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import notification_to_json
+from tidings.service.delivery.receivers import Receivers
 from tidings.service.delivery.subscription_feeds import FeedChanges
 from tidings.service.delivery.webhooks import Webhooks
 from tidings.service.ingest.deduplication import Deduplication
@@ -83,7 +84,7 @@ class Service:
             self.registry,
             self.mailbox,
             self.hub,
-            guarded_async_client(settings.allowed),
+            Receivers(AsyncGuard(settings.allowed)),
             self.to_json,
             count=self.metrics.attempt,
             clock=clock,

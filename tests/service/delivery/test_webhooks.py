@@ -25,9 +25,10 @@ import pytest
 from standardwebhooks import Webhook
 
 from tests.service.telling import expire, record_matches, stores, subscribe
-from tidings.feeds.addresses import guarded_async_client
+from tidings.feeds.addresses import AsyncGuard
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import notification_to_json
+from tidings.service.delivery.receivers import Receivers
 from tidings.service.delivery.webhook_attempts import Outcome, attempt, message_id
 from tidings.service.delivery.webhooks import AT_HOST, Webhooks
 from tidings.service.model import Delivery, NotificationKind, State, StoredNotification
@@ -150,9 +151,9 @@ class World:
 
         hub = Hub(self.mailbox, interval=0.005)
         hub.start()
-        client = guarded_async_client(LOOPBACK)
+        receivers = Receivers(AsyncGuard(LOOPBACK))
         options = {"tick": 0.01, "seed": 1, "count": count, **more}
-        hooks = Webhooks(registry or self.registry, self.mailbox, hub, client, to_json, **options)
+        hooks = Webhooks(registry or self.registry, self.mailbox, hub, receivers, to_json, **options)
         stop = asyncio.Event()
         task = asyncio.create_task(hooks.run(stop))
         try:
@@ -446,7 +447,8 @@ def test_a_store_that_is_away_for_a_while_loses_nothing(world: World) -> None:
 _KILLED = """
 import asyncio, sys
 from pathlib import Path
-from tidings.feeds.addresses import guarded_async_client
+from tidings.feeds.addresses import AsyncGuard
+from tidings.service.delivery.receivers import Receivers
 from tidings.service.delivery.hub import Hub
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
@@ -457,7 +459,7 @@ settings = Settings(data=Path(sys.argv[1]))
 registry, mailbox = open_stores(settings)
 hub = Hub(mailbox)
 hub.start()
-hooks = Webhooks(registry, mailbox, hub, guarded_async_client(("127.0.0.0/8",)), lambda told: notification_to_json(told, settings))
+hooks = Webhooks(registry, mailbox, hub, Receivers(AsyncGuard(("127.0.0.0/8",))), lambda told: notification_to_json(told, settings))
 asyncio.run(hooks.run(asyncio.Event()))
 """
 
@@ -502,11 +504,12 @@ def try_once(
     notification: StoredNotification | None = None,
 ) -> Outcome:
     async def run() -> Outcome:
-        async with guarded_async_client(allowed) as client:
-            one = notification or StoredNotification(
-                1, "n1", "a", NotificationKind.EXPIRED, 1.0, message="over"
-            )
-            return await attempt(client, Delivery("a", url, SECRET, 0), one, to_json, time.time(), timeout)
+        receivers = Receivers(AsyncGuard(allowed))
+        one = notification or StoredNotification(1, "n1", "a", NotificationKind.EXPIRED, 1.0, message="over")
+        try:
+            return await attempt(receivers, Delivery("a", url, SECRET, 0), one, to_json, time.time(), timeout)
+        finally:
+            receivers.close()
 
     return asyncio.run(run())
 

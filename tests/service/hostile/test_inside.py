@@ -14,7 +14,8 @@ import pytest
 from tests.service.conftest import Served
 from tests.service.hostile.test_cross_site import visit
 from tidings.feeds import http as feeds_http
-from tidings.feeds.addresses import AddressRefused, guarded_async_client, guarded_client
+from tidings.feeds.addresses import AddressRefused, AsyncGuard, guarded_client
+from tidings.service.delivery.receivers import Receivers
 
 # What a resolver does with them is in tests/feeds/test_addresses.py; here is that every way in asks.
 INSIDE = [
@@ -96,9 +97,9 @@ def test_a_name_that_leads_elsewhere_the_second_time(inside: int) -> None:
                 client.get(url)
 
     async def post() -> None:
-        async with guarded_async_client(resolve=lambda host, port: ["127.0.0.1"], timeout=1) as client:
-            with pytest.raises(AddressRefused):
-                await client.post(url)
+        receivers = Receivers(AsyncGuard(resolve=lambda host, port: ["127.0.0.1"]))
+        with pytest.raises(AddressRefused):
+            await receivers.post(url, {}, b"")
 
     asyncio.run(post())
     assert Inside.asked == []

@@ -255,3 +255,10 @@ def test_attributes_that_cannot_be_read_are_left_out(mailbox: Mailbox) -> None:
     mailbox.record(given[0], given[1], events)
     assert [one.event.attributes for one in mailbox.page(["s"])] == [{}, {}, {}]
     assert json.dumps([one.event.id for one in mailbox.page(["s"])]) == '["e3", "e2", "e1"]'
+
+
+def test_pages_of_several_each_from_its_own_number(mailbox: Mailbox) -> None:
+    mailbox.record(*batch(0, [notification_row(f"s{i % 3}", f"e{i}") for i in range(30)]))
+    found = mailbox.pages({"s0": 0, "s1": 14, "s2": 30, "none": 0, "it's\0": 0}, 4)
+    assert {id: numbers(page) for id, page in found.items()} == {"s0": [1, 4, 7, 10], "s1": [17, 20, 23, 26]}
+    assert found["s0"] == mailbox.page(["s0"], after=0, limit=4)

@@ -279,3 +279,13 @@ def test_of_those_who_update_at_once_one_wins(registry: Registry) -> None:
     found = registry.find("a")
     assert found.revision == 2
     assert found.title not in lost
+
+
+def test_wanted_deliveries_are_of_those_that_may_be_told(registry: Registry) -> None:
+    for id in ("a", "b", "c", "d"):
+        state = State.CANCELLED if id == "c" else State.ACTIVE
+        registry.add_many([subscription(id, state=state)])
+        registry.set_delivery(Delivery(id, "http://x/", "s", 1))
+    registry.move_deliveries([Delivery("b", "http://x/", "s", 1, disabled="gone")])
+    found = registry.wanted_deliveries(["a", "b", "c", "none"])
+    assert found == [Delivery("a", "http://x/", "s", 1)]

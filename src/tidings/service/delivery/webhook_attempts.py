@@ -1,7 +1,7 @@
 """Makes one attempt to deliver one notification to one webhook, by the Standard Webhooks rules.
 
 Every behaviour of a receiver gives an outcome and never an exception: it may be slow, redirect, answer without
-end or be unreachable. Only a little of the answer's body is read, and it is not decompressed.
+end or be unreachable.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,11 +20,11 @@ from standardwebhooks import Webhook
 
 from tidings.errors import TidingsError
 from tidings.service.delivery.notification_json import moment
+from tidings.service.delivery.receivers import Answer, Receivers
 from tidings.service.model import Delivery, NotificationKind, StoredNotification
 
 TIMEOUT = 15.0  # for all of it: name, connection, answer
 LONGEST_WAIT = 86_400.0
-_ENOUGH = 4 << 10  # bytes of an answer
 
 _NOTICES = frozenset({NotificationKind.EXPIRES_SOON, NotificationKind.EXPIRED, NotificationKind.MISSED})
 
@@ -42,7 +41,7 @@ class Outcome:
 
 
 async def attempt(
-    client: httpx.AsyncClient,
+    receivers: Receivers,
     delivery: Delivery,
     notification: StoredNotification,
     to_json: Callable[[StoredNotification], Mapping[str, object]],
@@ -72,19 +71,13 @@ async def attempt(
         "webhook-signature": signature,
     }
     try:
-        async with (
-            asyncio.timeout(timeout),
-            client.stream(
-                "POST", delivery.url, content=body.encode(), headers=headers, follow_redirects=False
-            ) as response,
-        ):
-            await _skim(response)
-            return _outcome(response, now)
-    except (TimeoutError, httpx.TimeoutException):
+        async with asyncio.timeout(timeout):
+            return _outcome(await receivers.post(delivery.url, headers, body.encode()), now)
+    except TimeoutError:
         return Outcome(FAILED, f"the receiver did not answer within {timeout:g} seconds")
     except TidingsError as error:  # the address is not allowed
         return Outcome(FAILED, str(error))
-    except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError, ValueError) as error:
+    except (httpx.InvalidURL, OSError, ValueError) as error:
         return Outcome(
             FAILED, f"the receiver cannot be reached: {_sentence_part(str(error) or type(error).__name__)}"
         )
@@ -105,35 +98,26 @@ def _plain(id: str) -> bool:
     return len(id) <= 200 and id.isascii() and all(letter.isalnum() or letter in "_-:" for letter in id)
 
 
-async def _skim(response: httpx.Response) -> None:
-    """Reads a short answer to its end, so that the connection can be reused, and drops the rest of a long one."""
-    came = 0
-    async for piece in response.aiter_raw():
-        came += len(piece)
-        if came > _ENOUGH:
-            return
-
-
-def _outcome(response: httpx.Response, now: float) -> Outcome:
-    code = response.status_code
+def _outcome(answer: Answer, now: float) -> Outcome:
+    code = answer.status
     if 200 <= code < 300:
         return Outcome(DELIVERED)
     if code == 410:
         return Outcome(GONE, "the receiver said that it is gone for good (410)")
     if 300 <= code < 400:
-        target = _sentence_part(response.headers.get("Location", "nowhere"))
+        target = _sentence_part(answer.headers.get("location", "nowhere"))
         return Outcome(
             FAILED,
             f"the receiver redirects to {target} ({code}), and webhooks follow no redirects; set the address it is at",
         )
-    reason = _sentence_part(response.reason_phrase)
+    reason = _sentence_part(answer.reason)
     return Outcome(
-        FAILED, f"the receiver answered {code} {reason}".rstrip(), _retry_after(response.headers, now)
+        FAILED, f"the receiver answered {code} {reason}".rstrip(), _retry_after(answer.headers, now)
     )
 
 
-def _retry_after(headers: httpx.Headers, now: float) -> float | None:
-    said = headers.get("Retry-After", "").strip()
+def _retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    said = headers.get("retry-after", "").strip()
     if said.isascii() and said.isdecimal():
         seconds = float(said[:9])
     else:

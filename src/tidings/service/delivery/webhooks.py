@@ -15,20 +15,20 @@ import logging
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
-
-import httpx
+from typing import Any
 
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import moment
+from tidings.service.delivery.receivers import Receivers
 from tidings.service.delivery.webhook_attempts import DELIVERED, GONE, TIMEOUT, Outcome, attempt
-from tidings.service.model import Delivery, Notice, NotificationKind, State, StoredNotification, Subscription
+from tidings.service.delivery.webhook_reads import WebhookMailbox, WebhookReads, WebhookRegistry
+from tidings.service.model import Delivery, Notice, NotificationKind, StoredNotification
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 40  # of the quick receivers, and as many of the slow ones
+AT_ONCE = 100  # of the quick receivers, and as many of the slow ones
 AT_HOST = 20  # of one host, however many of them it receives
 PAGE = 20  # that a lane delivers before the next one's turn
 TURN = 2.0  # seconds of it
@@ -38,26 +38,6 @@ LAST_RETRY = 600.0
 LATE = 3_600.0  # after failing for longer, the subscriber gets a notice of the delay
 TICK = 0.25  # seconds between two looks at what is due and what is to be noted
 GRACE = 5.0  # for tries under way when the service stops
-
-
-class WebhookRegistry(Protocol):
-    """The part of a registry that webhooks use."""
-
-    def deliveries(self, *, due: float | None = None) -> list[Delivery]: ...
-    def delivery(self, subscription: str) -> Delivery | None: ...
-    def move_deliveries(self, deliveries: Sequence[Delivery]) -> int: ...
-    def find(self, id: str) -> Subscription | None: ...
-
-
-class WebhookMailbox(Protocol):
-    """The part of a mailbox that webhooks use."""
-
-    def page(
-        self, subscriptions: Sequence[str], *, after: int | None = None, limit: int = 50
-    ) -> list[StoredNotification]: ...
-    def last(self) -> int: ...
-    def news(self, after: int) -> tuple[int, dict[str, int]]: ...
-    def notify(self, notices: Sequence[Notice]) -> None: ...
 
 
 @dataclass(slots=True)
@@ -78,7 +58,7 @@ class Webhooks:
         registry: WebhookRegistry,
         mailbox: WebhookMailbox,
         hub: Hub,
-        client: httpx.AsyncClient,
+        receivers: Receivers,
         to_json: Callable[[StoredNotification], Mapping[str, object]],
         *,
         count: Callable[[str], None] = lambda outcome: None,
@@ -90,7 +70,8 @@ class Webhooks:
         self._registry = registry
         self._mailbox = mailbox
         self._hub = hub
-        self._client = client
+        self._receivers = receivers
+        self._reads = WebhookReads(registry, mailbox, PAGE, clock)
         self._to_json = to_json
         self._count = count
         self._clock = clock
@@ -138,7 +119,7 @@ class Webhooks:
                 task.cancel()
             await asyncio.gather(*workers, ticking, return_exceptions=True)
             await self._note()
-            await self._client.aclose()
+            self._receivers.close()
 
     async def _begin(self, stop: asyncio.Event) -> None:
         """Queues the subscriptions that have undelivered notifications, found by one query for all webhooks."""
@@ -255,7 +236,7 @@ class Webhooks:
         queues the lane again when the host is free."""
         # Taken before the registry is read: whatever is noted meanwhile, this is not older than what is found there.
         moved = self._moved.get(subscription)
-        delivery = await asyncio.to_thread(self._wanted, subscription, moved)
+        delivery, page = await self._reads.read(subscription, moved)
         if delivery is None:
             if not lane.stale:
                 del self._lanes[subscription]
@@ -269,7 +250,7 @@ class Webhooks:
             return None
         self._at_host[host] += 1
         try:
-            return await self._deliver(lane, delivery)
+            return await self._deliver(lane, delivery, page)
         finally:
             self._leave(host)
 
@@ -283,16 +264,15 @@ class Webhooks:
             if not waiting:
                 del self._parked[host]
 
-    async def _deliver(self, lane: _Lane, delivery: Delivery) -> bool:
+    async def _deliver(self, lane: _Lane, delivery: Delivery, page: list[StoredNotification]) -> bool:
         subscription = delivery.subscription
-        page = await asyncio.to_thread(self._mailbox.page, [subscription], after=delivery.cursor, limit=PAGE)
         began = time.monotonic()
         for notification in page:
             if self._stopping or lane.stale or time.monotonic() - began > TURN:
                 return True
             before = time.monotonic()
             outcome = await attempt(
-                self._client, delivery, notification, self._to_json, self._clock(), self._timeout
+                self._receivers, delivery, notification, self._to_json, self._clock(), self._timeout
             )
             self._count(outcome.result)
             lane.slow = outcome.result != DELIVERED or time.monotonic() - before > SLOW
@@ -313,18 +293,6 @@ class Webhooks:
                 lane.due = delivery.next_try
                 return True
         return len(page) == PAGE
-
-    def _wanted(self, subscription: str, moved: Delivery | None) -> Delivery | None:
-        """The webhook as it is now; None if it was removed, or nothing more is to be delivered."""
-        delivery = self._registry.delivery(subscription)
-        if delivery is None:
-            return None
-        if moved is not None and (moved.url, moved.secret) == (delivery.url, delivery.secret):
-            delivery = moved
-        if delivery.disabled is not None:
-            return None
-        found = self._registry.find(subscription)
-        return None if found is None or found.state is State.CANCELLED else delivery
 
     def _next(self, delivery: Delivery, notification: StoredNotification, outcome: Outcome) -> Delivery:
         """The delivery after an attempt."""

@@ -8,12 +8,27 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final
 
 import pyarrow as pa
-from sqlalchemy import ARRAY, Connection, Select, Text, asc, cast, delete, desc, func, select, true, update
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Connection,
+    Select,
+    Text,
+    asc,
+    cast,
+    delete,
+    desc,
+    func,
+    select,
+    true,
+    update,
+)
 
 from tidings.model.event import Event
 from tidings.service.model import (
@@ -26,7 +41,7 @@ from tidings.service.model import (
     StoredNotification,
 )
 from tidings.service.store import tables
-from tidings.service.store.mailbox_rows import event_of, mailbox_rows, notification_id
+from tidings.service.store.mailbox_rows import MailboxRows, event_of, mailbox_rows, notification_id
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
 from tidings.storage.event_log import Offset, Position
@@ -78,7 +93,9 @@ class Mailbox:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._of_several = _of_several_postgresql if database.on_postgresql else _of_several_sqlite
+        on_postgresql = database.on_postgresql
+        self._of_several = _of_several_postgresql if on_postgresql else _of_several_sqlite
+        self._of_each = _of_each_postgresql if on_postgresql else _of_each_sqlite
 
     def close(self) -> None:
         self._database.close()
@@ -100,12 +117,9 @@ class Mailbox:
                 connection.rollback()
                 return False
             before = last - rows.count
-            numbers = range(before + 1, last + 1)
-            told = _new_rows(connection, {"number": numbers, **rows.notifications}, rows.events["key"])
-            # Sorted, they go into neighbouring pages of the index.
-            order = sorted(range(len(told["number"])), key=told["subscription"].__getitem__)
-            told = {name: [values[row] for row in order] for name, values in told.items()}
-            insert_columns(connection, tables.notifications, told)
+            new = _new_rows(connection, rows)
+            numbers = [before + number for number in new["number"]]
+            insert_columns(connection, tables.notifications, {**new, "number": numbers})
             lasts = [before + number for number in rows.events["last"]]
             insert_columns(connection, tables.events, {**rows.events, "last": lasts}, _SEEN_AGAIN)
             faults = len(rows.faults["message"])
@@ -239,6 +253,17 @@ class Mailbox:
         )
         with self._database.reading() as connection:
             return [_notification(row) for row in connection.execute(query)]
+
+    def pages(self, after: Mapping[str, int], limit: int) -> dict[str, list[StoredNotification]]:
+        """The first notifications of each subscription after a number of its own, oldest first; those without any are
+        left out."""
+        numbers = self._of_each({clean(id): _bounded(number) for id, number in after.items()}, limit)
+        query = _NOTIFICATIONS.where(_columns.number.in_(numbers)).order_by(_columns.number)
+        found: defaultdict[str, list[StoredNotification]] = defaultdict(list)
+        with self._database.reading() as connection:
+            for row in connection.execute(query):
+                found[row.subscription].append(_notification(row))
+        return found
 
     def find(self, subscription: str, id: str) -> StoredNotification | None:
         query = _NOTIFICATIONS.where(_columns.subscription == subscription)
@@ -387,21 +412,38 @@ def _of_several_postgresql(numbers: Select[int], ids: list[str]) -> Select[int]:
     return select(each.c.number).select_from(asked).join(each, true())
 
 
-def _new_rows(
-    connection: Connection, rows: dict[str, Sequence[Any]], keys: Sequence[bytes]
-) -> dict[str, Sequence[Any]]:
-    """The notifications that are not stored yet, each once. Only events that are known may have others, and are few."""
+def _of_each_sqlite(after: Mapping[str, int], limit: int) -> Select[int]:
+    """The first numbers of each subscription after a number of its own. SQLite has no lateral joins."""
+    asked = func.json_each(json.dumps(list(after.items()))).table_valued("value")
+    id, number = (func.json_extract(asked.c.value, f"$[{column}]") for column in (0, 1))
+    inner = tables.notifications.alias("inner_notifications")
+    first = select(inner.c.number).where(inner.c.subscription == id, inner.c.number > number)
+    first = first.order_by(inner.c.number).limit(limit).correlate(asked)
+    each = tables.notifications.alias("each")
+    return select(each.c.number).select_from(asked).join(each, each.c.number.in_(first))
+
+
+def _of_each_postgresql(after: Mapping[str, int], limit: int) -> Select[int]:
+    given = cast(list(after), ARRAY(Text)), cast(list(after.values()), ARRAY(BigInteger))
+    asked = func.unnest(*given).table_valued("id", "number").render_derived(name="asked")
+    inner = tables.notifications.alias("inner_notifications")
+    first = select(inner.c.number).where(inner.c.subscription == asked.c.id, inner.c.number > asked.c.number)
+    each = first.order_by(inner.c.number).limit(limit).lateral()
+    return select(each.c.number).select_from(asked).join(each, true())
+
+
+def _new_rows(connection: Connection, rows: MailboxRows) -> dict[str, Sequence[Any]]:
+    """The notifications that are not stored yet. Only events that are known may have others, and are few."""
     known: set[bytes] = set()
+    keys = rows.events["key"]
     for begin in range(0, len(keys), _PORTION):
         query = select(_event.key).where(_event.key.in_(keys[begin : begin + _PORTION]))
         known.update(connection.execute(query).scalars())
-    names = ("subscription", "event", "kind", "part", "sequence")
-    chosen = [_columns[name] for name in names]
-    first: dict[tuple[Any, ...], int] = {}
-    for place, row in enumerate(zip(*(rows[name] for name in names), strict=True)):
-        first.setdefault(row, place)
-    if not known and len(first) == len(rows["number"]):
-        return rows
+    given = rows.notifications
+    if not known:
+        return given
+    chosen = [_columns[name] for name in ("subscription", "event", "kind", "part", "sequence")]
+    nulls = [None] * rows.count
 
     def is_new(row: tuple[Any, ...]) -> bool:
         if row[1] not in known:
@@ -409,8 +451,9 @@ def _new_rows(
         query = select(*chosen).where(_columns.subscription == row[0], _columns.event == row[1])
         return row not in {tuple(found) for found in connection.execute(query)}
 
-    kept = [place for row, place in first.items() if is_new(row)]
-    return {name: [values[place] for place in kept] for name, values in rows.items()}
+    identities = zip(*(given.get(column.name, nulls) for column in chosen), strict=True)
+    kept = [place for place, row in enumerate(identities) if is_new(row)]
+    return {name: [values[place] for place in kept] for name, values in given.items()}
 
 
 def _take(connection: Connection, name: str, count: int) -> int:

@@ -11,7 +11,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, Executable, Table, case, delete, func, select, tuple_, update
+from sqlalchemy import Connection, Executable, Table, bindparam, case, delete, func, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
@@ -40,6 +40,7 @@ _SUBSCRIPTION = _columns(tables.subscriptions, Subscription)
 _TOKEN = _columns(tables.tokens, Token)
 _SOURCE = _columns(tables.sources, Source)
 _DELIVERY = _columns(tables.deliveries, Delivery)
+_OF_WEBHOOK = ("subscription", "url", "secret")
 
 
 class Registry:
@@ -334,13 +335,16 @@ class Registry:
     def move_deliveries(self, deliveries: Sequence[Delivery]) -> int:
         """Stores the cursors and states of webhooks. A webhook whose address or secret was changed meanwhile, or
         that was removed, is left alone. Returns how many were changed."""
-        kept, moved = tables.deliveries, 0
+        kept = tables.deliveries
+        mine = [kept.c[name] == bindparam(f"old_{name}") for name in _OF_WEBHOOK]
+        names = [column.name for column in kept.c if column.name not in _OF_WEBHOOK]
+        statement = update(kept).where(*mine).values({name: bindparam(name) for name in names})
+        rows = []
+        for delivery in deliveries:
+            values = _values(delivery)
+            rows.append({f"old_{name}": values.pop(name) for name in _OF_WEBHOOK} | values)
         with self._database.writing() as connection:
-            for delivery in deliveries:
-                values = _values(delivery)
-                mine = [kept.c[name] == values.pop(name) for name in ("subscription", "url", "secret")]
-                moved += connection.execute(update(kept).where(*mine).values(values)).rowcount
-        return moved
+            return int(connection.execute(statement, rows).rowcount) if rows else 0
 
     def deliveries_of(self, subscriptions: Sequence[str]) -> dict[str, Delivery]:
         """The webhooks of these subscriptions."""
@@ -350,6 +354,13 @@ class Registry:
     def delivery(self, subscription: str) -> Delivery | None:
         query = select(*_DELIVERY).where(tables.deliveries.c.subscription == subscription)
         return self._first(query, lambda row: Delivery(*row))
+
+    def wanted_deliveries(self, subscriptions: Sequence[str]) -> list[Delivery]:
+        """Those of the deliveries of these subscriptions that are not disabled, nor of a cancelled subscription."""
+        kept, of = tables.deliveries.c, tables.subscriptions.c
+        query = select(*_DELIVERY).join(tables.subscriptions, of.id == kept.subscription)
+        query = query.where(kept.subscription.in_(subscriptions), kept.disabled.is_(None))
+        return self._all(query.where(of.state != State.CANCELLED), lambda row: Delivery(*row))
 
     def remove_delivery(self, subscription: str) -> None:
         with self._database.writing() as connection:
