@@ -78,3 +78,44 @@ def test_a_cache_that_names_a_class_that_is_gone_is_stale(tmp_path):
     (tmp_path / "loops.py").write_text(TUPLES.replace("Columns", "Arrays"))
     assert run() == "7 1\n"
     assert run() == "7 0\n"
+
+
+CALLER = """
+try:
+    from inner import twice
+except ImportError:
+    from renamed import twice
+from tidings.arrays.compiled import compiled
+
+
+@compiled
+def four_times(x):
+    return twice(twice(x))
+
+
+print(four_times(3), sum(four_times.stats.cache_misses.values()))
+"""
+INNER = """
+from tidings.arrays.compiled import compiled
+
+
+@compiled
+def twice(x):
+    return x + x
+"""
+
+
+def test_a_cache_that_names_a_module_that_is_gone_is_stale(tmp_path):
+    (tmp_path / "program.py").write_text("import loops")
+    (tmp_path / "loops.py").write_text(CALLER)
+    (tmp_path / "inner.py").write_text(INNER)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def run():
+        command = [sys.executable, "-B", "program.py"]
+        return subprocess.check_output(command, cwd=tmp_path, env=environment, text=True, timeout=120)
+
+    assert run() == "12 1\n"
+    assert run() == "12 0\n"
+    (tmp_path / "inner.py").rename(tmp_path / "renamed.py")
+    assert run() == "12 1\n"
