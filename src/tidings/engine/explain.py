@@ -20,7 +20,6 @@ from tidings.kinds.operators.kernels.layout import FALSE, TRUE, UNKNOWN
 from tidings.kinds.operators.kind import split_calls
 from tidings.kinds.operators.naive import Binding
 from tidings.kinds.operators.program import Program, compile_program
-from tidings.kinds.operators.undecided_pairs import value_text
 from tidings.kinds.patterns import naive
 from tidings.kinds.patterns.explain import CUT_SHORT, Attempt, EventView, attempt, clauses_of, ordered
 from tidings.language import conditions
