@@ -261,7 +261,7 @@ class Engine:
 
     @property
     def _keeps_state(self) -> bool:
-        return any(each.reads_events for each in self._stateful.values())
+        return True in [each.reads_events for each in self._stateful.values()]
 
     def publish_many(
         self,

@@ -35,6 +35,8 @@ class Batch:
         if events is not None:
             self.events = events
         self.every = every
+        self.documents: list[Mapping[str, Any]] | None = None
+        """The attributes of all events, if they are at hand as Python's values."""
         self.bindings, self.messages = Bindings(), list[str]()
         self.finders_doubts = 0
         """How many of the messages are of finders, not of checkers."""
@@ -56,11 +58,6 @@ class Batch:
 
     def __len__(self) -> int:
         return int(self.events.num_rows)
-
-    @property
-    def documents(self) -> list[Mapping[str, Any]] | None:
-        """The attributes of all events, if they are at hand as Python's values."""
-        return None
 
     def attributes(self, row: int) -> Mapping[str, Any] | None:
         """Everything that a condition may name; None if it cannot be read, which satisfies nothing."""
@@ -113,6 +110,7 @@ class _Single(Batch):
     def __init__(self, event: Event) -> None:
         super().__init__(None)
         self._event = event
+        self.documents = [attributes_of(event)]
 
     def __len__(self) -> int:
         return 1
@@ -121,12 +119,8 @@ class _Single(Batch):
     def events(self) -> pa.Table:
         return to_table([self._event])
 
-    @cached_property
-    def documents(self) -> list[Mapping[str, Any]]:
-        return [attributes_of(self._event)]
-
-    def attributes(self, row: int) -> Mapping[str, Any]:
-        return self.documents[0]
+    def attributes(self, row: int) -> Mapping[str, Any] | None:
+        return self.documents[0] if self.documents else None
 
     def source(self, row: int) -> str | None:
         return self._event.source
