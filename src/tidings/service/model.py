@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 from tidings.model.event import Event
 from tidings.storage.event_log import Position
 
+SERVICE = "(service)"
+"""The owner of subscriptions that the service keeps for itself; no list shows them."""
+
 
 class State(StrEnum):
     """Of a subscription. Only an active one is in the index; an expired or cancelled one stays so."""

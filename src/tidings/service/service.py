@@ -22,8 +22,10 @@ from tidings.service.ingest.deduplication import Deduplication
 from tidings.service.ingest.feed_poller import FeedPoller
 from tidings.service.ingest.log_writer import LogWriter
 from tidings.service.matching.engine_settings import load_engine
+from tidings.service.matching.event_preview import EventPreview
 from tidings.service.matching.index_writer import IndexWriter
 from tidings.service.matching.supervisor import Supervisor
+from tidings.service.matching.table_rows import TableRows
 from tidings.service.model import StoredNotification
 from tidings.service.open_files import max_streams
 from tidings.service.settings import Settings
@@ -99,6 +101,10 @@ class Service:
         )
         self.log_writer = LogWriter(self.log, self.deduplication, on_accept=self._accepted, clock=clock)
         later(self.log_writer.close)
+        self.event_preview = EventPreview(settings.data / "index", self.preview)
+        self.table_rows = TableRows(
+            self.registry, self.mailbox, self.index_writer, self.log_writer, clock=clock
+        )
         self.feed_poller = FeedPoller(self.registry, self.log_writer, settings)
         self.stream_metrics = StreamMetrics(
             self.mailbox, self.log_writer, self.vocabulary, self.metrics, clock
