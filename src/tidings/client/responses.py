@@ -141,6 +141,29 @@ class Receipt(_Answer):
 
 
 @dataclass(frozen=True, slots=True)
+class Match(_Answer):
+    """A subscription that an event would match; `kind` is "match" or "undecided"."""
+
+    subscription: str
+    kind: str = "match"
+    bindings: Mapping[str, Any] = field(default_factory=dict)
+    message: str | None = None
+
+
+def _matches(items: list[Mapping[str, Any]]) -> list[Match]:
+    return [Match.read(item) for item in items]
+
+
+@dataclass(frozen=True, slots=True)
+class Matches(_Answer):
+    """What an event would match, with a version of the index. `matched` counts all, `items` has the first 100."""
+
+    version: str
+    matched: int
+    items: list[Match] = field(metadata={"convert": _matches})
+
+
+@dataclass(frozen=True, slots=True)
 class Source(_Answer):
     """A followed feed, with its fetch state."""
 

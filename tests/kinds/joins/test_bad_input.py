@@ -205,4 +205,6 @@ def test_all_rows_of_a_table_also_those_with_nulls() -> None:
     assert len(copy.rows("reviews")) == 4
     with pytest.raises(SubscriptionError, match="'news' is no table here; write one behind WHERE"):
         engine.subscribe("none", "SELECT * FROM news")
+    with pytest.raises(SubscriptionError, match="'news' is no table here"):
+        engine.why("FROM news", Event("s", {"a": 1}))
     assert engine.why("FROM reviews", Event("s", {"a": 1})).verdict == "no match"

@@ -289,6 +289,7 @@ class Table(ResponseModel):
     name: str
     columns: dict[str, str] = Field(description="The type of each column.")
     key: list[str] = Field(description="What a row is known by; none: by all of it.")
+    payload: list[str] = Field(description="Columns that come along, and that no condition looks at.")
 
 
 class Tables(ResponseModel):

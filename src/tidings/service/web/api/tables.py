@@ -22,9 +22,16 @@ Name = Annotated[str, Path(max_length=200, description="The name of a table.")]
 @api.get("/tables", operation_id="list_tables", summary="The tables there are")
 def list_tables(caller: CurrentCaller) -> Tables:
     """Those that the service was started with, which subscriptions may join."""
-    declared = caller.service.preview.tables
     return Tables(
-        items=[Table(name=table.name, columns=dict(table.columns), key=list(table.key)) for table in declared]
+        items=[
+            Table(
+                name=table.name,
+                columns=dict(table.columns),
+                key=list(table.key),
+                payload=list(table.payload),
+            )
+            for table in caller.service.preview.tables
+        ]
     )
 
 
