@@ -109,7 +109,7 @@ class Notification(_Answer):
     time: datetime | None = field(default=None, metadata=_TIME)
     url: str = ""
     event: Mapping[str, Any] | None = None
-    bindings: Mapping[str, str] = field(default_factory=dict)
+    bindings: Mapping[str, Any] = field(default_factory=dict)
     changes: list[RowChange] = field(default_factory=list, metadata={"convert": _row_changes})
     part: str | None = None
     sequence: int | None = None

@@ -124,7 +124,7 @@ class StoredNotification:
     kind: NotificationKind
     at: float
     event: Event | None = None
-    bindings: Mapping[str, str] = field(default_factory=dict)
+    bindings: Mapping[str, Any] = field(default_factory=dict)
     part: str | None = None
     sequence: int | None = None
     changes: tuple[Mapping[str, Any], ...] = ()  # {"table", "change": "+" | "-", "row": {…}}

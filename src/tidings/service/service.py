@@ -11,9 +11,11 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from tidings.feeds.addresses import guarded_async_client
+from tidings.service.delivery.binding_types import BindingTypes
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import notification_to_json
 from tidings.service.delivery.subscription_feeds import FeedChanges
@@ -80,6 +82,7 @@ class Service:
         )
         self.supervisor = Supervisor(settings)
         self.hub = Hub(self.mailbox)
+        self.binding_types = BindingTypes(lambda: self.preview.engine, self._text_of)
         self.feed_changes = FeedChanges()
         self.webhooks = Webhooks(
             self.registry,
@@ -148,7 +151,14 @@ class Service:
 
     def to_json(self, notification: StoredNotification) -> Mapping[str, Any]:
         """The public JSON of a notification."""
+        typed = self.binding_types.convert(notification.subscription, notification.bindings)
+        if typed is not notification.bindings:
+            notification = replace(notification, bindings=typed)
         return notification_to_json(notification, self.settings)
+
+    def _text_of(self, id: str) -> str | None:
+        found = self.registry.find(id)
+        return None if found is None else found.text
 
     def _accepted(self, events: int, duplicates: int) -> None:
         self.metrics.accepted(events, duplicates=duplicates)

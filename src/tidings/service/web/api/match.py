@@ -45,11 +45,12 @@ def _match(caller: Caller, request: Request, body: bytes, limit: int) -> EventMa
     if read.rejected:
         raise Problem(400, read.rejected[0][1], kind="event")
     found = caller.service.event_preview.match(read.events[0], visible=_mine(caller), limit=limit)
+    types = caller.service.binding_types
     items = [
         MatchedSubscription(
             subscription=notification.subscription or "",
             kind="undecided" if notification.verdict == "undecided" else "match",
-            bindings=notification.bindings,
+            bindings=dict(types.convert(notification.subscription or "", notification.bindings)),
             message=notification.message,
         )
         for notification in found.notifications

@@ -226,7 +226,9 @@ class Notification(ResponseModel):
     time: Moment
     url: str
     event: NotifiedEvent | None
-    bindings: dict[str, str]
+    bindings: dict[str, Any] = Field(
+        description="Texts; numbers and truth values where an operator declares them."
+    )
     changes: list[RowChange]
     part: str | None
     sequence: int | None
@@ -272,7 +274,7 @@ class Receipt(ResponseModel):
 class MatchedSubscription(ResponseModel):
     subscription: str
     kind: Literal["match", "undecided"]
-    bindings: dict[str, str]
+    bindings: dict[str, Any]
     message: str | None = Field(description="Why it is undecided.")
 
 
