@@ -81,7 +81,8 @@ def test_the_guide_of_the_service_runs_from_its_start_to_its_end(examples, tmp_p
     """Against a real service that listens elsewhere. Answers come a moment after events: a command that shows something
     else is run again for a while."""
     names, known = {"__name__": SERVICE}, dict(os.environ)
-    with Running(data=tmp_path / "data", allowed=("127.0.0.0/8",)) as served:
+    tables = tmp_path / "examples" / "stocks" / "tables.toml"
+    with Running(data=tmp_path / "data", allowed=("127.0.0.0/8",), tables=tables) as served:
         for number, (kind, content) in enumerate(blocks(SERVICE)):
             content = content.replace("localhost:8750", f"127.0.0.1:{served.service.settings.port}")
             if kind.startswith("text "):

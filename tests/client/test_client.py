@@ -276,6 +276,51 @@ def test_a_replica_applies_what_a_client_hears(joining: Served) -> None:
     assert replica.rows("stocks") == [{"symbol": "SAP", "per": 70.0, "since": date(2026, 1, 31)}]
 
 
+def test_tables_rows_and_snapshots(joining: Served) -> None:
+    with Client(joining.url) as client:
+        assert client.tables() == [STOCKS]
+        client.publish(CHANGES[:2])
+        dear = client.subscribe(DEAR)
+        replica, asked = Replica(DEAR, client.tables()), client.snapshot(dear)
+        for notification in client.listen(dear, after=0):
+            if replica.apply(notification):
+                assert notification.event["id"] == asked
+                break
+        assert [row["symbol"] for row in replica.rows("stocks")] == ["IBM"]
+        assert sorted(row["symbol"] for row in client.rows("stocks")) == ["IBM", "SAP"]
+        with pytest.raises(ServiceError, match="no table"):
+            list(client.rows("none"))
+
+    async def same() -> None:
+        async with AsyncClient(joining.url) as client:
+            assert await client.tables() == [STOCKS]
+            assert len([row async for row in client.rows("stocks")]) == 2
+            assert await client.snapshot(dear.id, ticket=dear.ticket) != asked
+
+    asyncio.run(same())
+
+
+def test_what_an_event_would_match(client: Client) -> None:
+    plain = client.subscribe("WHERE topic = 'would match'")
+    pattern = client.subscribe("SELECT ?t WHERE (?i, rss:title, ?t) AND ?t = 'By turtle'")
+    for event in ({"topic": "would match"}, Event("s", {"topic": "would match"})):
+        found = client.match(event)
+        assert (found.matched, [match.subscription for match in found.items]) == (1, [plain.id])
+    bound = [
+        match.bindings
+        for match in client.match(TURTLE, format="ttl").items
+        if match.subscription == pattern.id
+    ]
+    assert bound == [{"t": "By turtle"}]
+
+    async def same() -> None:
+        async with AsyncClient(client.address) as other:
+            assert (await other.match({"topic": "would match"})).matched == 1
+
+    asyncio.run(same())
+    assert list(client.notifications(plain)) == []
+
+
 def test_a_replica_applies_what_an_async_client_hears(joining: Served) -> None:
     replica = Replica(DEAR, [STOCKS])
 

@@ -65,7 +65,7 @@ class Running:
     def __enter__(self) -> Served:
         service = Service(self.settings)
         service.start(driver=False)
-        stream = InProcessStream(self.settings.data, service.mailbox)
+        stream = InProcessStream(self.settings.data, service.mailbox, service.preview.engine.operators)
         stream.start()
         self._server = uvicorn.Server(configuration(create_app(service), graceful_seconds=10))
         self._thread = threading.Thread(target=self._server.run, args=([self._listener],), daemon=True)

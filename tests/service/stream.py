@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.kinds.operators.functions.operator import Operator
 from tidings.model.event import EVENT_SCHEMA
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.service.model import BatchRecord
@@ -25,7 +27,8 @@ QUERY = "in-process"
 class InProcessStream:
     """`step` does one micro-batch; `start` does them in a thread as they come."""
 
-    def __init__(self, data: Path, mailbox: Mailbox) -> None:
+    def __init__(self, data: Path, mailbox: Mailbox, operators: Iterable[Operator] = ()) -> None:
+        self._operators = operators
         self._index, self._mailbox = data / "index", mailbox
         self._log = EventLog(data / "log")
         self._stopping = threading.Event()
@@ -47,7 +50,7 @@ class InProcessStream:
             return 0
         began = time.time()
         version = versions.current(self._index)
-        engine = versions.open(self._index, version)
+        engine = versions.open(self._index, version, operators=self._operators)
         events = pa.Table.from_batches(self._log.read(start, end), EVENT_SCHEMA)
         notifications = engine.publish_many(events)
         assert notifications.schema.names == NOTIFICATION_SCHEMA.names

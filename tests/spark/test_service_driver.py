@@ -245,7 +245,11 @@ def test_a_driver_over_tables_runs_two_queries(tmp_path: Path) -> None:
     quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
     settings = Settings(tmp_path, spark="local[2,4]", spark_settings=quick, tables=tmp_path / "tables.toml")
     registry, mailbox = open_stores(settings)
-    texts = {"dear": "SELECT * FROM stocks WHERE per > 90", "all": "WHERE source = 'market'"}
+    texts = {
+        "dear": "SELECT * FROM stocks WHERE per > 90",
+        "rows": "SELECT * FROM stocks",
+        "all": "WHERE source = 'market'",
+    }
     registry.add_many([Subscription(id, text, id, "", "", id, 0.0, None) for id, text in texts.items()])
     heard = threading.Event()
     supervisor = Supervisor(settings, lambda state: heard.set() if state.status == "failed" else None)
@@ -262,10 +266,11 @@ def test_a_driver_over_tables_runs_two_queries(tmp_path: Path) -> None:
     told = {one.subscription: one for one in mailbox.page(list(texts))}
     assert set(told) == set(texts)
     assert {one.event and one.event.id for one in told.values()} == {"e"}
-    assert told["dear"].sequence == 1
-    assert [(one["change"], one["row"]) for one in told["dear"].changes] == [
-        ("+", {"symbol": "X", "per": 95.5})
-    ]
+    for id in ("dear", "rows"):
+        assert told[id].sequence == 1
+        assert [(one["change"], one["row"]) for one in told[id].changes] == [
+            ("+", {"symbol": "X", "per": 95.5})
+        ]
     assert supervisor.state.status == "stopped"
     assert supervisor.state.restarts == 0
     registry.close()

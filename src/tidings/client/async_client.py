@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing, suppress
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from weakref import WeakSet
 
 import httpx
@@ -18,6 +18,7 @@ from tidings.client.responses import (
     BulkItem,
     Checked,
     Explanation,
+    Matches,
     Notification,
     Receipt,
     ServiceError,
@@ -27,6 +28,9 @@ from tidings.client.responses import (
     Trial,
 )
 from tidings.client.stream import Parser
+
+if TYPE_CHECKING:
+    from tidings.kinds.joins.schema.table import Table
 
 T = TypeVar("T")
 
@@ -214,6 +218,11 @@ class AsyncClient(Connection):
             receipt = receipt + await self._do(call)
         return receipt
 
+    async def match(self, event: Any, *, format: str | None = None, source: str = "") -> Matches:
+        """Which of the caller's subscriptions an event would match, which is given as to `publish`, and is not
+        published. Subscriptions over tables take no part."""
+        return await self._do(calls.match(event, format, source))
+
     async def follow(self, url: str, *, title: str = "") -> Source:
         """Follows a feed: its items are events from now on."""
         return await self._do(calls.follow(url, title))
@@ -234,6 +243,27 @@ class AsyncClient(Connection):
                 yield source
             if (cursor := page.next) is None:
                 return
+
+    # Tables
+
+    async def tables(self) -> list[Table]:
+        """The tables that subscriptions may join, as a `Replica` takes them."""
+        return await self._do(calls.tables())
+
+    async def rows(self, table: str) -> AsyncGenerator[dict[str, Any], None]:
+        """The rows of a table as the stream has them, in no particular order. Pages are fetched as they are needed."""
+        cursor = None
+        while True:
+            page = await self._do(calls.rows(table, cursor))
+            for row in page.items:
+                yield row
+            if (cursor := page.next) is None:
+                return
+
+    async def snapshot(self, subscription: Subscription | str, *, ticket: str | None = None) -> str:
+        """Asks for all rows of a subscription over tables. They come as notifications of the kind "snapshot", of the
+        event whose id is returned."""
+        return await self._do(calls.snapshot(id_of(subscription), self._ticket(subscription, ticket)))
 
     # Texts of subscriptions
 

@@ -21,6 +21,7 @@ from tidings.client.responses import (
     BulkItem,
     Checked,
     Explanation,
+    Matches,
     Notification,
     Receipt,
     ServiceError,
@@ -32,6 +33,7 @@ from tidings.client.responses import (
 from tidings.errors import EventError, SubscriptionError
 
 if TYPE_CHECKING:
+    from tidings.kinds.joins.schema.table import Table
     from tidings.model.event import Event
 
 T = TypeVar("T")
@@ -304,6 +306,36 @@ def _is_unnamed_change(event: Event) -> bool:
 
     row = event.row() if event.type.startswith("tidings.") else None
     return row is not None and event.id == content_id(row["datacontenttype"], row["data"], row["attributes"])
+
+
+def match(event: Any, format: str | None, source: str) -> Call[Matches]:
+    """The event is sent as by `publish`, alone."""
+    if not isinstance(event, str | bytes | Mapping):
+        event = to_cloudevent(event)
+    (call,) = publish(event, format, source)
+    return replace(call, path="/api/match", read=Matches.read)  # type: ignore[arg-type, return-value]
+
+
+# Tables
+
+
+def tables() -> Call[list[Table]]:
+    return _get("/api/tables", lambda answer: [_table(item) for item in answer["items"]])
+
+
+def _table(item: Mapping[str, Any]) -> Table:
+    from tidings.kinds.joins.schema.table import Table
+
+    return Table(item["name"], item["columns"], item["key"], item["payload"])
+
+
+def rows(table: str, cursor: str | None) -> Call[Page[dict[str, Any]]]:
+    path = f"/api/tables/{quote(table, safe='')}/rows"
+    return _get(path, _page(dict), {"cursor": cursor, "limit": 200})
+
+
+def snapshot(id: str, ticket: str | None) -> Call[str]:
+    return _json("POST", f"{_path(id)}/snapshot", {}, lambda answer: str(answer["event"]), ticket=ticket)
 
 
 # Texts of subscriptions, sources, the service

@@ -109,7 +109,7 @@ class Notification(_Answer):
     time: datetime | None = field(default=None, metadata=_TIME)
     url: str = ""
     event: Mapping[str, Any] | None = None
-    bindings: Mapping[str, str] = field(default_factory=dict)
+    bindings: Mapping[str, Any] = field(default_factory=dict)
     changes: list[RowChange] = field(default_factory=list, metadata={"convert": _row_changes})
     part: str | None = None
     sequence: int | None = None
@@ -138,6 +138,29 @@ class Receipt(_Answer):
             self.ids + other.ids,
             self.rejected + other.rejected,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Match(_Answer):
+    """A subscription that an event would match; `kind` is "match" or "undecided"."""
+
+    subscription: str
+    kind: str = "match"
+    bindings: Mapping[str, Any] = field(default_factory=dict)
+    message: str | None = None
+
+
+def _matches(items: list[Mapping[str, Any]]) -> list[Match]:
+    return [Match.read(item) for item in items]
+
+
+@dataclass(frozen=True, slots=True)
+class Matches(_Answer):
+    """What an event would match, with a version of the index. `matched` counts all, `items` has the first 100."""
+
+    version: str
+    matched: int
+    items: list[Match] = field(metadata={"convert": _matches})
 
 
 @dataclass(frozen=True, slots=True)

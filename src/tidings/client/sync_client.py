@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
@@ -16,6 +16,7 @@ from tidings.client.responses import (
     BulkItem,
     Checked,
     Explanation,
+    Matches,
     Notification,
     Receipt,
     ServiceError,
@@ -25,6 +26,9 @@ from tidings.client.responses import (
     Trial,
 )
 from tidings.client.stream import Parser
+
+if TYPE_CHECKING:
+    from tidings.kinds.joins.schema.table import Table
 
 T = TypeVar("T")
 
@@ -193,6 +197,11 @@ class Client(Connection):
             receipt = receipt + self._do(call)
         return receipt
 
+    def match(self, event: Any, *, format: str | None = None, source: str = "") -> Matches:
+        """Which of the caller's subscriptions an event would match, which is given as to `publish`, and is not
+        published. Subscriptions over tables take no part."""
+        return self._do(calls.match(event, format, source))
+
     def follow(self, url: str, *, title: str = "") -> Source:
         """Follows a feed: its items are events from now on."""
         return self._do(calls.follow(url, title))
@@ -212,6 +221,26 @@ class Client(Connection):
             yield from page.items
             if (cursor := page.next) is None:
                 return
+
+    # Tables
+
+    def tables(self) -> list[Table]:
+        """The tables that subscriptions may join, as a `Replica` takes them."""
+        return self._do(calls.tables())
+
+    def rows(self, table: str) -> Iterator[dict[str, Any]]:
+        """The rows of a table as the stream has them, in no particular order. Pages are fetched as they are needed."""
+        cursor = None
+        while True:
+            page = self._do(calls.rows(table, cursor))
+            yield from page.items
+            if (cursor := page.next) is None:
+                return
+
+    def snapshot(self, subscription: Subscription | str, *, ticket: str | None = None) -> str:
+        """Asks for all rows of a subscription over tables. They come as notifications of the kind "snapshot", of the
+        event whose id is returned."""
+        return self._do(calls.snapshot(id_of(subscription), self._ticket(subscription, ticket)))
 
     # Texts of subscriptions
 

@@ -17,7 +17,7 @@ from tidings.engine.explain import Explainer
 from tidings.engine.index import SubscriptionIndex, kind_folder, save_kind
 from tidings.engine.kind_registry import BUILT_IN, all_kinds, arranged
 from tidings.engine.pipeline import match, match_one
-from tidings.engine.plan import Plan, Planner, make_plan
+from tidings.engine.plan import Plan, Planner, check_condition, make_plan
 from tidings.engine.residual import Residuals
 from tidings.engine.snapshot import Snapshot
 from tidings.engine.subscriptions import ALWAYS
@@ -323,6 +323,7 @@ class Engine:
         taker = self._kind_for(query)
         if taker is not None:
             return taker.explain(id, query, event)
+        check_condition(query)
         networks = Networks(self.networks)
         return Explainer(self.taxonomy, networks, self._checker.evaluator).explain(id, query, event)
 

@@ -15,7 +15,7 @@ from tidings.engine.contracts import Compiling
 from tidings.errors import SubscriptionError
 from tidings.language.alternatives import Way, alternatives
 from tidings.language.parameters import check_constant, check_constants
-from tidings.language.query import Parameter, Query
+from tidings.language.query import And, Parameter, Query
 from tidings.language.shapes import Shapes
 from tidings.language.stored_conditions import Template
 
@@ -56,10 +56,20 @@ def make_plan(query: Query, kinds: Sequence[Compiling], literals: Collection[Par
             f"the subscription joins {query.stream!r} with {query.joined[0].name!r}, which are no tables here; "
             "declare them, as in Engine(tables=[Table(...), ...])"
         )
+    check_condition(query)
     return Plan(
         query,
         tuple(_plan(replace(way, literals=frozenset(literals)), kinds) for way in alternatives(query)),
     )
+
+
+def check_condition(query: Query) -> None:
+    """Refuses `FROM name` alone, which is for tables."""
+    if query.stream is not None and query.where == And(()) and query.via is None:
+        raise SubscriptionError(
+            f"the subscription has no condition, and {query.stream!r} is no table here; write one behind WHERE, or declare"
+            " the table"
+        )
 
 
 def _plan(way: Way, kinds: Sequence[Compiling]) -> WayPlan:

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 from tidings.model.event import Event
 from tidings.storage.event_log import Position
 
+SERVICE = "(service)"
+"""The owner of subscriptions that the service keeps for itself; no list shows them."""
+
 
 class State(StrEnum):
     """Of a subscription. Only an active one is in the index; an expired or cancelled one stays so."""
@@ -121,7 +124,7 @@ class StoredNotification:
     kind: NotificationKind
     at: float
     event: Event | None = None
-    bindings: Mapping[str, str] = field(default_factory=dict)
+    bindings: Mapping[str, Any] = field(default_factory=dict)
     part: str | None = None
     sequence: int | None = None
     changes: tuple[Mapping[str, Any], ...] = ()  # {"table", "change": "+" | "-", "row": {…}}

@@ -11,9 +11,11 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from tidings.feeds.addresses import AsyncGuard
+from tidings.service.delivery.binding_types import BindingTypes
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import notification_to_json
 from tidings.service.delivery.receivers import Receivers
@@ -23,8 +25,10 @@ from tidings.service.ingest.deduplication import Deduplication
 from tidings.service.ingest.feed_poller import FeedPoller
 from tidings.service.ingest.log_writer import LogWriter
 from tidings.service.matching.engine_settings import load_engine
+from tidings.service.matching.event_preview import EventPreview
 from tidings.service.matching.index_writer import IndexWriter
 from tidings.service.matching.supervisor import Supervisor
+from tidings.service.matching.table_rows import TableRows
 from tidings.service.model import StoredNotification
 from tidings.service.open_files import max_streams
 from tidings.service.settings import Settings
@@ -79,6 +83,7 @@ class Service:
         )
         self.supervisor = Supervisor(settings)
         self.hub = Hub(self.mailbox)
+        self.binding_types = BindingTypes(lambda: self.preview.engine, self._text_of)
         self.feed_changes = FeedChanges()
         self.webhooks = Webhooks(
             self.registry,
@@ -100,6 +105,10 @@ class Service:
         )
         self.log_writer = LogWriter(self.log, self.deduplication, on_accept=self._accepted, clock=clock)
         later(self.log_writer.close)
+        self.event_preview = EventPreview(settings.data / "index", self.preview)
+        self.table_rows = TableRows(
+            self.registry, self.mailbox, self.index_writer, self.log_writer, clock=clock
+        )
         self.feed_poller = FeedPoller(self.registry, self.log_writer, settings)
         self.stream_metrics = StreamMetrics(
             self.mailbox, self.log_writer, self.vocabulary, self.metrics, clock
@@ -143,7 +152,14 @@ class Service:
 
     def to_json(self, notification: StoredNotification) -> Mapping[str, Any]:
         """The public JSON of a notification."""
+        typed = self.binding_types.convert(notification.subscription, notification.bindings)
+        if typed is not notification.bindings:
+            notification = replace(notification, bindings=typed)
         return notification_to_json(notification, self.settings)
+
+    def _text_of(self, id: str) -> str | None:
+        found = self.registry.find(id)
+        return None if found is None else found.text
 
     def _accepted(self, events: int, duplicates: int) -> None:
         self.metrics.accepted(events, duplicates=duplicates)

@@ -20,6 +20,7 @@ import json
 import os
 import re
 import shutil
+import threading
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator
@@ -246,6 +247,7 @@ class _Opened(NamedTuple):
 
 
 _opened: dict[Path, _Opened] = {}
+_opening = threading.Lock()  # two threads must not replay one tail on the same engine
 
 
 def open(
@@ -260,11 +262,12 @@ def open(
     """
     root, code = Path(root).resolve(), Code.of(operators, kinds)
     checksums.refuse_damaged(root, version.base)
-    kept = _opened.get(root)
-    if kept is None or kept.version != version or kept.code != code:
-        _opened.pop(root, None)  # a replay that fails midway leaves an engine of no version
-        _opened[root] = _Opened(version, code, _replay(root, version, kept, code))
-    return _opened[root].engine
+    with _opening:
+        kept = _opened.get(root)
+        if kept is None or kept.version != version or kept.code != code:
+            _opened.pop(root, None)  # a replay that fails midway leaves an engine of no version
+            kept = _opened[root] = _Opened(version, code, _replay(root, version, kept, code))
+        return kept.engine
 
 
 def check_operators(

@@ -194,3 +194,19 @@ def test_what_is_given_to_an_engine_wrongly() -> None:
     with pytest.raises(SubscriptionError, match="give a pyarrow.Table"):
         engine.subscribe_table("FROM t WHERE a = $a", [{"id": "1", "a": 1}])  # type: ignore[arg-type]
     assert len(engine.publish_many(pa.record_batch({"id": ["e"], "a": [1]}))) == 1
+
+
+def test_all_rows_of_a_table_also_those_with_nulls() -> None:
+    engine, copy = Engine(tables=TABLES), Replica("FROM reviews", TABLES)
+    engine.subscribe("all", "FROM reviews")
+    copy.apply(engine.snapshot("all"))
+    rows = [GOOD, GOOD, {"symbol": None, "rating": 1}, {"rating": None}]
+    engine_told = engine.publish_many([Event.insert("reviews", row, id=str(n)) for n, row in enumerate(rows)])
+    for notification in Notification.from_table(engine_told):
+        assert copy.apply(notification)
+    assert len(copy.rows("reviews")) == 4
+    with pytest.raises(SubscriptionError, match="'news' is no table here; write one behind WHERE"):
+        engine.subscribe("none", "SELECT * FROM news")
+    with pytest.raises(SubscriptionError, match="'news' is no table here"):
+        engine.why("FROM news", Event("s", {"a": 1}))
+    assert engine.why("FROM reviews", Event("s", {"a": 1})).verdict == "no match"

@@ -47,6 +47,9 @@ ROWS = [
     Row("GET /api/complete", 401, 403, 200, 200, 200),
     Row("GET /api/taxonomy", 401, 200, 200, 200, 200),
     Row("POST /api/events", 401, 202, 403, 403, 202, EVENT),
+    Row("POST /api/match", 401, 403, 200, 200, 200, EVENT),
+    Row("GET /api/tables", 401, 200, 200, 200, 200),
+    Row("GET /api/tables/{name}/rows", 401, 403, 404, 404, 404),  # there is none
     Row("GET /api/sources", 401, 200, 200, 200, 200),
     Row("POST /api/sources", 401, 201, 403, 403, 200, {"url": "http://roles.invalid/feed"}),
     Row("POST /api/sources/opml", 401, 200, 403, 403, 200, b"<opml version='2.0'><body/></opml>", "", "text/x-opml"),
@@ -68,6 +71,7 @@ ROWS = [
     Row("POST /api/subscriptions/{id}/renew", 401, 404, 200, 404, 200, {}),
     Row("POST /api/subscriptions/{id}/pause", 401, 404, 200, 404, 200, {}),
     Row("POST /api/subscriptions/{id}/resume", 401, 404, 200, 404, 200, {}),
+    Row("POST /api/subscriptions/{id}/snapshot", 401, 404, 422, 404, 422, {}),  # it is over no tables
     Row("PUT /api/subscriptions/{id}/webhook", 401, 404, 200, 404, 200, {"url": "https://hook.invalid/"}),
     Row("DELETE /api/subscriptions/{id}/webhook", 401, 404, 204, 404, 204),
     Row("DELETE /api/subscriptions/{id}", 401, 404, 200, 404, 410),

@@ -9,7 +9,7 @@ import pytest
 
 from tests.service.store.batches import subscription
 from tests.service.store.conftest import Stores
-from tidings.service.model import Delivery, IndexChange, Role, Source, State, Token
+from tidings.service.model import SERVICE, Delivery, IndexChange, Role, Source, State, Token
 from tidings.service.store.database import open_registry
 from tidings.service.store.registry import Conflict, Registry
 
@@ -235,6 +235,22 @@ def test_deliveries_are_due_at_their_time(registry: Registry) -> None:
     assert registry.deliveries() == [now, later]
     assert registry.deliveries(due=8.9) == [now]
     assert registry.deliveries(due=9.0) == [now, later]
+
+
+def test_standing_ones_are_read_in_portions(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidings.service.store.registry._MARKED", 2)
+    states = {"a": State.ACTIVE, "b": State.PAUSED, "c": State.EXPIRED, "d": State.ACTIVE, "e": State.ACTIVE}
+    registry.add_many([subscription(id, state=state, owner="me") for id, state in states.items()])
+    registry.add(subscription("f", owner="other"))
+    registry.add(subscription("own", owner=SERVICE))
+    assert [ids(portion) for portion in registry.standing("me")] == [["a", "b"], ["d", "e"]]
+    assert [ids(portion) for portion in registry.standing(None)] == [["a", "b"], ["d", "e"], ["f"]]
+    assert "own" not in ids(registry.page(owner=None))
+    assert registry.counts(None)[State.ACTIVE] == 4
+    hooked = [Delivery("a", "http://a/", "x", 0), Delivery("d", "http://d/", "x", 1)]
+    registry.set_deliveries(hooked)
+    assert registry.deliveries_of(["a", "b", "d"]) == {"a": hooked[0], "d": hooked[1]}
+    assert registry.deliveries_of([]) == {}
 
 
 def test_threads_add_at_once_and_numbers_rise_without_gaps(registry: Registry) -> None:

@@ -56,7 +56,9 @@ class QueryParser(TableParser):
         if self._takes("FROM"):
             stream, joined = self._tables()
             opening = ["LBRACE", "WHERE", *(["JOIN", END] if joined else ["TABLES"]), "PLACE"]
-        if self.kinds[self.at] != "VIA" and not (joined and self.kinds[self.at] == END):
+        # All rows of tables; whether these are tables is known to the engine.
+        is_whole = stream is not None and select is None and self.kinds[self.at] == END
+        if self.kinds[self.at] != "VIA" and not is_whole:
             named = self._takes("WHERE")
             braced = self._takes("LBRACE")
             if not (named or braced):

@@ -65,7 +65,7 @@ class NotificationJson(TypedDict):
     time: str
     url: str
     event: EventJson | None
-    bindings: dict[str, str]
+    bindings: dict[str, Any]
     changes: list[ChangeJson]
     part: str | None
     sequence: int | None
@@ -83,7 +83,8 @@ def notification_to_json(notification: StoredNotification, settings: Settings) -
         "url": notification_url(notification, settings),
         "event": None if notification.event is None else event_to_json(notification.event),
         "bindings": {
-            printable(str(name)): printable(str(value)) for name, value in notification.bindings.items()
+            printable(str(name)): printable(value) if isinstance(value, str) else _plain(value, [_ROOM], 0)
+            for name, value in notification.bindings.items()
         },
         "changes": [_change(change) for change in notification.changes],
         "part": notification.part,

@@ -11,12 +11,33 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, Executable, Table, bindparam, case, delete, func, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    Table,
+    bindparam,
+    case,
+    delete,
+    func,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from tidings.errors import TidingsError
-from tidings.service.model import Delivery, IndexChange, Role, Source, State, Subscription, Token
+from tidings.service.model import (
+    SERVICE,
+    Delivery,
+    IndexChange,
+    Role,
+    Source,
+    State,
+    Subscription,
+    Token,
+)
 from tidings.service.store import tables
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
@@ -98,8 +119,7 @@ class Registry:
         previous page."""
         kept = tables.subscriptions.c
         query = select(*_SUBSCRIPTION).order_by(kept.created.desc(), kept.id.desc()).limit(max(limit, 0))
-        if owner is not None:
-            query = query.where(kept.owner == owner)
+        query = query.where(_owned_by(owner))
         if state is not None:
             query = query.where(kept.state == state)
         if search:
@@ -115,9 +135,7 @@ class Registry:
 
     def counts(self, owner: str | None) -> dict[State, int]:
         kept = tables.subscriptions.c
-        query = select(kept.state, func.count()).group_by(kept.state)
-        if owner is not None:
-            query = query.where(kept.owner == owner)
+        query = select(kept.state, func.count()).group_by(kept.state).where(_owned_by(owner))
         with self._database.reading() as connection:
             found = {State(state): int(count) for state, count in connection.execute(query)}
         return {state: found.get(state, 0) for state in State}
@@ -206,9 +224,7 @@ class Registry:
     def standing(self, owner: str | None) -> Iterator[list[Subscription]]:
         """Active and paused subscriptions in portions, by id; without an owner those of all owners."""
         kept, after = tables.subscriptions.c, ""
-        portion = select(*_SUBSCRIPTION).where(kept.state.in_([State.ACTIVE, State.PAUSED]))
-        if owner is not None:
-            portion = portion.where(kept.owner == owner)
+        portion = select(*_SUBSCRIPTION).where(kept.state.in_([State.ACTIVE, State.PAUSED]), _owned_by(owner))
         while True:
             found = self._all(portion.where(kept.id > after).order_by(kept.id).limit(_MARKED), _subscription)
             if found:
@@ -386,6 +402,12 @@ class Registry:
     def _all(self, query: Executable, make: Callable[[Any], _T]) -> list[_T]:
         with self._database.reading() as connection:
             return [make(row) for row in connection.execute(query)]
+
+
+def _owned_by(owner: str | None) -> ColumnElement[bool]:
+    """Whether a subscription is of this owner, or of any but the service itself."""
+    kept = tables.subscriptions.c
+    return kept.owner != SERVICE if owner is None else kept.owner == owner
 
 
 _FIELDS = attrgetter(*(column.name for column in _SUBSCRIPTION))

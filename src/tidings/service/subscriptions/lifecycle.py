@@ -236,7 +236,7 @@ class Lifecycle:
     def edit(self, principal: Principal, id: str, ticket: str | None, edit: Edit) -> Edited:
         """Changes what is named, in place. Everything is checked before anything is stored. A new validity counts from
         now, as by `renew`."""
-        self._changeable(principal, id, ticket)  # first: nobody else learns what is wrong with the edit
+        self.changeable(principal, id, ticket)  # first: nobody else learns what is wrong with the edit
         warnings = () if edit.text is KEPT else self._check(edit.text)
         if isinstance(edit.webhook, str):
             check_url(edit.webhook, self._settings.allowed)
@@ -285,7 +285,7 @@ class Lifecycle:
 
     def set_webhook(self, principal: Principal, id: str, ticket: str | None, url: str) -> Delivery:
         """Delivers to `url`, with a new secret. If there was a webhook before, the new one continues at its cursor."""
-        found = self._changeable(principal, id, ticket)
+        found = self.changeable(principal, id, ticket)
         self._check_not_expired(found)
         check_url(url, self._settings.allowed)
         return self._deliver_to(id, url)
@@ -298,7 +298,7 @@ class Lifecycle:
         return delivery
 
     def remove_webhook(self, principal: Principal, id: str, ticket: str | None = None) -> None:
-        self._changeable(principal, id, ticket)
+        self.changeable(principal, id, ticket)
         self._registry.remove_delivery(id)
 
     def _owner(self, principal: Principal) -> str | None:
@@ -317,7 +317,7 @@ class Lifecycle:
         """Changes a subscription, and repeats on a conflict with another change; returns when the index has the
         change."""
         for attempt in range(_TRIES):
-            old = self._changeable(principal, id, ticket)
+            old = self.changeable(principal, id, ticket)
             if lives:
                 self._check_not_expired(old)
             new = step(old)
@@ -379,7 +379,7 @@ class Lifecycle:
                 self._access.check_quota(principal)
             return self._registry.update(new)
 
-    def _changeable(self, principal: Principal, id: str, ticket: str | None) -> Subscription:
+    def changeable(self, principal: Principal, id: str, ticket: str | None) -> Subscription:
         """The subscription, if the principal may change it. A principal who may see it is told that the ticket is
         wrong; for others it does not exist. A cancelled one has ended, whatever the ticket."""
         found = self._registry.find(id)
@@ -402,6 +402,12 @@ class Lifecycle:
     def _check_not_expired(self, found: Subscription) -> None:
         if found.state is State.EXPIRED:
             raise Ended(f"subscription {found.id} has expired; renew it first")
+
+    def check_asked(self, found: Subscription) -> None:
+        """Refuses a subscription that is not in the index now."""
+        self._check_not_expired(found)
+        if found.state is not State.ACTIVE:
+            raise Conflict(f"subscription {found.id} is {found.state}; resume it first")
 
     def _check(self, text: str) -> tuple[str, ...]:
         """The warnings for a valid text; SubscriptionError for an invalid one."""

@@ -83,6 +83,10 @@ class Preview:
         remarked = tuple(text.replace(mine, "it", 1) for text in said if text.startswith(mine))
         return Checked(True, tuple(self._kinds(query)), warnings=remarked)
 
+    def is_join(self, text: str) -> bool:
+        """Whether a valid text is over tables."""
+        return self.engine.joins.takes(parse(text, self.engine.prefixes))
+
     def _trial_engine(self) -> Engine:
         if not self._left or self._trial_of is not self.engine:
             self._trial_of, self._left = self.engine, _CHECKED

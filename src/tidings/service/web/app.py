@@ -21,10 +21,12 @@ from tidings.service.web.api import (
     events,
     feeds,
     health,
+    match,
     notifications,
     preview,
     sources,
     subscriptions,
+    tables,
     tokens,
     xmlrpc,
 )
@@ -37,8 +39,10 @@ if TYPE_CHECKING:
 
 ROUTERS = (
     events.api,
+    match.api,
     subscriptions.api,
     bulk.api,
+    tables.api,
     notifications.api,
     preview.api,
     sources.api,
@@ -52,6 +56,7 @@ TAGS = {
     "subscriptions": "Standing questions and their life.",
     "notifications": "What a subscription was told, by page or as a stream.",
     "events": "Publishing.",
+    "tables": "What subscriptions join.",
     "sources": "Feeds that are followed.",
     "questions": "Texts before they are subscribed to.",
     "feeds": "A subscription as a feed.",

@@ -46,6 +46,17 @@ _EVENT_SCHEMA: dict[str, Any] = {
     "additionalProperties": True,
 }
 _TEXT: dict[str, Any] = {"schema": {"type": "string"}}
+ONE_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "One event, in any form that `publish` takes.",
+        "content": {
+            "application/cloudevents+json": {"schema": _EVENT_SCHEMA, "example": _EVENT},
+            "application/json": {"schema": _EVENT_SCHEMA},
+            "text/turtle": _TEXT,
+        },
+    }
+}
 _BODY = {
     "requestBody": {
         "required": True,

@@ -226,7 +226,9 @@ class Notification(ResponseModel):
     time: Moment
     url: str
     event: NotifiedEvent | None
-    bindings: dict[str, str]
+    bindings: dict[str, Any] = Field(
+        description="Texts; numbers and truth values where an operator declares them."
+    )
     changes: list[RowChange]
     part: str | None
     sequence: int | None
@@ -267,6 +269,44 @@ class Receipt(ResponseModel):
     duplicates: int = Field(description="Those whose source and id were there already.")
     ids: list[str]
     rejected: list[Rejected]
+
+
+class MatchedSubscription(ResponseModel):
+    subscription: str
+    kind: Literal["match", "undecided"]
+    bindings: dict[str, Any]
+    message: str | None = Field(description="Why it is undecided.")
+
+
+class EventMatches(ResponseModel):
+    version: str = Field(description="Of the index that the event was matched with.")
+    matched: int = Field(description="How many in all, of those that the caller may see.")
+    items: list[MatchedSubscription]
+
+
+# Tables
+
+
+class Table(ResponseModel):
+    name: str
+    columns: dict[str, str] = Field(description="The type of each column.")
+    key: list[str] = Field(description="What a row is known by; none: by all of it.")
+    payload: list[str] = Field(description="Columns that come along, and that no condition looks at.")
+
+
+class Tables(ResponseModel):
+    items: list[Table]
+
+
+class TableRows(ResponseModel):
+    table: str
+    total: int = Field(description="How many rows there are now.")
+    items: list[dict[str, Any]]
+    next: str | None = Field(description="The cursor of the next page; null on the last one.")
+
+
+class SnapshotRequested(ResponseModel):
+    event: str = Field(description="The id of the event that the snapshot's notifications are of.")
 
 
 # Texts of subscriptions

@@ -1,0 +1,82 @@
+"""Tells which subscriptions an event would match, without publishing it: the event is matched with the current version of the
+index, in this process.
+
+Subscriptions over tables take no part, because what they gain depends on the rows. Only a few callers are let in at once, so that
+operators that are slow cannot take all threads of the service.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from tidings.errors import EventError, IndexFileError, TidingsError
+from tidings.model.event import Event, to_table
+from tidings.model.notification import Notification
+from tidings.storage import versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidings.service.subscriptions.preview import Preview
+
+_CALLERS = 4  # at once; all but one wait
+_TRIES = 3
+
+
+class Busy(TidingsError):
+    """The event cannot be matched now."""
+
+    status = 503
+    retry_after = 1.0
+
+
+class EventMatches(NamedTuple):
+    """What an event would match with a version of the index. `matched` counts all, `notifications` has the first."""
+
+    version: str
+    matched: int
+    notifications: list[Notification]
+
+
+class EventPreview:
+    """Matches events with the index in a folder; `preview` has the operators. Thread-safe."""
+
+    def __init__(self, index: Path, preview: Preview) -> None:
+        self._index, self._preview = index, preview
+        self._callers = threading.BoundedSemaphore(_CALLERS)
+        self._lock = threading.Lock()
+
+    def match(self, event: Event, *, visible: Collection[str] | None = None, limit: int) -> EventMatches:
+        """The subscriptions that an event would match, of those in `visible`, or of all."""
+        batch = to_table([event]).combine_chunks().to_batches()[0]
+        with self._turn():
+            for attempt in range(_TRIES):
+                try:
+                    version = versions.current(self._index)
+                    operators = self._preview.engine.operators
+                    found = versions.open(self._index, version, operators=operators).match(batch)
+                    break
+                except (IndexFileError, OSError):  # it was folded, or is built anew
+                    if attempt == _TRIES - 1:
+                        raise Busy("the index is being built anew; try again") from None
+        notifications = []
+        for notification in Notification.from_table(found):
+            if notification.verdict == "error":
+                raise EventError(notification.message or "the event cannot be read")
+            if visible is None or notification.subscription in visible:
+                notifications.append(notification)
+        return EventMatches(str(version), len(notifications), notifications[:limit])
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._callers.acquire(blocking=False):
+            raise Busy("too many events are being tried at once; try again in a moment")
+        try:
+            with self._lock:
+                yield
+        finally:
+            self._callers.release()
