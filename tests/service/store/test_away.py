@@ -27,6 +27,8 @@ INDEPENDENT = {
     "/taxonomy",
     "/static/page.js",
     "/api/taxonomy",
+    "/api/tables",
+    "/api/tables/{name}/rows",
 }
 BODIES = {
     "/api/subscriptions": {"text": "WHERE a = 1"},
