@@ -76,8 +76,9 @@ class Service:
         self.lifecycle = Lifecycle(
             self.registry, self.mailbox, self.index_writer, self.preview, self.access, settings, clock=clock
         )
-        self.supervisor = Supervisor(settings)
         self.hub = Hub(self.mailbox)
+        self.mailbox.on_commit(self.hub.wake)
+        self.supervisor = Supervisor(settings, on_record=self.hub.wake)
         self.feed_changes = FeedChanges()
         self.webhooks = Webhooks(
             self.registry,

@@ -54,15 +54,15 @@ _POLL_SECONDS = 0.25
 
 
 class Recorder:
-    """Writes micro-batches to the mailbox, in slices; `tidings.spark.stream.deliver` calls it. `on_record` is told
-    of each, with the number of its notifications."""
+    """Writes micro-batches to the mailbox, in slices; `tidings.spark.stream.deliver` calls it. `on_record` is given
+    the query of each, and the number of its notifications."""
 
     def __init__(
         self,
         data: Path,
         mailbox: Mailbox,
         clock: Callable[[], float] = time.time,
-        on_record: Callable[[int], None] = lambda count: None,
+        on_record: Callable[[str, int], None] = lambda query, count: None,
     ) -> None:
         self.mailbox, self._log = mailbox, EventLog(data / "log")
         self._clock, self._on_record = clock, on_record
@@ -128,7 +128,7 @@ class Recorder:
             self._clock(),
         )
         self.mailbox.record(record, part.notifications, part.notified, until=until)
-        self._on_record(len(part.notifications))
+        self._on_record(batch.query, len(part.notifications))
 
 
 class QuietJoins:
@@ -208,7 +208,9 @@ class Driver:
             if self._stopping.is_set():
                 return
             warm(str(data / "index"))  # small micro-batches are matched here
-            recorder = Recorder(data, mailbox, on_record=lambda count: self._say(recorded=count))
+            recorder = Recorder(
+                data, mailbox, on_record=lambda query, count: self._say(recorded=count, query=query)
+            )
             stream = self._start(spark, recorder)
             stack.callback(_quietly, stream.stop)
             self._say(status="running", queries=[query.id for query in stream.queries])
@@ -268,8 +270,10 @@ def main() -> None:
     logging.basicConfig(level=logging.CRITICAL, format="%(message)s")
     logging.getLogger("tidings").setLevel(logging.WARNING)
 
+    saying = threading.Lock()  # two queries may have something to say at once
+
     def say(**state: object) -> None:
-        with suppress(OSError, ValueError):  # the service may be gone
+        with saying, suppress(OSError, ValueError):  # the service may be gone
             states.write(json.dumps(state) + "\n")
 
     driver = Driver(driver_settings.from_line(sys.stdin.buffer.readline()), say)

@@ -48,18 +48,20 @@ class DriverState:
 
 
 class Supervisor:
-    """Supervises the driver. `on_change` is called with every new state, from a thread of the supervisor."""
+    """Supervises the driver. `on_change` is called with every new state, and `on_record` whenever the driver has
+    recorded notifications, both from threads of the supervisor."""
 
     def __init__(
         self,
         settings: Settings,
         on_change: Callable[[DriverState], None] = lambda state: None,
         *,
+        on_record: Callable[[], None] = lambda: None,
         command: Sequence[str] = DRIVER,
         pauses: Sequence[float] = PAUSES,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.on_change = on_change
+        self.on_change, self._on_record = on_change, on_record
         self._settings, self._command, self._pauses, self._clock = settings, tuple(command), pauses, clock
         self._state = DriverState(since=clock())
         self._process: subprocess.Popen[bytes] | None = None
@@ -160,13 +162,16 @@ class Supervisor:
             for line in states:
                 try:
                     said = json.loads(line)
-                    status = said["status"]
-                except (ValueError, LookupError, TypeError):
+                except ValueError:
                     continue
-                if status == "failed":
-                    self._message = str(said.get("message", ""))
-                elif status == "running":
-                    self._set_state("running")
+                match said:
+                    case {"recorded": int(count)}:
+                        if count:
+                            self._on_record()
+                    case {"status": "failed"}:
+                        self._message = str(said.get("message", ""))
+                    case {"status": "running"}:
+                        self._set_state("running")
 
     def _pass_on(self, words: IO[bytes]) -> None:
         """Copies the driver's standard error to the log of the service."""
