@@ -23,7 +23,9 @@ from tidings.service.ingest.feed_poller import FeedPoller
 from tidings.service.ingest.log_writer import LogWriter
 from tidings.service.matching.engine_settings import load_engine
 from tidings.service.matching.index_writer import IndexWriter
+from tidings.service.matching.stream_health import StreamHealth
 from tidings.service.matching.supervisor import Supervisor
+from tidings.service.matching.watchdog import Watchdog
 from tidings.service.model import StoredNotification
 from tidings.service.open_files import max_streams
 from tidings.service.settings import Settings
@@ -78,7 +80,8 @@ class Service:
         )
         self.hub = Hub(self.mailbox)
         self.mailbox.on_commit(self.hub.wake)
-        self.supervisor = Supervisor(settings, on_record=self.hub.wake)
+        watchdog = Watchdog(lambda: self.stream_health.waiting(), settings.stall_after)
+        self.supervisor = Supervisor(settings, on_record=self.hub.wake, watchdog=watchdog)
         self.feed_changes = FeedChanges()
         self.webhooks = Webhooks(
             self.registry,
@@ -100,13 +103,23 @@ class Service:
         )
         self.log_writer = LogWriter(self.log, self.deduplication, on_accept=self._accepted, clock=clock)
         later(self.log_writer.close)
+        self.stream_health = StreamHealth(self.supervisor, self.mailbox, self.log, self.log_writer, settings)
         self.feed_poller = FeedPoller(self.registry, self.log_writer, settings)
         self.stream_metrics = StreamMetrics(
-            self.mailbox, self.log_writer, self.vocabulary, self.metrics, clock
+            self.mailbox,
+            self.log_writer,
+            self.vocabulary,
+            self.metrics,
+            answered=self.stream_health.answered,
+            clock=clock,
         )
+        self._watch_states()
+
+    def _watch_states(self) -> None:
         self.metrics.watch(
             subscriptions=lambda: self.registry.counts(None),
             driver=lambda: self.supervisor.state.status,
+            lag=self.stream_health.lag,
             log_bytes=lambda: sum(path.stat().st_size for path in self.log.folder.glob("*.log")),
         )
 

@@ -33,6 +33,7 @@ from tidings.storage import operator_feedback, versions
 from tidings.storage.event_log import EventLog, Offset, Position
 
 SLICE = 20_000  # answers after which a slice ends
+SLICE_SECONDS = 120.0  # and seconds: however slow an operator is, the stream is seen to make progress
 
 
 class Slice(NamedTuple):
@@ -150,15 +151,17 @@ def slices(
     """The answers to the events between two places, in slices of about so many answers."""
     chunk = ChunkSize(answers)
     held: list[Slice] = []
-    count = 0
+    count, slice_began = 0, time.monotonic()
     for batch, reached in log.pieces(start, end, chunk.rows):
+        began = time.monotonic()
         part = _match(index, batch, reached)
-        chunk.matched(batch.num_rows, len(part.notifications))
+        now = time.monotonic()
+        chunk.matched(batch.num_rows, len(part.notifications), now - began)
         held.append(part)
         count += len(part.notifications)
-        if count >= answers and reached < Position(*end):
+        if (count >= answers or now - slice_began >= SLICE_SECONDS) and reached < Position(*end):
             yield _joined(held, reached)
-            held, count = [], 0
+            held, count, slice_began = [], 0, time.monotonic()
     yield _joined(held, Position(*end))
 
 
