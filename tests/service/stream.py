@@ -3,6 +3,7 @@ mailbox, a micro-batch at a time in this process."""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterable
@@ -34,6 +35,9 @@ class InProcessStream:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="in-process-stream", daemon=True)
         self._batch = 0
+        metadata = data / "checkpoint" / "spark" / "metadata"  # as Spark introduces a query
+        metadata.parent.mkdir(parents=True, exist_ok=True)
+        metadata.write_text(json.dumps({"id": QUERY}))
 
     def start(self) -> None:
         self._thread.start()

@@ -170,7 +170,7 @@ def test_joins_of_many_notifications_go_on_after_their_last_slice(
     batch = world.batch(JOINS, 0, world.append(*ids), [("s", id) for id in ids])
     heard: list[int] = []
 
-    def killed(count: int) -> None:
+    def killed(query: str, count: int) -> None:
         heard.append(count)
         if len(heard) == 2:
             raise KeyboardInterrupt

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark import RDD
 from pyspark.sql import SparkSession
 
 from tidings import Engine, Event, Operator, operator
@@ -201,3 +202,30 @@ def test_a_chunk_shrinks_at_once_and_grows_slowly() -> None:
     assert chunk.rows() == 40
     chunk.matched(40, 40 * 2_000)
     assert chunk.rows() == 1
+
+
+def test_a_job_whose_workers_do_not_start_is_tried_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = engine()
+    versions.publish(tmp_path / "index", index)
+    _, end = written(tmp_path / "log", [30])
+    jvm, collect = spark._jvm, RDD.collect
+    said = ["Python worker failed to connect back."] * 2 + ["a worker exited unexpectedly"]
+
+    def fail_at_first(job: RDD[object]) -> list[object]:
+        if said:
+            error = jvm.org.apache.spark.SparkException(said.pop(0))  # type: ignore[union-attr]
+            jvm.scala.util.Failure(error).get()  # type: ignore[union-attr]  # raises it, as a job does
+        return collect(job)
+
+    monkeypatch.setattr(RDD, "collect", fail_at_first)
+    monkeypatch.setattr("tidings.spark.slices._PAUSES", (0.01, 0.01))
+    batch = MicroBatch("q", 0, str(versions.current(tmp_path / "index")), BatchRange(None, end, 0.0))
+    recorded = Recorded()
+    with pytest.raises(Exception, match="exited unexpectedly"):
+        matcher(spark, tmp_path, recorded, 0)(batch)
+    assert (said, recorded.parts) == ([], [])
+    said += ["Python worker failed to connect back."] * 2
+    matcher(spark, tmp_path, recorded, 0)(batch)
+    assert by_event(recorded.answers()) == expected(index, 30)

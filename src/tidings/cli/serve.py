@@ -98,6 +98,23 @@ DAY = 86_400.0
     help="How often a followed feed is fetched, unless it asks for less.",
 )
 @click.option(
+    "--stall-after",
+    default=900.0,
+    show_default=True,
+    type=click.FloatRange(60),
+    metavar="SECONDS",
+    help="The stream is started again when it makes no progress for so long while events wait. More than any call of an"
+    " operator takes.",
+)
+@click.option(
+    "--max-lag",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(1),
+    metavar="SECONDS",
+    help="/ready answers 503 when an event has waited longer to be matched.",
+)
+@click.option(
     "--protect-metrics",
     is_flag=True,
     help="Give /metrics only to those with a token, of any role. On a service that needs none, everybody may read them.",
@@ -128,6 +145,8 @@ def serve(
     retention: float,
     keep_size: int | None,
     every: float,
+    stall_after: float,
+    max_lag: float,
     protect_metrics: bool,
     log_format: str,
 ) -> None:
@@ -173,6 +192,8 @@ def serve(
         retention=retention * DAY,
         keep_size=keep_size,
         feed_interval=every,
+        stall_after=stall_after,
+        max_lag=max_lag,
         protect_metrics=protect_metrics,
         log_format=log_format,
     )

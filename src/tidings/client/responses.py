@@ -223,6 +223,7 @@ class Status(_Answer):
 
     version: str
     ready: bool
+    reason: str | None = None
     driver: Mapping[str, Any] = field(default_factory=dict)
     subscriptions: Mapping[str, int] = field(default_factory=dict)
     events: int = 0

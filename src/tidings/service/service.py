@@ -27,8 +27,10 @@ from tidings.service.ingest.log_writer import LogWriter
 from tidings.service.matching.engine_settings import load_engine
 from tidings.service.matching.event_preview import EventPreview
 from tidings.service.matching.index_writer import IndexWriter
+from tidings.service.matching.stream_health import StreamHealth
 from tidings.service.matching.supervisor import Supervisor
 from tidings.service.matching.table_rows import TableRows
+from tidings.service.matching.watchdog import Watchdog
 from tidings.service.model import StoredNotification
 from tidings.service.open_files import max_streams
 from tidings.service.settings import Settings
@@ -81,9 +83,11 @@ class Service:
         self.lifecycle = Lifecycle(
             self.registry, self.mailbox, self.index_writer, self.preview, self.access, settings, clock=clock
         )
-        self.supervisor = Supervisor(settings)
         self.hub = Hub(self.mailbox)
         self.binding_types = BindingTypes(lambda: self.preview.engine, self._text_of)
+        self.mailbox.on_commit(self.hub.wake)
+        watchdog = Watchdog(lambda: self.stream_health.waiting(), settings.stall_after)
+        self.supervisor = Supervisor(settings, on_record=self.hub.wake, watchdog=watchdog)
         self.feed_changes = FeedChanges()
         self.webhooks = Webhooks(
             self.registry,
@@ -109,13 +113,23 @@ class Service:
         self.table_rows = TableRows(
             self.registry, self.mailbox, self.index_writer, self.log_writer, clock=clock
         )
+        self.stream_health = StreamHealth(self.supervisor, self.mailbox, self.log, self.log_writer, settings)
         self.feed_poller = FeedPoller(self.registry, self.log_writer, settings)
         self.stream_metrics = StreamMetrics(
-            self.mailbox, self.log_writer, self.vocabulary, self.metrics, clock
+            self.mailbox,
+            self.log_writer,
+            self.vocabulary,
+            self.metrics,
+            answered=self.stream_health.answered,
+            clock=clock,
         )
+        self._watch_states()
+
+    def _watch_states(self) -> None:
         self.metrics.watch(
             subscriptions=lambda: self.registry.counts(None),
             driver=lambda: self.supervisor.state.status,
+            lag=self.stream_health.lag,
             log_bytes=lambda: sum(path.stat().st_size for path in self.log.folder.glob("*.log")),
         )
 

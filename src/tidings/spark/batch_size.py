@@ -10,13 +10,14 @@ from pathlib import Path
 
 ANSWERS = 100_000  # of a micro-batch, about what is recorded in four seconds
 _CHUNK = 256  # events that are matched at once: more gain nothing
+_CHUNK_SECONDS = 10.0
 _WEIGHT = 0.2  # of the newest in an average
 _JOB_SECONDS = 0.15  # of a Spark job that does nothing, until one was run
 _EVENT_SECONDS = 1e-4
 
 
 class ChunkSize:
-    """How many events to match at once, so that they have at most about so many answers."""
+    """How many events to match at once, so that they have at most about so many answers and take a few seconds."""
 
     def __init__(self, answers: int) -> None:
         self._answers, self._rows = answers, 32
@@ -24,8 +25,9 @@ class ChunkSize:
     def rows(self) -> int:
         return self._rows
 
-    def matched(self, events: int, answers: int) -> None:
+    def matched(self, events: int, answers: int, seconds: float = 0.0) -> None:
         fitting = self._answers * events // max(answers, 1)
+        fitting = min(fitting, int(_CHUNK_SECONDS * events / max(seconds, 1e-3)))
         self._rows = max(1, min(fitting, 4 * self._rows, _CHUNK))
 
 

@@ -11,6 +11,7 @@ goes on from there, with the version that was pinned for it.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -19,6 +20,8 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidings.engine.engine import Engine
@@ -33,6 +36,12 @@ from tidings.storage import operator_feedback, versions
 from tidings.storage.event_log import EventLog, Offset, Position
 
 SLICE = 20_000  # answers after which a slice ends
+SLICE_SECONDS = 120.0  # and seconds: however slow an operator is, the stream is seen to make progress
+# What Spark says of a worker that a machine under load did not start in time, after it has tried each task four times.
+_NO_WORKER = "Python worker failed to connect back"
+_PAUSES = (1.0, 5.0, 15.0)  # seconds before a job is tried again
+
+logger = logging.getLogger(__name__)
 
 
 class Slice(NamedTuple):
@@ -140,8 +149,16 @@ class SliceMatcher:
         self, version: str, ranges: Sequence[tuple[Position, Offset]]
     ) -> list[tuple[Slice, Learning]]:
         task = partial(_task, str(self._index), version, self._pickled, str(self._log.folder), self._answers)
-        reports = self._context.parallelize(ranges, len(ranges)).mapPartitions(task).collect()
-        return [_from_report(*report) for report in reports]
+        job = self._context.parallelize(ranges, len(ranges)).mapPartitions(task)
+        for pause in _PAUSES:
+            try:
+                return [_from_report(*report) for report in job.collect()]
+            except (Py4JJavaError, PySparkException) as error:
+                if _NO_WORKER not in str(error):
+                    raise
+                logger.warning("Spark's Python workers did not start in time; trying again in %.0f s", pause)
+                time.sleep(pause)
+        return [_from_report(*report) for report in job.collect()]
 
 
 def slices(
@@ -150,15 +167,17 @@ def slices(
     """The answers to the events between two places, in slices of about so many answers."""
     chunk = ChunkSize(answers)
     held: list[Slice] = []
-    count = 0
+    count, slice_began = 0, time.monotonic()
     for batch, reached in log.pieces(start, end, chunk.rows):
+        began = time.monotonic()
         part = _match(index, batch, reached)
-        chunk.matched(batch.num_rows, len(part.notifications))
+        now = time.monotonic()
+        chunk.matched(batch.num_rows, len(part.notifications), now - began)
         held.append(part)
         count += len(part.notifications)
-        if count >= answers and reached < Position(*end):
+        if (count >= answers or now - slice_began >= SLICE_SECONDS) and reached < Position(*end):
             yield _joined(held, reached)
-            held, count = [], 0
+            held, count, slice_began = [], 0, time.monotonic()
     yield _joined(held, Position(*end))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
+from pyspark import SparkContext, StatusTracker
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -55,6 +56,11 @@ class Stream:
     def is_behind(self) -> bool:
         """Whether there are events that Spark has not recorded as done."""
         return any(query.status["isDataAvailable"] for query in self.queries)
+
+    def tasks(self) -> dict[str, list[int]]:
+        """By query, the number of its last Spark job and how many tasks of it are done: they rise while it works."""
+        tracker = SparkContext._active_spark_context.statusTracker()  # type: ignore[union-attr]
+        return {query.id: _tasks_done(tracker, query.runId) for query in self.queries}
 
     def wait(self, seconds: float | None = None) -> bool:
         """Waits until the stream ends, or for some seconds; returns whether it has ended. Raises the error of a
@@ -124,6 +130,13 @@ class Stream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def _tasks_done(tracker: StatusTracker, run: str) -> list[int]:
+    last = max(tracker.getJobIdsForGroup(run), default=-1)  # Spark groups the jobs of a query by its run
+    job = tracker.getJobInfo(last) if last >= 0 else None
+    stages = [] if job is None else [tracker.getStageInfo(stage) for stage in job.stageIds]
+    return [last, sum(stage.numCompletedTasks for stage in stages if stage is not None)]
 
 
 # The line that ends a Python traceback. Spark wraps such tracebacks in others; the last is where it began.

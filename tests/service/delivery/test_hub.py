@@ -6,11 +6,12 @@ import asyncio
 import logging
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.service.telling import record_matches, stores
+from tests.service.telling import expire, record_matches, stores
 from tidings.service.delivery.hub import Hub
 from tidings.service.store.mailbox import Mailbox
 
@@ -132,6 +133,30 @@ def test_a_store_that_is_away_is_waited_for_and_said_once(
         "the mailbox cannot be read, trying on: no route to the store"
     ]
     assert said[-1] == "the mailbox can be read again"
+
+
+def test_what_is_committed_here_or_announced_is_heard_without_polling(tmp_path: Path) -> None:
+    with stores(tmp_path) as (_, mailbox), stores(tmp_path) as (_, elsewhere):
+        hub = Hub(mailbox, interval=60)
+        mailbox.on_commit(hub.wake)
+        hub.start()
+
+        async def listen(write: Callable[[], None]) -> bool:
+            waiting = asyncio.create_task(hub.wait(frozenset({"a"}), hub.last, 10))
+            await asyncio.sleep(0)
+            await asyncio.to_thread(write)
+            return await waiting
+
+        def announced() -> None:
+            record_matches(elsewhere, "a", "e2")  # as the driver does, in another process
+            hub.wake()
+
+        try:
+            assert asyncio.run(listen(lambda: record_matches(mailbox, "a", "e1")))
+            assert asyncio.run(listen(lambda: expire(mailbox, "a")))
+            assert asyncio.run(listen(announced))
+        finally:
+            hub.stop()
 
 
 def test_a_stop_ends_all_waiting(tmp_path: Path) -> None:

@@ -134,6 +134,16 @@ def test_a_driver_may_go_once_there_is_an_index_and_so_may_the_next(supervised: 
     heard.wait(lambda state: state.status == "running" and state.restarts > 0)
 
 
+def test_what_a_driver_records_is_announced_at_once(tmp_path: Path) -> None:
+    announced = threading.Semaphore(0)
+    code = OPENING + 'say(recorded=0, query="q"); say(recorded=3, query="q"); sys.stdin.read()'
+    one = Supervisor(Settings(tmp_path), on_record=announced.release, command=(sys.executable, "-c", code))
+    one.start()
+    assert announced.acquire(timeout=30)
+    assert not announced.acquire(timeout=0.1), "nothing is to be delivered of a batch without notifications"
+    one.stop()
+
+
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     heard = Heard()
     one = Supervisor(Settings(tmp_path), heard, command=("/no/such/program",), pauses=(0.01,))

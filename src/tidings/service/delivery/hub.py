@@ -1,6 +1,7 @@
-"""Wakes listeners when their subscriptions have new notifications; one thread polls the mailbox for all of them.
+"""Wakes listeners when their subscriptions have new notifications; one thread reads the mailbox for all of them.
 
-The mailbox is polled every 50 ms with one small query, whether there is one listener or thousands. Only listeners
+The mailbox is read with one small query when a commit is announced by `wake`, whether there is one listener or
+thousands. It is also polled, because other processes may write to the same store without announcing it. Only listeners
 whose subscriptions have new notifications are woken. A listener gives the number up to which it has seen
 everything, so a notification between its last read and its wait is not missed.
 """
@@ -16,7 +17,7 @@ from typing import Protocol
 
 log = logging.getLogger(__name__)
 
-INTERVAL = 0.05
+INTERVAL = 0.5  # seconds between two looks, when nothing is announced
 LONGEST_PAUSE = 2.0  # between two looks at a store that is away
 _RECENT = 20_000  # subscriptions whose last number is remembered
 
@@ -42,7 +43,7 @@ class Hub:
         self._floor = 0
         self._waiting: defaultdict[str, set[_Listener]] = defaultdict(set)
         self._callbacks: list[Callable[[Mapping[str, int]], None]] = []
-        self._stopping = threading.Event()
+        self._stopping, self._awake = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
     @property
@@ -69,9 +70,14 @@ class Hub:
         self._thread = threading.Thread(target=self._run, name="tidings-hub", daemon=True)
         self._thread.start()
 
+    def wake(self) -> None:
+        """Has the mailbox read at once: something was committed to it. Callable from any thread."""
+        self._awake.set()
+
     def stop(self) -> None:
         """Stops polling and wakes all listeners, without news."""
         self._stopping.set()
+        self.wake()
         if self._thread is not None:
             self._thread.join()
         with self._lock:
@@ -117,7 +123,11 @@ class Hub:
     def _run(self) -> None:
         pause = self._interval
         away = False
-        while not self._stopping.wait(pause):
+        while True:
+            self._awake.wait(pause)
+            self._awake.clear()  # before the mailbox is read: a commit during the look is looked for again
+            if self._stopping.is_set():
+                return
             try:
                 last, news = self._mailbox.news(self._last)
             except (

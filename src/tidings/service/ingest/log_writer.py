@@ -88,6 +88,7 @@ class LogWriter:
         self.recent = RecentEvents()
         self.recent.fill(log)
         self._began = self._end = log.end()
+        self._began_at = clock()
         self._calls: list[_Call] = []
         self._events = self._bytes = 0  # that wait
         self._work = threading.Condition()
@@ -135,15 +136,19 @@ class LogWriter:
         return done
 
     def lag(self, reached: Offset | None) -> Backlog:
-        """The events that the stream has not matched yet. The age of events from before this start is not known."""
+        """The events that the stream has not matched yet. Those from before this start have waited since then at
+        least."""
         with self._unanswered_lock:
             later = [entry for entry in self._unanswered if reached is None or entry[0] > reached]
         events = sum(count for _, _, count in later)
+        now = self._clock()
+        since = later[0][1] if later else now
         if reached is None or reached < self._began:
             start = self._log.start()
             low = start if reached is None else max(reached, start)
-            events += sum(frame.rows for frame in self._log.frames(low, self._began))
-        return Backlog(events, self._clock() - later[0][1] if later else 0.0)
+            if older := sum(frame.rows for frame in self._log.frames(low, self._began)):
+                events, since = events + older, self._began_at
+        return Backlog(events, max(0.0, now - since))
 
     def waiting(self) -> int:
         """The number of events that wait to be written."""

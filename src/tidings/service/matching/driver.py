@@ -10,8 +10,8 @@ what the mailbox has of it, or not at all if it is complete there. If the mailbo
 driver fail, and supervisor.py starts another driver.
 
 On SIGTERM, or when its standard input ends because the service is gone, the driver ends after the micro-batch
-under way. It reports its states as lines of JSON on its original standard output; everything else that is printed
-goes to standard error.
+under way. It reports its states as lines of JSON on its original standard output, and every few seconds how many of its
+Spark tasks are done: without that, watchdog.py takes it for hung. Everything else that is printed goes to standard error.
 """
 
 from __future__ import annotations
@@ -51,25 +51,26 @@ FINISH_SECONDS = 10.0  # for the micro-batch under way
 END_SECONDS = 20.0  # until what does not end by itself is killed
 _WAIT_FOR_OTHER = 30.0  # for a driver whose service was killed, and that finishes
 _POLL_SECONDS = 0.25
+_LIFE_SECONDS = 3.0  # between two signs of life
 
 
 class Recorder:
-    """Writes micro-batches to the mailbox, in slices; `tidings.spark.stream.deliver` calls it. `on_record` is told
-    of each, with the number of its notifications."""
+    """Writes micro-batches to the mailbox, in slices; `tidings.spark.stream.deliver` calls it. `on_record` is given
+    the query of each, and the number of its notifications."""
 
     def __init__(
         self,
         data: Path,
         mailbox: Mailbox,
         clock: Callable[[], float] = time.time,
-        on_record: Callable[[int], None] = lambda count: None,
+        on_record: Callable[[str, int], None] = lambda query, count: None,
     ) -> None:
         self.mailbox, self._log = mailbox, EventLog(data / "log")
         self._clock, self._on_record = clock, on_record
         # Up to where earlier queries have answered, those that match and those that keep joins.
         self.positions: tuple[Offset | None, Offset | None] = (None, None)
         self._joins = data / "checkpoint" / "joins"
-        self._quiet = QuietJoins(data, self._log, mailbox)
+        self._quiet = QuietJoins(data, self._log, mailbox, on_record)
 
     def resume(self, batch: MicroBatch) -> Position | None:
         until = self.mailbox.recorded(batch.query, batch.number).until
@@ -128,15 +129,17 @@ class Recorder:
             self._clock(),
         )
         self.mailbox.record(record, part.notifications, part.notified, until=until)
-        self._on_record(len(part.notifications))
+        self._on_record(batch.query, len(part.notifications))
 
 
 class QuietJoins:
     """Notes that the query of joins has nothing to answer where no table changes: it reads no micro-batch then, and
     others would wait for it."""
 
-    def __init__(self, data: Path, log: EventLog, mailbox: Mailbox) -> None:
-        self._data, self._log, self._mailbox = data, log, mailbox
+    def __init__(
+        self, data: Path, log: EventLog, mailbox: Mailbox, on_record: Callable[[str, int], None]
+    ) -> None:
+        self._data, self._log, self._mailbox, self._on_record = data, log, mailbox, on_record
         self._lock = threading.Lock()
         self._looked: Offset | None = None  # up to which changes are known
         self._changed = self._joined = Offset(0, 0)  # the end of the last change, and of what was joined
@@ -167,6 +170,7 @@ class QuietJoins:
         if looked is not None and self._changed <= self._joined < looked and (query := self._query()):
             self._joined = looked
             self._mailbox.advance(query, looked)
+            self._on_record(query, 0)
 
     def _query(self) -> str:
         """The id of the query of joins; empty before it has begun."""
@@ -183,6 +187,7 @@ class Driver:
     def __init__(self, settings: Settings, say: Callable[..., None]) -> None:
         self._settings, self._say = settings, say
         self._stopping, self._going = threading.Event(), threading.Event()
+        self._stream: Stream | None = None
 
     def go(self) -> None:
         """Allows matching to begin: the index exists."""
@@ -199,6 +204,7 @@ class Driver:
 
         settings, data = self._settings, self._settings.data
         self._say(status="starting", pid=os.getpid())
+        threading.Thread(target=self._show_life, name="life", daemon=True).start()
         with ExitStack() as stack:
             mailbox = open_mailbox(settings)
             stack.callback(mailbox.close)
@@ -208,8 +214,10 @@ class Driver:
             if self._stopping.is_set():
                 return
             warm(str(data / "index"))  # small micro-batches are matched here
-            recorder = Recorder(data, mailbox, on_record=lambda count: self._say(recorded=count))
-            stream = self._start(spark, recorder)
+            recorder = Recorder(
+                data, mailbox, on_record=lambda query, count: self._say(recorded=count, query=query)
+            )
+            self._stream = stream = self._start(spark, recorder)
             stack.callback(_quietly, stream.stop)
             self._say(status="running", queries=[query.id for query in stream.queries])
             while stream.is_active and not self._stopping.wait(_POLL_SECONDS):
@@ -219,6 +227,13 @@ class Driver:
             else:
                 stream.wait(_WAIT_FOR_OTHER)  # raises what made it end
                 raise TidingsError("the stream ended by itself")
+
+    def _show_life(self) -> None:
+        """Says every few seconds that this process lives, and Java too once the stream runs: it is asked."""
+        while True:
+            with suppress(Exception):  # Java has ended, which the stream's own thread reports
+                self._say(tasks={} if self._stream is None else self._stream.tasks())
+            time.sleep(_LIFE_SECONDS)
 
     def _start(self, spark: Any, recorder: Recorder) -> Stream:
         """Starts the stream, once the driver of a killed service is gone."""
@@ -268,8 +283,10 @@ def main() -> None:
     logging.basicConfig(level=logging.CRITICAL, format="%(message)s")
     logging.getLogger("tidings").setLevel(logging.WARNING)
 
+    saying = threading.Lock()  # two queries may have something to say at once
+
     def say(**state: object) -> None:
-        with suppress(OSError, ValueError):  # the service may be gone
+        with saying, suppress(OSError, ValueError):  # the service may be gone
             states.write(json.dumps(state) + "\n")
 
     driver = Driver(driver_settings.from_line(sys.stdin.buffer.readline()), say)

@@ -1,5 +1,5 @@
-"""Runs one driver process at a time: starts it, reads its states, restarts it when it fails, ends it with the
-service.
+"""Runs one driver process at a time: starts it, reads its states, restarts it when it fails or hangs (watchdog.py),
+ends it with the service.
 
 The driver has a session of its own, so that Ctrl-C reaches the service alone, and so that its JVM and Python
 workers can be found: before another driver starts, and when the service ends, no process of the last one is left.
@@ -23,6 +23,7 @@ from typing import IO, Literal
 
 from tidings.service.matching import driver_settings, process_session
 from tidings.service.matching.driver_settings import GO
+from tidings.service.matching.watchdog import Watchdog
 from tidings.service.settings import Settings
 
 PAUSES = (1.0, 2.0, 5.0, 15.0, 60.0)  # seconds before a next start, the more often it failed
@@ -38,29 +39,34 @@ DRIVER = (sys.executable, "-m", "tidings.service.matching.driver")
 @dataclass(frozen=True, slots=True)
 class DriverState:
     """The driver's status. `since` is when it was reached, in seconds since 1970; `restarts` counts starts after the
-    first."""
+    first. It is `matching` as soon as it has recorded something."""
 
     status: Status = "stopped"
     message: str = ""
     since: float = 0.0
     restarts: int = 0
     pid: int | None = None
+    matching: bool = False
 
 
 class Supervisor:
-    """Supervises the driver. `on_change` is called with every new state, from a thread of the supervisor."""
+    """Supervises the driver. `on_change` is called with every new state, and `on_record` whenever the driver has
+    recorded notifications, both from threads of the supervisor."""
 
     def __init__(
         self,
         settings: Settings,
         on_change: Callable[[DriverState], None] = lambda state: None,
         *,
+        on_record: Callable[[], None] = lambda: None,
+        watchdog: Watchdog | None = None,
         command: Sequence[str] = DRIVER,
         pauses: Sequence[float] = PAUSES,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.on_change = on_change
+        self.on_change, self._on_record = on_change, on_record
         self._settings, self._command, self._pauses, self._clock = settings, tuple(command), pauses, clock
+        self._watchdog = watchdog or Watchdog(lambda: (), settings.stall_after)
         self._state = DriverState(since=clock())
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = threading.Event()
@@ -132,6 +138,9 @@ class Supervisor:
         assert process.stderr is not None
         self._state = replace(self._state, pid=process.pid)
         self._message = ""
+        self._watchdog.restart()
+        ended = threading.Event()
+        threading.Thread(target=self._watch, args=(process, ended), daemon=True).start()
         # In threads of their own: processes that a dead driver left may hold the other ends.
         listeners = [
             threading.Thread(target=listen, args=(lines,), daemon=True)
@@ -143,30 +152,46 @@ class Supervisor:
             if self._stopping.is_set():
                 _end_input(process)
             code = process.wait()
+            ended.set()
             # A JVM ends a moment later than its driver.
             if not process_session.await_end(process.pid, _JVM_SECONDS):
                 process_session.kill(process.pid)
             for listener in listeners:
                 listener.join(1.0)
         finally:
+            ended.set()
             self._process = None
             _end_input(process)
         if code < 0:  # killed by a signal: its last lines do not explain it
             return self._message or f"it was killed by {signal.Signals(-code).name}"
         return self._message or (self._words[-1] if self._words else f"it ended with {code}")
 
+    def _watch(self, process: subprocess.Popen[bytes], ended: threading.Event) -> None:
+        """Kills a driver that hangs, with its JVM and its workers."""
+        while not ended.wait(self._watchdog.tick_seconds) and not self._stopping.is_set():
+            if why := self._watchdog.tick(may_match=self._going):
+                self._message = why
+                process_session.kill(process.pid)
+                return
+
     def _take_states(self, states: IO[bytes]) -> None:
         with states:
             for line in states:
                 try:
                     said = json.loads(line)
-                    status = said["status"]
-                except (ValueError, LookupError, TypeError):
+                except ValueError:
                     continue
-                if status == "failed":
-                    self._message = str(said.get("message", ""))
-                elif status == "running":
-                    self._set_state("running")
+                self._watchdog.heard(said)
+                match said:
+                    case {"recorded": int(count)}:
+                        if not self._state.matching:
+                            self._state = replace(self._state, matching=True)
+                        if count:
+                            self._on_record()
+                    case {"status": "failed"}:
+                        self._message = str(said.get("message", ""))
+                    case {"status": "running"}:
+                        self._set_state("running")
 
     def _pass_on(self, words: IO[bytes]) -> None:
         """Copies the driver's standard error to the log of the service."""
@@ -177,8 +202,9 @@ class Supervisor:
                     logger.warning("driver: %s", text)
 
     def _set_state(self, status: Status, message: str = "") -> None:
-        pid = self._state.pid if status == "running" else None
-        self._state = replace(self._state, status=status, message=message, since=self._clock(), pid=pid)
+        self._state = replace(self._state, status=status, message=message, since=self._clock())
+        if status != "running":
+            self._state = replace(self._state, pid=None, matching=False)
         try:
             self.on_change(self._state)
         except Exception:

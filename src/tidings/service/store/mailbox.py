@@ -96,6 +96,11 @@ class Mailbox:
         on_postgresql = database.on_postgresql
         self._of_several = _of_several_postgresql if on_postgresql else _of_several_sqlite
         self._of_each = _of_each_postgresql if on_postgresql else _of_each_sqlite
+        self._announce: Callable[[], None] = lambda: None
+
+    def on_commit(self, announce: Callable[[], None]) -> None:
+        """Has a function called after each commit of notifications that is made through this object."""
+        self._announce = announce
 
     def close(self) -> None:
         self._database.close()
@@ -140,6 +145,7 @@ class Mailbox:
                 insert_columns(
                     connection, tables.slices, {name: [value] for name, value in values.items()}, _NEXT_SLICE
                 )
+        self._announce()
         return True
 
     def recorded(self, query: str, batch: int) -> RecordedSlices:
@@ -169,6 +175,7 @@ class Mailbox:
         """Stores notices, once for each subscription and id."""
         with self._database.writing() as connection:
             _insert_notices(connection, list(notices))
+        self._announce()
 
     def forget(self, before: float, now: float, missed: Missed) -> None:
         """Deletes notifications from before a time, lowest numbers first, up to the first that is younger; then the
@@ -224,6 +231,8 @@ class Mailbox:
                     same = _columns.subscription == notice.subscription, _columns.id == notice.id
                     connection.execute(delete(tables.notifications).where(*same))
                 _insert_notices(connection, notices)
+            if notices:
+                self._announce()
 
     # --- reading
 

@@ -12,16 +12,15 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidings.service.matching.stream_position import answered, current_queries
 from tidings.service.model import Notice, NotificationKind, State, Subscription
 from tidings.service.settings import DAY, Settings
-from tidings.spark.offsets import batch_range, is_committed, query_id
+from tidings.spark.offsets import batch_range, is_committed
 from tidings.storage.event_log import START, EventLog, Offset
 
 if TYPE_CHECKING:
@@ -133,13 +132,13 @@ class Expiry:
         end = self._log.end()
         # Who was renewed meanwhile is not due any more, and forgotten here.
         self._ends = {subscription.id: self._ends.get(subscription.id, end) for subscription in due}
-        answered = self._answered()
+        matched = answered(self._checkpoint, self._mailbox, self._log)
         clear: dict[Offset, bool] = {}  # most were seen at the same end
         ready = []
         for subscription in due:
             upto = self._ends[subscription.id]
             if upto not in clear:
-                clear[upto] = self._nothing_between(answered, upto)
+                clear[upto] = self._nothing_between(matched, upto)
             if clear[upto] or subscription.state is State.PAUSED:
                 ready.append(subscription)
         if not ready:
@@ -152,13 +151,6 @@ class Expiry:
             del self._ends[id]
         if change is not None:
             self._index_writer.wait_for(change)
-
-    def _answered(self) -> Offset:
-        """The offset up to which every query of the running stream has matched. Queries of earlier checkpoints do
-        not count."""
-        reached = self._mailbox.reached()
-        start = self._log.start()
-        return min((reached.get(query, start) for _, query in _queries(self._checkpoint)), default=start)
 
     def _nothing_between(self, low: Offset, high: Offset) -> bool:
         """Whether no event lies between two offsets. The end of a segment and the start of the next are the same
@@ -272,7 +264,7 @@ class Expiry:
         committed: after a crash it is read again from its start."""
         start, reached = self._log.start(), self._mailbox.reached()
         safe = []
-        for folder, query in _queries(self._checkpoint):
+        for folder, query in current_queries(self._checkpoint):
             batch = self._mailbox.last_batch(query)
             if batch is None or is_committed(folder, batch):
                 safe.append(reached.get(query, start))
@@ -314,13 +306,6 @@ def _time(at: float | None) -> str:
 def _days(seconds: float) -> str:
     days = seconds / DAY
     return f"{days:g} day{'' if days == 1 else 's'}" if days >= 1 else f"{seconds:,.0f} seconds"
-
-
-def _queries(checkpoint: Path) -> Iterable[tuple[Path, str]]:
-    """The stream's queries with their ids: the one that matches, and the one that keeps joins if there are tables."""
-    for folder in (checkpoint, checkpoint / "joins"):
-        with suppress(OSError, ValueError, KeyError):  # not started yet
-            yield folder, query_id(folder)
 
 
 def _file(log: EventLog, segment: int) -> os.stat_result:

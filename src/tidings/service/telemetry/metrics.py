@@ -16,6 +16,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
+from tidings.service.ingest.log_writer import Backlog
 from tidings.service.model import BatchRecord
 from tidings.service.telemetry.rates import Rates
 from tidings.service.web.middleware import App, Message, Receive, Scope, Send
@@ -110,10 +111,12 @@ class Metrics:
         *,
         subscriptions: Callable[[], Mapping[Any, int]] | None = None,
         driver: Callable[[], str] | None = None,
+        lag: Callable[[], Backlog] | None = None,
         log_bytes: Callable[[], int] | None = None,
     ) -> None:
-        """Registers what is read at each collection: counts by state, the driver's state, the size of the log."""
-        self.registry.register(_StateCollector(subscriptions, driver, log_bytes))
+        """Registers what is read at each collection: counts by state, the driver's state, how far the stream is behind,
+        the size of the log."""
+        self.registry.register(_StateCollector(subscriptions, driver, lag, log_bytes))
 
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus."""
@@ -125,10 +128,12 @@ class _StateCollector(Collector):
         self,
         subscriptions: Callable[[], Mapping[Any, int]] | None,
         driver: Callable[[], str] | None,
+        lag: Callable[[], Backlog] | None,
         log_bytes: Callable[[], int] | None,
     ) -> None:
         self._subscriptions = subscriptions
         self._driver = driver
+        self._lag = lag
         self._log_bytes = log_bytes
 
     def describe(self) -> Iterable[Metric]:
@@ -147,6 +152,14 @@ class _StateCollector(Collector):
             for state in DRIVER_STATES:
                 family.add_metric([state], float(state == now))
             yield family
+        if self._lag is not None:
+            events, seconds = _value_or_none(self._lag) or (float("nan"), float("nan"))
+            yield GaugeMetricFamily(
+                "tidings_waiting_events", "Events that are accepted and not matched yet", value=events
+            )
+            yield GaugeMetricFamily(
+                "tidings_lag_seconds", "How long the oldest of them has waited", value=seconds
+            )
         if self._log_bytes is not None:
             size = _value_or_none(self._log_bytes)
             yield GaugeMetricFamily(

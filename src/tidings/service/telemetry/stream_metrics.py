@@ -34,6 +34,8 @@ class StreamMetrics:
         log_writer: LogWriter,
         vocabulary: EventVocabulary,
         metrics: Metrics,
+        *,
+        answered: Callable[[], Offset],
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._mailbox, self._log_writer, self._vocabulary, self._metrics = (
@@ -42,7 +44,7 @@ class StreamMetrics:
             vocabulary,
             metrics,
         )
-        self._clock = clock
+        self._answered, self._clock = answered, clock
         self._seen: dict[str, int] = {}  # query -> its last batch that was counted
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
@@ -75,11 +77,16 @@ class StreamMetrics:
 
     def update(self) -> None:
         """Counts the batches that are new in the mailbox, and the latencies of their events."""
-        for batch in reversed(self._mailbox.batches(_BATCHES)):
+        batches = self._mailbox.batches(_BATCHES)
+        answered = self._answered()
+        for batch in reversed(batches):
             if batch.batch > self._seen.get(batch.query, -1):
                 self._seen[batch.query] = batch.batch
                 self._metrics.batch(batch)
-                for seconds in self._log_writer.take_latencies(
-                    Offset(batch.segment, batch.byte), batch.ended
-                ):
-                    self._metrics.latency(seconds)
+                self._latencies(min(Offset(batch.segment, batch.byte), answered), batch.ended)
+        # A query may have answered without a micro-batch, where no table changed.
+        self._latencies(answered, self._clock())
+
+    def _latencies(self, reached: Offset, at: float) -> None:
+        for seconds in self._log_writer.take_latencies(reached, at):
+            self._metrics.latency(seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import multiprocessing
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -320,6 +321,23 @@ def test_one_bad_event_does_not_spoil_a_batch(caller: Caller, is_async: bool) ->
     unlucky = Outcome(error="half failed: ValueError: unlucky")
     assert found == [Outcome(((6,),)), unlucky, Outcome(((7,),)), FALSE]
     assert sorted(sizes) == [1, 1, 1, 1, 4, 4]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("settings", [{}, {"timeout": 5.0}, {"retries": 1}, {"batch": True}])
+def test_an_operator_that_exits_has_failed(caller: Caller, is_async: bool, settings: dict[str, Any]) -> None:
+    def leave(event: Any) -> bool:
+        sys.exit("no more")
+
+    async def leave_async(event: Any) -> bool:
+        raise SystemExit("no more")
+
+    used = operator(name="leave", **settings)(leave_async if is_async else leave)  # type: ignore[call-overload]
+    failed = Outcome(error="leave failed: SystemExit: no more")
+    assert [answer.outcome for answer in caller.run([Request(used, EVENT)] * 2)] == [failed] * 2
+    caller.submit([Request(used, EVENT)])
+    assert [answer.outcome for answer in caller.collect()] == [failed]
+    assert outcomes(caller, later, (4,)) == [TRUE]
 
 
 @pytest.mark.parametrize("is_async", [False, True])

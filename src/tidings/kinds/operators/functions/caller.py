@@ -23,6 +23,10 @@ from tidings.model.event import Event
 
 MAX_BATCH = 1_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+_FAILURES = (
+    Exception,
+    SystemExit,
+)  # sys.exit() in an operator must not end the process that matches; Ctrl-C does
 # Threads of the process that this one was forked from: their loops must not be closed here.
 _INHERITED_THREADS: list[CallerThreads] = []
 
@@ -174,7 +178,7 @@ def _call(operator: Operator, event: Event, inputs: tuple[Any, ...], token: Any)
     start = time.perf_counter()
     try:
         outcome = Outcome.of(operator, operator.prepared(event, *inputs))
-    except Exception as error:
+    except _FAILURES as error:
         outcome = Outcome.failure(operator, error)
     return Answer(token, outcome, time.perf_counter() - start)
 
@@ -195,9 +199,9 @@ def _answers(batch: _CallBatch, threads: CallerThreads) -> list[Answer]:
     return _assigned(batch, found, share)
 
 
-def _try(batch: _CallBatch, threads: CallerThreads) -> list[Outcome] | Exception:
+def _try(batch: _CallBatch, threads: CallerThreads) -> list[Outcome] | BaseException:
     timeout, attempt = batch.operator.timeout, partial(_attempt, batch)
-    failure: Exception = CallTimeout()
+    failure: BaseException = CallTimeout()
     for pause in _pauses(batch.tries):
         if pause:
             time.sleep(pause)
@@ -205,7 +209,7 @@ def _try(batch: _CallBatch, threads: CallerThreads) -> list[Outcome] | Exception
             return attempt() if timeout is None else threads.call(attempt, timeout)
         except UnusableAnswer as error:
             return error  # it answered, and would answer so again
-        except Exception as error:
+        except _FAILURES as error:
             failure = error
     return failure
 
@@ -241,7 +245,7 @@ async def _answers_async(batch: _CallBatch, slots: asyncio.Semaphore) -> list[An
         start = time.perf_counter()
         try:
             found = await _try_async(batch)
-        except (KeyboardInterrupt, SystemExit) as interruption:
+        except KeyboardInterrupt as interruption:
             return interruption  # raised here, it would end the loop and everyone's calls on it
         share = (time.perf_counter() - start) / len(batch.requests)
     if not _must_be_split(batch, found):
@@ -264,7 +268,7 @@ async def _try_async(batch: _CallBatch) -> list[Outcome] | BaseException:
                 return await _attempt_async(batch)
         except UnusableAnswer as error:
             return error
-        except Exception as error:
+        except _FAILURES as error:
             failure = CallTimeout() if limit.expired() else error
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -310,7 +314,7 @@ def _unpacked(batch: _CallBatch, answers: Any) -> list[Outcome]:
     for answer in found:
         try:
             outcomes.append(Outcome.of(batch.operator, answer))
-        except Exception as error:
+        except _FAILURES as error:
             outcomes.append(Outcome.failure(batch.operator, error))
     return outcomes
 

@@ -1,6 +1,6 @@
 """Reports the state of the service, for process managers, monitoring and people.
 
-`/health` says that the process answers; `/ready` that events published now will be matched.
+`/health` says that the process answers; `/ready` that events published now are matched now.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tidings.feeds.write.channel import moment
 from tidings.service.model import Role
 from tidings.service.telemetry.metrics import Metrics
 from tidings.service.web.api.callers import Caller, CurrentCaller, caller, problems, router
-from tidings.service.web.api.models import Driver, Health, Rates, Status
+from tidings.service.web.api.models import Driver, Health, Rates, Readiness, Status
 from tidings.service.web.problems import Problem
 from tidings.storage import versions
 
@@ -32,20 +32,14 @@ async def get_health() -> Health:
 @open_api.get(
     "/ready", operation_id="get_ready", summary="Is what is published matched?", responses=problems(503)
 )
-def get_ready(request: Request) -> Health:
-    """The stream runs, and the store answers."""
+def get_ready(request: Request) -> Readiness:
+    """The stream runs and matches, it is not far behind, and the stores answer."""
     service = request.app.state.service
-    state = service.supervisor.state
-    if state.status != "running":
-        why = f": {state.message}" if state.message else ""
-        raise Problem(
-            503,
-            f"the stream is {state.status}{why}; events are accepted, and wait",
-            headers={"Retry-After": "2"},
-        )
-    service.mailbox.last()
+    lag = service.stream_health.lag()
     service.registry.last_change()
-    return Health(status="ok")
+    if fault := service.stream_health.fault(lag):
+        raise Problem(503, fault, headers={"Retry-After": "2"})
+    return Readiness(status="ok", waiting_events=lag.events, lag_seconds=round(lag.seconds, 3))
 
 
 @open_api.get(
@@ -79,7 +73,8 @@ def status_of(caller: Caller) -> Status:
     """The status. Subscriptions are counted as far as the caller may see them."""
     service = caller.service
     driver, totals = service.supervisor.state, service.mailbox.totals()
-    waiting = service.log_writer.lag(max(service.mailbox.reached().values(), default=None))
+    waiting = service.stream_health.lag()
+    fault = service.stream_health.fault(waiting)
     rates = service.metrics.rates.snapshot()
     now = rates["now"]
     counts = {} if caller.principal.role is Role.PUBLISHER else service.lifecycle.counts(caller.principal)
@@ -89,7 +84,8 @@ def status_of(caller: Caller) -> Status:
         version = None
     return Status(
         version=tidings.__version__,
-        ready=driver.status == "running",
+        ready=fault is None,
+        reason=fault,
         driver=Driver(
             status=driver.status, message=driver.message, since=moment(driver.since), restarts=driver.restarts
         ),

@@ -422,14 +422,15 @@ class Rates(ResponseModel):
 
 class Status(ResponseModel):
     version: str
-    ready: bool
+    ready: bool = Field(description="Whether events that are published now are matched now.")
+    reason: str | None = Field(description="Why they are not.")
     driver: Driver
     subscriptions: dict[str, int] = Field(description="By state; those that whoever asks may see.")
     events: int
     notifications: int
     events_per_second: float
     notifications_per_second: float
-    waiting_events: int = Field(description="Those that the stream has yet to answer.")
+    waiting_events: int = Field(description="Those that the slowest query of the stream has yet to answer.")
     lag_seconds: float = Field(description="How long the oldest of them has waited.")
     latency_seconds: float | None = Field(description="From acceptance to notification: the median of late.")
     latency_p95_seconds: float | None
@@ -470,6 +471,11 @@ class Tokens(ResponseModel):
 class Health(ResponseModel):
     status: Literal["ok", "starting", "failing"]
     message: str = ""
+
+
+class Readiness(Health):
+    waiting_events: int = Field(description="Those that the slowest query of the stream has yet to answer.")
+    lag_seconds: float = Field(description="How long the oldest of them has waited.")
 
 
 class ProblemPlace(BaseModel):

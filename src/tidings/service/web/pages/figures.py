@@ -10,14 +10,12 @@ from tidings.service.service import Service
 def figures_of(service: Service) -> dict[str, Any]:
     rates = service.metrics.rates.snapshot()
     state = service.supervisor.state
-    reached = service.mailbox.reached()
-    waiting = service.log_writer.lag(max(reached.values(), default=None)).events
     return {
         "events_per_second": rates["now"]["events_per_second"],
         "notifications_per_second": rates["now"]["notifications_per_second"],
         "latency": rates["now"]["latency_median"],
         "slowest": rates["now"]["latency_p95"],
-        "waiting": waiting,
+        "waiting": service.stream_health.lag().events,
         "driver": {"status": state.status, "message": state.message, "restarts": state.restarts},
         "window": rates["bucket_seconds"] * len(rates["events_per_second"]),
         "series": {
