@@ -1,6 +1,7 @@
 """The stream from the log to Parquet: new versions, restarts, sinks, and one stream a checkpoint."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -60,6 +61,23 @@ def test_a_restart_goes_on_where_the_last_run_ended(spark, index, log, tmp_path)
     assert [batch.events for batch in second] == [20]
     assert {batch.query for batch in first} == {batch.query for batch in second}
     assert rows(notifications(tmp_path / "out")) == expected(index, words(0, 70))
+
+
+def test_notifications_follow_the_order_of_the_log_in_every_batch(spark, index, log, tmp_path):
+    places = tmp_path / "log", index, tmp_path / "out", tmp_path / "checkpoint"
+    either = f"SELECT ?i WHERE (?i, <{TITLE}>, 'alpha') OR n > 0"
+    versions.append(index, [versions.Change("either", either), versions.Change("n", "WHERE n > 0")])
+    padding = "." * 5_000  # so that there are several tasks
+    for event in words(0, 600):
+        log.append([replace(event, attributes={"n": int(event.id), "padding": padding})])
+    batches = []
+    assert run(spark, *places, available_now=True, max_events=150, on_batch=batches.append).wait(120)
+    assert [len(list(batch.folder.glob("*.parquet"))) for batch in batches] == [2, 2, 2, 2]
+    told = notifications(tmp_path / "out").to_pylist()
+    for subscription, count in (("n", 599), ("either", 600), ("alpha", 200)):
+        numbers = [int(row["event"]) for row in told if row["subscription"] == subscription]
+        assert numbers == sorted(numbers)
+        assert len(set(numbers)) == count
 
 
 def test_a_lost_index_does_not_stop_the_stream(spark, index, log, tmp_path):

@@ -43,7 +43,7 @@ def register(spark: SparkSession) -> None:
 class LogSource(DataSource):
     """The data source. Options: `path` (the log's folder), `partitions` (tasks at most, 8), `maxEvents` (a
     micro-batch at most), `limit` (a file with a lower number, batch_size.py), `tables` (their declarations as JSON: a
-    micro-batch then begins only when an event changes one of them), `start` (where a new stream begins, "segment:byte"),
+    micro-batch then begins only when an event changes one of them, and only such events count for `limit`), `start` (where a new stream begins, "segment:byte"),
     `edge` (an offset across which no micro-batch reads changes of tables)."""
 
     @classmethod
@@ -159,7 +159,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         while low < end:
             edge = self._edge if self._edge is not None and low < self._edge < end else end
             high = limited(log, low, edge, most or _UNCHANGED)
-            found = end_of_changes(log, low, high, self._tables)
+            found = end_of_changes(log, low, high, self._tables, read_limit(self._limit_file))
             if found is not None:
                 return found
             self._unchanged = low = high

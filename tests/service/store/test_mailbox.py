@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 from sqlalchemy import func, select
@@ -13,7 +14,7 @@ from tidings.model.event import Event
 from tidings.service.model import Fault, Notice, NotificationKind, StoredNotification
 from tidings.service.store import tables
 from tidings.service.store.mailbox import Mailbox
-from tidings.storage.event_log import Offset
+from tidings.storage.event_log import Offset, Position
 
 
 def numbers(found: list[StoredNotification]) -> list[int]:
@@ -91,6 +92,25 @@ def test_the_same_thing_is_told_once_whatever_query_tells_it(mailbox: Mailbox) -
     found = mailbox.page(["s"], after=0)
     assert found[:2] == before
     assert [one.event.id for one in found] == ["e1", "e2", "e3"]
+
+
+def test_a_subscription_is_told_in_the_order_of_the_log_over_slices_and_batches(mailbox: Mailbox) -> None:
+    chance, names = random.Random(3), [f"s{number}" for number in range(5)]
+    answers = [
+        (name, f"e{number:03d}")
+        for number in range(120)
+        for name in chance.sample(names, chance.randrange(1, len(names)))
+    ]
+    for number, first in enumerate(range(0, len(answers), 100)):
+        for begin in range(first, first + 100, 30):
+            part = answers[begin : min(begin + 30, first + 100)]
+            until = Position(1, number, begin) if begin < first + 90 else None
+            mailbox.record(*batch(number, [notification_row(*answer) for answer in part]), until=until)
+    for name in names:
+        told = [one.event and one.event.id for one in mailbox.page([name], after=0, limit=1_000)]
+        assert told == [event for subscription, event in answers if subscription == name]
+    together = mailbox.page(names, after=0, limit=1_000)
+    assert [(one.subscription, one.event and one.event.id) for one in together] == answers
 
 
 def test_an_empty_batch_moves_on(mailbox: Mailbox) -> None:
