@@ -75,7 +75,7 @@ def test_slices_of_joins_are_in_order_and_may_be_gone_on_from_anywhere(tmp_path:
 
 
 def test_a_batch_without_files_is_one_empty_slice(tmp_path: Path) -> None:
-    batch, log = written(tmp_path, 1)
+    _, log = written(tmp_path, 1)
     empty = Batch("q", 0, "v1+0", 7, 0, 0, tmp_path / "nothing")
     (part,) = read(empty, log, 0, 10)
     assert (part.events, len(part.notifications), part.reached) == (7, 0, Position(*log.end()))
