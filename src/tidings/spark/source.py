@@ -63,7 +63,7 @@ class LogSource(DataSource):
             self._number("maxEvents", 0),
             self.options.get("limit", ""),
             self.options.get("tables", ""),
-            *(_offset(self.options.get(name)) for name in ("start", "edge")),
+            *(Offset.parse(text) if (text := self.options.get(name)) else None for name in ("start", "edge")),
         )
 
     def _folder(self) -> str:
@@ -227,14 +227,6 @@ def limited(log: EventLog, start: Offset, end: Offset, rows: int) -> Offset:
 
 def _read(part: OffsetRange) -> Iterator[pa.RecordBatch]:
     return EventLog(part.folder).read(part.start, part.end)
-
-
-def _offset(text: str | None) -> Offset | None:
-    """An offset as `Offset` writes it."""
-    if not text:
-        return None
-    segment, _, byte = text.partition(":")
-    return Offset(int(segment), int(byte))
 
 
 def _to_json(offset: Offset) -> dict[str, int]:
