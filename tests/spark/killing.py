@@ -64,6 +64,7 @@ key = ["id"]
 """
 HOOKED = ("dear", "storm")
 KINDS = ("service", "driver", "worker", "jvm", "compaction")
+PATIENCE = 30.0  # seconds in which a process should be there
 _WORDS = {
     "driver": "tidings.service.matching.driver",
     "worker": "-m tidings.spark.daemon",
@@ -159,13 +160,17 @@ class Killer:
         until(lambda: self.told_since(moment), "events are told of again", 300, self.known.faults)
 
     def kill(self, kind: str, *, wait: bool) -> None:
-        """Kills one process, if there is one of this kind. Waits until events are told of again, and until nothing is
-        left of a driver that had to end; or only for a moment."""
+        """Kills one process, as soon as there is one of this kind. Waits until events are told of again, and until
+        nothing is left of a driver that had to end; or only for a moment."""
         time.sleep(self.chance.random() * 0.5)
-        now = time.monotonic()
-        driver = self.serving.driver()
-        if not self._strike(kind, driver):
-            return
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            now, driver = time.monotonic(), self.serving.driver()
+            if self._strike(kind, driver):
+                break
+            if now > deadline:
+                return
+            time.sleep(0.1)
         self.killed[kind] += 1
         if not wait:
             self.took.append(kind)

@@ -6,6 +6,7 @@ order; from joins over tables too.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,4 +78,16 @@ def test_many_kills(
     for _ in range(rounds):
         kinds = [trial.killer.chance.choice(trial.killer.kinds) for _ in range(KILLS)]
         trial.kill(*kinds, wait=0.5)
+    trial.check()
+
+
+@pytest.mark.slow
+def test_a_store_that_is_away_for_a_while_comes_back_by_itself(
+    serving: Serving, receiver: Receiver, postgresql: Server, seed: int
+) -> None:
+    serving.options += ("--store", postgresql.create(f"away_{seed}"))
+    trial = Trial(serving, receiver, seed, postgresql)
+    with postgresql.stopped():
+        time.sleep(20)
+    trial.killer.wait_for_told(time.monotonic())
     trial.check()
