@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from tidings.cli.demo.command import PATIENCE, Demo
+from tidings.cli.demo.command import Demo
 from tidings.errors import TidingsError
 
 if TYPE_CHECKING:
     from tidings.client import Client, Subscription
 
+PATIENCE = 300.0  # seconds for whatever is waited for; Spark may start twice in them
 EVERY = 0.05  # seconds from one number to the next
 QUIET = 3.0  # seconds between two kills
 _PROCESSES = (  # what is killed, and a part of its command line
@@ -146,6 +147,8 @@ class Counted:
                     self._client.publish(event)
                 except ServiceError:  # the same event again, until it is accepted
                     time.sleep(0.1)
+                except RuntimeError:  # the client is closed: the demo ends
+                    return
                 else:
                     break
             self.published = number
@@ -155,7 +158,7 @@ class Counted:
 
         seen = 0
         while True:
-            with suppress(ServiceError):
+            with suppress(ServiceError, RuntimeError):  # the service is away, or the client is closed
                 for notification in self._client.listen(self._subscription, after=seen):
                     if notification.event is not None:
                         self.heard.append(int(notification.event["attributes"]["counter"]))
