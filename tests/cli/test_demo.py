@@ -2,8 +2,10 @@
 
 import fcntl
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +45,21 @@ def test_the_demo_runs_to_its_page_from_any_folder(tmp_path):
     assert registry.counts(None)["active"] == 11 + demo_data.OPERATORS
     registry.close()
     mailbox.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes by /proc")
+def test_whatever_the_demo_kills_its_counter_has_no_gap(tmp_path):
+    done = subprocess.run(
+        [*COMMAND, "demo", "--chaos"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    killed = re.findall(r"killed (.*?)  +process \d+ .* next notification after [0-9.]+ s", done.stdout)
+    assert killed == ["a Python worker", "the JVM", "the driver", "the service"]
+    published, received, rest = re.findall(r"published ([0-9,]+), received ([0-9,]+), (.*)", done.stdout)[0]
+    assert published == received
+    assert rest.strip() == "lost 0, doubled 0"
 
 
 def test_news_answer_the_questions_of_the_examples(tmp_path):

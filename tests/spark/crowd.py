@@ -135,6 +135,29 @@ class Publisher(Member):
         return TITLE.format(self._number, title).encode()
 
 
+class RowPublisher(Publisher):
+    """Posts changes of the tables `stocks` and `reviews`, always of rows that are there, or not yet."""
+
+    def __init__(self, known: Known, name: str, size: int, pause: float, seed: object) -> None:
+        super().__init__(known, name, size, pause, seed)
+        self._there: dict[str, set[object]] = {"stocks": set(), "reviews": set()}
+
+    def _event(self) -> dict[str, Any]:
+        table = self._chance.choice(("stocks", "reviews"))
+        symbol = f"s{self._chance.randrange(12)}"
+        row: dict[str, Any] = {"symbol": symbol, "per": self._chance.randrange(160) / 2}
+        if table == "reviews":
+            row = {"id": self._chance.randrange(40), "symbol": symbol, "rating": self._chance.randrange(9)}
+        key = row["id"] if table == "reviews" else symbol
+        what = self._chance.choice(("update", "update", "delete")) if key in self._there[table] else "insert"
+        if what == "delete":
+            self._there[table].discard(key)
+        else:
+            self._there[table].add(key)
+        about = {"id": f"{self._next()}", "source": self.name, "type": f"tidings.{what}"}
+        return {**about, "table": table, "row": row}
+
+
 @dataclass
 class Asked:
     """A subscription, and from when on it must be told of all that is sent."""

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from tests.spark.crowd import Known, all_told, until
-from tests.spark.test_service_whole import Serving
+from tests.spark.killing import Serving
 from tidings import Client, Engine, Event, Table
 from tidings.client import Subscription
 from tidings.storage.event_log import EventLog

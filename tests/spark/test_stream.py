@@ -1,16 +1,19 @@
 """The stream from the log to Parquet: new versions, restarts, sinks, and one stream a checkpoint."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from tidings import Engine, Event, TidingsError
 from tidings.spark import notifications, run
+from tidings.spark.stream import deliver
 from tidings.spark.version_pins import last_base
 from tidings.storage import versions
 from tidings.storage.event_log import EventLog
 
 from .conftest import BROKEN, TITLE, expected, rows, words
+from .test_slices import Recorded
 
 
 @pytest.fixture
@@ -62,6 +65,23 @@ def test_a_restart_goes_on_where_the_last_run_ended(spark, index, log, tmp_path)
     assert rows(notifications(tmp_path / "out")) == expected(index, words(0, 70))
 
 
+def test_notifications_follow_the_order_of_the_log_in_every_batch(spark, index, log, tmp_path):
+    places = tmp_path / "log", index, tmp_path / "out", tmp_path / "checkpoint"
+    either = f"SELECT ?i WHERE (?i, <{TITLE}>, 'alpha') OR n > 0"
+    versions.append(index, [versions.Change("either", either), versions.Change("n", "WHERE n > 0")])
+    padding = "." * 5_000  # so that there are several tasks
+    for event in words(0, 600):
+        log.append([replace(event, attributes={"n": int(event.id), "padding": padding})])
+    batches = []
+    assert run(spark, *places, available_now=True, max_events=150, on_batch=batches.append).wait(120)
+    assert [len(list(batch.folder.glob("*.parquet"))) for batch in batches] == [2, 2, 2, 2]
+    told = notifications(tmp_path / "out").to_pylist()
+    for subscription, count in (("n", 599), ("either", 600), ("alpha", 200)):
+        numbers = [int(row["event"]) for row in told if row["subscription"] == subscription]
+        assert numbers == sorted(numbers)
+        assert len(set(numbers)) == count
+
+
 def test_a_lost_index_does_not_stop_the_stream(spark, index, log, tmp_path):
     places = tmp_path / "log", index, tmp_path / "out", tmp_path / "checkpoint"
 
@@ -81,6 +101,34 @@ def test_a_lost_index_does_not_stop_the_stream(spark, index, log, tmp_path):
     assert versions.current(index).base > pinned.base
     assert run(spark, *places, available_now=True).wait(120)
     assert rows(notifications(tmp_path / "out")) == expected(index, words(0, 6))
+
+
+def test_a_lost_index_does_not_stop_the_stream_of_the_service(spark, index, log, tmp_path):
+    """Killed with a batch that is pinned and recorded in part: after a rebuild it goes on with the new version."""
+    places = tmp_path / "log", index, tmp_path / "out", tmp_path / "checkpoint"
+
+    def build(**more):
+        engine = Engine()
+        for word in ("alpha", "gamma"):
+            engine.subscribe(word, f"SELECT ?item WHERE (?item, <{TITLE}>, '{word}')")
+        versions.publish(index, engine, **more)
+
+    class Failing(Recorded):
+        def record(self, batch, part):
+            raise TidingsError("killed here")
+
+    build()
+    log.append(words(0, 60))
+    with pytest.raises(TidingsError, match="killed here"):
+        deliver(spark, *places, Failing()).wait(120)
+    pinned = versions.current(index)
+    shutil.rmtree(index)
+    build(at_least=last_base(tmp_path / "checkpoint") + 1)
+    assert versions.current(index).base > pinned.base
+    recorder = Recorded()
+    with deliver(spark, *places, recorder) as stream:
+        stream.drain()
+    assert [int(event) for event, _ in recorder.answers()] == [n for n in range(60) if n % 3 != 1]
 
 
 def test_a_failure_inside_reaches_the_caller_as_one_sentence_and_loses_nothing(spark, index, log, tmp_path):

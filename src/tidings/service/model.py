@@ -102,6 +102,9 @@ class Delivery:
     disabled: str | None = None  # why it is not tried any more
 
 
+MATCH, JOINS = "match", "joins"  # the roles of the stream's queries
+
+
 class NotificationKind(StrEnum):
     """Of a notification: what the stream said, or a notice of the subscription's life."""
 

@@ -24,6 +24,7 @@ from tidings.service.delivery.webhooks import Webhooks
 from tidings.service.ingest.deduplication import Deduplication
 from tidings.service.ingest.feed_poller import FeedPoller
 from tidings.service.ingest.log_writer import LogWriter
+from tidings.service.ingest.lost_events import notify_of_lost_events
 from tidings.service.matching.engine_settings import load_engine
 from tidings.service.matching.event_preview import EventPreview
 from tidings.service.matching.index_writer import IndexWriter
@@ -140,6 +141,7 @@ class Service:
             self._stack.callback(self.supervisor.stop)
         for id, message in self.index_writer.prepare(self.preview.engine):
             log.warning("a subscription cannot be asked: %s", message, extra={"fields": {"subscription": id}})
+        notify_of_lost_events(self.log, self.registry, self.mailbox, self.clock())
         self.supervisor.go()
         for part in (self.index_writer, self.hub, self.stream_metrics, self.expiry, self.feed_poller):
             part.start()

@@ -54,15 +54,16 @@ class BatchSize:
     def matched_here(self, events: int, answers: int, seconds: float) -> None:
         if events:
             self._event_seconds += _WEIGHT * (seconds / events - self._event_seconds)
-            self._learn(events, answers)
+            self.learn(events, answers)
 
     def matched_in_tasks(self, events: int, answers: int, seconds: float) -> None:
         if events:
             idle = max(0.01, seconds - events * self._event_seconds * (1 - self._gain))
             self._job_seconds += _WEIGHT * (idle - self._job_seconds)
-            self._learn(events, answers)
+            self.learn(events, answers)
 
-    def _learn(self, events: int, answers: int) -> None:
+    def learn(self, events: int, answers: int) -> None:
+        """Notes how many answers events had."""
         rate = answers / events
         # A rise counts at once, a fall slowly: too small a micro-batch costs less than one too large.
         self._answers = max(rate, self._answers + _WEIGHT * (rate - self._answers))

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -90,6 +91,20 @@ def match_batches(index: Engine, batches: Iterator[pa.RecordBatch]) -> Iterator[
         if batch.num_rows:
             arranged = arrange(batch)
             yield arranged.named(index.match(arranged.events.combine_chunks().to_batches()[0]))
+
+
+def in_log_order(notifications: pa.Table, events: pa.Table) -> tuple[pa.Table, pa.Array]:
+    """The notifications in the order of their events, and the row of the event of each."""
+    wanted = event_keys(notifications["source"], notifications["event"])
+    known = event_keys(events["source"], events["id"])
+    rows = pc.index_in(wanted, value_set=known).combine_chunks()
+    order = pc.array_sort_indices(rows)
+    return notifications.take(order), rows.take(order)
+
+
+def event_keys(sources: pa.ChunkedArray, ids: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Source and id joined as one text. Two pairs may give the same text; the mailbox tells them apart."""
+    return pc.binary_join_element_wise(sources, ids, "\0", null_handling="replace", null_replacement="")
 
 
 def _pinned(root: str) -> str:

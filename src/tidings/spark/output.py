@@ -2,7 +2,7 @@
 
 The folder is `output/query=ID/batch=N`: a replayed batch replaces what it wrote before. Tasks write to an
 unfinished folder under unique names and report them; only files that the finished job reports are kept, so a task
-that ran twice counts once. Spark's own writer took 100 ms more per micro-batch, and every notification passed the
+that ran twice counts once. Names and contents keep the log's order (ordered_files.py). Spark's own writer took 100 ms more per micro-batch, and every notification passed the
 JVM.
 """
 
@@ -20,11 +20,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from tidings.kinds.operators.learning import Learning, merged
 from tidings.model.notification import NOTIFICATION_SCHEMA
-from tidings.spark.matching import match_batches, open_index
+from tidings.spark.matching import in_log_order, match_batches, open_index
+from tidings.spark.ordered_files import pieces
 from tidings.storage.event_log import sync
 
 _REPORT = "file string, events long, notifications long, errors long, learnt binary"
@@ -54,8 +56,12 @@ class Batch:
     learnt: Learning = field(default_factory=Learning, repr=False)
 
     def table(self) -> pa.Table:
-        """Its notifications."""
-        return _read(sorted(self.folder.glob("*.parquet")))
+        """Its notifications, in the log's order."""
+        return pa.concat_tables([NOTIFICATION_SCHEMA.empty_table(), *self.pieces()])
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """The same, a part at a time."""
+        return pieces(list(self.folder.glob("*.parquet")))
 
 
 def write(
@@ -109,15 +115,10 @@ def clear_unfinished(output: Path) -> None:
 
 
 def notifications(output: str | os.PathLike[str]) -> pa.Table:
-    """All notifications written so far under `output`, oldest batch first."""
-    return _read(sorted(Path(output).glob("query=*/batch=*/*.parquet")))
-
-
-def _read(files: list[Path]) -> pa.Table:
-    return pa.concat_tables(
-        [NOTIFICATION_SCHEMA.empty_table(), *(pq.ParquetFile(path).read() for path in files)],
-        promote_options="default",  # what was written before there were tables has fewer columns
-    )
+    """All notifications written so far under `output`, oldest batch first, each batch in the log's order."""
+    folders = sorted(Path(output).glob("query=*/batch=*"))
+    found = (piece for folder in folders for piece in pieces(list(folder.glob("*.parquet"))))
+    return pa.concat_tables([NOTIFICATION_SCHEMA.empty_table(), *found])
 
 
 def _write_task(
@@ -125,22 +126,21 @@ def _write_task(
 ) -> Iterator[pa.RecordBatch]:
     """One task: matches, writes one file if there is anything to write, and reports it with what was learnt."""
     index = open_index(root, version, pickled)
-    name = f"{uuid.uuid4().hex}.parquet"
+    task = TaskContext.get()
+    name = f"{task.partitionId() if task else 0:05d}-{uuid.uuid4().hex}.parquet"
     events = count = errors = 0
-
-    def counted() -> Iterator[pa.RecordBatch]:
-        nonlocal events
-        for batch in batches:
-            events += batch.num_rows
-            yield batch
-
     writer: pq.ParquetWriter | None = None
-    for found in match_batches(index, counted()):
-        if found.num_rows:
-            writer = writer or pq.ParquetWriter(Path(aside) / name, NOTIFICATION_SCHEMA, compression="zstd")
-            writer.write_batch(found)
-            bad = pc.sum(pc.equal(found.column("verdict"), "error")).as_py()
-            errors, count = errors + bad, count + found.num_rows - bad
+    for batch in batches:
+        events += batch.num_rows
+        for found in match_batches(index, iter([batch])):
+            if found.num_rows:
+                writer = writer or pq.ParquetWriter(
+                    Path(aside) / name, NOTIFICATION_SCHEMA, compression="zstd"
+                )
+                ordered, _ = in_log_order(pa.Table.from_batches([found]), pa.Table.from_batches([batch]))
+                writer.write_table(ordered)
+                bad = pc.sum(pc.equal(found.column("verdict"), "error")).as_py()
+                errors, count = errors + bad, count + found.num_rows - bad
     if writer is not None:
         writer.close()
         sync(Path(aside) / name)

@@ -29,7 +29,7 @@ from tidings.kinds.operators.learning import Learning, merged
 from tidings.model.event import EVENT_SCHEMA
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark.batch_size import BatchSize, ChunkSize
-from tidings.spark.matching import match_batches, open_index
+from tidings.spark.matching import in_log_order, match_batches, open_index
 from tidings.spark.offsets import BatchRange
 from tidings.spark.source import limited, split
 from tidings.storage import operator_feedback, versions
@@ -183,23 +183,10 @@ def slices(
 
 def _match(index: Engine, batch: pa.RecordBatch, reached: Position) -> Slice:
     (found,) = match_batches(index, iter([batch]))
-    notifications = pa.Table.from_batches([found])
-    rows = event_rows(notifications, pa.Table.from_batches([batch]))
-    notifications = notifications.take(pc.array_sort_indices(rows))
+    notifications, rows = in_log_order(pa.Table.from_batches([found]), pa.Table.from_batches([batch]))
     errors = pc.sum(pc.equal(notifications["verdict"], "error")).as_py() or 0
-    notified = pa.Table.from_batches([batch.take(pc.unique(rows).sort())])
+    notified = pa.Table.from_batches([batch.take(pc.unique(rows))])
     return Slice(batch.num_rows, errors, notifications, notified, reached)
-
-
-def event_rows(notifications: pa.Table, events: pa.Table) -> pa.Array:
-    """The row of each notification's event."""
-    wanted = _keys(notifications["source"], notifications["event"])
-    return pc.index_in(wanted, value_set=_keys(events["source"], events["id"])).combine_chunks()
-
-
-def _keys(sources: pa.ChunkedArray, ids: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Source and id joined as one text. Two pairs may give the same text; the mailbox tells them apart."""
-    return pc.binary_join_element_wise(sources, ids, "\0", null_handling="replace", null_replacement="")
 
 
 def _joined(parts: Sequence[Slice], reached: Position) -> Slice:

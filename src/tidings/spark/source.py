@@ -43,7 +43,7 @@ def register(spark: SparkSession) -> None:
 class LogSource(DataSource):
     """The data source. Options: `path` (the log's folder), `partitions` (tasks at most, 8), `maxEvents` (a
     micro-batch at most), `limit` (a file with a lower number, batch_size.py), `tables` (their declarations as JSON: a
-    micro-batch then begins only when an event changes one of them), `start` (where a new stream begins, "segment:byte"),
+    micro-batch then begins only when an event changes one of them, and only such events count for `limit`), `start` (where a new stream begins, "segment:byte"),
     `edge` (an offset across which no micro-batch reads changes of tables)."""
 
     @classmethod
@@ -63,9 +63,13 @@ class LogSource(DataSource):
             self._number("maxEvents", 0),
             limit_file=self.options.get("limit", ""),
             tables=self.options.get("tables", ""),
-            start=_offset(self.options.get("start")),
-            edge=_offset(self.options.get("edge")),
+            start=self._offset("start"),
+            edge=self._offset("edge"),
         )
+
+    def _offset(self, option: str) -> Offset | None:
+        text = self.options.get(option)
+        return Offset.parse(text) if text else None
 
     def _folder(self) -> str:
         path = self.options.get("path")
@@ -161,7 +165,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         while low < end:
             edge = self._edge if self._edge is not None and low < self._edge < end else end
             high = limited(log, low, edge, most or _UNCHANGED)
-            found = end_of_changes(log, low, high, self._tables)
+            found = end_of_changes(log, low, high, self._tables, read_limit(self._limit_file))
             if found is not None:
                 return found
             self._unchanged = low = high
@@ -229,14 +233,6 @@ def limited(log: EventLog, start: Offset, end: Offset, rows: int) -> Offset:
 
 def _read(part: OffsetRange) -> Iterator[pa.RecordBatch]:
     return EventLog(part.folder).read(part.start, part.end)
-
-
-def _offset(text: str | None) -> Offset | None:
-    """An offset as `Offset` writes it."""
-    if not text:
-        return None
-    segment, _, byte = text.partition(":")
-    return Offset(int(segment), int(byte))
 
 
 def _to_json(offset: Offset) -> dict[str, int]:

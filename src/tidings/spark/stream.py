@@ -6,7 +6,7 @@ the service's way (slices.py). What workers learn of operators is stored beside 
 
     checkpoint/          of the query that matches (micro_batches.py)
     checkpoint/joins/    of the one that keeps joins
-    checkpoint/LIMIT     the number of events in a micro-batch (batch_size.py)
+    checkpoint/LIMIT     the number of events in a micro-batch, and joins/LIMIT of changes of tables (batch_size.py)
     checkpoint/LOCK      the process that runs the stream
 """
 
@@ -109,9 +109,19 @@ def deliver(
         read = batch_range(checkpoint, batch)
         matcher(MicroBatch(query, batch, version, read._replace(start=read.start or first)))
 
-    parquet = ParquetOutput(output, on_batch=recorder.record_joins)
-    events, changes = (join_stream.log_frame(spark, log, 100_000) for _ in range(2))
-    events = events.option("limit", str(checkpoint / "LIMIT")).option("start", str(start or ""))
+    size_of_joins = BatchSize(checkpoint / "joins" / "LIMIT", spark.sparkContext.defaultParallelism)
+
+    def record_joins(batch: Batch) -> None:
+        if batch.events:
+            size_of_joins.learn(batch.events, batch.notifications)
+        recorder.record_joins(batch)
+
+    parquet = ParquetOutput(output, on_batch=record_joins)
+    events, changes = (
+        join_stream.log_frame(spark, log, 100_000).option("limit", str(folder / "LIMIT"))
+        for folder in (checkpoint, checkpoint / "joins")
+    )
+    events = events.option("start", str(start or ""))
     changes = changes.option("edge", str(edge or ""))
     return _start(spark, (events, changes), MicroBatches(index, pickled), parquet, checkpoint, match)
 

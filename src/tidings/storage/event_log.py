@@ -7,6 +7,7 @@ only after the frames before it are on disk, so a reader that stops at it needs 
     segment   16 bytes of magic, then frames
     frame     | magic u32 | payload bytes u32 | rows u32 | crc32 u32 | Arrow message, padded to 8 |
     HEAD      | first segment u64 | end segment u64 | end byte u64 | crc32 u32 |
+    LOST      lines of two offsets, between which a disk has lost what was durable, until `forget_lost`
 """
 
 from __future__ import annotations
@@ -57,6 +58,12 @@ class Offset(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.segment}:{self.byte}"
+
+    @classmethod
+    def parse(cls, text: str) -> Offset:
+        """An offset as it is written."""
+        segment, _, byte = text.partition(":")
+        return cls(int(segment), int(byte))
 
 
 class Position(NamedTuple):
@@ -170,6 +177,18 @@ class EventLog:
         if not first <= offset.segment < end.segment:
             return False
         return _segment_path(self.folder, offset.segment).stat().st_size < offset.byte
+
+    def lost(self) -> list[tuple[Offset, Offset]]:
+        """The ranges that recoveries have cut off since the last `forget_lost`."""
+        try:
+            lines = (self.folder / "LOST").read_text().splitlines()
+        except FileNotFoundError:
+            return []
+        return [(Offset.parse(low), Offset.parse(high)) for low, high in map(str.split, lines)]
+
+    def forget_lost(self) -> None:
+        """Called when those who miss what was lost are told."""
+        (self.folder / "LOST").unlink(missing_ok=True)
 
     def drop_before(self, offset: Offset) -> None:
         """Remove the segments that end at or before `offset`. Only the writer may."""
@@ -336,6 +355,7 @@ class _Writer:
         if torn is not None:
             # Offsets up to `end` were given out: what comes now must not get any of them.
             logger.error("%s is torn: events from %s to %s are lost; send them again", path, torn, end)
+            self._note_lost(torn, end)
             os.ftruncate(self._file, torn.byte)
             os.fsync(self._file)
             self._roll(end.segment + 1)
@@ -345,6 +365,14 @@ class _Writer:
         os.ftruncate(self._file, end.byte)
         os.fsync(self._file)
         self._publish(self.first, end)
+
+    def _note_lost(self, low: Offset, high: Offset) -> None:
+        """Notes what is about to be cut off; a crash in between notes it once more."""
+        path = self.folder / "LOST"
+        with path.open("a") as file:
+            file.write(f"{low} {high}\n")
+        sync(path)
+        sync(self.folder)
 
     def _roll(self, segment: int) -> None:
         if self._file >= 0:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 from sqlalchemy import func, select
 
+from tests.postgresql import Server
 from tests.service.store.batches import batch, event, forgotten, notification_row, of_size, start
 from tests.service.store.conftest import Stores
 from tidings.model.event import Event
 from tidings.service.model import Fault, Notice, NotificationKind, StoredNotification
+from tidings.service.settings import Settings
 from tidings.service.store import tables
+from tidings.service.store.database import open_mailbox
 from tidings.service.store.mailbox import Mailbox
-from tidings.storage.event_log import Offset
+from tidings.storage.event_log import Offset, Position
 
 
 def numbers(found: list[StoredNotification]) -> list[int]:
@@ -91,6 +95,40 @@ def test_the_same_thing_is_told_once_whatever_query_tells_it(mailbox: Mailbox) -
     found = mailbox.page(["s"], after=0)
     assert found[:2] == before
     assert [one.event.id for one in found] == ["e1", "e2", "e3"]
+
+
+def test_a_subscription_is_told_in_the_order_of_the_log_over_slices_and_batches(mailbox: Mailbox) -> None:
+    chance, names = random.Random(3), [f"s{number}" for number in range(5)]
+    answers = [
+        (name, f"e{number:03d}")
+        for number in range(120)
+        for name in chance.sample(names, chance.randrange(1, len(names)))
+    ]
+    for number, first in enumerate(range(0, len(answers), 100)):
+        for begin in range(first, first + 100, 30):
+            part = answers[begin : min(begin + 30, first + 100)]
+            until = Position(1, number, begin) if begin < first + 90 else None
+            mailbox.record(*batch(number, [notification_row(*answer) for answer in part]), until=until)
+    for name in names:
+        told = [one.event and one.event.id for one in mailbox.page([name], after=0, limit=1_000)]
+        assert told == [event for subscription, event in answers if subscription == name]
+    together = mailbox.page(names, after=0, limit=1_000)
+    assert [(one.subscription, one.event and one.event.id) for one in together] == answers
+
+
+@pytest.mark.parametrize("kind", ["postgresql"])
+def test_what_is_recorded_outlives_a_crash_of_a_server_that_commits_later(
+    server: Server, settings: Settings, mailbox: Mailbox
+) -> None:
+    """The numbers of notifications were seen by clients: they must not be given again."""
+    assert server.sql("SHOW synchronous_commit").strip() == b"off"
+    for number in range(5):
+        mailbox.record(*of_size("q", number, 40))
+        with server.stopped():
+            pass
+        reopened = open_mailbox(settings)
+        assert reopened.last() == (number + 1) * 40
+        reopened.close()
 
 
 def test_an_empty_batch_moves_on(mailbox: Mailbox) -> None:

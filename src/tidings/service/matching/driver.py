@@ -31,11 +31,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from tidings.errors import TidingsError
-from tidings.model.event import EVENT_SCHEMA
 from tidings.service.matching import driver_settings, process_session
 from tidings.service.model import BatchRecord
 from tidings.service.settings import Settings
@@ -77,45 +73,34 @@ class Recorder:
         return until if until >= Position(0, 0) else None
 
     def record(self, batch: MicroBatch, part: Slice) -> None:
-        until = None if part.reached >= Position(*batch.range.end) else part.reached
-        self._write(batch, part, until)
-        if until is None:
+        self._write(batch, part)
+        if part.reached >= Position(*batch.range.end):
             self._quiet.matched(batch.range.end)
 
     def record_joins(self, batch: Batch) -> None:
         """Records a micro-batch of joins from its files, in the log's order."""
+        from tidings.service.matching.join_slices import join_slices
         from tidings.spark.offsets import batch_range
-        from tidings.spark.slices import SLICE, MicroBatch, Slice, event_rows
+        from tidings.spark.slices import SLICE, MicroBatch
 
         described = MicroBatch(batch.query, batch.id, batch.version, batch_range(self._joins, batch.id))
-        notifications, (start, end, _) = batch.table(), described.range
+        start, end, _ = described.range
         told = self.positions[1]
         if told is not None and end <= told:  # read again for the rows alone
-            notifications, batch = notifications.slice(0, 0), replace(batch, notifications=0, errors=0)
+            shutil.rmtree(batch.folder, ignore_errors=True)
+            batch = replace(batch, notifications=0, errors=0)
         start = max(start or Offset(0, 0), self._log.start())
-        events = pa.Table.from_batches(self._log.read(start, end) if len(notifications) else [], EVENT_SCHEMA)
-        rows = event_rows(notifications, events)
-        notifications = notifications.append_column("place", rows).sort_by(
-            [(name, "ascending") for name in ("place", "subscription", "part", "sequence")]
-        )
+        # The answers are the same in every replay, so their number says how far it is.
         done = max(0, self.mailbox.recorded(batch.query, batch.id).until.row)
-        while True:
-            part = notifications.slice(done, SLICE)
-            done += len(part)
-            is_last = done >= len(notifications)
-            notified = events.take(pc.unique(part["place"]))
-            counts = (batch.events, batch.errors) if is_last else (0, 0)
-            # The answers are the same in every replay, so their number says how far it is.
-            reached = Position(0, 0, done)
-            self._write(described, Slice(*counts, part, notified, reached), None if is_last else reached)
-            if is_last:
-                break
+        for part in join_slices(batch, self._log, start, end, done=done, size=SLICE):
+            self._write(described, part)
         self._quiet.joined(end)
         # It is in the mailbox; a replay would write it once more.
         shutil.rmtree(batch.folder, ignore_errors=True)
 
-    def _write(self, batch: MicroBatch, part: Slice, until: Position | None) -> None:
+    def _write(self, batch: MicroBatch, part: Slice) -> None:
         end = batch.range.end
+        until = part.reached if part.reached < Position(*end) else None
         record = BatchRecord(
             batch.query,
             batch.number,

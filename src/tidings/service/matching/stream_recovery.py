@@ -20,15 +20,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from tidings.service.model import Notice, NotificationKind
+from tidings.service.model import JOINS, MATCH, Notice, NotificationKind
 from tidings.service.store.mailbox import Mailbox
 from tidings.spark.joins.stream import NO_TABLES, declared_tables, keep_sequences
 from tidings.spark.lock import StreamLock
 from tidings.spark.offsets import batch_range, last_batches, query_id
 from tidings.storage import versions
 from tidings.storage.event_log import EventLog, Offset
-
-MATCH, JOINS = "match", "joins"  # the roles of the two queries
 
 logger = logging.getLogger(__name__)
 

@@ -341,7 +341,7 @@ def _estimated_size(connection: Connection, table: str) -> int:
 
 def _postgresql(url: URL) -> Engine:
     try:
-        return create_engine(
+        engine = create_engine(
             url,
             pool_pre_ping=True,
             pool_size=8,
@@ -352,6 +352,18 @@ def _postgresql(url: URL) -> Engine:
         raise StoreError(
             "PostgreSQL needs the package psycopg; try: pip install 'tidings[postgresql]'"
         ) from None
+
+    @event.listens_for(engine, "connect")
+    def _connected(connection: Any, _record: object) -> None:
+        # A server that answers before a commit is written would lose it in a crash, with numbers that clients know.
+        connection.autocommit = True
+        connection.execute(
+            "SELECT set_config('synchronous_commit', 'on', false)"
+            " WHERE current_setting('synchronous_commit') = 'off'"
+        )
+        connection.autocommit = False
+
+    return engine
 
 
 def _prepare_file(path: Path) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from tidings.service.matching.stream_position import answered, current_queries
 from tidings.service.model import Notice, NotificationKind, State, Subscription
 from tidings.service.settings import DAY, Settings
+from tidings.service.store.transactions import StoreAway
 from tidings.spark.offsets import batch_range, is_committed
 from tidings.storage.event_log import START, EventLog, Offset
 
@@ -90,6 +91,9 @@ class Expiry:
         for step in self._steps:
             try:
                 step()
+            except StoreAway as error:
+                logger.warning("the sweeper could not %s: %s", step.__name__.replace("_", " "), error)
+                return
             except Exception:
                 if self._stopping.is_set():
                     return

@@ -12,6 +12,7 @@ import pickle
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from tidings.model.notification import to_table
 from tidings.spark.joins.change_extract import TaskSettings
 from tidings.spark.joins.ledger import HELD, BucketWork, UnreadEvents
 from tidings.spark.joins.state_store import Counts, Shelves
+from tidings.spark.ordered_files import POSITION, ROWS
 from tidings.storage.event_log import sync
 
 REPORT = "file string, events long, notifications long, errors long"
@@ -54,13 +56,18 @@ class BucketProcessor(StatefulProcessor):
         for row in rows:
             work = pickle.loads(row.errand)
             if isinstance(work, UnreadEvents):
-                file = self._write(_errors(work))
+                file = self._write(_errors(work), work.events.position, "errors")
                 yield Row(file=file, events=work.heard, notifications=0, errors=len(work.errors))
                 continue
             deltas = self._run(work)
             part, events = work.partition.part(key[1]), work.events.table()
-            for table in (deltas.in_dictionaries(events, part), deltas.answers(events, part)):
-                yield Row(file=self._write(table), events=0, notifications=len(table), errors=0)
+            name = f"{blake2b(key[0].encode(), digest_size=8).hexdigest()}-{key[1]:05d}"
+            changed, asked = deltas.in_dictionaries(events, part), deltas.answers(events, part)
+            of_changes = changed["event"].combine_chunks().indices.to_numpy()
+            of_requests = np.array([snapshot.event for snapshot in deltas.snapshots], dtype=np.int64)
+            for table, event, content in ((changed, of_changes, "deltas"), (asked, of_requests, "snapshots")):
+                file = self._write(table, work.events.position[event], f"{name}-{content}")
+                yield Row(file=file, events=0, notifications=len(table), errors=0)
 
     def close(self) -> None:
         pass
@@ -116,15 +123,17 @@ class BucketProcessor(StatefulProcessor):
         ]
         return replace(deltas, sequence=sequence, snapshots=snapshots)
 
-    def _write(self, notifications: pa.Table) -> str | None:
-        """Writes a file for the batch; returns its name, or None if there is nothing to write."""
+    def _write(self, notifications: pa.Table, positions: np.ndarray, name: str) -> str | None:
+        """Writes a file for the batch, whose name begins with `name`; returns its name, or None if there is nothing to
+        write."""
         if not len(notifications):
             return None
-        name = f"{uuid.uuid4().hex}.parquet"
+        name = f"{name}-{uuid.uuid4().hex}.parquet"
         path = self._settings.aside() / name
         pq.write_table(
-            notifications,
+            notifications.append_column(POSITION, pa.array(positions)),
             path,
+            row_group_size=ROWS,
             compression="zstd",
             store_schema=False,  # or dictionaries would be read back as such
             write_statistics=False,

@@ -57,15 +57,19 @@ class TaskSettings(NamedTuple):
 
 
 class Events(NamedTuple):
-    """Ids, sources and times of events, by number."""
+    """Ids, sources and times of events, by number; `position` is the number in the whole micro-batch."""
 
     id: pa.Array
     source: pa.Array
     moment: np.ndarray
+    position: np.ndarray
 
     def take(self, numbers: np.ndarray) -> Events:
         return Events(
-            self.id.take(pa.array(numbers)), self.source.take(pa.array(numbers)), self.moment[numbers]
+            self.id.take(pa.array(numbers)),
+            self.source.take(pa.array(numbers)),
+            self.moment[numbers],
+            self.position[numbers],
         )
 
     def table(self) -> pa.Table:
@@ -82,11 +86,12 @@ class ChangeExtract(NamedTuple):
     @staticmethod
     def concat(extracts: Sequence[ChangeExtract]) -> ChangeExtract:
         columns = zip(*(extract.events for extract in extracts), strict=True)
-        ids, sources, moments = (list(column) for column in columns)
+        ids, sources, moments, _ = (list(column) for column in columns)
+        numbers = np.arange(sum(map(len, moments)))
         return ChangeExtract(
             Changes.concat([extract.changes for extract in extracts]),
             [pa.concat_arrays(names) for names in zip(*(extract.names for extract in extracts), strict=True)],
-            Events(pa.concat_arrays(ids), pa.concat_arrays(sources), np.concatenate(moments)),
+            Events(pa.concat_arrays(ids), pa.concat_arrays(sources), np.concatenate(moments), numbers),
         )
 
 
@@ -130,17 +135,23 @@ def extract_changes(batch: pa.RecordBatch, tables: Sequence[Table]) -> ChangeExt
         names_of(table, images.columns, images.texts)
         for table, images in zip(tables, changes.images, strict=True)
     ]
-    return ChangeExtract(light, names, Events(ids, _text(events["source"]), moments))
+    return ChangeExtract(light, names, Events(ids, _text(events["source"]), moments, np.arange(len(rows))))
 
 
-def end_of_changes(log: EventLog, start: Offset, end: Offset, declared: str) -> Offset | None:
+def end_of_changes(
+    log: EventLog, start: Offset, end: Offset, declared: str, most: int | None = None
+) -> Offset | None:
     """The end of the last frame between two offsets that changes one of the tables that are declared, or asks for a
-    snapshot; None if there is none."""
-    tables, last, before = saved_tables(json.loads(declared)), -1, 0
+    snapshot; None if there is none. With `most` it is at the latest the frame of the change of that number."""
+    tables, last, before, left = saved_tables(json.loads(declared)), -1, 0, most
     for batch in log.read(start, end):
         rows = _changed_rows(read_changes(arrange(batch).events, tables))
+        if left is not None:
+            rows, left = rows[:left], left - len(rows)
         last = before + int(rows[-1]) if len(rows) else last
         before += batch.num_rows
+        if left is not None and left <= 0:
+            break
     reached = None
     for frame in log.frames(start, end) if last >= 0 else ():
         reached, last = frame.end, last - frame.rows

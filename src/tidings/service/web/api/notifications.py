@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import Header, Query, Request
@@ -14,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from tidings.service.delivery import sse
 from tidings.service.model import Role, State, Subscription
+from tidings.service.store.transactions import StoreAway
 from tidings.service.web.api import responses
 from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
 from tidings.service.web.api.cursors import Cursor, Limit, Number, link, number_cursor, read_number_cursor
@@ -163,7 +165,12 @@ def _stream(caller: Caller, ids: list[str] | None, last_event_id: str | None) ->
         }
 
     async def pieces() -> AsyncIterator[bytes]:
-        with service.metrics.listeners.track_inprogress(), service.access.streaming(caller.principal):
+        # A store that is away ends the stream, and the client comes again.
+        with (
+            suppress(StoreAway),
+            service.metrics.listeners.track_inprogress(),
+            service.access.streaming(caller.principal),
+        ):
             async for piece in sse.stream(
                 service.mailbox,
                 service.hub,

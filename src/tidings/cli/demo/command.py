@@ -48,12 +48,20 @@ _POLL_SECONDS = 0.05
     help="Work in this folder and leave everything there, instead of in a temporary one.",
 )
 @click.option("--no-page", is_flag=True, help="End after the summary, instead of staying for the page.")
-def demo(keep: Path | None, no_page: bool) -> None:
+@click.option(
+    "--chaos",
+    is_flag=True,
+    help="Kill one process of the service after the other instead, while a listener's counter goes on; then end.",
+)
+def demo(keep: Path | None, no_page: bool, chaos: bool) -> None:
     """Start a service, run sample feeds through it, and stay for its page.
 
     Sixteen sample feeds are published to a service on this machine and matched by its Spark stream against the questions
     of examples/subscriptions.txt and 20,000 generated ones. Then news go on, and the page shows them, until Ctrl-C.
     Needs Java 17 or newer; the page is there in under a minute.
+
+    With --chaos a worker, the JVM, the driver and the service are killed: the end says what was published, received, lost
+    and doubled.
     """
     from tidings.spark.startup import need_spark
 
@@ -64,9 +72,13 @@ def demo(keep: Path | None, no_page: bool) -> None:
         if folder.exists() and any(folder.iterdir()):
             raise click.ClickException(f"{folder} is not empty; name a new folder")
         play = Demo(folder, stack)
+        if chaos:
+            from tidings.cli.demo.chaos import Chaos
+
+            play = Chaos(folder, stack)
         with suppress(KeyboardInterrupt):
             play.play()
-            if not no_page:
+            if not no_page and not chaos:
                 play.show_page()
     if keep:
         command = shlex.join(["tidings", "serve", "--data", str(keep), *play.options])
@@ -179,19 +191,24 @@ class Demo:
     def _start(self) -> None:
         from tidings.client import Client
 
-        began, port = time.perf_counter(), _free_port()
-        command = [sys.executable, "-c", "from tidings.cli import main; main()", "serve"]
-        command += ["--data", str(self.folder), "--port", str(port), *self.options]
-        with (self.folder / LOG).open("wb") as out:
-            # In a session of its own: Ctrl-C is for the demo, which ends the service in its turn.
-            self.process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+        began, self.port = time.perf_counter(), _free_port()
+        self._launch()
         self.stack.callback(self._stop)
-        self.client: Client = self.stack.enter_context(Client(f"http://127.0.0.1:{port}"))
+        self.client: Client = self.stack.enter_context(Client(f"http://127.0.0.1:{self.port}"))
         with self._working("starting the service and its Spark stream"):
             status = self._until(lambda status: status.ready)
         took = time.perf_counter() - began
         summary = f"at {self.client.address}, the index is {status.index_version}, the stream runs"
         self._say("Service", summary, took)
+
+    def _launch(self) -> None:
+        """Starts the process of the service."""
+        command = [sys.executable, "-c", "from tidings.cli import main; main()", "serve"]
+        command += ["--data", str(self.folder), "--port", str(self.port), *self.options]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / LOG).open("ab") as out:
+            # In a session of its own: Ctrl-C is for the demo, which ends the service in its turn.
+            self.process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
 
     def _subscribe(self) -> None:
         for name, text in self.questions:

@@ -1,0 +1,53 @@
+"""Reads the Parquet files of a micro-batch in the log's order, a piece at a time.
+
+The tasks of the query that matches read consecutive ranges of the log, and the name of a file begins with its task's
+number: one file follows the other. The buckets of joins each answer changes from all of the log, so their files have a
+column more, `position`: the number of the event among those of the micro-batch that change a table. Each file is in
+its order, and files are merged by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidings.model.notification import NOTIFICATION_SCHEMA
+
+POSITION = "position"
+ROWS = 4_096  # of a row group
+_READ = 1_024  # rows of a file at once
+
+
+def pieces(files: Sequence[Path]) -> Iterator[pa.Table]:
+    """The notifications of the files of one micro-batch, in the log's order. Their order is the same for files of the
+    same contents and the same order of names."""
+    opened = [pq.ParquetFile(path) for path in sorted(files, key=lambda path: path.name)]
+    if all(POSITION in file.schema_arrow.names for file in opened):
+        found = _merged([file.iter_batches(_READ) for file in opened])
+    else:
+        found = (pa.Table.from_batches([batch]) for file in opened for batch in file.iter_batches(_READ))
+    for piece in found:
+        # What was written before there were tables has fewer columns.
+        whole = pa.concat_tables([NOTIFICATION_SCHEMA.empty_table(), piece], promote_options="default")
+        yield whole.select(NOTIFICATION_SCHEMA.names)
+
+
+def _merged(sources: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.Table]:
+    """Holds a batch of each source; takes what comes before the first end of a batch, then reads the next one."""
+    heads = {number: batch for number, source in enumerate(sources) if (batch := next(source, None))}
+    while heads:
+        bound = min(batch[POSITION][-1].as_py() for batch in heads.values())
+        taken = []
+        for number, batch in list(heads.items()):
+            count = int(np.searchsorted(batch[POSITION].to_numpy(), bound, side="right"))
+            taken.append(batch.slice(0, count))
+            rest = batch.slice(count) if count < batch.num_rows else next(sources[number], None)
+            if rest is None:
+                del heads[number]
+            else:
+                heads[number] = rest
+        yield pa.Table.from_batches(taken).sort_by(POSITION)  # which keeps the order of equal ones
