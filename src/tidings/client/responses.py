@@ -53,7 +53,8 @@ def _moment(text: str | None) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class Subscription(_Answer):
-    """A subscription. `ticket` and `webhook_secret` are set only in the answer to `subscribe`; keep them."""
+    """A subscription. `ticket` and `webhook_secret` are set only in the answer to `subscribe`; keep them. `reason` says
+    why one cannot be asked whose state is "unanswerable"."""
 
     id: str
     text: str
@@ -67,12 +68,13 @@ class Subscription(_Answer):
     ticket: str | None = field(default=None, repr=False)
     webhook_secret: str | None = field(default=None, repr=False)
     warnings: list[str] = field(default_factory=list)
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Notification(_Answer):
     """A notification of a subscription. `kind` is "match", "undecided", "snapshot", or a notice: "expires-soon",
-    "expired", "missed". `number` is what `after` takes."""
+    "expired", "missed", "unanswerable", "answerable". `number` is what `after` takes."""
 
     id: str
     number: int

@@ -8,19 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tidings.model.event import Event
 from tidings.storage.event_log import Position
 
 
 class State(StrEnum):
-    """Of a subscription. Only an active one is in the index; an expired or cancelled one stays so."""
+    """Of a subscription. Only an active one is in the index. An unanswerable one lacks a table, an operator, a network or
+    a prefix, and is active again once that is there; an expired or cancelled one stays so."""
 
     ACTIVE = "active"
     PAUSED = "paused"
+    UNANSWERABLE = "unanswerable"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
+
+
+LIVING: Final = (State.ACTIVE, State.PAUSED, State.UNANSWERABLE)  # those that have not ended
 
 
 class Role(StrEnum):
@@ -48,6 +53,10 @@ class Subscription:
     warned: bool = False  # the notice before expiry was sent for this valid_until
     revision: int = 1  # counts changes of this subscription
     renewed: float | None = None  # when its validity last began anew; None: when it was created
+    reason: str | None = None  # why it is unanswerable; None of any other
+    over_tables: bool = (
+        False  # it was accepted as one; without its tables, FROM would mean the stream of events
+    )
 
 
 class IndexChange(NamedTuple):
@@ -108,6 +117,15 @@ class NotificationKind(StrEnum):
     EXPIRES_SOON = "expires-soon"
     EXPIRED = "expired"
     MISSED = "missed"
+    UNANSWERABLE = "unanswerable"
+    ANSWERABLE = "answerable"
+
+
+NOTICES: Final = frozenset(NotificationKind) - {
+    NotificationKind.MATCH,
+    NotificationKind.UNDECIDED,
+    NotificationKind.SNAPSHOT,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ delivery, and the stores last.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
@@ -29,6 +28,7 @@ from tidings.service.open_files import max_streams
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
 from tidings.service.subscriptions.access_control import AccessControl
+from tidings.service.subscriptions.answerability import Answerability
 from tidings.service.subscriptions.class_search import ClassSearch
 from tidings.service.subscriptions.completion import Completer, EventVocabulary
 from tidings.service.subscriptions.expiry import Expiry
@@ -37,8 +37,6 @@ from tidings.service.subscriptions.preview import Preview
 from tidings.service.telemetry.metrics import Metrics
 from tidings.service.telemetry.stream_metrics import StreamMetrics
 from tidings.storage.event_log import EventLog
-
-log = logging.getLogger(__name__)
 
 
 class Service:
@@ -63,15 +61,14 @@ class Service:
         self.vocabulary = EventVocabulary()
         self.completer = Completer(engine, self.class_search, self.vocabulary)
 
-        self.registry, self.mailbox = open_stores(settings)
-        later(self.registry.close)
-        later(self.mailbox.close)
-        self.log = EventLog(settings.data / "log")
-        later(self.log.close)
-        self.deduplication = Deduplication(settings.data / "arrivals.db", self.log)
-        later(self.deduplication.close)
-
-        self.index_writer = IndexWriter(settings, self.registry, on_rebuilt=self.metrics.index_rebuilt)
+        self._open_stores()
+        self.answerability = Answerability(self.registry, self.mailbox, clock=clock)
+        self.index_writer = IndexWriter(
+            settings,
+            self.registry,
+            on_refused=self.answerability.refused,
+            on_rebuilt=self.metrics.index_rebuilt,
+        )
         self.access = AccessControl(self.registry, settings, clock, max_streams=max_streams())
         self.lifecycle = Lifecycle(
             self.registry, self.mailbox, self.index_writer, self.preview, self.access, settings, clock=clock
@@ -109,13 +106,23 @@ class Service:
             log_bytes=lambda: sum(path.stat().st_size for path in self.log.folder.glob("*.log")),
         )
 
+    def _open_stores(self) -> None:
+        data, later = self.settings.data, self._stack.callback
+        self.registry, self.mailbox = open_stores(self.settings)
+        later(self.registry.close)
+        later(self.mailbox.close)
+        self.log = EventLog(data / "log")
+        later(self.log.close)
+        self.deduplication = Deduplication(data / "arrivals.db", self.log)
+        later(self.deduplication.close)
+
     def start(self, *, driver: bool = True) -> None:
         """Starts every part except the HTTP server. Without a driver, the caller has to match the log."""
         if driver:  # Spark takes its time, and needs the index only then
             self.supervisor.start()
             self._stack.callback(self.supervisor.stop)
-        for id, message in self.index_writer.prepare(self.preview.engine):
-            log.warning("a subscription cannot be asked: %s", message, extra={"fields": {"subscription": id}})
+        self.answerability.retry(self.preview.engine)
+        self.index_writer.prepare(self.preview.engine)
         self.supervisor.go()
         for part in (self.index_writer, self.hub, self.stream_metrics, self.expiry, self.feed_poller):
             part.start()

@@ -19,6 +19,7 @@ from tidings.engine.options import engine_of_files
 from tidings.errors import TidingsError
 from tidings.kinds.operators.functions.catalogue import from_modules
 from tidings.kinds.operators.functions.operator import Operator
+from tidings.language.parser import parse
 from tidings.service.settings import Settings
 
 
@@ -35,6 +36,18 @@ def load_engine(settings: Settings) -> Engine:
 
 def load_operators(settings: Settings) -> list[Operator]:
     return from_modules(settings.operators)
+
+
+def missing_table(engine: Engine, text: str) -> str | None:
+    """Why the text of a subscription over tables is none with this engine; None if it is, or is wrong anyhow."""
+    try:
+        query = parse(text, engine.prefixes)
+    except TidingsError:
+        return None
+    if query.stream is None or engine.joins.takes(query):
+        return None
+    known = ", ".join(sorted(engine.joins.tables)) or "none"
+    return f"there is no table {query.stream!r}; the tables are {known}"
 
 
 def fingerprint(settings: Settings) -> str:

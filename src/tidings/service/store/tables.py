@@ -21,6 +21,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 from sqlalchemy.engine import Dialect
@@ -69,6 +70,8 @@ subscriptions = Table(
     Column("revision", BigInteger, nullable=False),
     Column("renewed", Double),
     Column("folded", CleanText, nullable=False),  # title and text without case, which is what is searched
+    Column("reason", CleanText),
+    Column("over_tables", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("feed", name="subscriptions_feed"),
     Index("subscriptions_created", "created", "id"),
     Index("subscriptions_owner_created", "owner", "created", "id"),

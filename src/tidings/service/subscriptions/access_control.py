@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tidings.errors import TidingsError
-from tidings.service.model import Principal, Role, State, Subscription, Token
+from tidings.service.model import LIVING, Principal, Role, Subscription, Token
 from tidings.service.settings import DAY, Settings
 from tidings.service.subscriptions import tickets
 
@@ -276,7 +276,7 @@ class AccessControl:
         if token is None:
             return
         counts = self._registry.counts(token.id)
-        held = counts.get(State.ACTIVE, 0) + counts.get(State.PAUSED, 0)
+        held = sum(counts.get(state, 0) for state in LIVING)
         if held + more > token.subscriptions:
             raise OverQuota(
                 f"the token {token.name!r} has {held:,} subscriptions and may have {token.subscriptions:,};"

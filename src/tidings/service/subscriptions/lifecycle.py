@@ -13,8 +13,9 @@ import threading
 import time
 import unicodedata
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tidings.errors import SubscriptionError, TidingsError
 from tidings.feeds.addresses import check_url
@@ -112,6 +113,7 @@ class Lifecycle:
             now,
             until,
             public=public,
+            over_tables=self._preview.is_over_tables(text),
         )
         cursor = self._mailbox.last() if webhook is not None else 0
         if principal.token:
@@ -128,7 +130,7 @@ class Lifecycle:
             self._index_writer.wait_for(number)
         except TidingsError:
             # Its ticket was not handed out; the subscriber tries again.
-            self._registry.update(replace(new, state=State.CANCELLED, valid_until=now))
+            self._take_back(new.id, state=State.CANCELLED, valid_until=now)
             raise
         return Subscribed(new, ticket, warnings, delivery)
 
@@ -188,6 +190,7 @@ class Lifecycle:
         return self._change(principal, id, ticket, lambda old: replace(old, state=State.PAUSED))
 
     def resume(self, principal: Principal, id: str, ticket: str | None = None) -> Subscription:
+        """Matches it again. Of an unanswerable one, SubscriptionError says why it cannot be asked."""
         return self._change(principal, id, ticket, lambda old: replace(old, state=State.ACTIVE))
 
     def set_webhook(self, principal: Principal, id: str, ticket: str | None, url: str) -> Delivery:
@@ -225,6 +228,8 @@ class Lifecycle:
             if lives:
                 self._check_not_expired(old)
             new = step(old)
+            if new.state is not State.UNANSWERABLE:
+                new = replace(new, reason=None)
             if new == old:
                 return old
             try:
@@ -249,8 +254,19 @@ class Lifecycle:
             # A removal may come to the index later: it is in the outbox.
         except SubscriptionError:
             # It was valid before, and is not now: an operator or a network is missing.
-            self._registry.update(replace(new, state=old.state, valid_until=old.valid_until))
+            self._take_back(new.id, state=old.state, valid_until=old.valid_until, reason=old.reason)
             raise
+
+    def _take_back(self, id: str, **values: Any) -> None:
+        """Undoes a change that the index refused, also if it was marked as unanswerable meanwhile. What another caller
+        has made of it stays."""
+        for _ in range(_TRIES):
+            found = self._registry.find(id)
+            if found is None or found.state not in (State.ACTIVE, State.UNANSWERABLE):
+                return
+            with suppress(Conflict):
+                self._registry.update(replace(found, **{"reason": None, **values}))
+                return
 
     def _update(self, principal: Principal, old: Subscription, new: Subscription) -> int | None:
         if old.state is not State.EXPIRED or new.state is not State.ACTIVE or not principal.token:

@@ -80,6 +80,10 @@ class Preview:
         remarked = tuple(text.replace(mine, "it", 1) for text in said if text.startswith(mine))
         return Checked(True, tuple(self._kinds(query)), warnings=remarked)
 
+    def is_over_tables(self, text: str) -> bool:
+        """Whether a valid text is a subscription over tables."""
+        return self.engine.joins.takes(parse(text, self.engine.prefixes))
+
     def explain(self, text: str, event: Event) -> Explanation:
         """Why an event matches a text, or does not."""
         return self.engine.why(text, event)

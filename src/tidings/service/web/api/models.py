@@ -127,6 +127,7 @@ class Subscription(ResponseModel):
     text: str
     title: str
     state: State
+    reason: str | None = Field(default=None, description="Why it is unanswerable.")
     public: bool
     created: Moment
     valid_until: Moment | None = Field(description="null: for good.")

@@ -21,6 +21,7 @@ def subscription(
         text=given.text,
         title=given.title,
         state=given.state,
+        reason=given.reason,
         public=given.public,
         created=moment(given.created),
         valid_until=None if given.valid_until is None else moment(given.valid_until),
