@@ -108,6 +108,41 @@ class Delivery:
     disabled: str | None = None  # why it is not tried any more
 
 
+class DefinitionKind(StrEnum):
+    """What subscriptions refer to, and can be changed while the service runs."""
+
+    TAXONOMY = "taxonomy"
+    PREFIXES = "prefixes"
+    NETWORK = "network"
+
+
+class Origin(StrEnum):
+    """Where a definition came from: what was given at the start, a request with all of it, or one with changes of it."""
+
+    START = "start"
+    REQUEST = "request"
+    CHANGE = "change"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A version of a definition. Versions count from 1 for each kind and name; only networks have names.
+
+    `content` is what a request has sent: all of it, or the changes; it is empty where it was given at the start. `given` is
+    the hash of what was given at the start, "" for nothing: what is given anew is the next version.
+    """
+
+    kind: DefinitionKind
+    name: str
+    version: int
+    origin: Origin
+    at: float
+    given: str = ""
+    content: bytes = b""
+    media_type: str = ""
+    author: str = ""  # the name of a token
+
+
 class NotificationKind(StrEnum):
     """Of a notification: what the stream said, or a notice of the subscription's life."""
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
+from tidings.engine.engine import Engine
 from tidings.feeds.addresses import guarded_async_client
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import notification_to_json
@@ -20,7 +21,6 @@ from tidings.service.delivery.webhooks import Webhooks
 from tidings.service.ingest.deduplication import Deduplication
 from tidings.service.ingest.feed_poller import FeedPoller
 from tidings.service.ingest.log_writer import LogWriter
-from tidings.service.matching.engine_settings import load_engine
 from tidings.service.matching.index_writer import IndexWriter
 from tidings.service.matching.supervisor import Supervisor
 from tidings.service.model import StoredNotification
@@ -31,6 +31,7 @@ from tidings.service.subscriptions.access_control import AccessControl
 from tidings.service.subscriptions.answerability import Answerability
 from tidings.service.subscriptions.class_search import ClassSearch
 from tidings.service.subscriptions.completion import Completer, EventVocabulary
+from tidings.service.subscriptions.definitions import Definitions
 from tidings.service.subscriptions.expiry import Expiry
 from tidings.service.subscriptions.lifecycle import Lifecycle
 from tidings.service.subscriptions.preview import Preview
@@ -55,20 +56,20 @@ class Service:
         settings, clock, later = self.settings, self.clock, self._stack.callback
         settings.data.mkdir(parents=True, exist_ok=True)
         self.metrics = Metrics(clock=clock)
-        engine = load_engine(settings)
-        self.preview = Preview(engine)
-        self.class_search = ClassSearch(engine.taxonomy, engine.prefixes)
-        self.vocabulary = EventVocabulary()
-        self.completer = Completer(engine, self.class_search, self.vocabulary)
-
         self._open_stores()
+        self.definitions = Definitions(self.registry, settings, clock=clock)
+        self.preview = Preview(self.definitions.engine)
+        self.vocabulary = EventVocabulary()
+        self._use_definitions(self.definitions.engine)
         self.answerability = Answerability(self.registry, self.mailbox, clock=clock)
         self.index_writer = IndexWriter(
             settings,
             self.registry,
             on_refused=self.answerability.refused,
             on_rebuilt=self.metrics.index_rebuilt,
+            on_definitions=self.answerability.retry,
         )
+        self.definitions.connect(self.index_writer, self._use_definitions)
         self.access = AccessControl(self.registry, settings, clock, max_streams=max_streams())
         self.lifecycle = Lifecycle(
             self.registry, self.mailbox, self.index_writer, self.preview, self.access, settings, clock=clock
@@ -121,8 +122,7 @@ class Service:
         if driver:  # Spark takes its time, and needs the index only then
             self.supervisor.start()
             self._stack.callback(self.supervisor.stop)
-        self.answerability.retry(self.preview.engine)
-        self.index_writer.prepare(self.preview.engine)
+        self.index_writer.prepare(self.definitions.engine, self.definitions.hash)
         self.supervisor.go()
         for part in (self.index_writer, self.hub, self.stream_metrics, self.expiry, self.feed_poller):
             part.start()
@@ -150,6 +150,12 @@ class Service:
     def to_json(self, notification: StoredNotification) -> Mapping[str, Any]:
         """The public JSON of a notification."""
         return notification_to_json(notification, self.settings)
+
+    def _use_definitions(self, engine: Engine) -> None:
+        """Texts are checked, tried, completed and explained by these from now on."""
+        self.preview.engine = engine
+        self.class_search = ClassSearch(engine.taxonomy, engine.prefixes)
+        self.completer = Completer(engine, self.class_search, self.vocabulary)
 
     def _accepted(self, events: int, duplicates: int) -> None:
         self.metrics.accepted(events, duplicates=duplicates)

@@ -4,7 +4,8 @@ The outbox of the registry keeps each change until the index has it. After a kil
 not in the tail is appended at the next start, and appending it again does no harm. One thread appends all waiting
 changes at once, so a hundred concurrent subscribers share one write. compaction.py folds a tail that has grown.
 
-An index that is lost or damaged, before the start or while the service runs, is built anew from the registry.
+An index that is lost or damaged, before the start or while the service runs, is built anew from the registry. So is one
+whose definitions (taxonomy, prefixes, networks) were changed: the version before is used until the new one is there.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from tidings.service.settings import Settings
 from tidings.service.store.registry import Registry
 from tidings.storage import checksums, versions
 from tidings.storage.event_log import sync
-from tidings.storage.versions import Change
+from tidings.storage.tail_changes import apply
+from tidings.storage.versions import Change, NetworkChange, Version
 
 _POLL_SECONDS = 1.0  # how often the outbox is read while no caller waits
 _APPLIED_EVERY = 0.25  # how often what the index has is taken out of the outbox
@@ -46,7 +48,8 @@ class IndexTimeout(TidingsError):
 class IndexWriter:
     """Call `prepare`, then `start`; after each change of the registry `wait_for` its number. `on_refused` is called
     with the ids and reasons of subscriptions that the index refuses, but for those that `wait_for` told its caller of, and
-    with the number of the last change that was tried; `on_rebuilt` when a damaged index was built anew."""
+    with the number of the last change that was tried; `on_rebuilt` when a damaged index was built anew; `on_definitions`
+    with an engine that has the definitions, before an index is built with them and after a network was changed."""
 
     def __init__(
         self,
@@ -54,13 +57,16 @@ class IndexWriter:
         registry: Registry,
         on_refused: Callable[[Sequence[tuple[str, str]], int], None] = lambda refused, number: None,
         on_rebuilt: Callable[[], None] = lambda: None,
+        on_definitions: Callable[[Engine], None] = lambda engine: None,
     ) -> None:
         for remark in (BroadSubscription, EmptySubscription):  # `preview` reports them to the subscriber
             warnings.filterwarnings("ignore", category=remark)
         self.root = settings.data / "index"
-        self.on_refused, self.on_rebuilt = on_refused, on_rebuilt
+        self.on_refused, self.on_rebuilt, self.on_definitions = on_refused, on_rebuilt, on_definitions
         self._settings, self._registry = settings, registry
         self._definitions, self._fingerprint = Engine(), ""
+        self._turn = threading.Lock()  # held by whoever changes the index
+        self._is_stale = False  # it was built with other definitions
         self._compaction = Compaction(settings, registry)
         self._news = threading.Condition()
         # Numbers of changes: the last one that a caller waits for, that is in the tail, that is out of the outbox.
@@ -74,13 +80,17 @@ class IndexWriter:
 
     # --- at the start
 
-    def prepare(self, definitions: Engine | None = None) -> list[tuple[str, str]]:
+    def prepare(
+        self, definitions: Engine | None = None, definitions_hash: str | None = None
+    ) -> list[tuple[str, str]]:
         """Brings the index to the state of the registry; returns the refused subscriptions with the reasons. The
         index is built anew if none is complete, or if it was built with another taxonomy, other prefixes,
-        networks, operators or tables. `definitions` is an engine that has the present ones; by default they are loaded."""
+        networks, operators or tables. `definitions` is an engine that has the present ones, with their hash; by default they
+        are those that the settings name."""
         self.root.mkdir(parents=True, exist_ok=True)
         self._definitions = load_engine(self._settings) if definitions is None else definitions
-        mark, self._fingerprint = self.root / "FINGERPRINT", fingerprint(self._settings)
+        self.on_definitions(self._definitions)
+        mark, self._fingerprint = self.root / "FINGERPRINT", definitions_hash or fingerprint(self._settings)
         if not mark.exists() or mark.read_text(errors="replace") != self._fingerprint:
             return self._build()
         try:
@@ -147,6 +157,39 @@ class IndexWriter:
         same = {id for id, text in texts.items() if id in standing and standing.source(id) == (text, None)}
         return [change for change in changes if change.id not in same]
 
+    # --- definitions
+
+    def define(self, definitions: Engine, store: Callable[[], str]) -> Version:
+        """Builds the index with other definitions. `store` commits them and returns their hash; from then on a failure
+        is mended: by the thread, or at the next start."""
+        with self._turn:
+            self._fingerprint = store()
+            self._definitions, self._is_stale = definitions, True
+            self._build_with_definitions()
+            return versions.current(self.root)
+
+    def change_network(self, changes: Sequence[NetworkChange], store: Callable[[], str]) -> Version:
+        """Appends changes of a network, all or none; NetworkError for one that cannot be made. `store` is as in `define`."""
+
+        def commit() -> None:
+            self._fingerprint, self._is_stale = store(), True
+            for change in changes:
+                apply(change, self._definitions)
+
+        with self._turn:
+            version = versions.append(self.root, changes, before_write=commit)
+            _write(self.root / "FINGERPRINT", self._fingerprint)
+            self._is_stale = False
+            self._compaction.appended(len(changes))
+            self.on_definitions(self._definitions)
+            return version
+
+    def _build_with_definitions(self) -> None:
+        self.on_definitions(self._definitions)
+        self._build()
+        self._is_stale = False
+        self._compaction.measure()
+
     # --- while the service runs
 
     def start(self) -> None:
@@ -197,7 +240,8 @@ class IndexWriter:
                     self._news.wait(_APPLIED_EVERY if self._applied < self._reached else _POLL_SECONDS)
                 last, wanted = self._stopping, self._wanted
             try:
-                self._mend_and_take(wanted, last)
+                with self._turn:
+                    self._mend_and_take(wanted, last)
                 pause, self._fault = 0.0, ""
             except Exception as error:
                 # A full disk or an unreachable store: the outbox keeps the changes.
@@ -212,6 +256,8 @@ class IndexWriter:
     def _mend_and_take(self, wanted: int, last: bool) -> None:
         """Takes the waiting changes; builds the index anew if it is lost, or damaged by any host's report."""
         try:
+            if self._is_stale:
+                self._build_with_definitions()
             if time.monotonic() - self._looked_at >= _POLL_SECONDS:
                 self._looked_at = time.monotonic()
                 if damage := checksums.damage(self.root, versions.current(self.root).base):

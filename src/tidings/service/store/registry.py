@@ -16,7 +16,19 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from tidings.errors import TidingsError
-from tidings.service.model import LIVING, Delivery, IndexChange, Role, Source, State, Subscription, Token
+from tidings.service.model import (
+    LIVING,
+    Definition,
+    DefinitionKind,
+    Delivery,
+    IndexChange,
+    Origin,
+    Role,
+    Source,
+    State,
+    Subscription,
+    Token,
+)
 from tidings.service.store import tables
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
@@ -37,6 +49,7 @@ def _columns(table: Table, kind: type) -> list[Any]:
 
 
 _SUBSCRIPTION = _columns(tables.subscriptions, Subscription)
+_DEFINITION = _columns(tables.definitions, Definition)
 _TOKEN = _columns(tables.tokens, Token)
 _SOURCE = _columns(tables.sources, Source)
 _DELIVERY = _columns(tables.deliveries, Delivery)
@@ -251,6 +264,29 @@ class Registry:
             _note(connection, [(mine.id, clean(mine.text)) for mine in given if mine.id in restored])
         return restored
 
+    # --- definitions
+
+    def definitions(self) -> list[Definition]:
+        """Of each kind and name the newest whole definition, and the changes of it since, oldest first."""
+        kept = tables.definitions.c
+        query = select(*_DEFINITION).order_by(kept.kind, kept.name, kept.version)
+        return self._all(query, _definition)
+
+    def define(self, definition: Definition) -> None:
+        """Stores the next version. A whole definition replaces those before it."""
+        kept = tables.definitions
+        before = (kept.c.kind == definition.kind) & (kept.c.name == definition.name)
+        try:
+            with self._database.writing() as connection:
+                connection.execute(self._insert(kept).values(_values(definition)))
+                if definition.origin is not Origin.CHANGE:
+                    earlier = before & (kept.c.version < definition.version)
+                    connection.execute(delete(kept).where(earlier))
+        except IntegrityError as error:
+            raise Conflict(
+                f"the {definition.kind} was changed meanwhile; read it again, then change it"
+            ) from error
+
     # --- the outbox of the index
 
     def changes(self, limit: int = 10_000) -> list[IndexChange]:
@@ -420,6 +456,11 @@ def _values(thing: Any) -> dict[str, Any]:
 
 def _subscription(row: Any) -> Subscription:
     return Subscription(**{**row._mapping, "state": State(row.state)})
+
+
+def _definition(row: Any) -> Definition:
+    kind, origin = DefinitionKind(row.kind), Origin(row.origin)
+    return Definition(**{**row._mapping, "kind": kind, "origin": origin})
 
 
 def _token(row: Any) -> Token:

@@ -79,6 +79,21 @@ subscriptions = Table(
     Index("subscriptions_state_valid_until", "state", "valid_until"),
 )
 
+# The newest whole definition of each kind and name, and the changes of it since.
+definitions = Table(
+    "definitions",
+    REGISTRY,
+    Column("kind", CleanText, primary_key=True),
+    Column("name", CleanText, primary_key=True),
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("origin", CleanText, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("given", CleanText, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("media_type", CleanText, nullable=False),
+    Column("author", CleanText, nullable=False),
+)
+
 index_changes = Table(
     "index_changes",
     REGISTRY,

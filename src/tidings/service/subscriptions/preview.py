@@ -60,7 +60,7 @@ class Preview:
     subscriptions."""
 
     def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+        self.engine = engine  # replaced when a definition is
         self.tables = tuple(engine.joins.tables.values())
         self._warnings_lock = threading.Lock()  # Python keeps one list of warnings for all threads
 

@@ -17,6 +17,7 @@ from tidings.service.telemetry.logs import RequestLog
 from tidings.service.telemetry.metrics import RequestMetrics
 from tidings.service.web import pages, problems
 from tidings.service.web.api import (
+    definitions,
     events,
     feeds,
     health,
@@ -39,6 +40,7 @@ ROUTERS = (
     subscriptions.api,
     notifications.api,
     preview.api,
+    definitions.api,
     sources.api,
     health.api,
     tokens.api,
@@ -52,6 +54,7 @@ TAGS = {
     "events": "Publishing.",
     "sources": "Feeds that are followed.",
     "questions": "Texts before they are subscribed to.",
+    "definitions": "What subscriptions refer to: taxonomy, prefixes, networks.",
     "feeds": "A subscription as a feed.",
     "tokens": "Who may use the service.",
     "service": "How it fares.",

@@ -22,6 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from tidings.errors import EventError, SubscriptionError, TaxonomyError, TidingsError
+from tidings.kinds.networks.faults import NetworkError
 from tidings.service.store.registry import Conflict
 from tidings.storage.event_log import LogError
 
@@ -39,6 +40,7 @@ KINDS: Mapping[int, tuple[str, str]] = {
     409: ("conflict", "It was changed, or is over"),
     410: ("gone", "It is over"),
     411: ("length-required", "The length is needed"),
+    412: ("precondition-failed", "It has another version"),
     413: ("too-large", "The body is too large"),
     414: ("uri-too-long", "The address is too long"),
     415: ("media-type", "The body is of another kind"),
@@ -135,7 +137,7 @@ def problem_of(error: Exception) -> Problem:
         return Problem(422, str(error), kind="subscription", line=error.line, column=error.column)
     if isinstance(error, EventError):
         return Problem(_status(error, 400), str(error), kind="event")
-    if isinstance(error, TaxonomyError):
+    if isinstance(error, TaxonomyError | NetworkError):
         return Problem(_status(error, 422), str(error))
     if isinstance(error, Conflict):
         return Problem(409, str(error))

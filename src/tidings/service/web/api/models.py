@@ -198,12 +198,20 @@ class Clause(ResponseModel):
     decides: bool
 
 
+class UsedVersions(ResponseModel):
+    index: str | None = Field(examples=["v3+17"])
+    taxonomy: int = Field(description="0: there is none.")
+    prefixes: int
+    networks: dict[str, int]
+
+
 class Explanation(ResponseModel):
     verdict: Literal["match", "no match", "undecided", "error"]
     clauses: list[Clause]
     bindings: dict[str, str]
     message: str
     text: str = Field(description="All of it for reading.")
+    versions: UsedVersions | None = Field(default=None, description="By which it was found out.")
 
 
 # Events
@@ -277,6 +285,7 @@ class AboutClass(NamedClass):
 
 
 class TaxonomyAnswer(ResponseModel):
+    version: int = Field(default=0, description="Of the taxonomy; 0: there is none.")
     classes: int = Field(description="How many there are in all.")
     items: list[NamedClass] = Field(description="The roots, or what a search found.")
     about: AboutClass | None = None

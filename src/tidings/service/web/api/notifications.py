@@ -75,7 +75,7 @@ def list_notifications(
     responses=problems(404),
 )
 def explain_notification(caller: CurrentCaller, id: Id, notification: str) -> Explanation:
-    """By the text as it is now and the event as it was."""
+    """By the text and the definitions as they are now, and the event as it was."""
     service = caller.service
     subscription = service.lifecycle.find(caller.principal, id)
     found = None if "\0" in notification else service.mailbox.find(id, notification)
@@ -83,7 +83,8 @@ def explain_notification(caller: CurrentCaller, id: Id, notification: str) -> Ex
         raise Problem(404, f"subscription {id} was told nothing of the id {notification[:60]!r}")
     if found.event is None:
         raise Problem(404, "this is a notice of the subscription's life; there is no event to explain")
-    return responses.explanation(service.preview.explain(subscription.text, found.event))
+    explained = service.preview.explain(subscription.text, found.event)
+    return responses.explanation(explained, service.definitions)
 
 
 @api.get(
