@@ -17,6 +17,7 @@ send and receive.
 from tidings.client.async_client import AsyncClient
 from tidings.client.responses import (
     Checked,
+    Definition,
     Explanation,
     Notification,
     Receipt,
@@ -32,6 +33,7 @@ __all__ = [
     "AsyncClient",
     "Checked",
     "Client",
+    "Definition",
     "Explanation",
     "Notification",
     "Receipt",

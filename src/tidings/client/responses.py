@@ -151,16 +151,31 @@ class Trial(_Answer):
 
 @dataclass(frozen=True, slots=True)
 class Explanation(_Answer):
-    """Why an event matched. `text` is for reading."""
+    """Why an event matched. `text` is for reading; `versions` are those of the index and the definitions that say so."""
 
     verdict: str
     text: str = ""
     clauses: list[Mapping[str, Any]] = field(default_factory=list)
     bindings: Mapping[str, str] = field(default_factory=dict)
     message: str = ""
+    versions: Mapping[str, Any] | None = None
 
     def __str__(self) -> str:
         return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Definition(_Answer):
+    """A version of what subscriptions refer to. `kind` is "taxonomy", "prefixes" or "network"; `origin` is "start", "request"
+    or "change"; `index_version` is that of the index as it is now."""
+
+    kind: str
+    name: str
+    version: int
+    origin: str = ""
+    time: datetime | None = field(default=None, metadata=_TIME)
+    author: str = ""
+    index_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
