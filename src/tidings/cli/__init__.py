@@ -18,6 +18,7 @@ from tidings.cli.explain import explain
 from tidings.cli.index import index
 from tidings.cli.match import match
 from tidings.cli.network import network
+from tidings.cli.remote.define import define
 from tidings.cli.run import run
 from tidings.cli.serve import serve
 from tidings.cli.token import token
@@ -57,5 +58,5 @@ def main() -> None:
     """
 
 
-for command in (match, explain, index, network, run, serve, token, backup, restore, demo, bench):
+for command in (match, explain, index, network, run, serve, token, define, backup, restore, demo, bench):
     main.add_command(command)

@@ -18,6 +18,7 @@ from tidings.client.async_client import AsyncClient
 from tidings.client.responses import (
     BulkItem,
     Checked,
+    Definition,
     Explanation,
     Match,
     Matches,
@@ -36,6 +37,7 @@ __all__ = [
     "BulkItem",
     "Checked",
     "Client",
+    "Definition",
     "Explanation",
     "Match",
     "Matches",

@@ -17,6 +17,7 @@ from tidings.client.connection import Connection
 from tidings.client.responses import (
     BulkItem,
     Checked,
+    Definition,
     Explanation,
     Matches,
     Notification,
@@ -31,6 +32,7 @@ from tidings.client.stream import Parser
 
 if TYPE_CHECKING:
     from tidings.kinds.joins.schema.table import Table
+    from tidings.kinds.networks.network import Network
 
 T = TypeVar("T")
 
@@ -274,6 +276,35 @@ class AsyncClient(Connection):
     async def try_(self, text: str) -> Trial:
         """What a text would have matched of the last events, and why."""
         return await self._do(calls.try_(text))
+
+    # Definitions
+
+    async def definitions(self) -> list[Definition]:
+        """What subscriptions refer to, in the newest versions: taxonomy, prefixes, networks."""
+        return await self._do(calls.definitions())
+
+    async def set_taxonomy(
+        self, document: str | bytes, *, format: str = "turtle", replaces: int | None = None
+    ) -> Definition:
+        """Replaces the taxonomy by an RDF document; with `replaces` only if that is the present version. Events that are
+        published afterwards are matched by it."""
+        return await self._do(calls.set_taxonomy(document, format, replaces))
+
+    async def set_prefixes(self, prefixes: Mapping[str, str], *, replaces: int | None = None) -> Definition:
+        """Replaces all prefixes that are not built in."""
+        return await self._do(calls.set_prefixes(prefixes, replaces))
+
+    async def set_network(
+        self, name: str, network: Network | Mapping[str, Any], *, replaces: int | None = None
+    ) -> Definition:
+        """Adds or replaces a network, given as one or as its `rows`."""
+        return await self._do(calls.set_network(name, network, replaces))
+
+    async def change_network(
+        self, name: str, changes: Iterable[tuple[str, Iterable[Any]]], *, replaces: int | None = None
+    ) -> Definition:
+        """Changes a network, all or nothing: [("add_edge", ("acme", "berlin", "topic = 'oil'")), …]."""
+        return await self._do(calls.change_network(name, changes, replaces))
 
     async def status(self) -> Status:
         """The status of the service."""

@@ -20,6 +20,7 @@ from urllib.parse import quote
 from tidings.client.responses import (
     BulkItem,
     Checked,
+    Definition,
     Explanation,
     Matches,
     Notification,
@@ -34,6 +35,7 @@ from tidings.errors import EventError, SubscriptionError
 
 if TYPE_CHECKING:
     from tidings.kinds.joins.schema.table import Table
+    from tidings.kinds.networks.network import Network
     from tidings.model.event import Event
 
 T = TypeVar("T")
@@ -371,6 +373,44 @@ def unfollow(url: str) -> Call[None]:
 
 def sources(cursor: str | None) -> Call[Page[Source]]:
     return _get("/api/sources", _page(Source.read), {"cursor": cursor, "limit": 200})
+
+
+# Definitions
+
+
+def definitions() -> Call[list[Definition]]:
+    return _get("/api/definitions", lambda answer: [Definition.read(item) for item in answer["items"]])
+
+
+def set_taxonomy(document: str | bytes, format: str, replaces: int | None) -> Call[Definition]:
+    body = document.encode() if isinstance(document, str) else document
+    headers = {"Content-Type": MEDIA_TYPES.get(format, format), **_if_match(replaces)}
+    return Call("PUT", "/api/taxonomy", Definition.read, headers=headers, content=body)
+
+
+def set_prefixes(prefixes: Mapping[str, str], replaces: int | None) -> Call[Definition]:
+    return _defining("PUT", "/api/prefixes", dict(prefixes), replaces)
+
+
+def set_network(name: str, network: Network | Mapping[str, Any], replaces: int | None) -> Call[Definition]:
+    rows = network if isinstance(network, Mapping) else network.rows()
+    return _defining("PUT", f"/api/networks/{quote(name, safe='')}", rows, replaces)
+
+
+def change_network(
+    name: str, changes: Iterable[tuple[str, Iterable[Any]]], replaces: int | None
+) -> Call[Definition]:
+    asked = [{"action": action, "arguments": list(arguments)} for action, arguments in changes]
+    return _defining("PATCH", f"/api/networks/{quote(name, safe='')}", {"changes": asked}, replaces)
+
+
+def _defining(method: str, path: str, asked: Mapping[str, Any], replaces: int | None) -> Call[Definition]:
+    headers = {"Content-Type": "application/json", **_if_match(replaces)}
+    return Call(method, path, Definition.read, headers=headers, content=json.dumps(asked).encode())
+
+
+def _if_match(replaces: int | None) -> dict[str, str]:
+    return {} if replaces is None else {"If-Match": f'"{replaces}"'}
 
 
 def status() -> Call[Status]:

@@ -66,7 +66,7 @@ _TIME = {"convert": _moment}
 @dataclass(frozen=True, slots=True)
 class Subscription(_Answer):
     """A subscription. `ticket` is set only in the answer to `subscribe`, `webhook_secret` where a webhook was set; keep
-    them. `revision` counts its changes."""
+    them. `revision` counts its changes. `reason` says why one cannot be asked whose state is "unanswerable"."""
 
     id: str
     text: str
@@ -81,6 +81,7 @@ class Subscription(_Answer):
     webhook_secret: str | None = field(default=None, repr=False)
     warnings: list[str] = field(default_factory=list)
     revision: int = 0
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class BulkItem(_Answer):
 @dataclass(frozen=True, slots=True)
 class Notification(_Answer):
     """A notification of a subscription. `kind` is "match", "undecided", "snapshot", or a notice: "expires-soon",
-    "expired", "missed". `number` is what `after` takes. A `Replica` applies it as it is."""
+    "expired", "missed", "unanswerable", "answerable". `number` is what `after` takes. A `Replica` applies it as it is."""
 
     id: str
     number: int
@@ -205,16 +206,31 @@ class Trial(_Answer):
 
 @dataclass(frozen=True, slots=True)
 class Explanation(_Answer):
-    """Why an event matched. `text` is for reading."""
+    """Why an event matched. `text` is for reading; `versions` are those of the index and the definitions that say so."""
 
     verdict: str
     text: str = ""
     clauses: list[Mapping[str, Any]] = field(default_factory=list)
     bindings: Mapping[str, str] = field(default_factory=dict)
     message: str = ""
+    versions: Mapping[str, Any] | None = None
 
     def __str__(self) -> str:
         return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Definition(_Answer):
+    """A version of what subscriptions refer to. `kind` is "taxonomy", "prefixes" or "network"; `origin` is "start", "request"
+    or "change"; `index_version` is that of the index as it is now."""
+
+    kind: str
+    name: str
+    version: int
+    origin: str = ""
+    time: datetime | None = field(default=None, metadata=_TIME)
+    author: str = ""
+    index_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tidings.model.event import Event
 from tidings.storage.event_log import Position
@@ -18,12 +18,17 @@ SERVICE = "(service)"
 
 
 class State(StrEnum):
-    """Of a subscription. Only an active one is in the index; an expired or cancelled one stays so."""
+    """Of a subscription. Only an active one is in the index. An unanswerable one lacks a table, an operator, a network or
+    a prefix, and is active again once that is there; an expired or cancelled one stays so."""
 
     ACTIVE = "active"
     PAUSED = "paused"
+    UNANSWERABLE = "unanswerable"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
+
+
+LIVING: Final = (State.ACTIVE, State.PAUSED, State.UNANSWERABLE)  # those that have not ended
 
 
 class Role(StrEnum):
@@ -51,6 +56,10 @@ class Subscription:
     warned: bool = False  # the notice before expiry was sent for this valid_until
     revision: int = 1  # counts changes of this subscription
     renewed: float | None = None  # when its validity last began anew; None: when it was created
+    reason: str | None = None  # why it is unanswerable; None of any other
+    over_tables: bool = (
+        False  # it was accepted as one; without its tables, FROM would mean the stream of events
+    )
 
 
 class IndexChange(NamedTuple):
@@ -105,6 +114,41 @@ class Delivery:
 MATCH, JOINS = "match", "joins"  # the roles of the stream's queries
 
 
+class DefinitionKind(StrEnum):
+    """What subscriptions refer to, and can be changed while the service runs."""
+
+    TAXONOMY = "taxonomy"
+    PREFIXES = "prefixes"
+    NETWORK = "network"
+
+
+class Origin(StrEnum):
+    """Where a definition came from: what was given at the start, a request with all of it, or one with changes of it."""
+
+    START = "start"
+    REQUEST = "request"
+    CHANGE = "change"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A version of a definition. Versions count from 1 for each kind and name; only networks have names.
+
+    `content` is what a request has sent: all of it, or the changes; it is empty where it was given at the start. `given` is
+    the hash of what was given at the start, "" for nothing: what is given anew is the next version.
+    """
+
+    kind: DefinitionKind
+    name: str
+    version: int
+    origin: Origin
+    at: float
+    given: str = ""
+    content: bytes = b""
+    media_type: str = ""
+    author: str = ""  # the name of a token
+
+
 class NotificationKind(StrEnum):
     """Of a notification: what the stream said, or a notice of the subscription's life."""
 
@@ -114,6 +158,15 @@ class NotificationKind(StrEnum):
     EXPIRES_SOON = "expires-soon"
     EXPIRED = "expired"
     MISSED = "missed"
+    UNANSWERABLE = "unanswerable"
+    ANSWERABLE = "answerable"
+
+
+NOTICES: Final = frozenset(NotificationKind) - {
+    NotificationKind.MATCH,
+    NotificationKind.UNDECIDED,
+    NotificationKind.SNAPSHOT,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ delivery, and the stores last.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from tidings.engine.engine import Engine
 from tidings.feeds.addresses import AsyncGuard
 from tidings.service.delivery.binding_types import BindingTypes
 from tidings.service.delivery.hub import Hub
@@ -25,7 +25,6 @@ from tidings.service.ingest.deduplication import Deduplication
 from tidings.service.ingest.feed_poller import FeedPoller
 from tidings.service.ingest.log_writer import LogWriter
 from tidings.service.ingest.lost_events import notify_of_lost_events
-from tidings.service.matching.engine_settings import load_engine
 from tidings.service.matching.event_preview import EventPreview
 from tidings.service.matching.index_writer import IndexWriter
 from tidings.service.matching.stream_health import StreamHealth
@@ -37,16 +36,16 @@ from tidings.service.open_files import max_streams
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
 from tidings.service.subscriptions.access_control import AccessControl
+from tidings.service.subscriptions.answerability import Answerability
 from tidings.service.subscriptions.class_search import ClassSearch
 from tidings.service.subscriptions.completion import Completer, EventVocabulary
+from tidings.service.subscriptions.definitions import Definitions
 from tidings.service.subscriptions.expiry import Expiry
 from tidings.service.subscriptions.lifecycle import Lifecycle
 from tidings.service.subscriptions.preview import Preview
 from tidings.service.telemetry.metrics import Metrics
 from tidings.service.telemetry.stream_metrics import StreamMetrics
 from tidings.storage.event_log import EventLog
-
-log = logging.getLogger(__name__)
 
 
 class Service:
@@ -65,21 +64,20 @@ class Service:
         settings, clock, later = self.settings, self.clock, self._stack.callback
         settings.data.mkdir(parents=True, exist_ok=True)
         self.metrics = Metrics(clock=clock)
-        engine = load_engine(settings)
-        self.preview = Preview(engine)
-        self.class_search = ClassSearch(engine.taxonomy, engine.prefixes)
+        self._open_stores()
+        self.definitions = Definitions(self.registry, settings, clock=clock)
+        self.preview = Preview(self.definitions.engine)
         self.vocabulary = EventVocabulary()
-        self.completer = Completer(engine, self.class_search, self.vocabulary)
-
-        self.registry, self.mailbox = open_stores(settings)
-        later(self.registry.close)
-        later(self.mailbox.close)
-        self.log = EventLog(settings.data / "log")
-        later(self.log.close)
-        self.deduplication = Deduplication(settings.data / "arrivals.db", self.log)
-        later(self.deduplication.close)
-
-        self.index_writer = IndexWriter(settings, self.registry, on_rebuilt=self.metrics.index_rebuilt)
+        self._use_definitions(self.definitions.engine)
+        self.answerability = Answerability(self.registry, self.mailbox, clock=clock)
+        self.index_writer = IndexWriter(
+            settings,
+            self.registry,
+            on_refused=self.answerability.refused,
+            on_rebuilt=self.metrics.index_rebuilt,
+            on_definitions=self.answerability.retry,
+        )
+        self.definitions.connect(self.index_writer, self._use_definitions)
         self.access = AccessControl(self.registry, settings, clock, max_streams=max_streams())
         self.lifecycle = Lifecycle(
             self.registry, self.mailbox, self.index_writer, self.preview, self.access, settings, clock=clock
@@ -134,13 +132,22 @@ class Service:
             log_bytes=lambda: sum(path.stat().st_size for path in self.log.folder.glob("*.log")),
         )
 
+    def _open_stores(self) -> None:
+        data, later = self.settings.data, self._stack.callback
+        self.registry, self.mailbox = open_stores(self.settings)
+        later(self.registry.close)
+        later(self.mailbox.close)
+        self.log = EventLog(data / "log")
+        later(self.log.close)
+        self.deduplication = Deduplication(data / "arrivals.db", self.log)
+        later(self.deduplication.close)
+
     def start(self, *, driver: bool = True) -> None:
         """Starts every part except the HTTP server. Without a driver, the caller has to match the log."""
         if driver:  # Spark takes its time, and needs the index only then
             self.supervisor.start()
             self._stack.callback(self.supervisor.stop)
-        for id, message in self.index_writer.prepare(self.preview.engine):
-            log.warning("a subscription cannot be asked: %s", message, extra={"fields": {"subscription": id}})
+        self.index_writer.prepare(self.definitions.engine, self.definitions.hash)
         notify_of_lost_events(self.log, self.registry, self.mailbox, self.clock())
         self.supervisor.go()
         for part in (self.index_writer, self.hub, self.stream_metrics, self.expiry, self.feed_poller):
@@ -176,6 +183,12 @@ class Service:
     def _text_of(self, id: str) -> str | None:
         found = self.registry.find(id)
         return None if found is None else found.text
+
+    def _use_definitions(self, engine: Engine) -> None:
+        """Texts are checked, tried, completed and explained by these from now on."""
+        self.preview.engine = engine
+        self.class_search = ClassSearch(engine.taxonomy, engine.prefixes)
+        self.completer = Completer(engine, self.class_search, self.vocabulary)
 
     def _accepted(self, events: int, duplicates: int) -> None:
         self.metrics.accepted(events, duplicates=duplicates)

@@ -23,7 +23,7 @@ import shutil
 import threading
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -105,10 +105,12 @@ def append(
     *,
     operators: Iterable[Operator] = (),
     kinds: Iterable[Kind] = (),
+    before_write: Callable[[], None] = lambda: None,
 ) -> Version:
     """Appends changes to the current tail, all or none: each is tried first, on all that came before it.
 
     `operators` are those that the changes call, and `kinds` those that they are of, beside those of installed packages.
+    `before_write` is called when all are found to be right, and none is written yet.
     """
     root = Path(root)
     with _lock(root):
@@ -124,6 +126,7 @@ def append(
         trial = Engine(prefixes=prefixes, networks=networks, operators=operators, tables=tables, kinds=kinds)
         for line in lines:
             apply(from_line(line), trial)
+        before_write()
         _extend(_tail(root, version), version.offset, b"".join(lines))
         after = Version(version.base, version.offset + sum(map(len, lines)))
         if named:

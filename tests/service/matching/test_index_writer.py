@@ -128,7 +128,7 @@ def test_a_change_that_never_reached_the_tail_does_at_the_next_start(
 
 def test_one_wrong_change_keeps_out_no_other(running: IndexWriter, registry: Registry) -> None:
     heard: list[tuple[str, str]] = []
-    running.on_refused = lambda id, message: heard.append((id, message))
+    running.on_refused = lambda refused, number: heard.extend(refused)
     wrong = [7, 23]
     number = registry.add_many([subscription(f"s{n}", "WHERE (((" if n in wrong else OIL) for n in range(30)])
     running.wait_for(number)

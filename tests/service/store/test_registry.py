@@ -132,7 +132,7 @@ def test_a_page_is_of_an_owner_a_state_or_a_search(registry: Registry) -> None:
     assert registry.page(owner="", search="a") == []
     assert registry.page(owner=None, search="x" * 100_000) == []
     assert registry.counts("me") == {
-        State.ACTIVE: 1, State.PAUSED: 1, State.EXPIRED: 0, State.CANCELLED: 0,
+        State.ACTIVE: 1, State.PAUSED: 1, State.UNANSWERABLE: 0, State.EXPIRED: 0, State.CANCELLED: 0,
     }  # fmt: skip
     assert registry.counts(None)[State.ACTIVE] == 2
     assert set(registry.counts("nobody").values()) == {0}

@@ -122,6 +122,20 @@ class Network:
         for source, target, number in zip(*owners, where.tolist(), strict=True):
             yield names[source], names[target], text(number)
 
+    def rows(self) -> dict[str, list[dict[str, Any]]]:
+        """All nodes and edges as rows that `network_of_rows` reads: {"nodes": [{"id", "where"?, "cost"?}, …], "edges": …}."""
+        with self._lock:
+            columns, names, text = self._wiring.columns(), self._names, self._expressions.text
+            nodes = zip(columns.node, columns.node_where, columns.node_cost, strict=True)
+            edges = zip(columns.source, columns.target, columns.edge_where, columns.edge_cost, strict=True)
+            return {
+                "nodes": [_row({"id": names[node]}, text(int(where)), cost) for node, where, cost in nodes],
+                "edges": [
+                    _row({"source": names[source], "target": names[target]}, text(int(where)), cost)
+                    for source, target, where, cost in edges
+                ],
+            }
+
     # ------------------------------------------------------------------ asking
 
     def evaluate(self, source: str, event: Mapping[str, Any], algorithm: str = "auto") -> Evaluation:
@@ -292,6 +306,11 @@ class Network:
         raise NetworkError(
             f"the expression of {description} is a text or a condition; labels need Network(match=…)"
         )
+
+
+def _row(names: dict[str, Any], where: str | None, cost: float) -> dict[str, Any]:
+    more = {"where": where, "cost": float(cost) or None}
+    return names | {name: value for name, value in more.items() if value is not None}
 
 
 def checked_cost(cost: float, description: str) -> float:

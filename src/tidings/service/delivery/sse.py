@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from typing import Any, Protocol
 
 from tidings.service.delivery.hub import Hub
-from tidings.service.model import NotificationKind, StoredNotification
+from tidings.service.model import NOTICES, NotificationKind, StoredNotification
 
 MEDIA_TYPE = "text/event-stream"
 # Proxies neither keep it nor hold it back.
@@ -23,11 +23,7 @@ PAGE = 100
 HEARTBEAT = 15.0
 RETRY = 3_000  # milliseconds until a client that lost its connection tries again
 
-_NAMES = {
-    NotificationKind.EXPIRES_SOON: "notice",
-    NotificationKind.EXPIRED: "notice",
-    NotificationKind.MISSED: "missed",
-}
+_NAMES = dict.fromkeys(NOTICES, "notice") | {NotificationKind.MISSED: "missed"}
 
 
 class MailboxPages(Protocol):
@@ -52,8 +48,8 @@ async def stream(
     change: Callable[[], int] = lambda: 0,
     heartbeat: float = HEARTBEAT,
 ) -> AsyncGenerator[bytes, None]:
-    """Yields the bytes of the stream. `subscriptions` returns id -> whether it is active or paused; it is called in
-    a thread, at the start and at every heartbeat. The stream ends when no subscription is active or paused and
+    """Yields the bytes of the stream. `subscriptions` returns id -> whether it lives; it is called in
+    a thread, at the start and at every heartbeat. The stream ends when no subscription lives and
     everything is sent, unless it is `endless`, such as the stream of all subscriptions of one person. The set may
     grow at any time; `change` returns a different number then. Without a cursor the stream starts with the next
     notification."""

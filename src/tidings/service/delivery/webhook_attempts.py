@@ -21,12 +21,10 @@ from standardwebhooks import Webhook
 from tidings.errors import TidingsError
 from tidings.service.delivery.notification_json import moment
 from tidings.service.delivery.receivers import Answer, Receivers
-from tidings.service.model import Delivery, NotificationKind, StoredNotification
+from tidings.service.model import NOTICES, Delivery, StoredNotification
 
 TIMEOUT = 15.0  # for all of it: name, connection, answer
 LONGEST_WAIT = 86_400.0
-
-_NOTICES = frozenset({NotificationKind.EXPIRES_SOON, NotificationKind.EXPIRED, NotificationKind.MISSED})
 
 DELIVERED, FAILED, GONE = "delivered", "failed", "gone"
 
@@ -86,7 +84,7 @@ async def attempt(
 def message_id(notification: StoredNotification) -> str:
     """The webhook-id of a notification: the same at every attempt, and different for every other notification. A
     notification of the stream has a hash as its id; the id of a notice is unique only within its subscription."""
-    if notification.kind not in _NOTICES and _plain(notification.id):
+    if notification.kind not in NOTICES and _plain(notification.id):
         return notification.id
     together = f"{notification.subscription}_{notification.id}".replace(" ", "-").replace(".", "-")
     if _plain(together):

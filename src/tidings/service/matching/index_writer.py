@@ -4,7 +4,8 @@ The outbox of the registry keeps each change until the index has it. After a kil
 not in the tail is appended at the next start, and appending it again does no harm. One thread appends all waiting
 changes at once, so a hundred concurrent subscribers share one write. compaction.py folds a tail that has grown.
 
-An index that is lost or damaged, before the start or while the service runs, is built anew from the registry.
+An index that is lost or damaged, before the start or while the service runs, is built anew from the registry. So is one
+whose definitions (taxonomy, prefixes, networks) were changed: the version before is used until the new one is there.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from pathlib import Path
 from tidings.engine.engine import BroadSubscription, EmptySubscription, Engine
 from tidings.errors import IndexFileError, SubscriptionError, TidingsError
 from tidings.service.matching.compaction import Compaction, drop_bases, next_base
-from tidings.service.matching.engine_settings import fingerprint, load_engine
+from tidings.service.matching.engine_settings import fingerprint, load_engine, missing_table
 from tidings.service.model import IndexChange
 from tidings.service.settings import Settings
 from tidings.service.store.registry import Registry
 from tidings.storage import checksums, versions
 from tidings.storage.event_log import sync
-from tidings.storage.versions import Change
+from tidings.storage.tail_changes import apply
+from tidings.storage.versions import Change, NetworkChange, Version
 
 _POLL_SECONDS = 1.0  # how often the outbox is read while no caller waits
 _APPLIED_EVERY = 0.25  # how often what the index has is taken out of the outbox
@@ -45,40 +47,50 @@ class IndexTimeout(TidingsError):
 
 class IndexWriter:
     """Call `prepare`, then `start`; after each change of the registry `wait_for` its number. `on_refused` is called
-    with the id and the reason of a subscription that the index refuses, `on_rebuilt` when a damaged index was built anew."""
+    with the ids and reasons of subscriptions that the index refuses, but for those that `wait_for` told its caller of, and
+    with the number of the last change that was tried; `on_rebuilt` when a damaged index was built anew; `on_definitions`
+    with an engine that has the definitions, before an index is built with them and after a network was changed."""
 
     def __init__(
         self,
         settings: Settings,
         registry: Registry,
-        on_refused: Callable[[str, str], None] = lambda id, message: None,
+        on_refused: Callable[[Sequence[tuple[str, str]], int], None] = lambda refused, number: None,
         on_rebuilt: Callable[[], None] = lambda: None,
+        on_definitions: Callable[[Engine], None] = lambda engine: None,
     ) -> None:
+        for remark in (BroadSubscription, EmptySubscription):  # `preview` reports them to the subscriber
+            warnings.filterwarnings("ignore", category=remark)
         self.root = settings.data / "index"
-        self.on_refused, self.on_rebuilt = on_refused, on_rebuilt
+        self.on_refused, self.on_rebuilt, self.on_definitions = on_refused, on_rebuilt, on_definitions
         self._settings, self._registry = settings, registry
         self._definitions, self._fingerprint = Engine(), ""
+        self._turn = threading.Lock()  # held by whoever changes the index
+        self._is_stale = False  # it was built with other definitions
         self._compaction = Compaction(settings, registry)
         self._news = threading.Condition()
         # Numbers of changes: the last one that a caller waits for, that is in the tail, that is out of the outbox.
         self._wanted = self._reached = self._applied = 0
         self._applied_at = self._looked_at = 0.0
-        self._refusals: dict[int, str] = {}
+        self._refusals: dict[int, tuple[str, str]] = {}  # by numbers of changes, for those who wait for them
+        self._unreported: dict[str, str] = {}  # of those that `on_refused` was not called with yet
         self._fault = ""
         self._stopping = self._ended = False
         self._thread: threading.Thread | None = None
 
     # --- at the start
 
-    def prepare(self, definitions: Engine | None = None) -> list[tuple[str, str]]:
+    def prepare(
+        self, definitions: Engine | None = None, definitions_hash: str | None = None
+    ) -> list[tuple[str, str]]:
         """Brings the index to the state of the registry; returns the refused subscriptions with the reasons. The
         index is built anew if none is complete, or if it was built with another taxonomy, other prefixes,
-        networks, operators or tables. `definitions` is an engine that has the present ones; by default they are loaded."""
-        for remark in (BroadSubscription, EmptySubscription):  # `preview` reports them to the subscriber
-            warnings.filterwarnings("ignore", category=remark)
+        networks, operators or tables. `definitions` is an engine that has the present ones, with their hash; by default they
+        are those that the settings name."""
         self.root.mkdir(parents=True, exist_ok=True)
         self._definitions = load_engine(self._settings) if definitions is None else definitions
-        mark, self._fingerprint = self.root / "FINGERPRINT", fingerprint(self._settings)
+        self.on_definitions(self._definitions)
+        mark, self._fingerprint = self.root / "FINGERPRINT", definitions_hash or fingerprint(self._settings)
         if not mark.exists() or mark.read_text(errors="replace") != self._fingerprint:
             return self._build()
         try:
@@ -93,7 +105,15 @@ class IndexWriter:
     def _build(self) -> list[tuple[str, str]]:
         engine = self._definitions.without_subscriptions()
         last = self._registry.last_change()
-        refused = engine.subscribe_many(self._registry.active())
+        lost = {
+            id: missing
+            for id, text in self._registry.over_tables()
+            if (missing := missing_table(engine, text)) is not None
+        }
+        active = (pair for pair in self._registry.active() if pair[0] not in lost)
+        refused = [(id, str(error)) for id, error in engine.subscribe_many(active)] + list(lost.items())
+        if refused:  # before the index is there: after a crash it is built again
+            self.on_refused(refused, last)
         number = next_base(self._settings.data, self._registry)
         version = versions.publish(self.root, engine, at_least=number)
         logger.info("built the index %s of %d subscriptions", version, len(engine))
@@ -101,8 +121,9 @@ class IndexWriter:
         self._registry.applied(last)
         with self._news:
             self._reached = self._applied = last
+            self._unreported.clear()
             self._news.notify_all()
-        return [(id, str(error)) for id, error in refused]
+        return refused
 
     def _rebuild(self, damage: Exception) -> list[tuple[str, str]]:
         """Builds the index anew because it is lost or damaged, and removes the damaged base: a micro-batch that pinned
@@ -121,6 +142,7 @@ class IndexWriter:
         refused: list[tuple[str, str]] = []
         while changes := self._registry.changes():
             refused += [(change.id, message) for change, message in self._append(self._unknown(changes))]
+            self._report_refused()
             self._registry.applied(changes[-1].number)
         self._reached = self._applied = self._registry.last_change()
         return refused
@@ -134,6 +156,39 @@ class IndexWriter:
         texts = {change.id: change.text for change in changes}  # what each comes to in the end
         same = {id for id, text in texts.items() if id in standing and standing.source(id) == (text, None)}
         return [change for change in changes if change.id not in same]
+
+    # --- definitions
+
+    def define(self, definitions: Engine, store: Callable[[], str]) -> Version:
+        """Builds the index with other definitions. `store` commits them and returns their hash; from then on a failure
+        is mended: by the thread, or at the next start."""
+        with self._turn:
+            self._fingerprint = store()
+            self._definitions, self._is_stale = definitions, True
+            self._build_with_definitions()
+            return versions.current(self.root)
+
+    def change_network(self, changes: Sequence[NetworkChange], store: Callable[[], str]) -> Version:
+        """Appends changes of a network, all or none; NetworkError for one that cannot be made. `store` is as in `define`."""
+
+        def commit() -> None:
+            self._fingerprint, self._is_stale = store(), True
+            for change in changes:
+                apply(change, self._definitions)
+
+        with self._turn:
+            version = versions.append(self.root, changes, before_write=commit)
+            _write(self.root / "FINGERPRINT", self._fingerprint)
+            self._is_stale = False
+            self._compaction.appended(len(changes))
+            self.on_definitions(self._definitions)
+            return version
+
+    def _build_with_definitions(self) -> None:
+        self.on_definitions(self._definitions)
+        self._build()
+        self._is_stale = False
+        self._compaction.measure()
 
     # --- while the service runs
 
@@ -168,8 +223,9 @@ class IndexWriter:
                     why = self._fault or ("the service ends" if self._ended else "it takes too long")
                     raise IndexTimeout(f"the index could not be changed yet ({why}); try again")
                 self._news.wait(left)
-            if (message := self._refusals.pop(number, None)) is not None:
-                raise SubscriptionError(message)
+            if (refused := self._refusals.pop(number, None)) is not None:
+                self._unreported.pop(refused[0], None)
+                raise SubscriptionError(refused[1])
 
     def drop(self) -> list[int]:
         """Removes the bases that nothing uses any more; returns their numbers."""
@@ -184,7 +240,8 @@ class IndexWriter:
                     self._news.wait(_APPLIED_EVERY if self._applied < self._reached else _POLL_SECONDS)
                 last, wanted = self._stopping, self._wanted
             try:
-                self._mend_and_take(wanted, last)
+                with self._turn:
+                    self._mend_and_take(wanted, last)
                 pause, self._fault = 0.0, ""
             except Exception as error:
                 # A full disk or an unreachable store: the outbox keeps the changes.
@@ -199,6 +256,8 @@ class IndexWriter:
     def _mend_and_take(self, wanted: int, last: bool) -> None:
         """Takes the waiting changes; builds the index anew if it is lost, or damaged by any host's report."""
         try:
+            if self._is_stale:
+                self._build_with_definitions()
             if time.monotonic() - self._looked_at >= _POLL_SECONDS:
                 self._looked_at = time.monotonic()
                 if damage := checksums.damage(self.root, versions.current(self.root).base):
@@ -206,24 +265,34 @@ class IndexWriter:
             self._take_changes(wanted, last)
         except IndexFileError as error:
             self.root.mkdir(parents=True, exist_ok=True)
-            for id, message in self._rebuild(error):
-                self.on_refused(id, message)
+            self._rebuild(error)
             self._compaction.measure()
 
     def _take_changes(self, wanted: int, last: bool) -> None:
         changes = [change for change in self._registry.changes() if change.number > self._reached]
-        for change, message in self._append(changes):
-            self.on_refused(change.id, message)
+        refused = self._append(changes)
         if not changes:
             with self._news:
                 if self._wanted == wanted:  # the awaited change is not in the outbox
                     self._wanted = self._reached
         # Not each time: that would be one more write that callers wait for.
         now = time.monotonic()
-        idle = last or not changes or now - self._applied_at > _APPLIED_EVERY
+        # Not with those that were refused just now: a caller who waits for one undoes its change.
+        idle = last or not changes or (not refused and now - self._applied_at > _APPLIED_EVERY)
         if self._applied < self._reached and idle:
+            self._report_refused()
             self._registry.applied(self._reached)
             self._applied, self._applied_at = self._reached, now
+
+    def _report_refused(self) -> None:
+        """Reports the refused changes that no caller was told of."""
+        with self._news:
+            refused = list(self._unreported.items())
+        if refused:
+            self.on_refused(refused, self._reached)
+        with self._news:
+            for id, _ in refused:
+                self._unreported.pop(id, None)
 
     def _append(self, changes: Sequence[IndexChange]) -> list[tuple[IndexChange, str]]:
         """Appends changes; returns the refused ones. A refused change fails the whole append, so the changes are
@@ -243,8 +312,13 @@ class IndexWriter:
                 return self._append(changes[:middle]) + self._append(changes[middle:])
             logger.warning("the index refuses subscription %s: %s", changes[0].id, error)
             refused = [(changes[0], str(error))]
+            # The text that it had before is not what its subscriber asks any more.
+            versions.append(self.root, [Change(changes[0].id, None)])
         with self._news:
-            self._refusals |= {change.number: message for change, message in refused}
+            for change in changes:
+                self._unreported.pop(change.id, None)
+            self._refusals |= {change.number: (change.id, message) for change, message in refused}
+            self._unreported |= {change.id: message for change, message in refused}
             for number in list(self._refusals)[:-_REFUSALS]:
                 del self._refusals[number]
             self._reached = changes[-1].number

@@ -6,7 +6,7 @@ the registry. Changes are optimistic: a change of an older revision is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final, TypeVar
@@ -15,6 +15,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Executable,
+    Select,
     Table,
     bindparam,
     case,
@@ -29,9 +30,13 @@ from sqlalchemy.exc import IntegrityError
 
 from tidings.errors import TidingsError
 from tidings.service.model import (
+    LIVING,
     SERVICE,
+    Definition,
+    DefinitionKind,
     Delivery,
     IndexChange,
+    Origin,
     Role,
     Source,
     State,
@@ -42,7 +47,7 @@ from tidings.service.store import tables
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
 
-HEAD: Final = "0003"
+HEAD: Final = "0004"
 LONGEST_URL: Final = 2_000  # bytes; PostgreSQL has no more than 2,704 in an index
 _PORTION = 10_000
 _MARKED = 1_000  # rows that one statement names
@@ -58,6 +63,7 @@ def _columns(table: Table, kind: type) -> list[Any]:
 
 
 _SUBSCRIPTION = _columns(tables.subscriptions, Subscription)
+_DEFINITION = _columns(tables.definitions, Definition)
 _TOKEN = _columns(tables.tokens, Token)
 _SOURCE = _columns(tables.sources, Source)
 _DELIVERY = _columns(tables.deliveries, Delivery)
@@ -171,7 +177,7 @@ class Registry:
         """Ends those of `given` that were not changed since they were read. Returns their ids, and the number of the
         last change of the index if there is one."""
         with self._database.writing() as connection:
-            ended = _mark(connection, given, state=State.EXPIRED)
+            ended = _mark(connection, given, state=State.EXPIRED, reason=None)
             gone = [
                 (subscription.id, None)
                 for subscription in given
@@ -185,11 +191,11 @@ class Registry:
             return _mark(connection, given, warned=True)
 
     def expiring(self, before: float, *, warned: bool | None = None, limit: int = 1000) -> list[Subscription]:
-        """Active and paused subscriptions whose validity ends before a time, soonest first."""
+        """Living subscriptions whose validity ends before a time, soonest first."""
         kept = tables.subscriptions.c
         query = (
             select(*_SUBSCRIPTION)
-            .where(kept.state.in_([State.ACTIVE, State.PAUSED]), kept.valid_until <= before)
+            .where(kept.state.in_(LIVING), kept.valid_until <= before)
             .order_by(kept.valid_until, kept.id)
             .limit(max(limit, 0))
         )
@@ -209,22 +215,26 @@ class Registry:
 
     def active(self) -> Iterator[tuple[str, str]]:
         """(id, text) of all active subscriptions, read in portions; a change meanwhile is in the outbox."""
+        kept = tables.subscriptions.c
+        for rows in self._portions(select(kept.id, kept.text).where(kept.state == State.ACTIVE)):
+            yield from ((row.id, row.text) for row in rows)
+
+    def _portions(self, query: Select[Any]) -> Iterator[Sequence[Any]]:
+        """The rows of a query of subscriptions in the order of their ids, so many at a time."""
         kept, after = tables.subscriptions.c, ""
-        portion = (
-            select(kept.id, kept.text).where(kept.state == State.ACTIVE).order_by(kept.id).limit(_PORTION)
-        )
+        portion = query.order_by(kept.id).limit(_PORTION)
         while True:
             with self._database.reading() as connection:
                 rows = connection.execute(portion.where(kept.id > after)).all()
-            yield from ((row.id, row.text) for row in rows)
+            yield rows
             if len(rows) < _PORTION:
                 return
             after = rows[-1].id
 
     def standing(self, owner: str | None) -> Iterator[list[Subscription]]:
-        """Active and paused subscriptions in portions, by id; without an owner those of all owners."""
+        """Subscriptions that are not over, in portions, by id; without an owner those of all owners."""
         kept, after = tables.subscriptions.c, ""
-        portion = select(*_SUBSCRIPTION).where(kept.state.in_([State.ACTIVE, State.PAUSED]), _owned_by(owner))
+        portion = select(*_SUBSCRIPTION).where(kept.state.in_(LIVING), _owned_by(owner))
         while True:
             found = self._all(portion.where(kept.id > after).order_by(kept.id).limit(_MARKED), _subscription)
             if found:
@@ -232,6 +242,74 @@ class Registry:
             if len(found) < _MARKED:
                 return
             after = found[-1].id
+
+    # --- those that cannot be asked
+
+    def over_tables(self) -> Iterator[tuple[str, str]]:
+        """(id, text) of the active subscriptions over tables."""
+        kept = tables.subscriptions.c
+        query = select(kept.id, kept.text).where(kept.state == State.ACTIVE, kept.over_tables)
+        for rows in self._portions(query):
+            yield from ((row.id, row.text) for row in rows)
+
+    def refusable(self, ids: Sequence[str], number: int) -> list[Subscription]:
+        """Those of `ids` that are active, and that no change of the index after this number concerns."""
+        kept, later = tables.subscriptions.c, tables.index_changes.c
+        changed = select(later.id).where(later.number > number)
+        found: list[Subscription] = []
+        for first in range(0, len(ids), _MARKED):
+            mine = kept.id.in_(ids[first : first + _MARKED]) & (kept.state == State.ACTIVE)
+            found += self._all(select(*_SUBSCRIPTION).where(mine, kept.id.not_in(changed)), _subscription)
+        return found
+
+    def refuse(self, given: Sequence[Subscription], reasons: Mapping[str, str]) -> set[str]:
+        """Marks as unanswerable, by reasons for their ids, those that were not changed since they were read. Returns
+        their ids. The index does not have them."""
+        by_reason: dict[str, list[Subscription]] = {}
+        for subscription in given:
+            by_reason.setdefault(clean(reasons[subscription.id]), []).append(subscription)
+        refused: set[str] = set()
+        with self._database.writing() as connection:
+            for reason, alike in by_reason.items():
+                refused |= _mark(connection, alike, state=State.UNANSWERABLE, reason=reason)
+        return refused
+
+    def unanswerable(self) -> Iterator[list[Subscription]]:
+        """All unanswerable subscriptions, in portions."""
+        query = select(*_SUBSCRIPTION).where(tables.subscriptions.c.state == State.UNANSWERABLE)
+        for rows in self._portions(query):
+            yield [_subscription(row) for row in rows]
+
+    def restore(self, given: Sequence[Subscription]) -> set[str]:
+        """Makes unanswerable subscriptions active, those that were not changed since they were read. Returns their
+        ids."""
+        with self._database.writing() as connection:
+            restored = _mark(connection, given, state=State.ACTIVE, reason=None)
+            _note(connection, [(mine.id, clean(mine.text)) for mine in given if mine.id in restored])
+        return restored
+
+    # --- definitions
+
+    def definitions(self) -> list[Definition]:
+        """Of each kind and name the newest whole definition, and the changes of it since, oldest first."""
+        kept = tables.definitions.c
+        query = select(*_DEFINITION).order_by(kept.kind, kept.name, kept.version)
+        return self._all(query, _definition)
+
+    def define(self, definition: Definition) -> None:
+        """Stores the next version. A whole definition replaces those before it."""
+        kept = tables.definitions
+        before = (kept.c.kind == definition.kind) & (kept.c.name == definition.name)
+        try:
+            with self._database.writing() as connection:
+                connection.execute(self._insert(kept).values(_values(definition)))
+                if definition.origin is not Origin.CHANGE:
+                    earlier = before & (kept.c.version < definition.version)
+                    connection.execute(delete(kept).where(earlier))
+        except IntegrityError as error:
+            raise Conflict(
+                f"the {definition.kind} was changed meanwhile; read it again, then change it"
+            ) from error
 
     # --- the outbox of the index
 
@@ -429,6 +507,11 @@ def _values(thing: Any) -> dict[str, Any]:
 
 def _subscription(row: Any) -> Subscription:
     return Subscription(**{**row._mapping, "state": State(row.state)})
+
+
+def _definition(row: Any) -> Definition:
+    kind, origin = DefinitionKind(row.kind), Origin(row.origin)
+    return Definition(**{**row._mapping, "kind": kind, "origin": origin})
 
 
 def _token(row: Any) -> Token:

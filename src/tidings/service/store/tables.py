@@ -21,6 +21,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 from sqlalchemy.engine import Dialect
@@ -69,11 +70,28 @@ subscriptions = Table(
     Column("revision", BigInteger, nullable=False),
     Column("renewed", Double),
     Column("folded", CleanText, nullable=False),  # title and text without case, which is what is searched
+    Column("reason", CleanText),
+    Column("over_tables", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("feed", name="subscriptions_feed"),
     Index("subscriptions_created", "created", "id"),
     Index("subscriptions_owner_created", "owner", "created", "id"),
     Index("subscriptions_owner_state", "owner", "state", "created", "id"),
     Index("subscriptions_state_valid_until", "state", "valid_until"),
+)
+
+# The newest whole definition of each kind and name, and the changes of it since.
+definitions = Table(
+    "definitions",
+    REGISTRY,
+    Column("kind", CleanText, primary_key=True),
+    Column("name", CleanText, primary_key=True),
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("origin", CleanText, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("given", CleanText, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("media_type", CleanText, nullable=False),
+    Column("author", CleanText, nullable=False),
 )
 
 index_changes = Table(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tidings.errors import TidingsError
-from tidings.service.model import Principal, Role, State, Subscription, Token
+from tidings.service.model import LIVING, Principal, Role, Subscription, Token
 from tidings.service.settings import DAY, Settings
 from tidings.service.subscriptions import tickets
 
@@ -289,7 +289,7 @@ class AccessControl:
 
     def _held(self, token: Token) -> int:
         counts = self._registry.counts(token.id)
-        return counts.get(State.ACTIVE, 0) + counts.get(State.PAUSED, 0)
+        return sum(counts.get(state, 0) for state in LIVING)
 
     def sources_left(self, principal: Principal) -> int | None:
         """How many more sources the token may follow; None if there is no quota."""

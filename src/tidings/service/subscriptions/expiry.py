@@ -143,7 +143,7 @@ class Expiry:
             upto = self._ends[subscription.id]
             if upto not in clear:
                 clear[upto] = self._nothing_between(matched, upto)
-            if clear[upto] or subscription.state is State.PAUSED:
+            if clear[upto] or subscription.state is not State.ACTIVE:
                 ready.append(subscription)
         if not ready:
             return

@@ -13,7 +13,7 @@ import threading
 import time
 import unicodedata
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
@@ -175,6 +175,7 @@ class Lifecycle:
             until,
             state=State.PAUSED if paused else State.ACTIVE,
             public=public,
+            over_tables=self._preview.is_over_tables(text),
         )
         delivery = None if webhook is None else Delivery(new.id, webhook, tickets.new_webhook_secret(), 0)
         return Subscribed(new, ticket, warnings, delivery)
@@ -259,6 +260,9 @@ class Lifecycle:
         if not title or (edit.title is KEPT and title == title_of_text(old.text)):
             title = title_of_text(text)
         new = replace(old, text=text, title=title)
+        if text != old.text:
+            state = State.ACTIVE if old.state is State.UNANSWERABLE else old.state
+            new = replace(new, state=state, over_tables=self._preview.is_over_tables(text))
         if edit.public is not KEPT:
             new = replace(new, public=edit.public)
         return new if edit.validity is KEPT else self._renewed(edit.validity, new)
@@ -281,6 +285,7 @@ class Lifecycle:
         return self._change(principal, id, ticket, lambda old: replace(old, state=State.PAUSED))
 
     def resume(self, principal: Principal, id: str, ticket: str | None = None) -> Subscription:
+        """Matches it again. Of an unanswerable one, SubscriptionError says why it cannot be asked."""
         return self._change(principal, id, ticket, lambda old: replace(old, state=State.ACTIVE))
 
     def set_webhook(self, principal: Principal, id: str, ticket: str | None, url: str) -> Delivery:
@@ -321,6 +326,8 @@ class Lifecycle:
             if lives:
                 self._check_not_expired(old)
             new = step(old)
+            if new.state is not State.UNANSWERABLE:
+                new = replace(new, reason=None)
             if new == old:
                 return old
             try:
@@ -345,7 +352,7 @@ class Lifecycle:
             # A removal may come to the index later: it is in the outbox.
         except SubscriptionError:
             # It was valid before, and is not now: an operator or a network is missing.
-            self._registry.update(replace(old, revision=new.revision))
+            self._take_back(old)
             raise
 
     def _wait_for_new(self, new: Sequence[Subscription], last: int) -> dict[str, TidingsError]:
@@ -369,7 +376,22 @@ class Lifecycle:
         return refused
 
     def _withdraw(self, subscription: Subscription) -> None:
-        self._registry.update(replace(subscription, state=State.CANCELLED, valid_until=self._clock()))
+        gone = replace(subscription, state=State.CANCELLED, valid_until=self._clock())
+        if subscription.state is State.PAUSED:
+            self._registry.update(gone)
+        else:
+            self._take_back(gone)
+
+    def _take_back(self, wanted: Subscription) -> None:
+        """Makes a subscription what it was before a change that the index refused, also if it was marked as unanswerable
+        meanwhile. What another caller has made of it stays."""
+        for _ in range(_TRIES):
+            found = self._registry.find(wanted.id)
+            if found is None or found.state not in (State.ACTIVE, State.UNANSWERABLE):
+                return
+            with suppress(Conflict):
+                self._registry.update(replace(wanted, revision=found.revision))
+                return
 
     def _update(self, principal: Principal, old: Subscription, new: Subscription) -> int | None:
         if old.state is not State.EXPIRED or new.state is not State.ACTIVE or not principal.token:

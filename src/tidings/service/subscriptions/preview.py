@@ -61,7 +61,7 @@ class Preview:
     subscriptions."""
 
     def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+        self.engine = engine  # replaced when a definition is
         self.tables = tuple(engine.joins.tables.values())
         self._warnings_lock = threading.Lock()  # Python keeps one list of warnings for all threads
         self._trial = engine.without_subscriptions()
@@ -83,8 +83,8 @@ class Preview:
         remarked = tuple(text.replace(mine, "it", 1) for text in said if text.startswith(mine))
         return Checked(True, tuple(self._kinds(query)), warnings=remarked)
 
-    def is_join(self, text: str) -> bool:
-        """Whether a valid text is over tables."""
+    def is_over_tables(self, text: str) -> bool:
+        """Whether a valid text is a subscription over tables."""
         return self.engine.joins.takes(parse(text, self.engine.prefixes))
 
     def _trial_engine(self) -> Engine:

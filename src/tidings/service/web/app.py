@@ -18,6 +18,7 @@ from tidings.service.telemetry.metrics import RequestMetrics
 from tidings.service.web import pages, problems
 from tidings.service.web.api import (
     bulk,
+    definitions,
     events,
     feeds,
     health,
@@ -45,6 +46,7 @@ ROUTERS = (
     tables.api,
     notifications.api,
     preview.api,
+    definitions.api,
     sources.api,
     health.api,
     tokens.api,
@@ -59,6 +61,7 @@ TAGS = {
     "tables": "What subscriptions join.",
     "sources": "Feeds that are followed.",
     "questions": "Texts before they are subscribed to.",
+    "definitions": "What subscriptions refer to: taxonomy, prefixes, networks.",
     "feeds": "A subscription as a feed.",
     "tokens": "Who may use the service.",
     "service": "How it fares.",

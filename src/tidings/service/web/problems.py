@@ -22,6 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from tidings.errors import EventError, SubscriptionError, TaxonomyError, TidingsError
+from tidings.kinds.networks.faults import NetworkError
 from tidings.service.store.registry import Conflict
 from tidings.storage.event_log import LogError
 
@@ -136,7 +137,7 @@ def problem_of(error: Exception) -> Problem:
         return Problem(422, str(error), kind="subscription", line=error.line, column=error.column)
     if isinstance(error, EventError):
         return Problem(_status(error, 400), str(error), kind="event")
-    if isinstance(error, TaxonomyError):
+    if isinstance(error, TaxonomyError | NetworkError):
         return Problem(_status(error, 422), str(error))
     if isinstance(error, Conflict):
         return Problem(409, str(error))

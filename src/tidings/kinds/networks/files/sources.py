@@ -7,7 +7,7 @@ the file and line of an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,8 +35,6 @@ class LocatedTable:
 
 def read_network(path: str | Path) -> Network:
     """The network in a file or a folder; a `NetworkError` says what is wrong with it, and where."""
-    from tidings.kinds.networks.network import Network
-
     path = Path(path)
     if not path.exists():
         raise NetworkError(f"there is no file or folder {str(path)!r}; {_FORMS}")
@@ -48,10 +46,34 @@ def read_network(path: str | Path) -> Network:
         nodes, edges = read_graphml(path)
     else:
         nodes, edges = _tables(path)
+    return _network(nodes, edges, str(path))
+
+
+def network_of_rows(nodes: Sequence[Mapping[str, Any]] | None, edges: Sequence[Mapping[str, Any]]) -> Network:
+    """The network of rows that are dicts; without nodes, they are those that edges name."""
+    read = _rows(edges, "edges", EDGE_COLUMNS)
+    return _network(
+        _named(read) if nodes is None else _rows(nodes, "nodes", NODE_COLUMNS), read, "the network"
+    )
+
+
+def _rows(rows: Sequence[Mapping[str, Any]], name: str, columns: tuple[str, ...]) -> LocatedTable:
+    import pyarrow as pa
+
+    table = {
+        column: pa.array([row.get(column) for row in rows], pa.float64() if column == "cost" else pa.string())
+        for column in columns
+    }
+    return LocatedTable(pa.table(table), lambda row: f"{name}[{row}]")
+
+
+def _network(nodes: LocatedTable, edges: LocatedTable, what: str) -> Network:
+    from tidings.kinds.networks.network import Network
+
     try:
         return Network.from_tables(nodes.table, edges.table)
     except NetworkError as error:
-        raise _first_error(nodes, edges) or NetworkError(f"{path}: {error}") from None
+        raise _first_error(nodes, edges) or NetworkError(f"{what}: {error}") from None
 
 
 def _saved(folder: Path) -> Network:

@@ -151,6 +151,7 @@ class Subscription(ResponseModel):
     text: str
     title: str
     state: State
+    reason: str | None = Field(default=None, description="Why it is unanswerable.")
     public: bool
     created: Moment
     valid_until: Moment | None = Field(description="null: for good.")
@@ -248,12 +249,20 @@ class Clause(ResponseModel):
     decides: bool
 
 
+class UsedVersions(ResponseModel):
+    index: str | None = Field(examples=["v3+17"])
+    taxonomy: int = Field(description="0: there is none.")
+    prefixes: int
+    networks: dict[str, int]
+
+
 class Explanation(ResponseModel):
     verdict: Literal["match", "no match", "undecided", "error"]
     clauses: list[Clause]
     bindings: dict[str, str]
     message: str
     text: str = Field(description="All of it for reading.")
+    versions: UsedVersions | None = Field(default=None, description="By which it was found out.")
 
 
 # Events
@@ -365,6 +374,7 @@ class AboutClass(NamedClass):
 
 
 class TaxonomyAnswer(ResponseModel):
+    version: int = Field(default=0, description="Of the taxonomy; 0: there is none.")
     classes: int = Field(description="How many there are in all.")
     items: list[NamedClass] = Field(description="The roots, or what a search found.")
     about: AboutClass | None = None

@@ -14,7 +14,7 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from tidings.service.delivery import sse
-from tidings.service.model import Role, State, Subscription
+from tidings.service.model import LIVING, Role, Subscription
 from tidings.service.store.transactions import StoreAway
 from tidings.service.web.api import responses
 from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
@@ -25,7 +25,6 @@ from tidings.service.web.problems import Problem, dumps
 
 api = router("notifications")
 MOST_STREAMED = 1_000  # subscriptions in one stream
-_LIVING = (State.ACTIVE, State.PAUSED)
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: `notification`, `notice` and `missed`, each with a notification as its data"
@@ -78,7 +77,7 @@ def list_notifications(
     responses=problems(404),
 )
 def explain_notification(caller: CurrentCaller, id: Id, notification: str) -> Explanation:
-    """By the text as it is now and the event as it was."""
+    """By the text and the definitions as they are now, and the event as it was."""
     service = caller.service
     subscription = service.lifecycle.find(caller.principal, id)
     found = None if "\0" in notification else service.mailbox.find(id, notification)
@@ -86,7 +85,8 @@ def explain_notification(caller: CurrentCaller, id: Id, notification: str) -> Ex
         raise Problem(404, f"subscription {id} was told nothing of the id {notification[:60]!r}")
     if found.event is None:
         raise Problem(404, "this is a notice of the subscription's life; there is no event to explain")
-    return responses.explanation(service.preview.explain(subscription.text, found.event))
+    explained = service.preview.explain(subscription.text, found.event)
+    return responses.explanation(explained, service.definitions)
 
 
 @api.get(
@@ -112,7 +112,7 @@ async def stream_subscription(
 def _is_over(caller: Caller, id: str, last_event_id: str | None) -> bool:
     """Whether a stream of this subscription will have no notification."""
     mailbox, subscription = caller.service.mailbox, caller.service.lifecycle.find(caller.principal, id)
-    if subscription.state in _LIVING:
+    if subscription.state in LIVING:
         return False
     seen = sse.first_number(mailbox, last_event_id)
     return isinstance(seen, str) or not mailbox.page([id], after=seen, limit=1)
@@ -160,7 +160,7 @@ def _stream(caller: Caller, ids: list[str] | None, last_event_id: str | None) ->
 
     def subscriptions() -> Mapping[str, bool]:
         return {
-            subscription.id: subscription.state in _LIVING
+            subscription.id: subscription.state in LIVING
             for subscription in _visible_subscriptions(caller, ids)
         }
 
@@ -194,6 +194,6 @@ def _visible_subscriptions(caller: Caller, ids: list[str] | None) -> list[Subscr
         return [subscription for subscription in map(registry.find, ids) if subscription is not None]
     return [
         subscription
-        for state in _LIVING
+        for state in LIVING
         for subscription in lifecycle.page(caller.principal, state=state, limit=MOST_STREAMED)
     ]

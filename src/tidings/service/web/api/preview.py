@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Query, Response
 
 from tidings.errors import SubscriptionError
-from tidings.service.model import Role
+from tidings.service.model import DefinitionKind, Role
 from tidings.service.subscriptions.class_search import NamedClass
 from tidings.service.web.api import models, responses
 from tidings.service.web.api.callers import CurrentCaller, problems, router
@@ -68,6 +68,7 @@ def complete(
 @api.get("/taxonomy", operation_id="get_taxonomy", summary="The classes there are", responses=problems(404))
 def get_taxonomy(
     caller: CurrentCaller,
+    response: Response,
     iri: Annotated[
         str | None, Query(alias="class", max_length=2_000, description="The IRI of a class to be told about.")
     ] = None,
@@ -75,13 +76,16 @@ def get_taxonomy(
 ) -> models.TaxonomyAnswer:
     """The roots, those with certain words, or one class with its relatives."""
     classes = caller.service.class_search
+    version = caller.service.definitions.version(DefinitionKind.TAXONOMY)
+    response.headers["ETag"] = f'"{version}"'
     if iri is None:
         items = classes.search(search) if search.strip() else classes.roots()
-        return models.TaxonomyAnswer(classes=len(classes), items=_named(items))
+        return models.TaxonomyAnswer(version=version, classes=len(classes), items=_named(items))
     about = classes.about(iri)
     if about is None:
         raise Problem(404, f"the taxonomy has no class {iri[:200]!r}; search for its name")
     return models.TaxonomyAnswer(
+        version=version,
         classes=len(classes),
         items=[],
         about=models.AboutClass(

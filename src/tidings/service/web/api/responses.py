@@ -9,6 +9,7 @@ from tidings.model.explanation import Explanation
 from tidings.service import model
 from tidings.service.delivery.notification_json import notification_to_json
 from tidings.service.settings import Settings
+from tidings.service.subscriptions.definitions import Definitions
 from tidings.service.subscriptions.preview import Reason
 from tidings.service.web.api import models
 
@@ -21,6 +22,7 @@ def subscription(
         text=given.text,
         title=given.title,
         state=given.state,
+        reason=given.reason,
         public=given.public,
         created=moment(given.created),
         valid_until=None if given.valid_until is None else moment(given.valid_until),
@@ -49,8 +51,12 @@ def webhook(delivery: model.Delivery) -> models.Webhook:
     )
 
 
-def explanation(given: Explanation) -> models.Explanation:
+def explanation(given: Explanation, used: Definitions | None = None) -> models.Explanation:
+    """`used` are the definitions by which it was explained."""
     lines = str(given).partition(": ")[2]  # without the id of a subscription that may have none yet
+    versions = None if used is None else models.UsedVersions(**used.versions())
+    if used is not None:
+        lines = f"{lines}\nby {used.described()}"
     return models.Explanation(
         verdict=given.verdict,  # type: ignore[arg-type]
         clauses=[
@@ -66,6 +72,7 @@ def explanation(given: Explanation) -> models.Explanation:
         bindings=dict(given.bindings),
         message=given.message,
         text=lines,
+        versions=versions,
     )
 
 

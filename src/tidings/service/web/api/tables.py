@@ -71,7 +71,7 @@ def request_snapshot(
     given = ticket or (None if with_ticket is None else with_ticket.ticket)
     found = service.lifecycle.changeable(caller.principal, id, given)
     service.lifecycle.check_asked(found)
-    if not service.preview.is_join(found.text):
+    if not service.preview.is_over_tables(found.text):
         raise Problem(422, f"subscription {id} is over no tables; a snapshot is of one that joins tables")
     event = Event.snapshot(id, source=SERVICE, id=uuid.uuid4().hex)
     service.log_writer.accept([event])

@@ -102,6 +102,7 @@ def why(request: Request, visiting: Visiting, id: Id, notification: str) -> Resp
         "subscription": subscription_card(subscription, service),
         "notification": notification_card(found, service.settings),
         "reason": reason_card(service.preview.explain(subscription.text, found.event), service.class_search),
+        "versions": service.definitions.described(),
         "raw": _raw(found.event),
     }
     return render(request, "why.html", data, visitor=visiting.principal)

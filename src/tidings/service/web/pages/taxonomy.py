@@ -22,7 +22,7 @@ def show(
     search: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
     search = " ".join(search.split())
-    found = get_taxonomy(visiting, iri or None, search).model_dump(mode="json")
+    found = get_taxonomy(visiting, Response(), iri or None, search).model_dump(mode="json")
     about = found["about"]
     data: dict[str, Any] = {
         "size": found["classes"],
