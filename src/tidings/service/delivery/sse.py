@@ -71,14 +71,19 @@ async def stream(
     loop = asyncio.get_running_loop()
     due = loop.time() + heartbeat
     stopping = asyncio.ensure_future(stop.wait())
+    has_news = True
     try:
         while not (stop.is_set() or hub.stopped):
             beats = loop.time() >= due
             if beats:
                 yield b": still here\n\n"
                 due = loop.time() + heartbeat
-            ids, mark = frozenset(lives), hub.last
-            page, text, now = await asyncio.to_thread(_page, mailbox, ids, seen, to_json, change)
+            ids, mark = frozenset(lives), seen
+            page: list[StoredNotification] = []
+            text, now = b"", changed
+            if has_news:  # else the mailbox is not read: most listeners wait most of the time
+                mark = hub.last
+                page, text, now = await asyncio.to_thread(_page, mailbox, ids, seen, to_json, change)
             if beats or now != changed:
                 known = lives
                 changed, lives = await asyncio.to_thread(_read_subscriptions, change, subscriptions)
@@ -87,6 +92,7 @@ async def stream(
                 if not lives.keys() <= ids:
                     # A new one may have notifications before those of this page: the client's cursor, which it may
                     # send back in a moment, must not pass them.
+                    has_news = True
                     continue
             if text:
                 yield text
@@ -96,7 +102,7 @@ async def stream(
             seen = max(seen, mark)
             if not endless and not any(lives.values()):
                 return
-            await _news(hub, ids, seen, due - loop.time(), stopping)
+            has_news = await _news(hub, ids, seen, due - loop.time(), stopping)
     finally:
         stopping.cancel()
 
@@ -154,10 +160,11 @@ def _missed(first: int, last: int) -> bytes:
 
 async def _news(
     hub: Hub, ids: frozenset[str], after: int, timeout: float, stopping: asyncio.Future[Any]
-) -> None:
-    """Waits until there is a reason to read again, such as the end of the service."""
+) -> bool:
+    """Waits until there is a reason to go on, such as the end of the service. Returns whether there may be news."""
     waiting = asyncio.ensure_future(hub.wait(ids, after, timeout))
     try:
         await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return waiting.done() and waiting.result()
     finally:
         waiting.cancel()
