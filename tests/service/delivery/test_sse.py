@@ -60,7 +60,7 @@ class World:
     def __init__(self, mailbox: Mailbox, hub: Hub) -> None:
         self.mailbox, self.hub = mailbox, hub
         self.lives: dict[str, bool] = {"a": True}
-        self.stop = asyncio.Event()
+        self.stop = sse.Stopping()
 
     def stream(self, last_event_id: str | None = None, **more: Any) -> AsyncGenerator[bytes, None]:
         return sse.stream(
