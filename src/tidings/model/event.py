@@ -44,12 +44,15 @@ class Event:
     data: bytes = b""
 
     def __post_init__(self) -> None:
-        for name in ("id", "source", "type", "time", "datacontenttype"):
-            _check_text(name, getattr(self, name))
+        texts = self.id, self.source, self.type, self.time, self.datacontenttype
+        for name, text in zip(_CHECKED, texts, strict=True):
+            if type(text) is not str or not text.isascii():
+                _check_text(name, text)
         if not isinstance(self.data, bytes):
             raise EventError(f"an event's data is bytes, not {type(self.data).__name__}; encode it first")
-        if not isinstance(self.attributes, Mapping) or not all(
-            isinstance(key, str) for key in self.attributes
+        if not isinstance(self.attributes, Mapping) or (
+            set(map(type, self.attributes)) - {str}
+            and not all(isinstance(key, str) for key in self.attributes)
         ):
             raise EventError("an event's attributes are a dict from names to values; every name is a string")
         if not self.id:
@@ -93,7 +96,7 @@ class Event:
         elif isinstance(data, str):
             raw = data.encode(errors="surrogatepass")
         else:
-            raw = b"" if data is None else _json(data).encode()
+            raw = b"" if data is None else _json(data, _AS_GIVEN).encode()
             if isinstance(data, Mapping) and "json" in (media_type or "json") and "ld+json" not in media_type:
                 attributes = {**data, **attributes}
         return cls(
@@ -212,9 +215,10 @@ class Event:
         }
 
     def _attributes_text(self) -> str | None:
-        return _json(dict(self.attributes), sort_keys=True) if self.attributes else None
+        return _json(dict(self.attributes), _SORTED) if self.attributes else None
 
 
+_CHECKED = ("id", "source", "type", "time", "datacontenttype")
 _TEXTS = frozenset({"id", "source", "type", "time"})
 _ENVELOPE = frozenset(
     {"id", "source", "type", "time", "datacontenttype", "data", "data_base64", "specversion", "dataschema"}
@@ -233,9 +237,9 @@ def _check_text(name: str, value: object) -> None:
             ) from None
 
 
-def _json(value: object, **options: Any) -> str:
+def _json(value: object, encoder: json.JSONEncoder) -> str:
     try:
-        return json.dumps(value, default=_plain, **options)
+        return encoder.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise EventError(
             f"the event's content cannot be written as JSON: {error}; give plain values"
@@ -247,6 +251,10 @@ def _plain(value: object) -> object:
     if isinstance(value, date):
         return value.isoformat()
     return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)
+
+
+_AS_GIVEN = json.JSONEncoder(default=_plain)
+_SORTED = json.JSONEncoder(default=_plain, sort_keys=True)
 
 
 def content_id(media_type: str, data: bytes, attributes: str | None) -> str:

@@ -19,6 +19,7 @@ from tidings.service.delivery.binding_types import BindingTypes
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import notification_to_json
 from tidings.service.delivery.receivers import Receivers
+from tidings.service.delivery.sse import Stopping
 from tidings.service.delivery.subscription_feeds import FeedChanges
 from tidings.service.delivery.webhooks import Webhooks
 from tidings.service.ingest.deduplication import Deduplication
@@ -157,7 +158,7 @@ class Service:
     @asynccontextmanager
     async def lifespan(self, app: object) -> AsyncIterator[None]:
         """Runs what needs the event loop: webhooks, and the signal that ends open streams."""
-        self._loop, self.stopping = asyncio.get_running_loop(), asyncio.Event()
+        self._loop, self.stopping = asyncio.get_running_loop(), Stopping()
         delivering = asyncio.create_task(self.webhooks.run(self.stopping))
         try:
             yield

@@ -60,7 +60,7 @@ class World:
     def __init__(self, mailbox: Mailbox, hub: Hub) -> None:
         self.mailbox, self.hub = mailbox, hub
         self.lives: dict[str, bool] = {"a": True}
-        self.stop = asyncio.Event()
+        self.stop = sse.Stopping()
 
     def stream(self, last_event_id: str | None = None, **more: Any) -> AsyncGenerator[bytes, None]:
         return sse.stream(
@@ -222,6 +222,23 @@ def test_heartbeats_come_while_nothing_else_does(tmp_path: Path) -> None:
     with world(tmp_path) as it:
         beats = lambda pieces: sum(one.comment == "still here" for one in pieces) >= 3  # noqa: E731
         assert asyncio.run(it.first(it.stream(heartbeat=0.01), beats)) == []
+
+
+def test_a_heartbeat_without_news_does_not_read_the_mailbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with world(tmp_path) as it:
+        reads: list[int] = []
+        page = it.mailbox.page
+
+        def counted(*given: Any, **more: Any) -> list[StoredNotification]:
+            reads.append(1)
+            return page(*given, **more)
+
+        monkeypatch.setattr(it.mailbox, "page", counted)
+        beats = lambda pieces: sum(one.comment == "still here" for one in pieces) >= 5  # noqa: E731
+        assert asyncio.run(it.first(it.stream(heartbeat=0.02), beats)) == []
+        assert len(reads) == 1
 
 
 def test_a_stream_of_all_of_mine_takes_new_subscriptions_in(tmp_path: Path) -> None:

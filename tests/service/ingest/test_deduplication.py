@@ -166,3 +166,17 @@ def test_any_thread_may_ask(log: EventLog, path: Path) -> None:
     for thread in threads:
         thread.join()
     assert found == [set(keys(1))] * 8
+
+
+def test_keys_that_wait_to_be_written_are_known_and_survive_a_kill(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "log")
+    deduplication = Deduplication(tmp_path / "arrivals.db", log)
+    deduplication.add(keys(1, 2), log.append(events(1, 2)))
+    assert deduplication.known(keys(1, 2, 3)) == set(keys(1, 2))
+    written = sqlite3.connect(tmp_path / "arrivals.db")
+    assert written.execute("SELECT count(*) FROM arrivals").fetchone() == (0,)  # as a kill would find it
+    again = Deduplication(tmp_path / "arrivals.db", log)
+    assert again.known(keys(1, 2, 3)) == set(keys(1, 2))
+    assert len(again) == 2
+    for opened in (written, again, deduplication, log):
+        opened.close()

@@ -305,7 +305,7 @@ def test_they_are_found_in_the_last_segments_alone(tmp_path: Path) -> None:
 
 def test_they_are_bounded_in_bytes(tmp_path: Path) -> None:
     recent = RecentEvents(kept=10, max_bytes=1_000)
-    recent.add([Event("s", id=str(n)) for n in range(8)], [300] * 8)
+    recent.add([(Event("s", id=str(n)), 300) for n in range(8)])
     assert [event.id for event in recent.events()] == ["7", "6", "5"]
     with EventLog(tmp_path) as log:
         for n in range(20):

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from tidings.service.delivery.hub import Hub
@@ -36,6 +37,36 @@ class MailboxPages(Protocol):
     def last(self) -> int: ...
 
 
+class Stopping(asyncio.Event):
+    """Is set when the service stops, and ends waits then. A task for each stream that waits for an event would take
+    some kilobytes of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waits: set[asyncio.Timeout] = set()
+
+    def set(self) -> None:
+        super().set()
+        for wait in self._waits:
+            with suppress(RuntimeError):  # its time is up already
+                wait.reschedule(0)
+
+    async def unless(self, waiting: Coroutine[Any, Any, bool]) -> bool:
+        """What it returns; False if the service stops before."""
+        if self.is_set():
+            waiting.close()
+            return False
+        try:
+            async with asyncio.timeout(None) as timeout:
+                self._waits.add(timeout)
+                try:
+                    return await waiting
+                finally:
+                    self._waits.discard(timeout)
+        except TimeoutError:
+            return False
+
+
 async def stream(
     mailbox: MailboxPages,
     hub: Hub,
@@ -43,7 +74,7 @@ async def stream(
     to_json: Callable[[StoredNotification], Mapping[str, object]],
     *,
     last_event_id: str | None = None,
-    stop: asyncio.Event,
+    stop: Stopping,
     endless: bool = False,
     change: Callable[[], int] = lambda: 0,
     heartbeat: float = HEARTBEAT,
@@ -66,35 +97,40 @@ async def stream(
     changed, lives = await asyncio.to_thread(_read_subscriptions, change, subscriptions)
     loop = asyncio.get_running_loop()
     due = loop.time() + heartbeat
-    stopping = asyncio.ensure_future(stop.wait())
-    try:
-        while not (stop.is_set() or hub.stopped):
-            beats = loop.time() >= due
-            if beats:
-                yield b": still here\n\n"
-                due = loop.time() + heartbeat
-            ids, mark = frozenset(lives), hub.last
+    has_news = True
+    while not (stop.is_set() or hub.stopped):
+        beats = loop.time() >= due
+        if beats:
+            yield b": still here\n\n"
+            due = loop.time() + heartbeat
+        ids, mark = frozenset(lives), seen
+        page: list[StoredNotification] = []
+        text, now = b"", changed
+        if has_news:  # else the mailbox is not read: most listeners wait most of the time
+            mark = hub.last
             page, text, now = await asyncio.to_thread(_page, mailbox, ids, seen, to_json, change)
-            if beats or now != changed:
-                known = lives
-                changed, lives = await asyncio.to_thread(_read_subscriptions, change, subscriptions)
-                # A removed one stays for one more round: the notice of its expiry may be on the next page.
-                lives.update((id, False) for id, lived in known.items() if lived and id not in lives)
-                if not lives.keys() <= ids:
-                    # A new one may have notifications before those of this page: the client's cursor, which it may
-                    # send back in a moment, must not pass them.
-                    continue
-            if text:
-                yield text
-                seen = page[-1].number
-                lives.update((id, False) for id in _expired(page))
+        if beats or now != changed:
+            known = lives
+            changed, lives = await asyncio.to_thread(_read_subscriptions, change, subscriptions)
+            # A removed one stays for one more round: the notice of its expiry may be on the next page.
+            lives.update((id, False) for id, lived in known.items() if lived and id not in lives)
+            if not lives.keys() <= ids:
+                # A new one may have notifications before those of this page: the client's cursor, which it may
+                # send back in a moment, must not pass them.
+                has_news = True
                 continue
-            seen = max(seen, mark)
-            if not endless and not any(lives.values()):
+        if text:
+            yield text
+            seen = page[-1].number
+            lives.update((id, False) for id in _expired(page))
+            continue
+        seen = max(seen, mark)
+        if not endless and not any(lives.values()):
+            if has_news:
                 return
-            await _news(hub, ids, seen, due - loop.time(), stopping)
-    finally:
-        stopping.cancel()
+            has_news = True  # its last notice may be there by now
+            continue
+        has_news = await stop.unless(hub.wait(ids, seen, due - loop.time()))
 
 
 def _expired(page: Sequence[StoredNotification]) -> Iterator[str]:
@@ -146,14 +182,3 @@ def _event(
 def _missed(first: int, last: int) -> bytes:
     data = json.dumps({"from": first, "to": last})
     return f"id: {last}\nevent: missed\ndata: {data}\n\n".encode()
-
-
-async def _news(
-    hub: Hub, ids: frozenset[str], after: int, timeout: float, stopping: asyncio.Future[Any]
-) -> None:
-    """Waits until there is a reason to read again, such as the end of the service."""
-    waiting = asyncio.ensure_future(hub.wait(ids, after, timeout))
-    try:
-        await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        waiting.cancel()

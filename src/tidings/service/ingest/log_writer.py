@@ -65,7 +65,7 @@ class _Call:
     events: Sequence[Event]
     keys: list[bytes]
     rows: list[dict[str, Any]]
-    size: int
+    sizes: list[int]
     future: Future[Receipt]
 
 
@@ -109,8 +109,9 @@ class LogWriter:
                 raise EventError(f"an event is an Event, not {type(event).__name__}")
         rows = [event.row() for event in events]
         keys = [deduplication_key(event.source, event.id) for event in events]
-        size = sum(size_of(row) + _ENVELOPE for row in rows)
-        call = _Call(events, keys, rows, size, Future())
+        sizes = [size_of(row) for row in rows]
+        size = sum(sizes) + _ENVELOPE * len(sizes)
+        call = _Call(events, keys, rows, sizes, Future())
         with self._work:
             if self._closed:
                 raise Unavailable("the service is being stopped; send the events again when it is back", 5.0)
@@ -191,16 +192,16 @@ class LogWriter:
         known = self._deduplication.known([key for call in group for key in call.keys])
         rows: list[dict[str, Any]] = []
         keys: list[bytes] = []
-        events: list[Event] = []
+        events: list[tuple[Event, int]] = []
         new: list[int] = []  # of each call, how many
         for call in group:
             before = len(keys)
-            for event, key, row in zip(call.events, call.keys, call.rows, strict=True):
+            for event, key, row, size in zip(call.events, call.keys, call.rows, call.sizes, strict=True):
                 if key not in known:
                     known.add(key)
                     keys.append(key)
                     rows.append(row)
-                    events.append(event)
+                    events.append((event, size))
             new.append(len(keys) - before)
         if rows:
             table = {name: [row[name] for row in rows] for name in EVENT_SCHEMA.names}
@@ -212,7 +213,7 @@ class LogWriter:
                 # They are in the log, so they are accepted; the next group reads them from there first.
                 logger.warning("the arrivals could not be written: %s", error)
                 self._behind = True
-            self.recent.add(events, map(size_of, rows))
+            self.recent.add(events)
         self._on_accept(len(rows), sum(len(call.events) for call in group) - len(rows))
         for call, count in zip(group, new, strict=True):
             ids = [event.id for event in call.events]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from tidings.errors import EventError
@@ -28,12 +28,12 @@ class RecentEvents:
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def add(self, events: Iterable[Event], sizes: Iterable[int]) -> None:
+    def add(self, events: Sequence[tuple[Event, int]]) -> None:
         """Adds events in the order of their acceptance, with their sizes."""
         with self._lock:
-            for event, size in zip(events, sizes, strict=True):
-                self._events.append((event, size))
-                self._bytes += size
+            for event in events[-self._kept :]:
+                self._events.append(event)
+                self._bytes += event[1]
             while self._events and (len(self._events) > self._kept or self._bytes > self._max_bytes):
                 self._bytes -= self._events.popleft()[1]
 
@@ -46,14 +46,13 @@ class RecentEvents:
     def fill(self, log: EventLog) -> None:
         """Reads the end of the log; of earlier parts it reads at most the heads of some frames."""
         for batch in log.read(self._start(log)):
-            found, sizes = [], []
+            found = []
             for row in batch.slice(max(0, batch.num_rows - self._kept)).to_pylist():
                 try:
-                    found.append(event_of(row))
+                    found.append((event_of(row), size_of(row)))
                 except EventError:
                     continue  # the stream reports it
-                sizes.append(size_of(row))
-            self.add(found, sizes)
+            self.add(found)
 
     def _start(self, log: EventLog) -> Offset | None:
         """The offset after which the log has about as many events as are kept."""
