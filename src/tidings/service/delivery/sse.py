@@ -85,15 +85,9 @@ async def stream(
     grow at any time; `change` returns a different number then. Without a cursor the stream starts with the next
     notification."""
     yield f"retry: {RETRY}\n\n".encode()
-    seen = await asyncio.to_thread(first_number, mailbox, last_event_id)
-    if isinstance(seen, str):
-        yield f": {seen}\n\n".encode()
-        seen = await asyncio.to_thread(mailbox.last)
-    elif last_event_id:
-        first = await asyncio.to_thread(mailbox.first)
-        if seen < first - 1:
-            yield _missed(seen + 1, first - 1)
-            seen = first - 1
+    seen, remark = await asyncio.to_thread(_start, mailbox, last_event_id)
+    if remark:
+        yield remark
     changed, lives = await asyncio.to_thread(_read_subscriptions, change, subscriptions)
     loop = asyncio.get_running_loop()
     due = loop.time() + heartbeat
@@ -131,6 +125,16 @@ async def stream(
             has_news = True  # its last notice may be there by now
             continue
         has_news = await stop.unless(hub.wait(ids, seen, due - loop.time()))
+
+
+def _start(mailbox: MailboxPages, last_event_id: str | None) -> tuple[int, bytes]:
+    """The number after which the stream starts, and what the client is told about that."""
+    seen = first_number(mailbox, last_event_id)
+    if isinstance(seen, str):
+        return mailbox.last(), f": {seen}\n\n".encode()
+    if last_event_id and seen < (first := mailbox.first()) - 1:
+        return first - 1, _missed(seen + 1, first - 1)
+    return seen, b""
 
 
 def _expired(page: Sequence[StoredNotification]) -> Iterator[str]:
