@@ -66,38 +66,8 @@ class Service:
         settings.data.mkdir(parents=True, exist_ok=True)
         self.metrics = Metrics(clock=clock)
         self._open_stores()
-        self.definitions = Definitions(self.registry, settings, clock=clock)
-        self.preview = Preview(self.definitions.engine)
-        self.vocabulary = EventVocabulary()
-        self._use_definitions(self.definitions.engine)
-        self.answerability = Answerability(self.registry, self.mailbox, clock=clock)
-        self.index_writer = IndexWriter(
-            settings,
-            self.registry,
-            on_refused=self.answerability.refused,
-            on_rebuilt=self.metrics.index_rebuilt,
-            on_definitions=self.answerability.retry,
-        )
-        self.definitions.connect(self.index_writer, self._use_definitions)
-        self.access = AccessControl(self.registry, settings, clock, max_streams=max_streams())
-        self.lifecycle = Lifecycle(
-            self.registry, self.mailbox, self.index_writer, self.preview, self.access, settings, clock=clock
-        )
-        self.hub = Hub(self.mailbox)
-        self.binding_types = BindingTypes(lambda: self.preview.engine, self._text_of)
-        self.mailbox.on_commit(self.hub.wake)
-        watchdog = Watchdog(lambda: self.stream_health.waiting(), settings.stall_after)
-        self.supervisor = Supervisor(settings, on_record=self.hub.wake, watchdog=watchdog)
-        self.feed_changes = FeedChanges()
-        self.webhooks = Webhooks(
-            self.registry,
-            self.mailbox,
-            self.hub,
-            Receivers(AsyncGuard(settings.allowed)),
-            self.to_json,
-            count=self.metrics.attempt,
-            clock=clock,
-        )
+        self._assemble_subscriptions()
+        self._assemble_delivery()
         self.expiry = Expiry(
             self.registry,
             self.mailbox,
@@ -124,6 +94,46 @@ class Service:
             clock=clock,
         )
         self._watch_states()
+
+    def _assemble_subscriptions(self) -> None:
+        """What subscriptions mean, the index of them, and their changes."""
+        settings, clock = self.settings, self.clock
+        self.definitions = Definitions(self.registry, settings, clock=clock)
+        self.preview = Preview(self.definitions.engine)
+        self.vocabulary = EventVocabulary()
+        self._use_definitions(self.definitions.engine)
+        self.answerability = Answerability(self.registry, self.mailbox, clock=clock)
+        self.index_writer = IndexWriter(
+            settings,
+            self.registry,
+            on_refused=self.answerability.refused,
+            on_rebuilt=self.metrics.index_rebuilt,
+            on_definitions=self.answerability.retry,
+        )
+        self.definitions.connect(self.index_writer, self._use_definitions)
+        self.access = AccessControl(self.registry, settings, clock, max_streams=max_streams())
+        self.lifecycle = Lifecycle(
+            self.registry, self.mailbox, self.index_writer, self.preview, self.access, settings, clock=clock
+        )
+
+    def _assemble_delivery(self) -> None:
+        """The stream that answers, and those who deliver its answers."""
+        settings = self.settings
+        self.hub = Hub(self.mailbox)
+        self.binding_types = BindingTypes(lambda: self.preview.engine, self._text_of)
+        self.mailbox.on_commit(self.hub.wake)
+        watchdog = Watchdog(lambda: self.stream_health.waiting(), settings.stall_after)
+        self.supervisor = Supervisor(settings, on_record=self.hub.wake, watchdog=watchdog)
+        self.feed_changes = FeedChanges()
+        self.webhooks = Webhooks(
+            self.registry,
+            self.mailbox,
+            self.hub,
+            Receivers(AsyncGuard(settings.allowed)),
+            self.to_json,
+            count=self.metrics.attempt,
+            clock=self.clock,
+        )
 
     def _watch_states(self) -> None:
         self.metrics.watch(
