@@ -70,7 +70,8 @@ def _send(raw: socket.socket, request: Request, port: int, chance: random.Random
     if manner == "deaf":
         time.sleep(chance.random() * 0.1)
         return False
-    return manner != "short" or not request.body
+    # What declares more than it sends is waited for; without a length it declares nothing.
+    return manner != "short" or framing not in lines
 
 
 def _answer(raw: socket.socket, request: Request) -> int | None:
