@@ -60,7 +60,7 @@ def test_no_route_answers_to_another_name(served: Served, host: str) -> None:
     for method, path in routes_of(served.service):
         answer = served.http.request(
             method,
-            path.format(id="x", word="x", key="x", format="rss", notification="x"),
+            path.format(id="x", word="x", key="x", format="rss", notification="x", name="x"),
             headers={"Host": host},
         )
         assert answer.status_code in (400, 421), (method, path)
