@@ -32,6 +32,7 @@ BARS = {
     "spark-bars": "what must hold, on Spark",
     "service-bars": "what must hold of the service",
     "stream-bars": "what must hold of the way from a post to a listener",
+    "delivery-bars": "what must hold of listeners, webhooks and memory",
 }
 NAMES = (*BARS, *FIGURES, "report")
 

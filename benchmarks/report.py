@@ -49,6 +49,8 @@ BARS = (
     ("join-bars", "What must hold of joins"),
     ("spark-bars", "What must hold, on Spark"),
     ("service-bars", "What must hold of the service"),
+    ("stream-bars", "What must hold of the way from a post to a listener"),
+    ("delivery-bars", "What must hold of listeners, webhooks and memory"),
 )
 _INTRODUCTION = """# Benchmarks
 

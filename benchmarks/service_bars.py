@@ -21,10 +21,10 @@ import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -58,12 +58,13 @@ def run(scale: float, folder: Path) -> bool:
             bars.append(bar)
 
         async def note_all() -> None:
-            async for bar in _measure(port, events):
+            async for bar in _measure(port, data, events):
                 note(bar)
 
         for what in ("without an index", "with the index of the last run"):
-            with _served(data, port) as seconds:
-                note(_bar(f"ready from a cold start, {stored:,} subscriptions, {what}", 30, seconds, "s"))
+            with _served(data, port) as served:
+                ready = f"ready from a cold start, {stored:,} subscriptions, {what}"
+                note(_bar(ready, 30, served.seconds, "s"))
                 if not bars[1:]:
                     asyncio.run(note_all())
     show(bars)
@@ -73,13 +74,13 @@ def run(scale: float, folder: Path) -> bool:
     return all(bar.holds for bar in bars)
 
 
-async def _measure(port: int, events: list[dict[str, Any]]) -> AsyncIterator[Bar]:
+async def _measure(port: int, data: Path, events: list[dict[str, Any]]) -> AsyncIterator[Bar]:
     numbers = count()
 
     def cloud_event() -> dict[str, Any]:
         number = next(numbers)
-        data = {**events[number % len(events)], "bench": number}
-        return {"specversion": "1.0", "id": f"e{number}", "source": "bench", "type": "sale", "data": data}
+        content = {**events[number % len(events)], "bench": number}
+        return {"specversion": "1.0", "id": f"e{number}", "source": "bench", "type": "sale", "data": content}
 
     creates = await _creates(port)
     yield _bar("create a subscription, median", 20, creates * 1e3, "ms")
@@ -93,9 +94,12 @@ async def _measure(port: int, events: list[dict[str, Any]]) -> AsyncIterator[Bar
     batches = await _accepted(
         port, 8, lambda: [cloud_event() for _ in range(BATCH)], "application/cloudevents-batch+json"
     )
-    yield _rate(f"accepted in batches of {BATCH}", 2_000, batches * BATCH)
-    singles = await _accepted(port, 32, cloud_event, "application/cloudevents+json")
-    yield _rate("accepted one by one", 300, singles)
+    yield _rate(f"accepted in batches of {BATCH}", 20_000, batches * BATCH)
+    singles, syncs = await _accepted(port, 32, cloud_event, "application/cloudevents+json"), _syncs(data)
+    # Those that wait share a sync, so the disk is the limit when each client waits for every second one.
+    bar = _rate("accepted one by one", 2_000, singles)
+    measured = f"{bar.measured} (the disk syncs {syncs:,.0f} times a second)"
+    yield replace(bar, measured=measured, holds=bar.holds or singles >= 16 * syncs)
 
 
 def _bar(what: str, most: float, measured: float, unit: str) -> Bar:
@@ -123,10 +127,29 @@ def _fill(data: Path, scale: float, shop: conjunctions.Conjunctions) -> int:
     return len(subscriptions)
 
 
+def _syncs(folder: Path, seconds: float = 2.0) -> float:
+    """How often a second the disk makes a few kilobytes durable, one after the other."""
+    done, stop = 0, time.perf_counter() + seconds
+    with tempfile.TemporaryFile(dir=folder) as file:
+        while time.perf_counter() < stop:
+            os.pwrite(file.fileno(), bytes(4_096), 4_096 * done)
+            os.fdatasync(file.fileno())
+            done += 1
+    return done / seconds
+
+
+class Served(NamedTuple):
+    """A running service: how long it took until it was ready, and its process."""
+
+    seconds: float
+    pid: int
+
+
 @contextmanager
-def _served(data: Path, port: int) -> Iterator[float]:
-    """A service on the folder; how long it took until it was ready."""
-    command = [Path(sys.executable).with_name("tidings"), "serve", "--data", str(data), "--port", str(port)]
+def _served(data: Path, port: int, *options: str) -> Iterator[Served]:
+    """A service on the folder."""
+    program = Path(sys.executable).with_name("tidings")
+    command = [program, "serve", "--data", str(data), "--port", str(port), *options]
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ})
     try:
@@ -134,7 +157,7 @@ def _served(data: Path, port: int) -> Iterator[float]:
             if process.poll() is not None:
                 raise RuntimeError(f"the service ended with status {process.returncode}")
             time.sleep(0.05)
-        yield time.perf_counter() - began
+        yield Served(time.perf_counter() - began, process.pid)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(120)
@@ -163,9 +186,9 @@ class _Connection:
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", port)
         return self
 
-    async def post(self, path: str, content_type: str, body: object) -> tuple[int, Any]:
+    async def post(self, path: str, content_type: str, body: object, method: str = "POST") -> tuple[int, Any]:
         data = json.dumps(body).encode()
-        head = f"POST {path} HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: {content_type}\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: {content_type}\r\n"
         self.writer.write(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
         answer = await self.reader.readuntil(b"\r\n\r\n")
         size = int(answer.lower().partition(b"content-length:")[2].split(b"\r\n")[0])

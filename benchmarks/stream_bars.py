@@ -1,4 +1,4 @@
-"""The bars of the way from a post to a listener: latency, a sustained rate, a backlog, memory, through the whole service.
+"""The bars of the way from a post to a listener: latency, a sustained rate, a backlog, through the whole service.
 
 A hundred thousand subscriptions, ten of which match each event, and one that a listener listens to. The load and the
 listener are in this process, on the same two cores. With TIDINGS_BEFORE=FOLDER, a checkout of other code, its service is
@@ -106,7 +106,7 @@ def _sources(checkout: Path) -> Iterator[None]:
         os.environ.pop("PYTHONPATH") if before is None else os.environ.update(PYTHONPATH=before)
 
 
-def _fill(data: Path, groups: int) -> None:
+def _fill(data: Path, groups: int, matches: int = MATCHES) -> None:
     """The registry, with nothing else beside it; made by the code that is to open it."""
     registry, mailbox = open_stores(Settings(data))
     now, secret = time.time(), digest(new_secret("tkt"))
@@ -114,7 +114,7 @@ def _fill(data: Path, groups: int) -> None:
         [
             Subscription(
                 new_id("s"),
-                f"WHERE topic = 't{group}' AND price >= {number} AND NOT old = 'yes'",
+                f"WHERE topic = 't{group}' AND price < {1_000 + number} AND NOT old = 'yes'",
                 "",
                 "",
                 secret,
@@ -123,7 +123,7 @@ def _fill(data: Path, groups: int) -> None:
                 None,
             )
             for group in range(groups)
-            for number in range(MATCHES)
+            for number in range(matches)
         ]
     )
     registry.close()
@@ -193,11 +193,15 @@ class Load:
         return [self.heard[id] - at for id, at in self.sent.items()]
 
     async def sustained(self, seconds: float) -> float:
-        """The highest rate, in steps of a fifth, at which the lag at the end is that of the middle."""
-        rate, best = 400.0, 0.0
-        while await self._holds(rate, seconds):
-            best, rate = rate, rate * 1.25
-        return best
+        """The highest rate, in steps of a fifth, at which the lag at the end is that of the middle. The first that is
+        tried is lowered until it holds; AssertionError if none does."""
+        rate = 400.0
+        while not await self._holds(rate, seconds):
+            rate /= 2
+            assert rate > 1, "no rate holds"
+        while await self._holds(rate * 1.25, seconds):
+            rate *= 1.25
+        return rate
 
     async def _holds(self, rate: float, seconds: float) -> bool:
         self.sent.clear(), self.heard.clear()
@@ -243,4 +247,4 @@ class Load:
 
 
 if __name__ == "__main__":
-    _fill(Path(sys.argv[1]), int(sys.argv[2]))
+    _fill(Path(sys.argv[1]), *map(int, sys.argv[2:]))

@@ -24,6 +24,7 @@ PAGE = 100
 HEARTBEAT = 15.0
 RETRY = 3_000  # milliseconds until a client that lost its connection tries again
 
+_NONE: Mapping[str, bool] = {}
 _NAMES = dict.fromkeys(NOTICES, "notice") | {NotificationKind.MISSED: "missed"}
 
 
@@ -97,17 +98,13 @@ async def stream(
         if beats:
             yield b": still here\n\n"
             due = loop.time() + heartbeat
-        ids, mark = frozenset(lives), seen
-        page: list[StoredNotification] = []
-        text, now = b"", changed
-        if has_news:  # else the mailbox is not read: most listeners wait most of the time
-            mark = hub.last
-            page, text, now = await asyncio.to_thread(_page, mailbox, ids, seen, to_json, change)
+        ids, mark = frozenset(lives), hub.last if has_news else seen
+        reading = (
+            asyncio.to_thread(_page, mailbox, ids, seen, to_json, change) if has_news else _no_page(changed)
+        )
+        page, text, now = await reading
         if beats or now != changed:
-            known = lives
-            changed, lives = await asyncio.to_thread(_read_subscriptions, change, subscriptions)
-            # A removed one stays for one more round: the notice of its expiry may be on the next page.
-            lives.update((id, False) for id, lived in known.items() if lived and id not in lives)
+            changed, lives = await asyncio.to_thread(_read_subscriptions, change, subscriptions, lives)
             if not lives.keys() <= ids:
                 # A new one may have notifications before those of this page: the client's cursor, which it may
                 # send back in a moment, must not pass them.
@@ -143,10 +140,15 @@ def _expired(page: Sequence[StoredNotification]) -> Iterator[str]:
 
 
 def _read_subscriptions(
-    change: Callable[[], int], subscriptions: Callable[[], Mapping[str, bool]]
+    change: Callable[[], int],
+    subscriptions: Callable[[], Mapping[str, bool]],
+    known: Mapping[str, bool] = _NONE,
 ) -> tuple[int, dict[str, bool]]:
     """Reads the change before the subscriptions: one that is added between the two is found by a later change."""
-    return change(), dict(subscriptions())
+    changed, lives = change(), dict(subscriptions())
+    # A removed one stays for one more round: the notice of its expiry may be on the next page.
+    lives.update((id, False) for id, lived in known.items() if lived and id not in lives)
+    return changed, lives
 
 
 def first_number(mailbox: MailboxPages, last_event_id: str | None) -> int | str:
@@ -160,6 +162,11 @@ def first_number(mailbox: MailboxPages, last_event_id: str | None) -> int | str:
     if len(given) > 18 or int(given) > last:
         return f"Last-Event-ID {given[:40]} is not given out yet; beginning with what comes next"
     return int(given)
+
+
+async def _no_page(change: int) -> tuple[list[StoredNotification], bytes, int]:
+    """Without news the mailbox is not read: most listeners wait most of the time."""
+    return [], b"", change
 
 
 def _page(
