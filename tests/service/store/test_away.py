@@ -15,7 +15,6 @@ import pytest
 from tests.postgresql import Server
 from tests.service.conftest import Running, Served
 from tests.service.hostile.routes import routes_of
-from tidings.service.delivery import sse
 from tidings.service.store import transactions
 from tidings.service.store.transactions import Database, StoreAway, StoreError
 
@@ -68,22 +67,6 @@ def test_postgresql_stopped_and_started(server: Server, tmp_path: Path) -> None:
         assert served.http.get("/ready").status_code == 200
         assert served.http.get("/api/subscriptions").status_code == 200
         assert served.subscribe()["state"] == "active"
-
-
-def test_an_open_event_stream_ends_without_a_traceback(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setitem(sse.stream.__kwdefaults__, "heartbeat", 0.1)
-    with Running(data=tmp_path / "data", store=server.create("streaming")) as served:
-        served.subscribe()
-        with served.http.stream("GET", "/api/stream", timeout=30) as answer:
-            lines = answer.iter_lines()
-            assert next(lines).startswith("retry:")
-            with server.stopped():
-                assert "notification" not in "".join(lines)  # to its end
-        served.service.expiry.sweep()
-        assert "Traceback" not in caplog.text
-        assert not [record for record in caplog.records if record.exc_info]
 
 
 @contextmanager
