@@ -9,7 +9,17 @@ import pytest
 
 from tests.service.store.batches import subscription
 from tests.service.store.conftest import Stores
-from tidings.service.model import Delivery, IndexChange, Role, Source, State, Token
+from tidings.service.model import (
+    Definition,
+    DefinitionKind,
+    Delivery,
+    IndexChange,
+    Origin,
+    Role,
+    Source,
+    State,
+    Token,
+)
 from tidings.service.store.database import open_registry
 from tidings.service.store.registry import Conflict, Registry
 
@@ -279,3 +289,37 @@ def test_of_those_who_update_at_once_one_wins(registry: Registry) -> None:
     found = registry.find("a")
     assert found.revision == 2
     assert found.title not in lost
+
+
+def test_what_cannot_be_asked_is_marked_with_its_reason_and_restored(registry: Registry) -> None:
+    registry.add_many([subscription("a"), subscription("b"), subscription("c", over_tables=True)])
+    number = registry.last_change()
+    registry.update(replace(subscription("b"), text="WHERE topic = 'other'"))  # a later change
+    found = registry.refusable(["a", "b", "c", "nobody"], number)
+    assert ids(found) == ["a", "c"]
+    assert list(registry.over_tables()) == [("c", "WHERE topic = 'c'")]
+    registry.update(replace(found[1], title="changed meanwhile"))
+    assert registry.refuse(found, {"a": "no prefix ex", "c": "no table"}) == {"a"}
+    [[marked]] = registry.unanswerable()
+    assert (marked.id, marked.state, marked.reason) == ("a", State.UNANSWERABLE, "no prefix ex")
+    assert registry.counts(None)[State.UNANSWERABLE] == 1
+    assert "a" not in dict(registry.active())
+    before = registry.last_change()
+    assert registry.restore([marked]) == {"a"}
+    assert registry.restore([marked]) == set()
+    assert registry.changes()[-1] == IndexChange(before + 1, "a", "WHERE topic = 'a'")
+
+
+def test_a_whole_definition_replaces_those_before_and_a_change_does_not(registry: Registry) -> None:
+    first = Definition(DefinitionKind.NETWORK, "n", 1, Origin.START, 1.5, given="hash")
+    sent = replace(first, version=2, origin=Origin.REQUEST, content=b"\0\xff", media_type="a/b", author="me")
+    change = replace(sent, version=3, origin=Origin.CHANGE)
+    other = Definition(DefinitionKind.TAXONOMY, "", 1, Origin.REQUEST, 2.0)
+    for definition in (first, sent, change, other):
+        registry.define(definition)
+    assert registry.definitions() == [sent, change, other]
+    with pytest.raises(Conflict, match="meanwhile"):
+        registry.define(change)
+    again = replace(first, version=4)
+    registry.define(again)
+    assert registry.definitions() == [again, other]
