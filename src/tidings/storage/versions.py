@@ -99,6 +99,23 @@ def publish(root: str | Path, engine: Engine, *, at_least: int = 1) -> Version:
         return _publish(root, engine, at_least)
 
 
+def write_aside(root: str | Path, engine: Engine) -> Path:
+    """Writes the engine as a base that has no number yet, while the current one goes on; for `switch`."""
+    root = Path(root)
+    with _lock(root):
+        taken = operator_feedback.apply_feedback(root, _current_base(root), engine)
+    aside = root / "defining"
+    _write(aside, engine, taken)
+    return aside
+
+
+def switch(root: str | Path, aside: Path, changes: Iterable[Change], *, at_least: int = 1) -> Version:
+    """Makes a base that was written aside the current one. Its tail begins with changes, which were tried with it."""
+    root = Path(root)
+    with _lock(root):
+        return _set_current(root, aside, b"".join(map(to_line, changes)), at_least)
+
+
 def append(
     root: str | Path,
     changes: Iterable[Change | NetworkChange],

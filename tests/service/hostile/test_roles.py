@@ -46,6 +46,14 @@ ROWS = [
     Row("POST /api/try", 401, 403, 200, 200, 200, TEXT),
     Row("GET /api/complete", 401, 403, 200, 200, 200),
     Row("GET /api/taxonomy", 401, 200, 200, 200, 200),
+    Row("GET /api/definitions", 401, 200, 200, 200, 200),
+    Row("PUT /api/taxonomy", 401, 403, 403, 403, 200, b"<urn:a> a <urn:b> .", "", "text/turtle"),
+    Row("GET /api/prefixes", 401, 200, 200, 200, 200),
+    Row("PUT /api/prefixes", 401, 403, 403, 403, 200, {}),
+    Row("GET /api/networks", 401, 200, 200, 200, 200),
+    Row("PUT /api/networks/{name}", 401, 403, 403, 403, 200, {"edges": []}),
+    Row("GET /api/networks/{name}", 401, 200, 200, 200, 200),
+    Row("PATCH /api/networks/{name}", 401, 403, 403, 403, 422, {"changes": [{"action": "remove_node", "arguments": ["n"]}]}),
     Row("POST /api/events", 401, 202, 403, 403, 202, EVENT),
     Row("POST /api/match", 401, 403, 200, 200, 200, EVENT),
     Row("GET /api/tables", 401, 200, 200, 200, 200),
@@ -115,6 +123,7 @@ class House(NamedTuple):
             .replace("{format}", "rss")
             .replace("{notification}", self.notification)
             .replace("{word}", "pause")
+            .replace("{name}", "exchange")
         )
         headers = {"Accept": "application/json", **self.headers[who]}
         content = (

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tidings import Event
+from tidings.engine.engine import Engine
 from tidings.errors import SubscriptionError
 from tidings.service.matching import compaction
 from tidings.service.matching.compaction import Compaction, drop_bases
@@ -367,3 +368,64 @@ def test_bases_that_may_be_needed_stay(settings: Settings, registry: Registry) -
     assert sorted(drop_bases(settings.data, lambda: later)) == [1, 3]
     assert drop_bases(settings.data, lambda: later) == []
     assert drop_bases(settings.data / "nowhere") == []
+
+
+def test_an_index_with_other_definitions_is_built_while_the_one_before_goes_on(
+    running: IndexWriter, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, go_on = threading.Event(), threading.Event()
+    write = versions.write_aside
+
+    def slow(root: Path, engine: Engine) -> Path:
+        began.set()
+        assert go_on.wait(20)
+        return write(root, engine)
+
+    monkeypatch.setattr(versions, "write_aside", slow)
+    heard: list[tuple[str, str]] = []
+    running.on_refused = lambda refused, number: heard.extend(refused)
+    go_on.set()
+    running.define(Engine(prefixes={"old": "http://example.org/"}), lambda: "first")
+    old = "WHERE (?x, old:topic, 'oil')"
+    running.wait_for(registry.add_many([subscription("a"), subscription("gone", old)]))
+    base = versions.current(running.root).base
+    began.clear()
+    go_on.clear()
+    defining = threading.Thread(target=lambda: running.define(Engine(), lambda: "second"))
+    defining.start()
+    assert began.wait(20)
+    running.wait_for(registry.add_many([subscription("b"), subscription("late", old)]))
+    number = registry.update(replace(subscription("a"), state=State.PAUSED))
+    assert number is not None
+    running.wait_for(number)
+    assert asked(running.root) == {"b"}
+    assert versions.current(running.root).base == base
+    go_on.set()
+    defining.join(20)
+    assert versions.current(running.root).base > base
+    assert asked(running.root) == {"b"}
+    eventually(lambda: len(heard) == 2)
+    assert sorted(id for id, _ in heard) == ["gone", "late"]
+    assert (running.root / "FINGERPRINT").read_text() == "second"
+    eventually(lambda: not registry.changes())
+    running.wait_for(registry.add(subscription("c")))
+    assert asked(running.root) == {"b", "c"}
+
+
+def test_definitions_are_used_in_the_end_though_the_disk_was_full(
+    running: IndexWriter, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.wait_for(registry.add(subscription("a")))
+
+    def full(root: Path, engine: Engine, **rest: object) -> Version:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(versions, "write_aside", full)
+        patched.setattr(versions, "publish", full)
+        with pytest.raises(OSError, match="No space"):
+            running.define(Engine(prefixes={"new": "http://example.org/"}), lambda: "new")
+        assert asked(running.root) == {"a"}
+    eventually(lambda: (running.root / "FINGERPRINT").read_text() == "new")
+    running.wait_for(registry.add(subscription("b", "WHERE (?x, new:topic, 'oil')")))
+    assert asked(running.root) == {"a"}

@@ -9,7 +9,18 @@ import pytest
 
 from tests.service.store.batches import subscription
 from tests.service.store.conftest import Stores
-from tidings.service.model import SERVICE, Delivery, IndexChange, Role, Source, State, Token
+from tidings.service.model import (
+    SERVICE,
+    Definition,
+    DefinitionKind,
+    Delivery,
+    IndexChange,
+    Origin,
+    Role,
+    Source,
+    State,
+    Token,
+)
 from tidings.service.store.database import open_registry
 from tidings.service.store.registry import Conflict, Registry
 
@@ -305,3 +316,37 @@ def test_wanted_deliveries_are_of_those_that_may_be_told(registry: Registry) -> 
     registry.move_deliveries([Delivery("b", "http://x/", "s", 1, disabled="gone")])
     found = registry.wanted_deliveries(["a", "b", "c", "none"])
     assert found == [Delivery("a", "http://x/", "s", 1)]
+
+
+def test_what_cannot_be_asked_is_marked_with_its_reason_and_restored(registry: Registry) -> None:
+    registry.add_many([subscription("a"), subscription("b"), subscription("c", over_tables=True)])
+    number = registry.last_change()
+    registry.update(replace(subscription("b"), text="WHERE topic = 'other'"))  # a later change
+    found = registry.refusable(["a", "b", "c", "nobody"], number)
+    assert ids(found) == ["a", "c"]
+    assert list(registry.over_tables()) == [("c", "WHERE topic = 'c'")]
+    registry.update(replace(found[1], title="changed meanwhile"))
+    assert registry.refuse(found, {"a": "no prefix ex", "c": "no table"}) == {"a"}
+    [[marked]] = registry.unanswerable()
+    assert (marked.id, marked.state, marked.reason) == ("a", State.UNANSWERABLE, "no prefix ex")
+    assert registry.counts(None)[State.UNANSWERABLE] == 1
+    assert "a" not in dict(registry.active())
+    before = registry.last_change()
+    assert registry.restore([marked]) == {"a"}
+    assert registry.restore([marked]) == set()
+    assert registry.changes()[-1] == IndexChange(before + 1, "a", "WHERE topic = 'a'")
+
+
+def test_a_whole_definition_replaces_those_before_and_a_change_does_not(registry: Registry) -> None:
+    first = Definition(DefinitionKind.NETWORK, "n", 1, Origin.START, 1.5, given="hash")
+    sent = replace(first, version=2, origin=Origin.REQUEST, content=b"\0\xff", media_type="a/b", author="me")
+    change = replace(sent, version=3, origin=Origin.CHANGE)
+    other = Definition(DefinitionKind.TAXONOMY, "", 1, Origin.REQUEST, 2.0)
+    for definition in (first, sent, change, other):
+        registry.define(definition)
+    assert registry.definitions() == [sent, change, other]
+    with pytest.raises(Conflict, match="meanwhile"):
+        registry.define(change)
+    again = replace(first, version=4)
+    registry.define(again)
+    assert registry.definitions() == [again, other]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -156,10 +155,6 @@ def change(
 
 
 def _client(service: str, token: str | None) -> Client:
-    if find_spec("httpx") is None:
-        raise TidingsError(
-            "this command needs more packages; install them with: pip install 'tidings[client]'"
-        )
     from tidings.client import Client
 
     return Client(service, token, timeout=600.0)

@@ -35,6 +35,7 @@ _APPLIED_EVERY = 0.25  # how often what the index has is taken out of the outbox
 _LONGEST_PAUSE = 5.0
 _PATIENCE = 30.0
 _REFUSALS = 10_000
+_ALL = 10_000_000  # changes in the outbox
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class IndexWriter:
         self._definitions, self._fingerprint = Engine(), ""
         self._turn = threading.Lock()  # held by whoever changes the index
         self._is_stale = False  # it was built with other definitions
+        self._keeps_outbox = False  # until an index that is being built has the changes too
         self._compaction = Compaction(settings, registry)
         self._news = threading.Condition()
         # Numbers of changes: the last one that a caller waits for, that is in the tail, that is out of the outbox.
@@ -160,13 +162,65 @@ class IndexWriter:
     # --- definitions
 
     def define(self, definitions: Engine, store: Callable[[], str]) -> Version:
-        """Builds the index with other definitions. `store` commits them and returns their hash; from then on a failure
-        is mended: by the thread, or at the next start."""
+        """Builds the index with other definitions, while the one before goes on. `store` commits them and returns their
+        hash; from then on a failure is mended: by the thread, or at the next start."""
         with self._turn:
-            self._fingerprint = store()
-            self._definitions, self._is_stale = definitions, True
-            self._build_with_definitions()
-            return versions.current(self.root)
+            hash = store()
+            if definitions.joins.tables:
+                # Their sequences go on from one version to the next, so nothing may be appended meanwhile.
+                return self._define_in_turn(definitions, hash)
+            self._keeps_outbox, last = True, self._registry.last_change()
+        try:
+            return self._define_aside(definitions, hash, last)
+        except Exception as error:
+            logger.error("the index could not be built with other definitions: %s", error)
+            with self._turn:
+                return self._define_in_turn(definitions, hash)
+        finally:
+            self._keeps_outbox = False
+
+    def _define_in_turn(self, definitions: Engine, hash: str) -> Version:
+        self._fingerprint, self._definitions, self._is_stale = hash, definitions, True
+        self._build_with_definitions()
+        return versions.current(self.root)
+
+    def _define_aside(self, definitions: Engine, hash: str, last: int) -> Version:
+        engine = definitions.without_subscriptions()
+        refused = [(id, str(error)) for id, error in engine.subscribe_many(self._registry.active())]
+        aside = versions.write_aside(self.root, engine)
+        with self._turn:
+            self._fingerprint, self._definitions = hash, definitions
+            version = self._switch(aside, refused, last)
+            self.on_definitions(definitions)
+            return version
+
+    def _switch(self, aside: Path, refused: Sequence[tuple[str, str]], last: int) -> Version:
+        """Makes a base current that has the subscriptions as they were at change `last`; what came since begins its tail."""
+        if refused:
+            self.on_refused(refused, last)
+        since = [change for change in self._registry.changes(_ALL) if change.number > last]
+        trial, made = self._definitions.without_subscriptions(), list[Change]()
+        unfit: dict[int, tuple[str, str]] = {}
+        for change in since:
+            made.append(Change(change.id, change.text))
+            try:
+                apply(made[-1], trial)
+            except TidingsError as error:
+                made[-1] = Change(change.id, None)
+                unfit[change.number] = change.id, str(error)
+        number = next_base(self._settings.data, self._registry)
+        version = versions.switch(self.root, aside, made, at_least=number)
+        _write(self.root / "FINGERPRINT", self._fingerprint)
+        with self._news:
+            self._refusals |= unfit
+            for change in since:
+                self._unreported.pop(change.id, None)
+            self._unreported |= dict(unfit.values())
+            self._reached = max(self._reached, last, *(change.number for change in since))
+            self._news.notify_all()
+        self._compaction.measure()
+        checksums.start_check(self.root, version.base)
+        return version
 
     def change_network(self, changes: Sequence[NetworkChange], store: Callable[[], str]) -> Version:
         """Appends changes of a network, all or none; NetworkError for one that cannot be made. `store` is as in `define`."""
@@ -279,7 +333,7 @@ class IndexWriter:
         now = time.monotonic()
         # Not with those that were refused just now: a caller who waits for one undoes its change.
         idle = last or not changes or (not refused and now - self._applied_at > _APPLIED_EVERY)
-        if self._applied < self._reached and idle:
+        if self._applied < self._reached and idle and not self._keeps_outbox:
             self._report_refused()
             self._registry.applied(self._reached)
             self._applied, self._applied_at = self._reached, now
