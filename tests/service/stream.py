@@ -34,10 +34,12 @@ class InProcessStream:
         self._log = EventLog(data / "log")
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="in-process-stream", daemon=True)
-        self._batch = 0
-        metadata = data / "checkpoint" / "spark" / "metadata"  # as Spark introduces a query
-        metadata.parent.mkdir(parents=True, exist_ok=True)
-        metadata.write_text(json.dumps({"id": QUERY}))
+        self._batch = mailbox.last_batch(QUERY) or 0
+        # As Spark leaves a checkpoint: the query, then the number of each batch before and after it.
+        self._checkpoint = data / "checkpoint" / "spark"
+        for name in ("offsets", "commits"):
+            (self._checkpoint / name).mkdir(parents=True, exist_ok=True)
+        (self._checkpoint / "metadata").write_text(json.dumps({"id": QUERY}))
 
     def start(self) -> None:
         self._thread.start()
@@ -60,6 +62,7 @@ class InProcessStream:
         assert notifications.schema.names == NOTIFICATION_SCHEMA.names
         wanted = pc.is_in(_keys(events), value_set=_keys(notifications, "event"))
         self._batch += 1
+        (self._checkpoint / "offsets" / str(self._batch)).touch()
         self._mailbox.record(
             BatchRecord(
                 QUERY,
@@ -76,6 +79,7 @@ class InProcessStream:
             notifications,
             events.filter(wanted),
         )
+        (self._checkpoint / "commits" / str(self._batch)).touch()
         return len(notifications)
 
     def _run(self) -> None:

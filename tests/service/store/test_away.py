@@ -27,6 +27,10 @@ INDEPENDENT = {
     "/taxonomy",
     "/static/page.js",
     "/api/taxonomy",
+    "/api/definitions",
+    "/api/prefixes",
+    "/api/networks",
+    "/api/networks/{name}",
     "/api/tables",
     "/api/tables/{name}/rows",
 }
@@ -46,7 +50,7 @@ def answers(served: Served) -> Iterator[tuple[str, httpx.Response]]:
         ):
             continue
         if method == "GET" and path not in ("/api/complete", "/api/stream", "/subscriptions/new"):
-            answer = served.http.get(path.format(id="s1", notification="n", key="k", format="atom"))
+            answer = served.http.get(path.format(id="s1", notification="n", key="k", format="atom", name="n"))
         elif path in BODIES and method == "POST":
             answer = served.http.post(path, json=BODIES[path])
         else:
