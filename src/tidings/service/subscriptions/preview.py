@@ -103,7 +103,7 @@ class Preview:
         text: str,
         events: Iterable[Event],
         *,
-        seconds: float = 2.0,
+        seconds: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> Trial:
         """Tries a text on events that come newest first. A near miss is an event for which most clauses hold."""
@@ -117,7 +117,7 @@ class Preview:
         for event in events:
             if clock() > deadline:
                 return Trial(looked, matched, matches, _nearest(misses), late=True)
-            reason = Reason(event, self.engine.why(text, event))
+            reason = Reason(event, self.engine.why(query, event))
             looked += 1
             if reason.explanation.verdict == "match":
                 matched += 1
