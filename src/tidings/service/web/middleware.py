@@ -46,7 +46,9 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 SMALL = 1 << 20  # bytes: the longest text of a subscription, however it is escaped
-LARGE = frozenset({"/api/events", "/api/sources/opml", "/xmlrpc", "/publish", "/sources/opml"})
+LARGE = frozenset(
+    {"/api/events", "/api/taxonomy", "/api/sources/opml", "/xmlrpc", "/publish", "/sources/opml"}
+)
 SLOWEST = 120.0  # seconds for a whole body
 
 
