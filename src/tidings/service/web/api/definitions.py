@@ -123,6 +123,7 @@ async def set_taxonomy(
 ) -> Definition:
     """RDFS in any RDF syntax. Events are matched by it from the next micro-batches on when the answer comes."""
     caller.need(Role.ADMIN)
+    body = await request.body()
     replaces, kind = _replaces(if_match), request.headers.get("content-type", "").partition(";")[0].strip()
     body = await request.body()  # first: what nobody reads is not bounded
     if not ("/" in kind and is_rdf(kind)):
