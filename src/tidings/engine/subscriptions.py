@@ -133,8 +133,8 @@ class Subscriptions:
                 stored.take(pa.array(numbers[first])),
                 recent.take(pa.array(numbers[second] - len(stored))),
             ]
-            place = np.argsort(np.concatenate([first, second]))
-            found = pa.concat_arrays([part.cast(pa.string()) for part in taken]).take(pa.array(place))
+            order = np.argsort(np.concatenate([first, second]))
+            found = pa.concat_arrays([part.cast(pa.string()) for part in taken]).take(pa.array(order))
         return found if found.type == pa.string() else found.cast(pa.string())
 
     def _id_column(self, which: int) -> pa.Array:

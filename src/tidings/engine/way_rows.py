@@ -68,9 +68,9 @@ class WayRows:
         taken = rows[np.repeat(stays, sizes)]
         moved = np.full(len(live), NONE, dtype=np.int32)
         moved[owners[stays]] = np.cumsum(sizes[stays]) - sizes[stays]
-        used, place = np.unique(taken[taken >= 0], return_inverse=True)
+        used, renumbering = np.unique(taken[taken >= 0], return_inverse=True)
         renumbered = taken.copy()
-        renumbered[taken >= 0] = place
+        renumbered[taken >= 0] = renumbering
         return WayRows(moved[live] if len(taken) else None, renumbered), used
 
     def fits(self, subscriptions: int, rows: int, owner: np.ndarray, way: np.ndarray) -> bool:

@@ -39,7 +39,7 @@ class BatchSize:
         self._file, self._small = file, small
         self._gain = 1 - 1 / max(2, tasks)  # of what tasks do side by side
         self._answers, self._event_seconds, self._job_seconds = 0.0, _EVENT_SECONDS, _JOB_SECONDS
-        self._told = 0
+        self._written = 0
 
     def is_small(self, events: int) -> bool:
         """Whether matching in the driver takes no longer than a job."""
@@ -68,9 +68,9 @@ class BatchSize:
         # A rise counts at once, a fall slowly: too small a micro-batch costs less than one too large.
         self._answers = max(rate, self._answers + _WEIGHT * (rate - self._answers))
         limit = self.fitting(ANSWERS)
-        if not 0.8 * self._told <= limit <= 1.25 * self._told:
+        if not 0.8 * self._written <= limit <= 1.25 * self._written:
             write_limit(self._file, limit)
-            self._told = limit
+            self._written = limit
 
 
 def write_limit(file: Path, events: int) -> None:

@@ -64,14 +64,16 @@ def explain(id: str, joins: Joins, query: Query, event: Event) -> Explanation:
     try:
         naive.subscribe("it", query)
         word = "insert" if op == INSERT else "update" if op == UPDATE else "delete"
-        told = naive.apply("truncate" if op == TRUNCATE else word, table.name, new or old or {}, new and old)
+        answers = naive.apply(
+            "truncate" if op == TRUNCATE else word, table.name, new or old or {}, new and old
+        )
     except EventError as error:
         return Explanation(id, "error", message=str(error))
-    gained, lost = told.get("it", (Counter(), Counter()))
+    gained, lost = answers.get("it", (Counter(), Counter()))
     after, look = naive.rows[table.name], _Look(query, shape, joins.tables, naive.rows)
     lines: list[Clause] = []
-    for title, some in (("goes", before - after), ("comes", after - before)):
-        for row in list(some)[: 1 if op != TRUNCATE else MAX_ROWS]:
+    for title, moved in (("goes", before - after), ("comes", after - before)):
+        for row in list(moved)[: 1 if op != TRUNCATE else MAX_ROWS]:
             lines += look.at(table, row, title)
     lines += _changed("loses", lost, joins.tables)
     lines += _changed("gains", gained, joins.tables)
@@ -92,9 +94,9 @@ class _Look:
         self.shape, self.rows = shape, rows
         self.tables = [tables[name] for name in shape.tables]
         self.selections: dict[int, list[tuple[int, str, str, Leaf]]] = {}
-        for (slot, column), one in zip(shape.selections, outline(query, tables)[1], strict=True):
+        for (slot, column), selection in zip(shape.selections, outline(query, tables)[1], strict=True):
             self.selections.setdefault(slot, []).extend(
-                (column, one.kind, one.name, leaf) for leaf in one.conditions
+                (column, selection.kind, selection.name, leaf) for leaf in selection.conditions
             )
 
     def at(self, table: Table, row: Row, title: str) -> Iterator[Clause]:
@@ -178,9 +180,11 @@ def _rows(joins: Joins, names: Sequence[str]) -> dict[str, Counter[Row]]:
     """The rows of some tables; none of the others, which nobody looks at."""
     rows = joins.correlator.rows
     found: dict[str, Counter[Row]] = {}
-    for place, (name, table) in enumerate(joins.tables.items()):
+    for number, (name, table) in enumerate(joins.tables.items()):
         texts = (
-            rows.contents.texts(np.array(rows.of(place), dtype=np.int64)).to_pylist() if name in names else []
+            rows.contents.texts(np.array(rows.of(number), dtype=np.int64)).to_pylist()
+            if name in names
+            else []
         )
         found[name] = Counter(table.read(json.loads(text)) for text in texts)
     return found

@@ -142,7 +142,7 @@ class Joins:
         numbers = self.subscriptions.add_many(ids, shape, bounds, np.full(len(ids), ALWAYS))
         live = self.subscriptions.live
         self._texts = {number: text for number, text in self._texts.items() if live[number]}
-        self._templates = [one for one in self._templates if live[one.first :][: len(one.table)].any()]
+        self._templates = [kept for kept in self._templates if live[kept.first :][: len(kept.table)].any()]
         self._templates.append(Template(text, int(numbers[0]) if len(ids) else 0, table))
         self.levels.added(numbers.tolist())
 
@@ -195,9 +195,9 @@ class Joins:
         (folder / "templates").mkdir(exist_ok=True)
         for number, template in enumerate(self._templates):
             _write(folder / "templates" / f"{number}.arrow", template.table)
-        rows, places = self.correlator.rows, range(len(self.tables))
-        numbers = [np.array(rows.of(place), dtype=np.int64) for place in places]
-        table = np.repeat(np.arange(len(numbers)), [len(some) for some in numbers])
+        rows, tables = self.correlator.rows, range(len(self.tables))
+        numbers = [np.array(rows.of(number), dtype=np.int64) for number in tables]
+        table = np.repeat(np.arange(len(numbers)), [len(rows_of_table) for rows_of_table in numbers])
         contents = rows.contents.texts(np.concatenate([np.empty(0, dtype=np.int64), *numbers]))
         _write(folder / "rows.arrow", pa.table({"table": table, "row": contents}))
         facts = {
@@ -232,9 +232,9 @@ class Joins:
         joins.levels.base = JoinIndex.load(folder / "index", subscriptions.tables, len(subscriptions))
         rows, ledger = _read(folder / "rows.arrow"), joins.correlator.rows.ledger
         joins.levels.indexes(joins.correlator.rows)  # first: rows get cells in the columns that it looks at
-        for place, table in enumerate(joins.tables.values()):
-            texts = rows.filter(pc.equal(rows["table"], place))["row"].combine_chunks()
-            joins.correlator.rows.load(place, read_texts(table, texts), texts)
+        for number, table in enumerate(joins.tables.values()):
+            texts = rows.filter(pc.equal(rows["table"], number))["row"].combine_chunks()
+            joins.correlator.rows.load(number, read_texts(table, texts), texts)
         ledger.sequences = Sequences(facts["sequences"])
         return joins
 
@@ -254,9 +254,9 @@ def read_texts(table: Table, texts: pa.Array) -> list[pa.Array]:
     return typed(table, columns, len(texts))
 
 
-def _row(table: pa.Table, place: int) -> pa.Table:
+def _row(table: pa.Table, number: int) -> pa.Table:
     """One row of a table, without the dictionaries of its columns: they have the values of all rows."""
-    row = table.slice(place, 1)
+    row = table.slice(number, 1)
     plain = [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in row.schema]
     return row.cast(pa.schema(plain))
 

@@ -33,7 +33,7 @@ def route(via: Via, network: Network | None, source: str, attributes: Mapping[st
         yield Clause(text, False, "every path is cut" if cuts else f"no path leads there from {source}")
         for cut in cuts[:MAX_CUTS]:
             edge = isinstance(cut.place, tuple)
-            place = f"the edge {cut.place[0]} → {cut.place[1]}" if edge else f"{cut.place}"
-            yield Clause(cut.where, False, f"cut at {place}", 1)
+            position = f"the edge {cut.place[0]} → {cut.place[1]}" if edge else f"{cut.place}"
+            yield Clause(cut.where, False, f"cut at {position}", 1)
         if len(cuts) > MAX_CUTS:
             yield Clause(f"… and {len(cuts) - MAX_CUTS:,} more", None, "", 1)

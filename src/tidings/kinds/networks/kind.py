@@ -42,8 +42,8 @@ class Networks:
     def load(self, folder: Path) -> Places:
         """The places that `Places.save` wrote; the networks themselves are loaded before, by `load_networks`."""
         places = Places(self.networks)
-        for place in json.loads((folder / "places.json").read_text()):
-            places.add(Via(*place), None)
+        for stored in json.loads((folder / "places.json").read_text()):
+            places.add(Via(*stored), None)
         return places
 
     def explain(self, via: Via, source: str, attributes: Mapping[str, Any]) -> tuple[Clause, ...]:
@@ -105,7 +105,7 @@ class Places:
         return keep
 
     def save(self, folder: Path) -> None:
-        (folder / "places.json").write_text(json.dumps([list(astuple(place)) for place in self._places]))
+        (folder / "places.json").write_text(json.dumps([list(astuple(via)) for via in self._places]))
 
 
 def _walk(batch: Batch, rows: list[int], network: Network) -> dict[int, set[int]]:

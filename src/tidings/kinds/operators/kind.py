@@ -198,16 +198,16 @@ def _answers(
 ) -> Iterator[tuple[int, int, int, int, int]]:
     case: EventCase = decided.case
     matched: set[int] = set()
-    for place in np.flatnonzero(decided.truth == TRUE).tolist():
-        subscription, way = case.owner(place)
+    for pair in np.flatnonzero(decided.truth == TRUE).tolist():
+        subscription, way = case.owner(pair)
         if subscription in matched and not batch.every:
             continue
         matched.add(subscription)
-        for solution in case.solutions(decided, place):
+        for solution in case.solutions(decided, pair):
             yield case.number, subscription, way, NONE, solutions.add(solution)
-    for place in np.flatnonzero(decided.truth == UNKNOWN).tolist():
-        subscription, way = case.owner(place)
+    for pair in np.flatnonzero(decided.truth == UNKNOWN).tolist():
+        subscription, way = case.owner(pair)
         if subscription not in matched:
             matched.add(subscription)
-            doubt = batch.doubt(decided.messages[place])
+            doubt = batch.doubt(decided.messages[pair])
             yield case.number, subscription, way, doubt, solutions.add({})

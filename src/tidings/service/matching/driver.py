@@ -85,8 +85,8 @@ class Recorder:
 
         described = MicroBatch(batch.query, batch.id, batch.version, batch_range(self._joins, batch.id))
         start, end, _ = described.range
-        told = self.positions[1]
-        if told is not None and end <= told:  # read again for the rows alone
+        notified = self.positions[1]
+        if notified is not None and end <= notified:  # read again for the rows alone
             shutil.rmtree(batch.folder, ignore_errors=True)
             batch = replace(batch, notifications=0, errors=0)
         start = max(start or Offset(0, 0), self._log.start())

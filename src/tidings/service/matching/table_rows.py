@@ -130,10 +130,10 @@ class TableRows:
     def _catch_up(self, copy: _Copy, deadline: float) -> None:
         """Applies what the mailbox has; asks for a snapshot while something is missing."""
         while True:
-            while told := self._mailbox.page([copy.subscription], after=copy.cursor, limit=_PORTION):
-                for notification in told:
+            while page := self._mailbox.page([copy.subscription], after=copy.cursor, limit=_PORTION):
+                for notification in page:
                     copy.replica.apply(_of_join(notification))
-                copy.cursor = told[-1].number
+                copy.cursor = page[-1].number
             if copy.replica.missing is None:
                 return
             if time.monotonic() - copy.asked > _PATIENCE:
@@ -150,16 +150,16 @@ def _replica(table: Table) -> Replica:
     return Replica(f"SELECT * FROM {table.name}", [table])
 
 
-def _of_join(told: StoredNotification) -> Notification:
-    changes = tuple(RowChange(change["table"], change["change"], change["row"]) for change in told.changes)
+def _of_join(stored: StoredNotification) -> Notification:
+    changes = tuple(RowChange(change["table"], change["change"], change["row"]) for change in stored.changes)
     return Notification(
-        told.subscription,
+        stored.subscription,
         "",
         "",
-        told.kind.value,
+        stored.kind.value,
         {},
-        part=told.part,
-        sequence=told.sequence,
+        part=stored.part,
+        sequence=stored.sequence,
         changes=changes,
     )
 

@@ -286,7 +286,7 @@ class Mailbox:
             )
         with self._database.reading() as connection:
             found = map(_notification, connection.execute(query))
-            return next((one for one in found if one.id == clean(id)), None)
+            return next((notification for notification in found if notification.id == clean(id)), None)
 
     def counts(self, subscriptions: Sequence[str]) -> dict[str, int]:
         """How many notifications are kept of each subscription; those without any are left out."""
@@ -461,8 +461,8 @@ def _new_rows(connection: Connection, rows: MailboxRows) -> dict[str, Sequence[A
         return row not in {tuple(found) for found in connection.execute(query)}
 
     identities = zip(*(given.get(column.name, nulls) for column in chosen), strict=True)
-    kept = [place for place, row in enumerate(identities) if is_new(row)]
-    return {name: [values[place] for place in kept] for name, values in given.items()}
+    kept = [row for row, identity in enumerate(identities) if is_new(identity)]
+    return {name: [values[row] for row in kept] for name, values in given.items()}
 
 
 def _take(connection: Connection, name: str, count: int) -> int:

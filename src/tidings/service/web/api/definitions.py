@@ -123,9 +123,8 @@ async def set_taxonomy(
 ) -> Definition:
     """RDFS in any RDF syntax. Events are matched by it from the next micro-batches on when the answer comes."""
     caller.need(Role.ADMIN)
-    body = await request.body()
-    replaces, kind = _replaces(if_match), request.headers.get("content-type", "").partition(";")[0].strip()
     body = await request.body()  # first: what nobody reads is not bounded
+    replaces, kind = _replaces(if_match), request.headers.get("content-type", "").partition(";")[0].strip()
     if not ("/" in kind and is_rdf(kind)):
         raise Problem(415, f"a taxonomy is RDF; send it as one of {', '.join(_RDF)}")
     made = await run_in_threadpool(
