@@ -43,7 +43,7 @@ class Served:
         assert answer.status_code == 202, answer.text
         return answer.json()
 
-    def notifications(self, id: str, count: int = 1, seconds: float = 10.0) -> list[dict[str, Any]]:
+    def notifications(self, id: str, count: int = 1, seconds: float = 30.0) -> list[dict[str, Any]]:
         """What a subscription was told, once it is as much."""
         deadline = time.monotonic() + seconds
         while True:
