@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.test_service_whole import command_of
+from tests.spark.killing import command_of
 from tidings import Event
 from tidings.service.matching import process_session
 from tidings.service.matching.index_writer import IndexWriter
