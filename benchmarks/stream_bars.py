@@ -216,7 +216,7 @@ class Load:
         click.echo(
             f"  {rate:,.0f}/s: lag {statistics.median(middle):.2f} s, then {statistics.median(end):.2f} s"
         )
-        return not late and statistics.median(end) < max(1.5 * statistics.median(middle), HELD_SECONDS)
+        return not late and statistics.median(end) < max(1.1 * statistics.median(middle), HELD_SECONDS)
 
     async def backlog(self, count: int) -> tuple[float, float]:
         """Events a second, from the first to the last delivery, and the longest gap between two deliveries."""
