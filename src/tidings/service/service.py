@@ -19,7 +19,6 @@ from tidings.service.delivery.binding_types import BindingTypes
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import notification_to_json
 from tidings.service.delivery.receivers import Receivers
-from tidings.service.delivery.sse import Stopping
 from tidings.service.delivery.subscription_feeds import FeedChanges
 from tidings.service.delivery.webhooks import Webhooks
 from tidings.service.ingest.deduplication import Deduplication
@@ -168,17 +167,21 @@ class Service:
     @asynccontextmanager
     async def lifespan(self, app: object) -> AsyncIterator[None]:
         """Runs what needs the event loop: webhooks, and the signal that ends open streams."""
-        self._loop, self.stopping = asyncio.get_running_loop(), Stopping()
-        delivering = asyncio.create_task(self.webhooks.run(self.stopping))
+        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+        delivering = asyncio.create_task(self.webhooks.run(self._stopping))
         try:
             yield
         finally:
-            self.stopping.set()
+            self._end_deliveries()
             await delivering
 
     def begin_to_stop(self) -> None:
         """Ends open streams and webhooks; callable from any thread and from signal handlers."""
-        self._loop.call_soon_threadsafe(self.stopping.set)
+        self._loop.call_soon_threadsafe(self._end_deliveries)
+
+    def _end_deliveries(self) -> None:
+        self._stopping.set()
+        self.hub.end_waits()
 
     def stop(self) -> None:
         """Stops every part, in the reverse order of starting."""

@@ -16,7 +16,6 @@ import httpx
 import pytest
 import uvicorn
 from fastapi import FastAPI, Request
-from fastapi.responses import StreamingResponse
 
 from tests.service.telling import expire, record_matches, stores
 from tidings.service.delivery import sse
@@ -25,6 +24,7 @@ from tidings.service.delivery.notification_json import notification_to_json
 from tidings.service.model import StoredNotification
 from tidings.service.settings import Settings
 from tidings.service.store.mailbox import Mailbox
+from tidings.service.web.streaming import StreamingLayer, StreamResponse
 
 
 class Piece(NamedTuple):
@@ -60,7 +60,6 @@ class World:
     def __init__(self, mailbox: Mailbox, hub: Hub) -> None:
         self.mailbox, self.hub = mailbox, hub
         self.lives: dict[str, bool] = {"a": True}
-        self.stop = sse.Stopping()
 
     def stream(self, last_event_id: str | None = None, **more: Any) -> AsyncGenerator[bytes, None]:
         return sse.stream(
@@ -69,8 +68,7 @@ class World:
             lambda: dict(self.lives),
             to_json,
             last_event_id=last_event_id,
-            stop=self.stop,
-            change=lambda: len(self.lives),
+            change=lambda: hash(tuple(self.lives.items())),
             **more,
         )
 
@@ -211,7 +209,7 @@ def test_it_ends_with_the_service(tmp_path: Path) -> None:
             waiting = asyncio.create_task(it.first(it.stream(), lambda pieces: False))
             while not it.hub.listeners:
                 await asyncio.sleep(0.001)
-            it.stop.set()
+            it.hub.end_waits()
             await waiting
 
         asyncio.run(listen())
@@ -293,13 +291,13 @@ def test_over_http_a_client_resumes_and_one_that_goes_away_is_noticed(tmp_path: 
     with world(tmp_path) as it:
 
         @app.get("/stream")
-        async def stream(request: Request) -> StreamingResponse:
+        async def stream(request: Request) -> StreamResponse:
             pieces = it.stream(request.headers.get("Last-Event-ID"))
-            return StreamingResponse(pieces, media_type=sse.MEDIA_TYPE, headers=sse.HEADERS)
+            return StreamResponse(pieces, media_type=sse.MEDIA_TYPE, headers=sse.HEADERS)
 
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
-            server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
+            server = uvicorn.Server(uvicorn.Config(StreamingLayer(app), log_config=None, lifespan="off"))
             thread = threading.Thread(target=server.run, args=([listener],))
             thread.start()
             url = f"http://127.0.0.1:{listener.getsockname()[1]}/stream"

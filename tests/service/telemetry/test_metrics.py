@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI, HTTPException
-from fastapi.responses import StreamingResponse
 from prometheus_client.parser import text_string_to_metric_families
 
 from tidings.service.model import BatchRecord, State
 from tidings.service.telemetry.metrics import Metrics, RequestMetrics
 from tidings.service.telemetry.rates import Rates
+from tidings.service.web.streaming import StreamingLayer, StreamResponse
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
@@ -87,15 +87,17 @@ def test_requests_are_counted_by_route_and_never_by_path() -> None:
         return id
 
     @app.get("/stream")
-    async def stream() -> StreamingResponse:
+    async def stream() -> StreamResponse:
         async def pieces() -> Any:
             yield b": hello\n\n"
             await asyncio.sleep(0.2)
 
-        return StreamingResponse(pieces(), media_type="text/event-stream")
+        return StreamResponse(pieces(), media_type="text/event-stream", headers={})
 
     async def ask() -> None:
-        transport = httpx.ASGITransport(RequestMetrics(app, metrics), raise_app_exceptions=False)
+        transport = httpx.ASGITransport(
+            StreamingLayer(RequestMetrics(app, metrics)), raise_app_exceptions=False
+        )
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             for path in ("s1", "s2", "none", "bad"):
                 await client.get(f"/api/subscriptions/{path}")

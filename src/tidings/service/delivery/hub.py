@@ -74,16 +74,20 @@ class Hub:
         """Has the mailbox read at once: something was committed to it. Callable from any thread."""
         self._awake.set()
 
-    def stop(self) -> None:
-        """Stops polling and wakes all listeners, without news."""
+    def end_waits(self) -> None:
+        """Wakes all listeners, without news, now and whenever one waits from now on."""
         self._stopping.set()
-        self.wake()
-        if self._thread is not None:
-            self._thread.join()
         with self._lock:
             listeners = {listener for waiting in self._waiting.values() for listener in waiting}
             self._waiting.clear()
         _wake(listeners, False)
+
+    def stop(self) -> None:
+        """Stops polling and wakes all listeners."""
+        self.end_waits()
+        self.wake()
+        if self._thread is not None:
+            self._thread.join()
 
     async def wait(self, subscriptions: frozenset[str], after: int, timeout: float) -> bool:
         """True as soon as one of the subscriptions may have a notification numbered above `after`; False after the

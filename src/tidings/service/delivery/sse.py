@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 from tidings.service.delivery.hub import Hub
 from tidings.service.model import NOTICES, NotificationKind, StoredNotification
@@ -24,7 +23,6 @@ PAGE = 100
 HEARTBEAT = 15.0
 RETRY = 3_000  # milliseconds until a client that lost its connection tries again
 
-_NONE: Mapping[str, bool] = {}
 _NAMES = dict.fromkeys(NOTICES, "notice") | {NotificationKind.MISSED: "missed"}
 
 
@@ -38,73 +36,42 @@ class MailboxPages(Protocol):
     def last(self) -> int: ...
 
 
-class Stopping(asyncio.Event):
-    """Is set when the service stops, and ends waits then. A task for each stream that waits for an event would take
-    some kilobytes of each."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._waits: set[asyncio.Timeout] = set()
-
-    def set(self) -> None:
-        super().set()
-        for wait in self._waits:
-            with suppress(RuntimeError):  # its time is up already
-                wait.reschedule(0)
-
-    async def unless(self, waiting: Coroutine[Any, Any, bool]) -> bool:
-        """What it returns; False if the service stops before."""
-        if self.is_set():
-            waiting.close()
-            return False
-        try:
-            async with asyncio.timeout(None) as timeout:
-                self._waits.add(timeout)
-                try:
-                    return await waiting
-                finally:
-                    self._waits.discard(timeout)
-        except TimeoutError:
-            return False
-
-
 async def stream(
     mailbox: MailboxPages,
     hub: Hub,
     subscriptions: Callable[[], Mapping[str, bool]],
     to_json: Callable[[StoredNotification], Mapping[str, object]],
     *,
+    change: Callable[[], int],
     last_event_id: str | None = None,
-    stop: Stopping,
     endless: bool = False,
-    change: Callable[[], int] = lambda: 0,
     heartbeat: float = HEARTBEAT,
 ) -> AsyncGenerator[bytes, None]:
-    """Yields the bytes of the stream. `subscriptions` returns id -> whether it lives; it is called in
-    a thread, at the start and at every heartbeat. The stream ends when no subscription lives and
-    everything is sent, unless it is `endless`, such as the stream of all subscriptions of one person. The set may
-    grow at any time; `change` returns a different number then. Without a cursor the stream starts with the next
-    notification."""
+    """Yields the bytes of the stream. `subscriptions` returns id -> whether it lives; it is called in a thread, at the
+    start and when `change` returns a different number, which is looked at after each page and at every heartbeat. The
+    stream ends with the hub, and when no subscription lives and everything is sent, unless it is `endless`, such as
+    the stream of all subscriptions of one person, which may grow at any time. Without a cursor the stream starts with
+    the next notification."""
     yield f"retry: {RETRY}\n\n".encode()
     seen, remark = await asyncio.to_thread(_start, mailbox, last_event_id)
     if remark:
         yield remark
-    changed, lives = await asyncio.to_thread(_read_subscriptions, change, subscriptions)
+    # The change is read before the subscriptions: one that is added between the two is found by a later change.
+    changed = change()
+    lives = dict(await asyncio.to_thread(subscriptions))
     loop = asyncio.get_running_loop()
     due = loop.time() + heartbeat
     has_news = True
-    while not (stop.is_set() or hub.stopped):
-        beats = loop.time() >= due
-        if beats:
+    while not hub.stopped:
+        if loop.time() >= due:
             yield b": still here\n\n"
             due = loop.time() + heartbeat
         ids, mark = frozenset(lives), hub.last if has_news else seen
-        reading = (
-            asyncio.to_thread(_page, mailbox, ids, seen, to_json, change) if has_news else _no_page(changed)
-        )
-        page, text, now = await reading
-        if beats or now != changed:
-            changed, lives = await asyncio.to_thread(_read_subscriptions, change, subscriptions, lives)
+        # Without news the mailbox is not read: most listeners wait most of the time.
+        page, text = await asyncio.to_thread(_page, mailbox, ids, seen, to_json) if has_news else ([], b"")
+        if change() != changed:
+            changed = change()
+            lives = _updated(lives, await asyncio.to_thread(subscriptions))
             if not lives.keys() <= ids:
                 # A new one may have notifications before those of this page: the client's cursor, which it may
                 # send back in a moment, must not pass them.
@@ -121,7 +88,7 @@ async def stream(
                 return
             has_news = True  # its last notice may be there by now
             continue
-        has_news = await stop.unless(hub.wait(ids, seen, due - loop.time()))
+        has_news = await hub.wait(ids, seen, due - loop.time())
 
 
 def _start(mailbox: MailboxPages, last_event_id: str | None) -> tuple[int, bytes]:
@@ -139,16 +106,9 @@ def _expired(page: Sequence[StoredNotification]) -> Iterator[str]:
     return (entry.subscription for entry in page if entry.kind is NotificationKind.EXPIRED)
 
 
-def _read_subscriptions(
-    change: Callable[[], int],
-    subscriptions: Callable[[], Mapping[str, bool]],
-    known: Mapping[str, bool] = _NONE,
-) -> tuple[int, dict[str, bool]]:
-    """Reads the change before the subscriptions: one that is added between the two is found by a later change."""
-    changed, lives = change(), dict(subscriptions())
-    # A removed one stays for one more round: the notice of its expiry may be on the next page.
-    lives.update((id, False) for id, lived in known.items() if lived and id not in lives)
-    return changed, lives
+def _updated(known: Mapping[str, bool], found: Mapping[str, bool]) -> dict[str, bool]:
+    """What was found. A removed one stays for one more round: the notice of its expiry may be on the next page."""
+    return {**{id: False for id, lived in known.items() if lived}, **found}
 
 
 def first_number(mailbox: MailboxPages, last_event_id: str | None) -> int | str:
@@ -164,21 +124,15 @@ def first_number(mailbox: MailboxPages, last_event_id: str | None) -> int | str:
     return int(given)
 
 
-async def _no_page(change: int) -> tuple[list[StoredNotification], bytes, int]:
-    """Without news the mailbox is not read: most listeners wait most of the time."""
-    return [], b"", change
-
-
 def _page(
     mailbox: MailboxPages,
     ids: frozenset[str],
     after: int,
     to_json: Callable[[StoredNotification], Mapping[str, object]],
-    change: Callable[[], int],
-) -> tuple[list[StoredNotification], bytes, int]:
-    """The next notifications and their bytes; and the change, read after them."""
+) -> tuple[list[StoredNotification], bytes]:
+    """The next notifications and their bytes."""
     page = mailbox.page(sorted(ids), after=after, limit=PAGE) if ids else []
-    return page, b"".join(_event(notification, to_json) for notification in page), change()
+    return page, b"".join(_event(notification, to_json) for notification in page)
 
 
 def _event(

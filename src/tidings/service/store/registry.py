@@ -7,6 +7,7 @@ the registry. Changes are optimistic: a change of an older revision is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final, TypeVar
@@ -78,11 +79,20 @@ class Registry:
         postgres = database.on_postgresql
         self._insert: Callable[[Table], Any] = postgresql.insert if postgres else sqlite.insert
         self._position = func.strpos if postgres else func.instr
+        self.subscription_changes = (
+            0  # committed by this process; who listens reads subscriptions anew when it grows
+        )
 
     def close(self) -> None:
         self._database.close()
 
     # --- subscriptions
+
+    @contextmanager
+    def _changing_subscriptions(self) -> Iterator[Connection]:
+        with self._database.writing() as connection:
+            yield connection
+        self.subscription_changes += 1
 
     def add(self, subscription: Subscription) -> int:
         """Stores a new subscription. Returns the number of its change of the index."""
@@ -99,7 +109,7 @@ class Registry:
             if subscription.state is State.ACTIVE
         ]
         try:
-            with self._database.writing() as connection:
+            with self._changing_subscriptions() as connection:
                 if rows:
                     insert_columns(connection, tables.subscriptions, columns)
                 return _note(connection, active)
@@ -156,7 +166,7 @@ class Registry:
             "folded": _folded(subscription),
         }
         try:
-            with self._database.writing() as connection:
+            with self._changing_subscriptions() as connection:
                 before = connection.execute(
                     select(kept.c.state, kept.c.text).where(mine).with_for_update()
                 ).first()
@@ -176,7 +186,7 @@ class Registry:
     def expire(self, given: Sequence[Subscription]) -> tuple[set[str], int | None]:
         """Ends those of `given` that were not changed since they were read. Returns their ids, and the number of the
         last change of the index if there is one."""
-        with self._database.writing() as connection:
+        with self._changing_subscriptions() as connection:
             ended = _mark(connection, given, state=State.EXPIRED, reason=None)
             gone = [
                 (subscription.id, None)
@@ -208,7 +218,7 @@ class Registry:
         many."""
         kept = tables.subscriptions
         over = kept.c.state.in_([State.EXPIRED, State.CANCELLED]) & (kept.c.valid_until < before)
-        with self._database.writing() as connection:
+        with self._changing_subscriptions() as connection:
             gone = select(kept.c.id).where(over)
             connection.execute(delete(tables.deliveries).where(tables.deliveries.c.subscription.in_(gone)))
             return int(connection.execute(delete(kept).where(over)).rowcount)
@@ -269,7 +279,7 @@ class Registry:
         for subscription in given:
             by_reason.setdefault(clean(reasons[subscription.id]), []).append(subscription)
         refused: set[str] = set()
-        with self._database.writing() as connection:
+        with self._changing_subscriptions() as connection:
             for reason, alike in by_reason.items():
                 refused |= _mark(connection, alike, state=State.UNANSWERABLE, reason=reason)
         return refused
@@ -283,7 +293,7 @@ class Registry:
     def restore(self, given: Sequence[Subscription]) -> set[str]:
         """Makes unanswerable subscriptions active, those that were not changed since they were read. Returns their
         ids."""
-        with self._database.writing() as connection:
+        with self._changing_subscriptions() as connection:
             restored = _mark(connection, given, state=State.ACTIVE, reason=None)
             _note(connection, [(mine.id, clean(mine.text)) for mine in given if mine.id in restored])
         return restored

@@ -187,22 +187,18 @@ class RequestMetrics:
             await self._app(scope, receive, send)
             return
         began = self._clock()
-        status, seconds = 500, None
+        status = 500
 
         async def forward(message: Message) -> None:
-            nonlocal status, seconds
+            nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                for name, value in message.get("headers", ()):
-                    if name.lower() == b"content-type" and value.startswith(b"text/event-stream"):
-                        seconds = self._clock() - began
             await send(message)
 
         try:
             await self._app(scope, receive, forward)
         finally:
-            took = self._clock() - began if seconds is None else seconds
-            self._metrics.request(scope["method"], route_of(scope), status, took)
+            self._metrics.request(scope["method"], route_of(scope), status, self._clock() - began)
 
 
 def route_of(scope: Scope) -> str:

@@ -34,6 +34,7 @@ from tidings.service.web.api import (
 from tidings.service.web.api.callers import PROBLEM
 from tidings.service.web.api.models import ProblemDetails
 from tidings.service.web.middleware import with_middleware
+from tidings.service.web.streaming import StreamingLayer
 
 if TYPE_CHECKING:
     from tidings.service.service import Service
@@ -77,7 +78,7 @@ class Application(FastAPI):
         stack: ASGIApp = super().build_middleware_stack()
         if service.settings.log_format == "json":  # a line for each request is for machines to read
             stack = RequestLog(stack)
-        return RequestMetrics(with_middleware(stack, service.settings), service.metrics)
+        return StreamingLayer(RequestMetrics(with_middleware(stack, service.settings), service.metrics))
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:

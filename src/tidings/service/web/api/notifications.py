@@ -5,7 +5,7 @@ events.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -23,6 +23,7 @@ from tidings.service.web.api.cursors import Cursor, Limit, Number, link, number_
 from tidings.service.web.api.models import Explanation, NotificationPage
 from tidings.service.web.api.subscriptions import Id
 from tidings.service.web.problems import Problem, dumps
+from tidings.service.web.streaming import StreamResponse
 
 api = router("notifications")
 MOST_STREAMED = 1_000  # subscriptions in one stream
@@ -155,7 +156,7 @@ def _are_over(caller: Caller, ids: list[str], last_event_id: str | None) -> bool
     return all(over)
 
 
-def _stream(caller: Caller, ids: list[str] | None, last_event_id: str | None) -> StreamingResponse:
+def _stream(caller: Caller, ids: list[str] | None, last_event_id: str | None) -> StreamResponse:
     service = caller.service
     service.access.check_streams(caller.principal)
 
@@ -165,7 +166,7 @@ def _stream(caller: Caller, ids: list[str] | None, last_event_id: str | None) ->
             for subscription in _visible_subscriptions(caller, ids)
         }
 
-    async def pieces() -> AsyncIterator[bytes]:
+    async def pieces() -> AsyncGenerator[bytes, None]:
         # A store that is away ends the stream, and the client comes again.
         with (
             suppress(StoreAway),
@@ -178,15 +179,14 @@ def _stream(caller: Caller, ids: list[str] | None, last_event_id: str | None) ->
                 subscriptions,
                 service.to_json,
                 last_event_id=last_event_id,
-                stop=service.stopping,
+                change=lambda: service.registry.subscription_changes,
                 endless=ids is None,
-                change=service.registry.last_change if ids is None else lambda: 0,
             ):
                 if not await _is_good(service.access, caller.principal):
                     return  # the token was ended: the stream ends
                 yield piece
 
-    return StreamingResponse(pieces(), media_type=sse.MEDIA_TYPE, headers=sse.HEADERS)
+    return StreamResponse(pieces(), media_type=sse.MEDIA_TYPE, headers=sse.HEADERS)
 
 
 async def _is_good(access: AccessControl, principal: Principal) -> bool:
