@@ -31,12 +31,16 @@ class Recorded:
     """A recorder that remembers, and is killed after so many slices."""
 
     killed_after: int = -1
+    fails_after: int = -1  # once, before the next one is stored
     parts: list[Slice] = field(default_factory=list)
 
     def resume(self, batch: MicroBatch) -> Position | None:
         return self.parts[-1].reached if self.parts else None
 
     def record(self, batch: MicroBatch, part: Slice) -> None:
+        if len(self.parts) == self.fails_after:
+            self.fails_after = -1
+            raise Killed
         self.parts.append(part)
         if len(self.parts) == self.killed_after:
             raise Killed
@@ -140,6 +144,23 @@ def test_a_micro_batch_goes_on_after_the_slices_that_are_recorded(
     assert sum(part.events for part in recorder.parts) == 1_231
     assert recorder.parts[-1].reached == Position(*end)
     assert len(recorder.parts) > 2
+
+
+@pytest.mark.parametrize("small", [0, 10_000])
+def test_nothing_is_recorded_after_a_slice_that_could_not_be(
+    spark: SparkSession, tmp_path: Path, small: int
+) -> None:
+    """The next ones are matched while it is recorded; what is recorded must have no gap."""
+    index, (_, end) = engine(), written(tmp_path / "log", [1, 700, 30, 500])
+    version = versions.publish(tmp_path / "index", index)
+    batch = MicroBatch("q", 3, str(version), BatchRange(None, end, 1.0))
+    recorder = Recorded(fails_after=1)
+    with pytest.raises(Killed):
+        matcher(spark, tmp_path, recorder, small)(batch)
+    assert len(recorder.parts) == 1
+    matcher(spark, tmp_path, recorder, small)(batch)
+    assert by_event(recorder.answers()) == expected(index, 1_231)
+    assert sum(part.events for part in recorder.parts) == 1_231
 
 
 @operator(cost=1e-4)

@@ -1,5 +1,5 @@
-"""Matches a micro-batch's range of the log in slices: a slice has a bounded number of answers, and is recorded before
-the next one, so that memory has a ceiling whatever the match rate, and answers flow while a backlog is worked off.
+"""Matches a micro-batch's range of the log in slices: a slice has a bounded number of answers, and few of them wait to
+be recorded, so that memory has a ceiling whatever the match rate, and answers flow while a backlog is worked off.
 
 A small micro-batch is matched in this process, because a Spark job costs some 150 ms whatever it does. A larger one is
 matched by tasks, which read the log themselves and send their answers back as Arrow; so is every one whose
@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -102,7 +104,10 @@ class SliceMatcher:
         if self._size.is_small(events) and not self._has_calls(batch.version):
             self._match_here(batch, start)
         else:
-            learnt = merged(self._match_in_tasks(batch, start, end))
+            with _RecordingThread(
+                partial(self._recorder.record, batch), self._context.defaultParallelism
+            ) as record:
+                learnt = merged(self._match_in_tasks(batch.version, start, end, record))
             base = versions.Version.parse(batch.version).base
             operator_feedback.record(self._index, batch.query, base, batch.number, learnt)
 
@@ -119,23 +124,23 @@ class SliceMatcher:
             self._recorder.record(batch, part)
             began = time.perf_counter()
 
-    def _match_in_tasks(self, batch: MicroBatch, start: Position, end: Offset) -> Iterator[Learning]:
+    def _match_in_tasks(
+        self, version: str, start: Position, end: Offset, record: Callable[[Slice], None]
+    ) -> Iterator[Learning]:
         """Runs jobs of a few tasks, each with about a slice of answers; yields what each task has learnt."""
         tasks = self._context.defaultParallelism
         while start < Position(*end):
             ranges = self._ranges(start, end, tasks)
             began = time.perf_counter()
-            found = self._run_tasks(batch.version, ranges)
+            found = self._run_tasks(version, ranges)
             seconds = time.perf_counter() - began
             events = sum(part.events for part, _ in found)
             self._size.matched_in_tasks(events, sum(len(part.notifications) for part, _ in found), seconds)
             for (_, high), (part, learnt) in zip(ranges, found, strict=True):
-                self._recorder.record(batch, part)
+                record(part)
                 yield learnt
-                if part.reached < Position(
-                    *high
-                ):  # there were more answers than expected: before what follows
-                    yield from self._match_in_tasks(batch, part.reached, high)
+                if part.reached < Position(*high):  # more answers than expected: before what follows
+                    yield from self._match_in_tasks(version, part.reached, high, record)
             start = Position(*ranges[-1][1])
 
     def _ranges(self, start: Position, end: Offset, tasks: int) -> list[tuple[Position, Offset]]:
@@ -159,6 +164,43 @@ class SliceMatcher:
                 logger.warning("Spark's Python workers did not start in time; trying again in %.0f s", pause)
                 time.sleep(pause)
         return [_from_report(*report) for report in job.collect()]
+
+
+class _RecordingThread:
+    """Records slices one after the other while the next ones are matched; `waiting` is how many may wait for it. After
+    one that failed none is recorded: what is recorded has no gap. The block ends when all are recorded, and raises what
+    recording has raised."""
+
+    def __init__(self, record: Callable[[Slice], None], waiting: int) -> None:
+        self._record, self._waiting, self._failed = record, waiting, False
+        self._thread = ThreadPoolExecutor(1, "recording")
+        self._pending: deque[Future[None]] = deque()
+
+    def __enter__(self) -> _RecordingThread:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._thread.shutdown()
+        if raised[0] is None:
+            self._leave(0)
+
+    def __call__(self, part: Slice) -> None:
+        self._leave(self._waiting - 1)
+        self._pending.append(self._thread.submit(self._record_next, part))
+
+    def _leave(self, count: int) -> None:
+        """Waits until at most so many wait."""
+        while len(self._pending) > count:
+            self._pending.popleft().result()
+
+    def _record_next(self, part: Slice) -> None:
+        if self._failed:
+            return
+        try:
+            self._record(part)
+        except BaseException:
+            self._failed = True
+            raise
 
 
 def slices(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import gc
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -41,10 +42,19 @@ def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda s
             # For people the command line prints its own messages.
             level = None if settings.log_format == "json" else "warning"
             config = configuration(create_app(service), graceful_seconds=PATIENCE, log_level=level)
+            _collect_less_often()
             on_listening(service)
             _Server(config, service).run([listener])
         finally:
             service.stop()
+
+
+def _collect_less_often() -> None:
+    """What there is at the start stays, and a request leaves no cycles behind: looking for some took a fifth of the time
+    of accepting events."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 class _Server(uvicorn.Server):
