@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 import time
@@ -280,6 +281,39 @@ def test_a_driver_over_tables_runs_two_queries(tmp_path: Path) -> None:
         ]
     assert supervisor.state.status == "stopped"
     assert supervisor.state.restarts == 0
+    registry.close()
+    mailbox.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_python_process_that_does_not_start_in_time_does_not_end_the_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark waits ten seconds for the one that plans micro-batches; the first sleeps longer."""
+    late = "import os, sys, time\nif 'streaming_source_runner' in ' '.join(sys.orig_argv) and not os.path.exists({0!r}):"
+    late += "\n    open({0!r}, 'w').close(); time.sleep(15)\n"
+    (tmp_path / "late").mkdir()
+    (tmp_path / "late" / "sitecustomize.py").write_text(late.format(str(tmp_path / "slept")))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "late"), prepend=os.pathsep)
+    settings = Settings(tmp_path, spark="local[2,4]")
+    registry, mailbox = open_stores(settings)
+    registry.add(Subscription("all", "WHERE n = 'e'", "", "", "", "", 0.0, None))
+    supervisor = Supervisor(settings)
+    supervisor.start()
+    assert IndexWriter(settings, registry).prepare() == []
+    with EventLog(tmp_path / "log") as log:
+        end = log.append([Event(id="e", source="x", attributes={"n": "e"})])
+    try:
+        supervisor.go()
+        while list(mailbox.reached().values()) != [end]:
+            assert supervisor.state.status != "failed", supervisor.state.message
+            time.sleep(0.05)
+    finally:
+        supervisor.stop()
+    assert (tmp_path / "slept").exists()
+    assert supervisor.state.restarts == 0
+    assert [one.subscription for one in mailbox.page(["all"])] == ["all"]
     registry.close()
     mailbox.close()
 

@@ -241,7 +241,7 @@ def test_a_job_whose_workers_do_not_start_is_tried_again(
         return collect(job)
 
     monkeypatch.setattr(RDD, "collect", fail_at_first)
-    monkeypatch.setattr("tidings.spark.slices._PAUSES", (0.01, 0.01))
+    monkeypatch.setattr("tidings.spark.slices.PAUSES", (0.01, 0.01))
     batch = MicroBatch("q", 0, str(versions.current(tmp_path / "index")), BatchRange(None, end, 0.0))
     recorded = Recorded()
     with pytest.raises(Exception, match="exited unexpectedly"):

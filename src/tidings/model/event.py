@@ -44,16 +44,18 @@ class Event:
     data: bytes = b""
 
     def __post_init__(self) -> None:
-        texts = self.id, self.source, self.type, self.time, self.datacontenttype
-        for name, text in zip(_CHECKED, texts, strict=True):
-            if type(text) is not str or not text.isascii():
-                _check_text(name, text)
+        try:  # nearly all are plain, which is found at once
+            plain = "".join(
+                (self.id, self.source, self.type, self.time or "", self.datacontenttype)
+            ).isascii()
+        except TypeError:
+            plain = False
+        if not plain:
+            for name in _CHECKED:
+                _check_text(name, getattr(self, name))
         if not isinstance(self.data, bytes):
             raise EventError(f"an event's data is bytes, not {type(self.data).__name__}; encode it first")
-        if not isinstance(self.attributes, Mapping) or (
-            set(map(type, self.attributes)) - {str}
-            and not all(isinstance(key, str) for key in self.attributes)
-        ):
+        if not _is_named(self.attributes):
             raise EventError("an event's attributes are a dict from names to values; every name is a string")
         if not self.id:
             object.__setattr__(
@@ -223,6 +225,15 @@ _TEXTS = frozenset({"id", "source", "type", "time"})
 _ENVELOPE = frozenset(
     {"id", "source", "type", "time", "datacontenttype", "data", "data_base64", "specversion", "dataschema"}
 )
+
+
+def _is_named(attributes: object) -> bool:
+    """Whether it is a mapping of texts to values."""
+    try:
+        "".join(attributes)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return isinstance(attributes, Mapping)
 
 
 def _check_text(name: str, value: object) -> None:

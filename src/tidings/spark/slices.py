@@ -40,8 +40,8 @@ from tidings.storage.event_log import EventLog, Offset, Position
 SLICE = 20_000  # answers after which a slice ends
 SLICE_SECONDS = 120.0  # and seconds: however slow an operator is, the stream is seen to make progress
 # What Spark says of a worker that a machine under load did not start in time, after it has tried each task four times.
-_NO_WORKER = "Python worker failed to connect back"
-_PAUSES = (1.0, 5.0, 15.0)  # seconds before a job is tried again
+NO_WORKER = "Python worker failed to connect back"
+PAUSES = (1.0, 5.0, 15.0)  # seconds before a job, or a query, is tried again
 
 logger = logging.getLogger(__name__)
 
@@ -155,11 +155,11 @@ class SliceMatcher:
     ) -> list[tuple[Slice, Learning]]:
         task = partial(_task, str(self._index), version, self._pickled, str(self._log.folder), self._answers)
         job = self._context.parallelize(ranges, len(ranges)).mapPartitions(task)
-        for pause in _PAUSES:
+        for pause in PAUSES:
             try:
                 return [_from_report(*report) for report in job.collect()]
             except (Py4JJavaError, PySparkException) as error:
-                if _NO_WORKER not in str(error):
+                if NO_WORKER not in str(error):
                     raise
                 logger.warning("Spark's Python workers did not start in time; trying again in %.0f s", pause)
                 time.sleep(pause)

@@ -213,6 +213,9 @@ def _checked(event: Event, source: str) -> Event:
     formats."""
     if not event.source and source:
         event = replace(event, source=source)
+    together = "".join((event.id, event.source, event.type, event.time or "", event.datacontenttype))
+    if len(together) <= MAX_TEXT and together.isprintable():  # as nearly all are
+        return event
     for name in (*_TEXTS, "datacontenttype"):
         text = getattr(event, name)
         if text and len(text) > MAX_TEXT:

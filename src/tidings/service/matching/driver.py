@@ -47,6 +47,7 @@ FINISH_SECONDS = 10.0  # for the micro-batch under way
 END_SECONDS = 20.0  # until what does not end by itself is killed
 _WAIT_FOR_OTHER = 30.0  # for a driver whose service was killed, and that finishes
 _POLL_SECONDS = 0.25
+_NICE = 5
 _LIFE_SECONDS = 3.0  # between two signs of life
 
 
@@ -202,16 +203,35 @@ class Driver:
             recorder = Recorder(
                 data, mailbox, on_record=lambda query, count: self._say(recorded=count, query=query)
             )
+            self._run_stream(spark, recorder)
+
+    def _run_stream(self, spark: Any, recorder: Recorder) -> None:
+        """Until it is to stop; raises what made it end. Queries whose Python process a machine under load did not start
+        in time are started again."""
+        from tidings.spark.slices import NO_WORKER, PAUSES
+        from tidings.spark.stream_handle import StreamError
+
+        for pause in (*PAUSES, None):
             self._stream = stream = self._start(spark, recorder)
-            stack.callback(_quietly, stream.stop)
-            self._say(status="running", queries=[query.id for query in stream.queries])
-            while stream.is_active and not self._stopping.wait(_POLL_SECONDS):
-                pass
-            if self._stopping.is_set():
-                stream.finish(FINISH_SECONDS)
-            else:
+            try:
+                self._say(status="running", queries=[query.id for query in stream.queries])
+                while stream.is_active and not self._stopping.wait(_POLL_SECONDS):
+                    pass
+                if self._stopping.is_set():
+                    stream.finish(FINISH_SECONDS)
+                    return
                 stream.wait(_WAIT_FOR_OTHER)  # raises what made it end
                 raise TidingsError("the stream ended by itself")
+            except StreamError as error:
+                if pause is None or NO_WORKER not in f"{error} {error.__cause__}":
+                    raise
+                print(
+                    f"a Python process of Spark did not start in time; trying again in {pause:.0f} s",
+                    file=sys.stderr,
+                )
+                self._stopping.wait(pause)
+            finally:
+                _quietly(stream.stop)
 
     def _show_life(self) -> None:
         """Says every few seconds that this process lives, and Java too once the stream runs: it is asked."""
@@ -261,6 +281,7 @@ def _quietly(step: Callable[[], object]) -> None:
 
 
 def main() -> None:
+    _stand_back()
     # What is printed from here on, also by Java, must not go to the pipe of states.
     states = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
@@ -288,6 +309,14 @@ def main() -> None:
     except BaseException as error:
         say(status="failed", message=_reason(error))
         _end_now()  # no waiting for what may not answer any more
+
+
+def _stand_back() -> None:
+    """Lets the service go first, with all that this process starts: while more events come than are matched, they are
+    accepted as fast as before. Linux compares sessions with each other, and processes within one."""
+    os.nice(_NICE)
+    with suppress(OSError):  # another system, or one without groups of sessions
+        Path("/proc/self/autogroup").write_text(str(_NICE))
 
 
 def _reason(error: BaseException) -> str:
