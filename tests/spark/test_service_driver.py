@@ -27,7 +27,7 @@ from tidings.service.model import Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.database import StoreError, open_mailbox, open_stores
 from tidings.service.store.mailbox import Mailbox
-from tidings.spark.joins.stream import leave_other_tables
+from tidings.spark.joins.stream import declared_tables, leave_other_tables
 from tidings.spark.offsets import BatchRange, batch_range, query_id
 from tidings.spark.ordered_files import POSITION
 from tidings.spark.output import Batch
@@ -222,6 +222,27 @@ def test_a_mailbox_that_cannot_be_written_fails_the_batch(
     monkeypatch.setattr(mailbox, "record", record)
     recorder.record_joins(replace(batch, version="v1+0"))
     assert mailbox.last() == 1
+
+
+def test_joins_wait_for_nothing_after_a_restart_without_new_events(world: World, mailbox: Mailbox) -> None:
+    """The last change was matched and not joined when the driver was killed, and so was an event after it."""
+    versions.publish(world.data / "index", Engine(tables=[STOCKS]))
+    (world.checkpoints[JOINS] / "TABLES").write_text(declared_tables(world.data / "index"))
+    change = world.log.append([Event.insert("stocks", {"symbol": "X", "per": 1.0}, id="c")])
+    end = world.append("last")
+    world.record(Recorder(world.data, mailbox), MATCHES, 0, end, [])
+    mailbox.know(JOINS, "joins", world.log.start())
+    again = Recorder(world.data, mailbox)
+    again.positions = (end, None)
+    again.start()
+    assert mailbox.reached()[JOINS] < change
+    world.record(again, JOINS, 0, change, [])
+    assert mailbox.reached()[JOINS] == end
+    later = Recorder(world.data, mailbox)
+    later.positions = (end, change)
+    mailbox.advance(JOINS, change)
+    later.start()
+    assert mailbox.reached()[JOINS] == end
 
 
 def test_a_checkpoint_of_other_tables_is_left(tmp_path: Path) -> None:

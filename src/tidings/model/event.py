@@ -42,6 +42,8 @@ class Event:
     time: str | None = None
     datacontenttype: str = ""
     data: bytes = b""
+    # The attributes as JSON, if that is known: to write it again takes as long as to check the event.
+    _text: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         try:  # nearly all are plain, which is found at once
@@ -87,7 +89,7 @@ class Event:
             if value is not None and not isinstance(value, str):
                 raise EventError(f"the CloudEvent's {name!r} must be a string, not {value!r}")
         attributes = {k: v for k, v in obj.items() if k not in _ENVELOPE}
-        data, media_type = obj.get("data"), envelope["datacontenttype"] or ""
+        data, media_type, known = obj.get("data"), envelope["datacontenttype"] or "", None
         if (encoded := obj.get("data_base64")) is not None:
             try:
                 raw = base64.b64decode(encoded, validate=True)
@@ -98,10 +100,12 @@ class Event:
         elif isinstance(data, str):
             raw = data.encode(errors="surrogatepass")
         else:
-            raw = b"" if data is None else _json(data, _AS_GIVEN).encode()
+            text = "" if data is None else _json(data, _AS_GIVEN)
+            raw = text.encode()
             if isinstance(data, Mapping) and "json" in (media_type or "json") and "ld+json" not in media_type:
+                known = text if data and not attributes else None
                 attributes = {**data, **attributes}
-        return cls(
+        event = cls(
             id=envelope["id"] or "",
             source=envelope["source"] or "",
             type=envelope["type"] or "",
@@ -110,6 +114,9 @@ class Event:
             data=raw,
             attributes=attributes,
         )
+        if known is not None:
+            object.__setattr__(event, "_text", known)
+        return event
 
     @classmethod
     def from_object(cls, obj: Mapping[str, Any]) -> Event:
@@ -213,7 +220,7 @@ class Event:
             "time": self.time,
             "datacontenttype": self.datacontenttype,
             "data": self.data,
-            "attributes": self._attributes_text(),
+            "attributes": self._text or self._attributes_text(),
         }
 
     def _attributes_text(self) -> str | None:

@@ -28,7 +28,7 @@ from tidings.spark.micro_batches import Answer, Folder, MicroBatches, ParquetOut
 from tidings.spark.offsets import batch_range
 from tidings.spark.output import Batch
 from tidings.spark.slices import MicroBatch, Recorder, SliceMatcher
-from tidings.spark.source import first_offset
+from tidings.spark.source import ChangesSource, LogSource, first_offset
 from tidings.spark.stream_handle import Stream
 from tidings.storage import operator_feedback, versions
 from tidings.storage.event_log import EventLog, Offset
@@ -70,8 +70,10 @@ def run(
         parquet.report(spark, done)
 
     batches = MicroBatches(index, pickled, interval, available_now)
-    events = join_stream.log_frame(spark, log, max_events)
-    return _start(spark, (events, events), batches, parquet, checkpoint, match)
+    events, changes = (
+        join_stream.log_frame(spark, log, max_events, source) for source in (LogSource, ChangesSource)
+    )
+    return _start(spark, (events, changes), batches, parquet, checkpoint, match)
 
 
 class ServiceRecorder(Recorder, Protocol):
@@ -118,8 +120,8 @@ def deliver(
 
     parquet = ParquetOutput(output, on_batch=record_joins)
     events, changes = (
-        join_stream.log_frame(spark, log, 100_000).option("limit", str(folder / "LIMIT"))
-        for folder in (checkpoint, checkpoint / "joins")
+        join_stream.log_frame(spark, log, 100_000, source).option("limit", str(folder / "LIMIT"))
+        for source, folder in ((LogSource, checkpoint), (ChangesSource, checkpoint / "joins"))
     )
     events = events.option("start", str(start or ""))
     changes = changes.option("edge", str(edge or ""))

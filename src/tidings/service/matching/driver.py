@@ -47,7 +47,7 @@ FINISH_SECONDS = 10.0  # for the micro-batch under way
 END_SECONDS = 20.0  # until what does not end by itself is killed
 _WAIT_FOR_OTHER = 30.0  # for a driver whose service was killed, and that finishes
 _POLL_SECONDS = 0.25
-_NICE = 5
+_NICE = 10
 _LIFE_SECONDS = 3.0  # between two signs of life
 
 
@@ -77,6 +77,11 @@ class Recorder:
         self._write(batch, part)
         if part.reached >= Position(*batch.range.end):
             self._quiet.matched(batch.range.end)
+
+    def start(self) -> None:
+        """The stream has started, and goes on after what was answered before."""
+        if (matched := self.positions[0]) is not None:  # there may be nothing to match for a long time
+            self._quiet.matched(matched)
 
     def record_joins(self, batch: Batch) -> None:
         """Records a micro-batch of joins from its files, in the log's order."""
@@ -268,6 +273,7 @@ class Driver:
                 note_queries(
                     [query.id for query in stream.queries], positions, EventLog(data / "log"), mailbox
                 )
+                recorder.start()
                 return stream
             except StreamBusy:
                 if time.monotonic() > deadline or self._stopping.wait(_POLL_SECONDS):
@@ -326,7 +332,8 @@ def _reason(error: BaseException) -> str:
 
     if not isinstance(error, TidingsError) and java_has_ended():
         return "Spark's Java process has ended"
-    what = " ".join(str(error).split())
+    lines = [line for line in str(error).splitlines() if not line.startswith("\tat ")]  # of a stack in Java
+    what = " ".join(" ".join(lines).split())
     if isinstance(error, StoreError) and not isinstance(error, StoreAway):
         # It names the database's host, and the reason is shown to whoever asks whether the service is ready.
         print(what, file=sys.stderr)

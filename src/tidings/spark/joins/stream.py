@@ -30,6 +30,7 @@ from tidings.spark.joins.ledger import WORK, LedgerProcessor
 from tidings.spark.lock import StreamLock
 from tidings.spark.micro_batches import Folder, MicroBatches, ParquetOutput, Sink, lock_stream
 from tidings.spark.output import Batch, settle, unfinished
+from tidings.spark.source import ChangesSource, LogSource
 from tidings.spark.stream_handle import Running, Stream
 from tidings.storage import versions
 from tidings.storage.event_log import sync
@@ -82,17 +83,19 @@ def correlate(
     try:
         parquet.prepare()
         if not isinstance(changes, DataFrame):
-            changes = log_frame(spark, changes, max_events).option("tables", tables).load()
+            changes = log_frame(spark, changes, max_events, ChangesSource).option("tables", tables).load()
         return Stream([start(spark, changes, batches, parquet, folder, buckets=buckets, joined=joined)], lock)
     except BaseException:
         lock.release()
         raise
 
 
-def log_frame(spark: SparkSession, log: Folder, max_events: int) -> DataStreamReader:
+def log_frame(
+    spark: SparkSession, log: Folder, max_events: int, source: type[LogSource] = LogSource
+) -> DataStreamReader:
     """Reads a log as a stream, with a task for each core."""
     return (
-        spark.readStream.format("tidings")
+        spark.readStream.format(source.name())
         .option("path", str(Path(log).absolute()))
         .option("partitions", spark.sparkContext.defaultParallelism)
         .option("maxEvents", max_events)
