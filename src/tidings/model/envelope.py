@@ -104,6 +104,8 @@ def _checked(events: pa.Table | pa.RecordBatch) -> pa.Table:
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if column.type == field.type:
+        return column
     try:
         if pa.types.is_timestamp(column.type):
             return pc.strftime(column.cast(pa.timestamp("us", "UTC")), "%Y-%m-%dT%H:%M:%SZ")

@@ -308,7 +308,7 @@ class Mailbox:
                 .where(_columns.number > after, _columns.number <= last)
                 .group_by(_columns.subscription)
             )
-            return last, {row[0]: int(row[1]) for row in connection.execute(query)}
+            return last, dict(connection.execute(query).all())  # type: ignore[arg-type]
 
     def first(self) -> int:
         """The smallest number that is still kept; one above the last if there is none."""
