@@ -76,6 +76,7 @@ async def _listeners(data: Path, count: int) -> list[Bar]:
         each = (_memory_of(served.pid) - before) / count
         later = await Load.open(port, 100)  # the connections of the first have rested too long
         later.number = load.number
+        load.listener.writer.close()
         times = await later.at_rate(RATE, SECONDS)
         for connection in idle:
             connection.writer.close()

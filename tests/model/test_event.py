@@ -170,3 +170,15 @@ def test_changes_of_tables_are_events() -> None:
 def test_a_change_of_a_table_is_checked(make: Any, words: str) -> None:
     with pytest.raises(EventError, match=words):
         make()
+
+
+@pytest.mark.parametrize("time", [0, False, b"", []])
+def test_an_empty_time_that_is_no_text_is_refused(time: object) -> None:
+    with pytest.raises(EventError, match="time is a string"):
+        Event(id="e", time=time)  # type: ignore[arg-type]
+
+
+def test_data_may_be_any_mapping() -> None:
+    event = Event.from_cloudevent({"id": "e", "data": MappingProxyType({"n": 1, "a": "x"})})
+    assert json.loads(event.row()["attributes"]) == json.loads(event.data) == {"n": 1, "a": "x"}
+    assert Event.from_cloudevent({"id": "e", "data": {}}).row()["attributes"] is None

@@ -42,14 +42,12 @@ class Event:
     time: str | None = None
     datacontenttype: str = ""
     data: bytes = b""
-    # The attributes as JSON, if that is known: to write it again takes as long as to check the event.
+    # The attributes as JSON, if that is known; writing it again would cost as much as checking the event.
     _text: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         try:  # nearly all are plain, which is found at once
-            plain = "".join(
-                (self.id, self.source, self.type, self.time or "", self.datacontenttype)
-            ).isascii()
+            plain = self.envelope_text().isascii()
         except TypeError:
             plain = False
         if not plain:
@@ -57,7 +55,7 @@ class Event:
                 _check_text(name, getattr(self, name))
         if not isinstance(self.data, bytes):
             raise EventError(f"an event's data is bytes, not {type(self.data).__name__}; encode it first")
-        if not _is_named(self.attributes):
+        if not _has_text_names(self.attributes):
             raise EventError("an event's attributes are a dict from names to values; every name is a string")
         if not self.id:
             object.__setattr__(
@@ -89,7 +87,7 @@ class Event:
             if value is not None and not isinstance(value, str):
                 raise EventError(f"the CloudEvent's {name!r} must be a string, not {value!r}")
         attributes = {k: v for k, v in obj.items() if k not in _ENVELOPE}
-        data, media_type, known = obj.get("data"), envelope["datacontenttype"] or "", None
+        data, media_type, attributes_text = obj.get("data"), envelope["datacontenttype"] or "", None
         if (encoded := obj.get("data_base64")) is not None:
             try:
                 raw = base64.b64decode(encoded, validate=True)
@@ -100,10 +98,11 @@ class Event:
         elif isinstance(data, str):
             raw = data.encode(errors="surrogatepass")
         else:
+            data = dict(data) if isinstance(data, Mapping) else data
             text = "" if data is None else _json(data, _AS_GIVEN)
             raw = text.encode()
-            if isinstance(data, Mapping) and "json" in (media_type or "json") and "ld+json" not in media_type:
-                known = text if data and not attributes else None
+            if isinstance(data, dict) and "json" in (media_type or "json") and "ld+json" not in media_type:
+                attributes_text = text if data and not attributes else None
                 attributes = {**data, **attributes}
         event = cls(
             id=envelope["id"] or "",
@@ -114,8 +113,8 @@ class Event:
             data=raw,
             attributes=attributes,
         )
-        if known is not None:
-            object.__setattr__(event, "_text", known)
+        if attributes_text is not None:
+            object.__setattr__(event, "_text", attributes_text)
         return event
 
     @classmethod
@@ -211,6 +210,11 @@ class Event:
 
         return canonical(self.data, self.datacontenttype) if is_rdf(self.datacontenttype) else b""
 
+    def envelope_text(self) -> str:
+        """The texts of the envelope in one, to check all of them at once."""
+        time = "" if self.time is None else self.time
+        return "".join((self.id, self.source, self.type, time, self.datacontenttype))
+
     def row(self) -> dict[str, Any]:
         """The event as a row of `EVENT_SCHEMA`."""
         return {
@@ -234,13 +238,12 @@ _ENVELOPE = frozenset(
 )
 
 
-def _is_named(attributes: object) -> bool:
+def _has_text_names(attributes: object) -> bool:
     """Whether it is a mapping of texts to values."""
     try:
-        "".join(attributes)  # type: ignore[arg-type]
+        return isinstance(attributes, Mapping) and "".join(attributes) is not None
     except TypeError:
         return False
-    return isinstance(attributes, Mapping)
 
 
 def _check_text(name: str, value: object) -> None:

@@ -182,15 +182,14 @@ class _RecordingThread:
     def __exit__(self, *raised: object) -> None:
         self._thread.shutdown()
         if raised[0] is None:
-            self._leave(0)
+            self._wait_until_pending(0)
 
     def __call__(self, part: Slice) -> None:
-        self._leave(self._waiting - 1)
+        self._wait_until_pending(self._waiting - 1)
         self._pending.append(self._thread.submit(self._record_next, part))
 
-    def _leave(self, count: int) -> None:
-        """Waits until at most so many wait."""
-        while len(self._pending) > count:
+    def _wait_until_pending(self, most: int) -> None:
+        while len(self._pending) > most:
             self._pending.popleft().result()
 
     def _record_next(self, part: Slice) -> None:

@@ -36,7 +36,7 @@ _UNCHANGED = 100_000  # events that change no table, after which there is a micr
 
 
 def register(spark: SparkSession) -> None:
-    """Registers `format("tidings")` in this session."""
+    """Registers `format("tidings")` in this session, and the source of joins."""
     for source in (LogSource, ChangesSource):
         spark.dataSource.register(source)
 

@@ -185,6 +185,7 @@ def test_it_ends_with_its_subscription_after_the_notice(tmp_path: Path) -> None:
             while not it.hub.listeners:
                 await asyncio.sleep(0.001)
             await asyncio.to_thread(record_matches, it.mailbox, "a", "last")
+            it.lives = {"a": False}
             await asyncio.to_thread(expire, it.mailbox, "a")
             return await waiting
 

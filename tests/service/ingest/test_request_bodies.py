@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from tidings.errors import EventError
 from tidings.model.event import Event
-from tidings.service.ingest.request_bodies import BATCH, MAX_EVENTS, STRUCTURED, ParsedBody, read_events
+from tidings.service.ingest.request_bodies import (
+    BATCH,
+    MAX_EVENTS,
+    STRUCTURED,
+    ParsedBody,
+    is_quick,
+    read_events,
+)
 
 EVENT = {
     "specversion": "1.0",
@@ -454,3 +461,13 @@ def test_cut_and_changed_documents() -> None:
                     read(changed, kind)
                 except EventError:
                     pass
+
+
+def test_what_takes_long_is_not_read_on_the_event_loop() -> None:
+    batch = json.dumps([EVENT] * 100).encode()
+    assert is_quick(batch, BATCH)
+    assert not is_quick(batch * 10, BATCH)
+    assert not is_quick(b"{}\n" * 10_000, "application/x-ndjson")
+    assert not is_quick(b'{"version": "https://jsonfeed.org/version/1.1"}', "application/json")
+    assert not is_quick(b"<rss/>", "application/rss+xml")
+    assert not is_quick(b"[] .", "text/turtle")

@@ -75,7 +75,7 @@ class Hub:
         self._awake.set()
 
     def end_waits(self) -> None:
-        """Wakes all listeners, without news, now and whenever one waits from now on."""
+        """Ends polling and all waits, now and from now on."""
         self._stopping.set()
         with self._lock:
             listeners = {listener for waiting in self._waiting.values() for listener in waiting}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Protocol
 
 from tidings.service.delivery.hub import Hub
@@ -48,7 +48,7 @@ async def stream(
     heartbeat: float = HEARTBEAT,
 ) -> AsyncGenerator[bytes, None]:
     """Yields the bytes of the stream. `subscriptions` returns id -> whether it lives; it is called in a thread, at the
-    start and when `change` returns a different number, which is looked at after each page and at every heartbeat. The
+    start and when `change` returns a different number, which is looked at with every notice and heartbeat. The
     stream ends with the hub, and when no subscription lives and everything is sent, unless it is `endless`, such as
     the stream of all subscriptions of one person, which may grow at any time. Without a cursor the stream starts with
     the next notification."""
@@ -63,14 +63,16 @@ async def stream(
     due = loop.time() + heartbeat
     has_news = True
     while not hub.stopped:
-        if loop.time() >= due:
+        beats = loop.time() >= due
+        if beats:
             yield b": still here\n\n"
             due = loop.time() + heartbeat
         ids, mark = frozenset(lives), hub.last if has_news else seen
         # Without news the mailbox is not read: most listeners wait most of the time.
         page, text = await asyncio.to_thread(_page, mailbox, ids, seen, to_json) if has_news else ([], b"")
-        if change() != changed:
-            changed = change()
+        looks = beats or endless or any(entry.kind in NOTICES for entry in page)
+        if looks and (now := change()) != changed:
+            changed = now
             lives = _updated(lives, await asyncio.to_thread(subscriptions))
             if not lives.keys() <= ids:
                 # A new one may have notifications before those of this page: the client's cursor, which it may
@@ -80,7 +82,6 @@ async def stream(
         if text:
             yield text
             seen = page[-1].number
-            lives.update((id, False) for id in _expired(page))
             continue
         seen = max(seen, mark)
         if not endless and not any(lives.values()):
@@ -99,11 +100,6 @@ def _start(mailbox: MailboxPages, last_event_id: str | None) -> tuple[int, bytes
     if last_event_id and seen < (first := mailbox.first()) - 1:
         return first - 1, _missed(seen + 1, first - 1)
     return seen, b""
-
-
-def _expired(page: Sequence[StoredNotification]) -> Iterator[str]:
-    """The subscriptions whose notice of expiry is on the page."""
-    return (entry.subscription for entry in page if entry.kind is NotificationKind.EXPIRED)
 
 
 def _updated(known: Mapping[str, bool], found: Mapping[str, bool]) -> dict[str, bool]:

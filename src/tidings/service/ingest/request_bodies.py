@@ -25,6 +25,7 @@ from tidings.formats.strict_json import StrictJson
 from tidings.model.event import Event
 
 MAX_EVENTS = 10_000  # in one body
+QUICK_BYTES, QUICK_OBJECTS = 64 << 10, 500
 MAX_TEXT = 4_096  # characters of an id, a source, a type
 
 STRUCTURED = "application/cloudevents+json"
@@ -98,9 +99,11 @@ def read_events(body: bytes, content_type: str, headers: Mapping[str, str], sour
     raise _unknown(content_type, f"{_KNOWN} are read")
 
 
-def is_quick(content_type: str) -> bool:
-    """Whether a body of a few kilobytes is read within milliseconds: JSON is. RDF and feeds may take far longer, XML
-    with entities above all."""
+def is_quick(body: bytes, content_type: str) -> bool:
+    """Whether a body is read within a few milliseconds: JSON of some kilobytes is, unless it has very many objects. RDF and
+    feeds may take far longer, XML with entities above all."""
+    if len(body) > QUICK_BYTES or body.count(b"{") > QUICK_OBJECTS or b"jsonfeed.org" in body:
+        return False
     kind = _media_type(content_type)
     return kind.name in LINES or (kind.is_json and kind.name not in FEEDS)
 
@@ -213,7 +216,7 @@ def _checked(event: Event, source: str) -> Event:
     formats."""
     if not event.source and source:
         event = replace(event, source=source)
-    together = "".join((event.id, event.source, event.type, event.time or "", event.datacontenttype))
+    together = event.envelope_text()
     if len(together) <= MAX_TEXT and together.isprintable():  # as nearly all are
         return event
     for name in (*_TEXTS, "datacontenttype"):

@@ -47,7 +47,7 @@ FINISH_SECONDS = 10.0  # for the micro-batch under way
 END_SECONDS = 20.0  # until what does not end by itself is killed
 _WAIT_FOR_OTHER = 30.0  # for a driver whose service was killed, and that finishes
 _POLL_SECONDS = 0.25
-_NICE = 10
+_NICE = 2  # enough for a whole core of two
 _LIFE_SECONDS = 3.0  # between two signs of life
 
 
@@ -214,11 +214,11 @@ class Driver:
         """Until it is to stop; raises what made it end. Queries whose Python process a machine under load did not start
         in time are started again."""
         from tidings.spark.slices import NO_WORKER, PAUSES
-        from tidings.spark.stream_handle import StreamError
 
         for pause in (*PAUSES, None):
-            self._stream = stream = self._start(spark, recorder)
+            stream = None
             try:
+                self._stream = stream = self._start(spark, recorder)
                 self._say(status="running", queries=[query.id for query in stream.queries])
                 while stream.is_active and not self._stopping.wait(_POLL_SECONDS):
                     pass
@@ -227,16 +227,18 @@ class Driver:
                     return
                 stream.wait(_WAIT_FOR_OTHER)  # raises what made it end
                 raise TidingsError("the stream ended by itself")
-            except StreamError as error:
+            except Exception as error:
                 if pause is None or NO_WORKER not in f"{error} {error.__cause__}":
                     raise
                 print(
                     f"a Python process of Spark did not start in time; trying again in {pause:.0f} s",
                     file=sys.stderr,
                 )
-                self._stopping.wait(pause)
+                if self._stopping.wait(pause):
+                    return
             finally:
-                _quietly(stream.stop)
+                if stream is not None:
+                    _quietly(stream.stop)
 
     def _show_life(self) -> None:
         """Says every few seconds that this process lives, and Java too once the stream runs: it is asked."""
@@ -321,6 +323,8 @@ def _stand_back() -> None:
     """Lets the service go first, with all that this process starts: while more events come than are matched, they are
     accepted as fast as before. Linux compares sessions with each other, and processes within one."""
     os.nice(_NICE)
+    if os.getsid(0) != os.getpid():
+        return  # started by hand
     with suppress(OSError):  # another system, or one without groups of sessions
         Path("/proc/self/autogroup").write_text(str(_NICE))
 

@@ -27,6 +27,7 @@ from sqlalchemy import (
     func,
     select,
     true,
+    tuple_,
     update,
 )
 
@@ -162,12 +163,14 @@ class Mailbox:
             )
 
     def advance(self, query: str, end: Offset) -> None:
-        """Notes that a query has nothing to answer up to there, although it has read no micro-batch of it."""
+        """Notes that a query has nothing to answer up to there, although it has read no micro-batch of it, if it has not
+        come further meanwhile."""
+        kept = tables.reached.c
+        is_further = tuple_(kept.segment, kept.byte) < tuple_(end.segment, end.byte)
         with self._database.writing() as connection:
-            kept = tables.reached.c
             connection.execute(
                 update(tables.reached)
-                .where(kept.query == clean(query))
+                .where(kept.query == clean(query), is_further)
                 .values(segment=end.segment, byte=end.byte)
             )
 
@@ -308,7 +311,7 @@ class Mailbox:
                 .where(_columns.number > after, _columns.number <= last)
                 .group_by(_columns.subscription)
             )
-            return last, dict(connection.execute(query).all())  # type: ignore[arg-type]
+            return last, dict(connection.execute(query).all())
 
     def first(self) -> int:
         """The smallest number that is still kept; one above the last if there is none."""

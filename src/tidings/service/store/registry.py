@@ -79,9 +79,8 @@ class Registry:
         postgres = database.on_postgresql
         self._insert: Callable[[Table], Any] = postgresql.insert if postgres else sqlite.insert
         self._position = func.strpos if postgres else func.instr
-        self.subscription_changes = (
-            0  # committed by this process; who listens reads subscriptions anew when it grows
-        )
+        # Counts changes of subscriptions; a stream reads its own again when it differs.
+        self.subscription_changes = 0
 
     def close(self) -> None:
         self._database.close()
@@ -90,9 +89,11 @@ class Registry:
 
     @contextmanager
     def _changing_subscriptions(self) -> Iterator[Connection]:
-        with self._database.writing() as connection:
-            yield connection
-        self.subscription_changes += 1
+        try:
+            with self._database.writing() as connection:
+                yield connection
+        finally:  # the answer to a commit may be lost
+            self.subscription_changes += 1
 
     def add(self, subscription: Subscription) -> int:
         """Stores a new subscription. Returns the number of its change of the index."""

@@ -46,8 +46,13 @@ class StreamingLayer:
 async def _send_pieces(pieces: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> None:
     """Until they end or the client has gone, which ends the generator too."""
     sending = asyncio.current_task()
+    assert sending is not None
     gone = asyncio.create_task(_until_gone(receive))
-    gone.add_done_callback(cancel := lambda _: sending.cancel())
+
+    def cancel(_: object) -> None:
+        sending.cancel()
+
+    gone.add_done_callback(cancel)
     try:
         async for piece in pieces:
             await send({"type": "http.response.body", "body": piece, "more_body": True})

@@ -90,9 +90,7 @@ def correlate(
         raise
 
 
-def log_frame(
-    spark: SparkSession, log: Folder, max_events: int, source: type[LogSource] = LogSource
-) -> DataStreamReader:
+def log_frame(spark: SparkSession, log: Folder, max_events: int, source: type[LogSource]) -> DataStreamReader:
     """Reads a log as a stream, with a task for each core."""
     return (
         spark.readStream.format(source.name())
