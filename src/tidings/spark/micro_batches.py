@@ -21,6 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark import version_pins
 from tidings.spark.code_pickle import unpickle_code
+from tidings.spark.java_errors import short_java_errors
 from tidings.spark.lock import StreamLock
 from tidings.spark.offsets import query_id
 from tidings.spark.output import Batch, clear_unfinished
@@ -54,7 +55,7 @@ class MicroBatches:
         version_pins.replace_lost(checkpoint / "pins", self.index)
 
         def process(rows: DataFrame, batch: int) -> None:
-            with busy:
+            with busy, short_java_errors():
                 # Checked before it is pinned: every replay uses the pinned version.
                 version = version_pins.pin(
                     checkpoint / "pins", batch, lambda: self._can_answer(str(versions.current(self.index)))

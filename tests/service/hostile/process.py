@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.service.conftest import Running
+from tidings.service import memory
 
 
 class ServiceProcess(NamedTuple):
@@ -63,6 +64,7 @@ def service_process(data: Path) -> Iterator[ServiceProcess]:
 
 
 def main() -> None:
+    memory.limit_arenas()  # as `tidings serve` does
     with Running(data=Path(sys.argv[1])) as served:
         print(served.service.settings.port, flush=True)
         sys.stdin.read()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import gc
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from types import FrameType
 import uvicorn
 
 from tidings.errors import TidingsError
-from tidings.service import open_files
+from tidings.service import memory, open_files
 from tidings.service.service import Service
 from tidings.service.settings import Settings
 from tidings.service.telemetry.logs import configure
@@ -34,6 +33,7 @@ def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda s
     later."""
     configure(settings.log_format)
     open_files.raise_limit()
+    memory.limit_arenas()
     settings.data.mkdir(parents=True, exist_ok=True)
     with _locked(settings.data), _listening(settings) as listener:
         service = Service(settings)
@@ -42,19 +42,11 @@ def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda s
             # For people the command line prints its own messages.
             level = None if settings.log_format == "json" else "warning"
             config = configuration(create_app(service), graceful_seconds=PATIENCE, log_level=level)
-            _collect_less_often()
+            memory.collect_less_often()
             on_listening(service)
             _Server(config, service).run([listener])
         finally:
             service.stop()
-
-
-def _collect_less_often() -> None:
-    """What there is at the start stays, and a request leaves no cycles behind: looking for some took a fifth of the time
-    of accepting events."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 class _Server(uvicorn.Server):
