@@ -42,7 +42,7 @@ spark.stop()
 
 def test_an_error_of_java_is_told_without_its_stack(spark: SparkSession) -> None:
     with pytest.raises(Py4JJavaError) as raised, short_java_errors():
-        spark._jvm.java.util.Collections.emptyIterator().next()  # type: ignore[union-attr]
+        spark._jvm.java.util.ArrayDeque().pop()  # type: ignore[union-attr]
     text = "".join(traceback.format_exception(raised.value))
     assert "py4j.protocol.Py4JJavaError: An error occurred while calling" in text, "Spark looks for this"
     assert "\tat " not in text

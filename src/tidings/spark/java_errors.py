@@ -15,7 +15,7 @@ from py4j.protocol import Py4JJavaError
 _LENGTH = 1_000  # characters
 
 
-class _ShortError(Py4JJavaError):  # type: ignore[misc]
+class _ShortError(Py4JJavaError):
     def __init__(self, text: str) -> None:
         Exception.__init__(self, text)
 

@@ -135,6 +135,7 @@ def test_a_network_is_added_changed_and_replaced(served: Served) -> None:
     [
         ("PUT", "/api/taxonomy", {"content": "<a", "headers": TURTLE}, 422, "the taxonomy is"),
         ("PUT", "/api/taxonomy", {"content": b"\xff", "headers": TURTLE}, 422, "the taxonomy is"),
+        ("PUT", "/api/taxonomy", {"content": b" \n", "headers": TURTLE}, 400, "the body is empty"),
         ("PUT", "/api/taxonomy", {"content": CHESS, "headers": {"Content-Type": "text/csv"}}, 415, "is RDF"),
         (
             "PUT", "/api/taxonomy",

@@ -127,6 +127,10 @@ async def set_taxonomy(
     replaces, kind = _replaces(if_match), request.headers.get("content-type", "").partition(";")[0].strip()
     if not ("/" in kind and is_rdf(kind)):
         raise Problem(415, f"a taxonomy is RDF; send it as one of {', '.join(_RDF)}")
+    if not body.strip():
+        raise Problem(
+            400, "the body is empty; send the taxonomy, from a file with curl --data-binary @taxonomy.ttl"
+        )
     made = await run_in_threadpool(
         caller.service.definitions.set_taxonomy, caller.principal, body, kind, replaces=replaces
     )
