@@ -222,6 +222,7 @@ def test_any_damage_is_mended_at_the_start(settings: Settings, registry: Registr
         lambda: (base() / "joins" / "tables.json").write_bytes(b"[]"),
         lambda: base().with_suffix(".tail").write_bytes(b'{"id": 1}\n'),
         lambda: (root / "CURRENT").write_bytes(b"\xff"),
+        lambda: shutil.rmtree(root),
     ]
     rebuilt: list[int] = []
     for number, damage in enumerate(damages, start=2):

@@ -93,6 +93,8 @@ class IndexWriter:
         self._definitions = load_engine(self._settings) if definitions is None else definitions
         self.on_definitions(self._definitions)
         mark, self._fingerprint = self.root / "FINGERPRINT", definitions_hash or fingerprint(self._settings)
+        if not any(self.root.glob("v*")) and self._registry.last_base():
+            return self._rebuild(IndexFileError(f"{self.root} has lost its content"))
         if not mark.exists() or mark.read_text(errors="replace") != self._fingerprint:
             return self._build()
         try:

@@ -341,6 +341,12 @@ class Registry:
         with self._database.reading() as connection:
             return _last_change(connection)
 
+    def last_base(self) -> int:
+        """The number of the last base of the index; 0 before the first."""
+        kept = tables.index_change_numbers.c
+        with self._database.reading() as connection:
+            return int(connection.execute(select(kept.value).where(kept.name == "base")).scalar_one())
+
     def next_base(self, after: int) -> int:
         """A number for a base of the index: above `after`, and above all that were given before. It is kept here
         because the folder of the index may be lost, while pins of micro-batches name its versions."""
