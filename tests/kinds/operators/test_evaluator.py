@@ -104,7 +104,7 @@ def test_async_calls_of_many_events_are_under_way_together(counted: Counted) -> 
     matched(engine, events(1, EVENTS))
     began = time.perf_counter()
     assert matched(engine, events(EVENTS)) == {("s0", n) for n in range(0, EVENTS, 2)}
-    assert time.perf_counter() - began < EVENTS * PAUSE / 2
+    assert time.perf_counter() - began < EVENTS * PAUSE  # what one after the other would take at least
     assert counted.most >= 20
     assert set(counted.asked.values()) == {1}
 
