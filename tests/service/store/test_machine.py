@@ -98,6 +98,12 @@ class Machine(RuleBasedStateMachine):
         self.mailbox.notify([Notice(id, NotificationKind.MISSED, notice, self.clock, "Late.")])
         self._tell([(id, notice)])
 
+    @rule(numbers=st.sampled_from([1, 65_000, 1 << 17, 1 << 22]))
+    def skip(self, numbers: int) -> None:
+        """Others have got numbers, whose notifications are gone: searches go through many blocks."""
+        with self.mailbox._database.writing() as connection:
+            connection.exec_driver_sql(f"UPDATE counters SET value = value + {numbers} WHERE name = 'number'")
+
     @rule(age=st.integers(0, 6))
     def forget(self, age: int) -> None:
         before = self.clock - age
@@ -113,6 +119,14 @@ class Machine(RuleBasedStateMachine):
         ] == self.notifications
         assert [one.number for one in found] == sorted({one.number for one in found})
         assert self.mailbox.page(["a", "b", "c"], limit=1_000) == found[::-1]
+        of_each = {id: [one for one in found if one.subscription == id] for id in "abc"}
+        assert self.mailbox.pages(dict.fromkeys("abc", 0), 3) == {
+            id: of[:3] for id, of in of_each.items() if of
+        }
+        assert self.mailbox.counts("abc") == {id: len(of) for id, of in of_each.items() if of}
+        for one in found[:1] + found[-1:]:
+            assert self.mailbox.find(one.subscription, one.id) == one
+            assert self.mailbox.page([one.subscription], limit=1) == of_each[one.subscription][-1:]
         first, last = self.mailbox.first(), self.mailbox.last()
         assert first == (found[0].number if found else last + 1)
         assert self.mailbox.news(0) == (last, {one.subscription: one.number for one in found})

@@ -300,3 +300,36 @@ def test_pages_of_several_each_from_its_own_number(mailbox: Mailbox) -> None:
     found = mailbox.pages({"s0": 0, "s1": 14, "s2": 30, "none": 0, "it's\0": 0}, 4)
     assert {id: numbers(page) for id, page in found.items()} == {"s0": [1, 4, 7, 10], "s1": [17, 20, 23, 26]}
     assert found["s0"] == mailbox.page(["s0"], after=0, limit=4)
+
+
+def test_notifications_of_many_blocks(mailbox: Mailbox) -> None:
+    """One subscription has some in each of 200 blocks of numbers, others have one in the first and in the last."""
+    for block in range(200):
+        with mailbox._database.writing() as connection:
+            connection.exec_driver_sql(
+                f"UPDATE counters SET value = {(block << 16) + 9} WHERE name = 'number'"
+            )
+        rare = "first" if block == 0 else "last" if block == 199 else "none"
+        mailbox.record(*batch(block, [notification_row(id, f"e{block}") for id in ("all", "all too", rare)]))
+    of_all = [(block << 16) + 10 for block in range(200)]
+    assert numbers(mailbox.page(["all"], limit=1_000)) == of_all[::-1]
+    assert numbers(mailbox.page(["all"], after=0, limit=150)) == of_all[:150]
+    assert numbers(mailbox.page(["all"], before=of_all[40], limit=3)) == [of_all[39], of_all[38], of_all[37]]
+    both = [number + more for number in of_all for more in (0, 1)]
+    assert numbers(mailbox.page(["all", "all too"], after=of_all[3], limit=100)) == both[7:107]
+    assert numbers(mailbox.page(["first", "last"])) == [of_all[199] + 2, of_all[0] + 2]
+    found = mailbox.pages({"all": of_all[100], "first": 0, "last": 0, "all too": 1 << 40, "nobody": 0}, 60)
+    assert {id: numbers(page) for id, page in found.items()} == {
+        "all": of_all[101:161],
+        "first": [of_all[0] + 2],
+        "last": [of_all[199] + 2],
+    }
+    assert mailbox.counts(["all", "none", "nobody", "last"]) == {"all": 200, "none": 198, "last": 1}
+    oldest = mailbox.page(["all"], after=0, limit=1)[0]
+    assert mailbox.find("all", oldest.id) == oldest
+    assert mailbox.find("last", oldest.id) is None
+    told = mailbox.last()
+    assert mailbox.record(*batch(200, [notification_row("all", "e0"), notification_row("new", "e0")]))
+    assert numbers(mailbox.page(["all", "new"], after=told)) == [
+        told + 2
+    ]  # the event is told to the new one alone

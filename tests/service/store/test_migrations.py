@@ -15,12 +15,15 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from tests.postgresql import Server
-from tests.service.store.batches import subscription
+from tests.service.store.batches import batch, notification_row, subscription
 from tests.service.store.conftest import Stores
 from tidings.service.settings import Settings
 from tidings.service.store import mailbox, registry, tables
-from tidings.service.store.database import StoreError, open_mailbox, open_registry, open_stores
+from tidings.service.store.database import StoreError, open_database, open_mailbox, open_registry, open_stores
+from tidings.service.store.mailbox_rows import event_key
 from tidings.service.store.transactions import _MIGRATIONS
+
+KEY = event_key("//here", "e")
 
 
 @pytest.mark.parametrize(("name", "head"), [("registry", registry.HEAD), ("mailbox", mailbox.HEAD)])
@@ -33,6 +36,7 @@ def test_the_head_that_is_looked_for_is_the_last_revision(name: str, head: str) 
     assert sorted(files, reverse=True) == revisions  # each revision has one file
 
 
+@pytest.mark.filterwarnings("ignore:.*expression-based index")  # of SQLite, whose index other tests use
 def test_the_migrations_come_to_the_tables_of_this_version(empty: Settings) -> None:
     opened = open_stores(empty)
     for store, metadata, others in zip(
@@ -54,6 +58,31 @@ def test_opening_again_keeps_everything(stores: Stores) -> None:
     again = open_registry(stores.settings)
     assert again.find("a") is not None
     again.close()
+
+
+def test_a_mailbox_from_before_blocks_is_taken_over(empty: Settings) -> None:
+    """What revision 0003 wrote: no event says at which number its notifications begin."""
+    database = open_database(empty, "mailbox", new=True)
+    told = "INSERT INTO notifications (number, subscription, kind, at, event) VALUES "
+    with database.writing() as connection:
+        database.create(connection, "0003")
+        connection.execute(
+            text(told + f"(70, 's', 'match', 1, :key), ({1 << 20}, 's', 'match', 1, :key)"), {"key": KEY}
+        )
+        values = {"key": KEY, "last": 1 << 20}
+        connection.execute(
+            text("INSERT INTO events (key, id, source, last) VALUES (:key, 'e', '//here', :last)"), values
+        )
+        connection.execute(text(f"UPDATE counters SET value = {1 << 20} WHERE name = 'number'"))
+    database.close()
+    opened = open_mailbox(empty)
+    newest, oldest = opened.page(["s"])
+    assert (oldest.number, newest.number) == (70, 1 << 20)
+    assert opened.find("s", oldest.id) == newest  # both are of the same event
+    assert opened.counts(["s"]) == {"s": 2}
+    assert opened.record(*batch(0, [notification_row("s", "e"), notification_row("t", "e")]))
+    assert opened.counts(["s", "t"]) == {"s": 2, "t": 1}  # the event is known
+    opened.close()
 
 
 def test_many_may_open_a_new_database_at_once(empty: Settings) -> None:

@@ -8,28 +8,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
-from sqlalchemy import (
-    ARRAY,
-    BigInteger,
-    Connection,
-    Select,
-    Text,
-    asc,
-    cast,
-    delete,
-    desc,
-    func,
-    select,
-    true,
-    tuple_,
-    update,
-)
+from sqlalchemy import Connection, delete, desc, func, select, tuple_, update
 
 from tidings.model.event import Event
 from tidings.service.model import (
@@ -43,11 +30,12 @@ from tidings.service.model import (
 )
 from tidings.service.store import tables
 from tidings.service.store.mailbox_rows import MailboxRows, event_of, mailbox_rows, notification_id
-from tidings.service.store.tables import clean
+from tidings.service.store.notification_search import Span, numbers_of, numbers_of_each
+from tidings.service.store.tables import block_of, clean
 from tidings.service.store.transactions import Database, insert_columns
 from tidings.storage.event_log import Offset, Position
 
-HEAD: Final = "0003"
+HEAD: Final = "0004"
 _PORTION = 5_000
 _ROOM = 0.95  # of the size that is kept, after something was deleted because of it
 _NUMBERS = (1 << 63) - 1
@@ -94,9 +82,6 @@ class Mailbox:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        on_postgresql = database.on_postgresql
-        self._of_several = _of_several_postgresql if on_postgresql else _of_several_sqlite
-        self._of_each = _of_each_postgresql if on_postgresql else _of_each_sqlite
         self._announce: Callable[[], None] = lambda: None
 
     def on_commit(self, announce: Callable[[], None]) -> None:
@@ -126,8 +111,8 @@ class Mailbox:
             new = _new_rows(connection, rows)
             numbers = [before + number for number in new["number"]]
             insert_columns(connection, tables.notifications, {**new, "number": numbers})
-            lasts = [before + number for number in rows.events["last"]]
-            insert_columns(connection, tables.events, {**rows.events, "last": lasts}, _SEEN_AGAIN)
+            spans = {name: [before + number for number in rows.events[name]] for name in ("first", "last")}
+            insert_columns(connection, tables.events, {**rows.events, **spans}, _SEEN_AGAIN)
             faults = len(rows.faults["message"])
             end = _take(connection, "fault", faults)
             insert_columns(
@@ -232,7 +217,8 @@ class Mailbox:
                 notices = missed({row.subscription: row.number for row in rows})
                 for notice in notices:  # which replace those that say less
                     same = _columns.subscription == notice.subscription, _columns.id == notice.id
-                    connection.execute(delete(tables.notifications).where(*same))
+                    is_notice = _columns.event.is_(None)  # which the index of their ids says
+                    connection.execute(delete(tables.notifications).where(*same, is_notice))
                 _insert_notices(connection, notices)
             if notices:
                 self._announce()
@@ -248,56 +234,54 @@ class Mailbox:
         limit: int = 50,
     ) -> list[StoredNotification]:
         """With `after` the notifications after that number, oldest first; otherwise newest first, from `before` on."""
-        order = desc if after is None else asc
-        numbers = select(_columns.number).order_by(order(_columns.number)).limit(max(limit, 0))
-        if after is not None:
-            numbers = numbers.where(_columns.number > _bounded(after))
-        if before is not None:
-            numbers = numbers.where(_columns.number < _bounded(before))
-        if len(subscriptions) == 1:
-            numbers = numbers.where(_columns.subscription == subscriptions[0])
-        else:
-            numbers = self._of_several(numbers, sorted({clean(id) for id in subscriptions}))
-            numbers = numbers.order_by(None).order_by(order(numbers.selected_columns[0])).limit(max(limit, 0))
-        # The index has all that is needed to choose; whole rows and events are read of the chosen ones alone.
-        query = _NOTIFICATIONS.where(_columns.number.in_(numbers.subquery().select())).order_by(
-            order(_columns.number)
-        )
+        ids = sorted({clean(id) for id in subscriptions})
+        newest = after is None
         with self._database.reading() as connection:
-            return [_notification(row) for row in connection.execute(query)]
+            kept = _kept(connection)
+            span = Span(
+                kept.first if after is None else max(kept.first, _bounded(after) + 1),
+                kept.last if before is None else min(kept.last, _bounded(before) - 1),
+            )
+            # The index has all that is needed to choose; whole rows and events are read of the chosen ones alone.
+            found = _stored(connection, numbers_of(connection, ids, span, limit, newest=newest))
+        return found[::-1] if newest else found
 
     def pages(self, after: Mapping[str, int], limit: int) -> dict[str, list[StoredNotification]]:
         """The first notifications of each subscription after a number of its own, oldest first; those without any are
         left out."""
-        numbers = self._of_each({clean(id): _bounded(number) for id, number in after.items()}, limit)
-        query = _NOTIFICATIONS.where(_columns.number.in_(numbers)).order_by(_columns.number)
+        cursors = {clean(id): _bounded(number) for id, number in after.items()}
         found: defaultdict[str, list[StoredNotification]] = defaultdict(list)
         with self._database.reading() as connection:
-            for row in connection.execute(query):
-                found[row.subscription].append(_notification(row))
+            numbers = numbers_of_each(connection, cursors, _kept(connection), limit)
+            for notification in _stored(connection, sorted(chain.from_iterable(numbers.values()))):
+                found[notification.subscription].append(notification)
         return found
 
     def find(self, subscription: str, id: str) -> StoredNotification | None:
-        query = _NOTIFICATIONS.where(_columns.subscription == subscription)
         key = event_of(id)
-        if key is None:  # a notice, or one that was stored with its id
-            query = query.where(_columns.id == id)
-        else:
-            last = select(_event.last).where(_event.key == key).scalar_subquery()
-            query = query.where(_columns.event == key, _columns.number <= last).order_by(
-                desc(_columns.number)
-            )
+        is_it = _columns.id == id if key is None else _columns.event == key  # a notice has its id, others may
         with self._database.reading() as connection:
-            found = map(_notification, connection.execute(query))
-            return next((notification for notification in found if notification.id == clean(id)), None)
+            span = _kept(connection) if key is None else _span_of(connection, key)
+            for blocks in span.blocks(newest=True):
+                there = block_of(tables.notifications).in_(blocks), _columns.subscription == subscription
+                query = _NOTIFICATIONS.where(*there, _columns.number.between(*span), is_it)
+                for row in connection.execute(query.order_by(desc(_columns.number))):
+                    notification = _notification(row)
+                    if notification.id == clean(id):
+                        return notification
+        return None
 
     def counts(self, subscriptions: Sequence[str]) -> dict[str, int]:
         """How many notifications are kept of each subscription; those without any are left out."""
-        ids = [clean(id) for id in subscriptions]
-        query = select(_columns.subscription, func.count()).where(_columns.subscription.in_(ids))
+        found: Counter[str] = Counter()
+        of_these = _columns.subscription.in_([clean(id) for id in subscriptions])
+        query = select(_columns.subscription, func.count()).where(of_these).group_by(_columns.subscription)
         with self._database.reading() as connection:
-            rows = connection.execute(query.group_by(_columns.subscription))
-            return {subscription: int(count) for subscription, count in rows}
+            for blocks in _kept(connection).blocks():
+                found.update(
+                    dict(connection.execute(query.where(block_of(tables.notifications).in_(blocks))).all())
+                )
+        return dict(found)
 
     def news(self, after: int) -> tuple[int, dict[str, int]]:
         """The last number now, and the last number of each subscription that has notifications after `after`."""
@@ -316,8 +300,7 @@ class Mailbox:
     def first(self) -> int:
         """The smallest number that is still kept; one above the last if there is none."""
         with self._database.reading() as connection:
-            first = connection.execute(select(func.min(_columns.number))).scalar()
-            return _counter(connection, "number") + 1 if first is None else int(first)
+            return _kept(connection).first
 
     def last(self) -> int:
         """The largest number ever given; 0 before the first."""
@@ -410,47 +393,36 @@ def _insert_notices(connection: Connection, notices: Sequence[Notice]) -> None:
     insert_columns(connection, tables.notifications, columns, _ONCE)
 
 
-def _of_several_sqlite(numbers: Select[int], ids: list[str]) -> Select[int]:
-    """Restricts the query to several subscriptions, given as one parameter, because databases limit their number."""
-    asked = func.json_each(json.dumps(ids)).table_valued("value")
-    return numbers.where(_columns.subscription.in_(select(asked.c.value)))
+def _kept(connection: Connection) -> Span:
+    """The numbers that are kept; nothing is above the last before this transaction ends, as far as it sees."""
+    last = _counter(connection, "number")
+    first = connection.execute(select(func.min(_columns.number))).scalar()
+    return Span(last + 1 if first is None else int(first), last)
 
 
-def _of_several_postgresql(numbers: Select[int], ids: list[str]) -> Select[int]:
-    """Restricts the query to several subscriptions, by an index scan for each. Left to choose, PostgreSQL scans all
-    notifications when these subscriptions have few."""
-    asked = func.unnest(cast(ids, ARRAY(Text))).table_valued("id").render_derived(name="asked")
-    each = numbers.where(_columns.subscription == asked.c.id).lateral()
-    return select(each.c.number).select_from(asked).join(each, true())
+def _span_of(connection: Connection, key: bytes) -> Span:
+    """Between which numbers the notifications of an event are; nothing if it is not known."""
+    found = connection.execute(select(_event.first, _event.last).where(_event.key == key)).first()
+    return Span(1, 0) if found is None else Span(found.first or _kept(connection).first, found.last)
 
 
-def _of_each_sqlite(after: Mapping[str, int], limit: int) -> Select[int]:
-    """The first numbers of each subscription after a number of its own. SQLite has no lateral joins."""
-    asked = func.json_each(json.dumps(list(after.items()))).table_valued("value")
-    id, number = (func.json_extract(asked.c.value, f"$[{column}]") for column in (0, 1))
-    inner = tables.notifications.alias("inner_notifications")
-    first = select(inner.c.number).where(inner.c.subscription == id, inner.c.number > number)
-    first = first.order_by(inner.c.number).limit(limit).correlate(asked)
-    each = tables.notifications.alias("each")
-    return select(each.c.number).select_from(asked).join(each, each.c.number.in_(first))
-
-
-def _of_each_postgresql(after: Mapping[str, int], limit: int) -> Select[int]:
-    given = cast(list(after), ARRAY(Text)), cast(list(after.values()), ARRAY(BigInteger))
-    asked = func.unnest(*given).table_valued("id", "number").render_derived(name="asked")
-    inner = tables.notifications.alias("inner_notifications")
-    first = select(inner.c.number).where(inner.c.subscription == asked.c.id, inner.c.number > asked.c.number)
-    each = first.order_by(inner.c.number).limit(limit).lateral()
-    return select(each.c.number).select_from(asked).join(each, true())
+def _stored(connection: Connection, numbers: Sequence[int]) -> list[StoredNotification]:
+    """The notifications with these numbers, oldest first."""
+    found = []
+    for begin in range(0, len(numbers), _PORTION):
+        query = _NOTIFICATIONS.where(_columns.number.in_(numbers[begin : begin + _PORTION]))
+        found += [_notification(row) for row in connection.execute(query)]
+    return sorted(found, key=attrgetter("number"))
 
 
 def _new_rows(connection: Connection, rows: MailboxRows) -> dict[str, Sequence[Any]]:
     """The notifications that are not stored yet. Only events that are known may have others, and are few."""
-    known: set[bytes] = set()
+    known: dict[bytes, Span] = {}
     keys = rows.events["key"]
     for begin in range(0, len(keys), _PORTION):
-        query = select(_event.key).where(_event.key.in_(keys[begin : begin + _PORTION]))
-        known.update(connection.execute(query).scalars())
+        some = _event.key.in_(keys[begin : begin + _PORTION])
+        for key, first, last in connection.execute(select(_event.key, _event.first, _event.last).where(some)):
+            known[key] = Span(first or 0, last)
     given = rows.notifications
     if not known:
         return given
@@ -460,8 +432,13 @@ def _new_rows(connection: Connection, rows: MailboxRows) -> dict[str, Sequence[A
     def is_new(row: tuple[Any, ...]) -> bool:
         if row[1] not in known:
             return True
-        query = select(*chosen).where(_columns.subscription == row[0], _columns.event == row[1])
-        return row not in {tuple(found) for found in connection.execute(query)}
+        span = known[row[1]]
+        same = _columns.subscription == row[0], _columns.event == row[1], _columns.number.between(*span)
+        for blocks in span.blocks(newest=True):
+            query = select(*chosen).where(block_of(tables.notifications).in_(blocks), *same)
+            if row in {tuple(found) for found in connection.execute(query)}:
+                return False
+        return True
 
     identities = zip(*(given.get(column.name, nulls) for column in chosen), strict=True)
     kept = [row for row, identity in enumerate(identities) if is_new(identity)]

@@ -34,8 +34,8 @@ _ITEMS = pa.list_(pa.struct([pa.field("key", pa.string(), nullable=False), pa.fi
 class MailboxRows:
     """Columns by name, of plain values with clean texts; a column without any value is left out, because a null that is
     written costs as much as a value. No notification is there twice. They are numbered from 1 to `count`, and come in the
-    order of their subscriptions: so they go into neighbouring pages of the index. `last` of an event is the largest number
-    of its notifications."""
+    order of their subscriptions: so they go into neighbouring pages of the index. `first` and `last` of an event are the
+    smallest and the largest number of its notifications."""
 
     count: int
     notifications: dict[str, Sequence[Any]]
@@ -76,6 +76,7 @@ def mailbox_rows(batch: BatchRecord, notifications: pa.Table, events: pa.Table) 
     keys = [event_key(*pair) for pair in pairs]
     lasts = np.zeros(len(pairs), np.int64)
     lasts[about] = np.arange(1, count + 1)  # of several numbers of an event the last one stays
+    spans = zip(keys, (first + 1).tolist(), lasts.tolist(), strict=True)
 
     order = pc.sort_indices(kept["subscription"]).to_numpy()
     kept = kept.take(pa.array(order))
@@ -95,7 +96,7 @@ def mailbox_rows(batch: BatchRecord, notifications: pa.Table, events: pa.Table) 
         **{name: _clean(pc.fill_null(lost[name], "")) or [] for name in ("source", "event", "message")},
         "at": [batch.ended] * len(lost),
     }
-    described = _events(events, dict(zip(pairs, zip(keys, lasts.tolist(), strict=True), strict=True)))
+    described = _events(events, dict(zip(pairs, spans, strict=True)))
     return MailboxRows(count, _filled(columns), _filled(described), faults)
 
 
@@ -126,10 +127,10 @@ def _filled(columns: dict[str, Sequence[Any] | None]) -> dict[str, Sequence[Any]
 
 
 def _events(
-    events: pa.Table, named: dict[tuple[str, str], tuple[bytes, int]]
+    events: pa.Table, named: dict[tuple[str, str], tuple[bytes, int, int]]
 ) -> dict[str, Sequence[Any] | None]:
-    """The events that notifications refer to, each once, by source and id with their keys and last numbers. One that is
-    not given is stored with its name only."""
+    """The events that notifications refer to, each once, by source and id with their keys, first and last numbers. One
+    that is not given is stored with its name only."""
     given = events.select(EVENT_SCHEMA.names).cast(EVENT_SCHEMA)
     missing, rows, found = dict.fromkeys(named), [], []
     for row, about in enumerate(zip(_texts(given["source"]), _texts(given["id"]), strict=True)):
@@ -145,8 +146,8 @@ def _events(
     columns = {
         name: _values(kept[name]) if name == "data" else _clean(kept[name]) for name in EVENT_SCHEMA.names
     }
-    keys, lasts = zip(*map(named.__getitem__, found), strict=True) if found else ((), ())
-    return {"key": keys, "last": lasts, **columns}
+    keys, firsts, lasts = zip(*map(named.__getitem__, found), strict=True) if found else ((), (), ())
+    return {"key": keys, "first": firsts, "last": lasts, **columns}
 
 
 def _bindings(column: pa.ChunkedArray) -> list[str | None] | None:

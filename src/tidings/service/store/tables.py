@@ -7,13 +7,15 @@ takes a lone surrogate, so both become U+FFFD, in either store.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Double,
+    FromClause,
     Index,
     Integer,
     LargeBinary,
@@ -22,6 +24,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
+    literal_column,
     text,
 )
 from sqlalchemy.engine import Dialect
@@ -165,6 +168,19 @@ deliveries = Table(
 
 _OF_NOTICES: Any = dict.fromkeys(("sqlite_where", "postgresql_where"), text("event IS NULL"))
 
+_BLOCK: Final = 16  # bits of a number within its block; what an index is made of cannot be changed here alone
+
+
+def block(number: int) -> int:
+    """The block of a notification's number."""
+    return number >> _BLOCK
+
+
+def block_of(notifications: FromClause) -> ColumnElement[int]:
+    """The block of a notification, written as the index has it."""
+    return notifications.c.number.op(">>", return_type=BigInteger())(literal_column(str(_BLOCK)))
+
+
 notifications = Table(
     "notifications",
     MAILBOX,
@@ -179,13 +195,15 @@ notifications = Table(
     Column("sequence", BigInteger),
     Column("changes", CleanText),  # JSON
     Column("message", CleanText),
-    Index("notifications_subscription", "subscription", "number"),
+    # Numbers rise: what is recorded goes into the last block, not all over the index (notification_search.py).
+    Index("notifications_block", text(f"(number >> {_BLOCK})"), "subscription", "number"),
     # A unique index over the ids of all notifications took more than half of the time of recording them.
     Index("notifications_notice", "subscription", "id", unique=True, **_OF_NOTICES),
 )
 
-# An event is here once, however many notifications refer to it. `last` is at least the number of the last one: when
-# notifications up to it are deleted, nothing refers to the event any more, and no search for references is needed.
+# An event is here once, however many notifications refer to it. Their numbers are from `first`, which events of an older
+# version lack, to `last`: when notifications up to it are deleted, nothing refers to the event any more, and no search
+# for references is needed.
 events = Table(
     "events",
     MAILBOX,
@@ -197,6 +215,7 @@ events = Table(
     Column("datacontenttype", CleanText),
     Column("data", LargeBinary),
     Column("attributes", CleanText),
+    Column("first", BigInteger),
     Column("last", BigInteger, nullable=False),
     Index("events_last", "last"),
 )

@@ -1,0 +1,146 @@
+"""Finds the numbers of a subscription's notifications, one block of numbers after the other.
+
+The index begins with the block of a number: what is recorded goes into a few pages, those of the last block, however
+large the mailbox is. An index that begins with the subscription is written all over: at three million notifications
+it took three times as long to record as with blocks, and longer with each more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Connection,
+    FromClause,
+    Select,
+    Text,
+    asc,
+    cast,
+    desc,
+    func,
+    select,
+    true,
+)
+
+from tidings.service.store import tables
+from tidings.service.store.tables import block, block_of
+
+_GROWTH = 4
+_MOST = 1_024  # blocks in one statement
+_PORTION = 10_000  # blocks of subscriptions in one statement
+_columns: Final = tables.notifications.c
+
+
+class Span(NamedTuple):
+    """Numbers from `first` to `last`, both included."""
+
+    first: int
+    last: int
+
+    def blocks(self, *, newest: bool = False) -> Iterator[list[int]]:
+        """The blocks of these numbers in groups that become larger: most searches end in the first."""
+        begin, end = block(self.first), block(self.last) + 1
+        width = 1
+        while begin < end:
+            some = range(max(begin, end - width), end) if newest else range(begin, min(end, begin + width))
+            yield list(some)
+            begin, end = (begin, some.start) if newest else (some.stop, end)
+            width = min(width * _GROWTH, _MOST)
+
+
+def numbers_of(
+    connection: Connection, ids: Sequence[str], span: Span, limit: int, *, newest: bool
+) -> list[int]:
+    """The first or the newest numbers of some subscriptions together, in this order."""
+    of_several = _of_several_postgresql if _on_postgresql(connection) else _of_several_sqlite
+    order = desc if newest else asc
+    found: list[int] = []
+    for blocks in span.blocks(newest=newest):
+        if len(found) >= limit:
+            break
+        numbers = select(_columns.number).where(_columns.number.between(*span))
+        numbers = numbers.order_by(order(_columns.number)).limit(limit - len(found))
+        found += connection.execute(of_several(numbers, ids, blocks, order)).scalars()
+    return found
+
+
+def numbers_of_each(
+    connection: Connection, after: Mapping[str, int], kept: Span, limit: int
+) -> dict[str, list[int]]:
+    """The first numbers of each subscription after a number of its own; those without any are left out."""
+    of_each = _of_each_postgresql if _on_postgresql(connection) else _of_each_sqlite
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    searched = {id: Span(max(number + 1, kept.first), kept.last).blocks() for id, number in after.items()}
+    while searched:
+        asked = []
+        for id, groups in list(searched.items()):
+            blocks = next(groups, None) if len(found[id]) < limit else None
+            if blocks is None:
+                del searched[id]
+            else:
+                asked += [(id, number, after[id]) for number in blocks]
+        for begin in range(0, len(asked), _PORTION):
+            for id, number in connection.execute(of_each(asked[begin : begin + _PORTION], kept.last, limit)):
+                found[id].append(number)
+    return {id: sorted(numbers)[:limit] for id, numbers in found.items() if numbers}
+
+
+def _of_several_sqlite(
+    numbers: Select[int], ids: Sequence[str], blocks: list[int], _order: Any
+) -> Select[int]:
+    """Restricts the query to some subscriptions, given as one parameter, because databases limit their number."""
+    asked = func.json_each(json.dumps(list(ids))).table_valued("value")
+    return numbers.where(
+        block_of(tables.notifications).in_(blocks), _columns.subscription.in_(select(asked.c.value))
+    )
+
+
+def _of_several_postgresql(
+    numbers: Select[int], ids: Sequence[str], blocks: list[int], order: Any
+) -> Select[int]:
+    """Restricts the query to some subscriptions, by an index scan for each and each block. Left to choose, PostgreSQL
+    scans all notifications when these subscriptions have few."""
+    asked = _rows("asked", id=(ids, Text))
+    among = _rows("among", block=(blocks, BigInteger))
+    each = numbers.where(
+        block_of(tables.notifications) == among.c.block, _columns.subscription == asked.c.id
+    ).lateral()
+    chosen = select(each.c.number).select_from(asked.join(among, true()).join(each, true()))
+    return chosen.order_by(order(each.c.number)).limit(numbers._limit)
+
+
+def _of_each_sqlite(asked: list[tuple[str, int, int]], last: int, limit: int) -> Select[str, int]:
+    """The first numbers in each block of a subscription after a number. SQLite has no lateral joins."""
+    rows = func.json_each(json.dumps(asked)).table_valued("value")
+    id, number, after = (func.json_extract(rows.c.value, f"$[{column}]") for column in range(3))
+    inner = tables.notifications.alias("inner_notifications")
+    first = select(inner.c.number).where(block_of(inner) == number, inner.c.subscription == id)
+    first = first.where(inner.c.number > after, inner.c.number <= last)
+    first = first.order_by(inner.c.number).limit(limit).correlate(rows)
+    each = tables.notifications.alias("each")
+    return select(each.c.subscription, each.c.number).select_from(rows).join(each, each.c.number.in_(first))
+
+
+def _of_each_postgresql(asked: list[tuple[str, int, int]], last: int, limit: int) -> Select[str, int]:
+    ids, blocks, afters = zip(*asked, strict=True)
+    rows = _rows("asked", id=(ids, Text), block=(blocks, BigInteger), after=(afters, BigInteger))
+    inner = tables.notifications.alias("inner_notifications")
+    first = select(inner.c.number).where(block_of(inner) == rows.c.block, inner.c.subscription == rows.c.id)
+    first = first.where(inner.c.number > rows.c.after, inner.c.number <= last)
+    each = first.order_by(inner.c.number).limit(limit).lateral()
+    return select(rows.c.id, each.c.number).select_from(rows).join(each, true())
+
+
+def _rows(name: str, **columns: tuple[Sequence[Any], Any]) -> FromClause:
+    """Columns of values as a table of PostgreSQL."""
+    given = [cast(list(values), ARRAY(type)) for values, type in columns.values()]
+    return func.unnest(*given).table_valued(*columns).render_derived(name=name)
+
+
+def _on_postgresql(connection: Connection) -> bool:
+    return connection.dialect.name == "postgresql"
