@@ -168,7 +168,7 @@ class _Receiver(asyncio.Protocol):
 async def _memory(data: Path, rate: int, matches: int, seconds: float) -> list[Bar]:
     """The driver's memory after a quarter of the time, which is flat if it is not more at the end."""
     port, groups = _free_port(), max(1, 10_000 // matches)
-    fill = [sys.executable, "-m", "benchmarks.stream_bars", str(data), str(groups), str(matches)]
+    fill = [sys.executable, "-m", "benchmarks.registry_rows", str(data), str(groups), str(matches)]
     subprocess.run(fill, check=True)
     samples = []
     with _served(data, port) as served:

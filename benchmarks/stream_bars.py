@@ -25,13 +25,10 @@ import click
 
 from benchmarks.bars import Bar, show
 from benchmarks.measure import ROOT, context, write_json
+from benchmarks.registry_rows import MATCHES
 from benchmarks.service_bars import _Connection, _free_port, _served
-from tidings.service.model import Subscription
-from tidings.service.settings import Settings
-from tidings.service.store.database import open_stores
-from tidings.service.subscriptions.tickets import digest, new_id, new_secret
 
-SUBSCRIPTIONS, MATCHES = 100_000, 10
+SUBSCRIPTIONS = 100_000
 WARM_SECONDS, SECONDS = 60, 30
 SUSTAINED_SECONDS = 40
 BACKLOG = 100_000
@@ -76,7 +73,7 @@ async def _measured(checkout: Path, scale: float) -> list[tuple[str, float]]:
     with tempfile.TemporaryDirectory(prefix="tidings-stream-") as place, _sources(checkout):
         data, port = Path(place), _free_port()
         groups = max(1, round(SUBSCRIPTIONS * scale) // MATCHES)
-        subprocess.run([sys.executable, "-m", "benchmarks.stream_bars", place, str(groups)], check=True)
+        subprocess.run([sys.executable, "-m", "benchmarks.registry_rows", place, str(groups)], check=True)
         with _served(data, port):
             load = await Load.open(port, groups)
             return [item async for item in _figures(load, scale)]
@@ -104,30 +101,6 @@ def _sources(checkout: Path) -> Iterator[None]:
         yield
     finally:
         os.environ.pop("PYTHONPATH") if before is None else os.environ.update(PYTHONPATH=before)
-
-
-def _fill(data: Path, groups: int, matches: int = MATCHES) -> None:
-    """The registry, with nothing else beside it; made by the code that is to open it."""
-    registry, mailbox = open_stores(Settings(data))
-    now, secret = time.time(), digest(new_secret("tkt"))
-    registry.add_many(
-        [
-            Subscription(
-                new_id("s"),
-                f"WHERE topic = 't{group}' AND price < {1_000 + number} AND NOT old = 'yes'",
-                "",
-                "",
-                secret,
-                new_secret("f"),
-                now,
-                None,
-            )
-            for group in range(groups)
-            for number in range(matches)
-        ]
-    )
-    registry.close()
-    mailbox.close()
 
 
 @dataclass
@@ -244,7 +217,3 @@ class Load:
                 f"{len(self.sent) - len(self.heard)} events were not heard of"
             )
             await asyncio.sleep(0.02)
-
-
-if __name__ == "__main__":
-    _fill(Path(sys.argv[1]), *map(int, sys.argv[2:]))
