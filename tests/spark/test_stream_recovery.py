@@ -17,7 +17,7 @@ from tidings.service.matching.stream_recovery import MATCH, note_queries, recove
 from tidings.service.model import NotificationKind
 from tidings.service.store import tables
 from tidings.service.store.mailbox import Mailbox
-from tidings.spark.joins.stream import first_sequence
+from tidings.spark.joins.sequence_mark import first_sequence, leave_sequences
 from tidings.storage import versions
 
 from .test_service_driver import JOINS, MATCHES, STOCKS, World, mailbox, world  # noqa: F401
@@ -147,3 +147,15 @@ def test_a_new_numbering_of_joins_goes_on_with_higher_sequences(world: World, ma
     recover(world.data, mailbox, lambda: 7.0)
     assert first_sequence(stream.checkpoint) == 6
     assert [one.kind for one in mailbox.page(["t"])] == [NotificationKind.MISSED]
+
+
+def test_restored_joins_go_on_with_higher_sequences(world: World, mailbox: Mailbox) -> None:  # noqa: F811
+    stream = Stream(world, mailbox, JOINS)
+    over_tables(world.data, "s")
+    stream.run(1, 1, 1)
+    leave_sequences(stream.checkpoint)
+    for now in (8.0, 9.0):  # the second start keeps them
+        recover(world.data, mailbox, lambda now=now: now)
+    assert first_sequence(stream.checkpoint) == 8
+    assert (stream.checkpoint / "spark" / "metadata").exists()  # rows stay
+    assert next(one.kind for one in mailbox.page(["s"])) == NotificationKind.MISSED

@@ -152,7 +152,8 @@ def test_a_checkpoint_is_cut_to_what_the_mailbox_has(
         in (found / "state" / "0" / "_metadata" / "v2" / "0").read_text()
     )
     assert numbers(new / "checkpoint" / "joins" / "spark" / "offsets") == [0]  # begun, and not recorded
-    assert (new / "checkpoint" / "joins" / "SEQUENCES").read_text() == (joins / "SEQUENCES").read_text()
+    mark = json.loads((new / "checkpoint" / "joins" / "SEQUENCES").read_text())
+    assert mark == {"numbering": "restored", "first": 1048576}  # they go on higher
 
 
 def test_a_stream_that_is_far_ahead_of_the_mailbox_is_not_taken(kept: Path) -> None:

@@ -1,7 +1,8 @@
 """Restores a backup into a new folder, and an empty database if it shall be in PostgreSQL; all of it or nothing.
 
 The folder appears under its name when everything is in it. At its first start the service builds the index anew from
-the registry, with the numbers that joins' subscriptions had, and goes on with the checkpoint.
+the registry, with the numbers that joins' subscriptions had, and goes on with the checkpoint. Sequences of joins go on
+higher: a replica that had heard of more than the backup has sees a gap, and asks for a snapshot.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tidings.service.backup.rows import write_chunk
 from tidings.service.settings import Settings
 from tidings.service.store import tables
 from tidings.service.store.database import HEADS, open_database
+from tidings.spark.joins.sequence_mark import leave_sequences
 
 # More notifications than were numbered between the backup and the loss of what it was taken of: listeners that had
 # seen some of these go on with the first of the restored service, whose number is higher.
@@ -52,6 +54,8 @@ def restore(settings: Settings, stream: IO[bytes], report: Report = lambda what,
             raised = update(tables.counters).where(numbered.name == "number")
             stores["mailbox"].execute(raised.values(value=numbered.value + _SKIPPED))
             _name_schemas(aside, data)
+            if (aside / "checkpoint" / "joins" / "spark").exists():
+                leave_sequences(aside / "checkpoint" / "joins")
             os.sync()
         aside.chmod(0o755)
         aside.rename(data)

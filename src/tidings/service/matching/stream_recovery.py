@@ -4,7 +4,7 @@ The mailbox is the truth about how far the log was answered. A checkpoint that i
 because one of the two was restored from a back-up, is left: the new query goes on where the mailbox is. So nothing is
 told twice, and no subscriber is told of what was accepted before it began. Rows of joins are in the checkpoint alone.
 They are read again from the log, without telling the changes again; the subscribers over tables get a notice, and see a
-gap in their sequences.
+gap in their sequences. They do too when all of it was restored from a back-up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from tidings.service.model import JOINS, MATCH, Notice, NotificationKind
 from tidings.service.store.mailbox import Mailbox
-from tidings.spark.joins.stream import NO_TABLES, declared_tables, keep_sequences
+from tidings.spark.joins.sequence_mark import keep_sequences
+from tidings.spark.joins.stream import NO_TABLES, declared_tables
 from tidings.spark.lock import StreamLock
 from tidings.spark.offsets import batch_range, last_batches, query_id
 from tidings.storage import versions
@@ -56,7 +57,7 @@ def recover(data: Path, mailbox: Mailbox, clock: Callable[[], float] = time.time
                 shutil.rmtree(checkpoint / name, ignore_errors=True)
         if declared_tables(data / "index") != NO_TABLES:
             now = clock()
-            kept = keep_sequences(data / "index", checkpoint, 0 if found.joins is None else int(now))
+            kept = keep_sequences(data / "index", folders[JOINS], 0 if found.joins is None else int(now))
             if found.joins is not None and not (kept and _agrees(folders[JOINS], mailbox)):
                 _tell_of_gap(data / "index", mailbox, found.joins, now)
         return found
@@ -97,10 +98,12 @@ def _agrees(checkpoint: Path, mailbox: Mailbox) -> bool:
 def _tell_of_gap(index: Path, mailbox: Mailbox, reached: Offset, now: float) -> None:
     subscriptions = versions.joins(index, versions.current(index)).subscriptions
     live = subscriptions.id_column.filter(pa.array(subscriptions.live)).to_pylist()
-    logger.warning("the state of %d subscriptions over tables was lost; they are told so", len(live))
+    logger.warning(
+        "the state of %d subscriptions over tables was lost or restored; they are told so", len(live)
+    )
     message = (
-        "changes of its tables may be missing, and sequence numbers go on higher, since the state of the stream was lost;"
-        " ask for a snapshot"
+        "changes of its tables may be missing, and sequence numbers go on higher, since the state of the stream was lost"
+        " or restored; ask for a snapshot"
     )
     mailbox.notify(
         Notice(id, NotificationKind.MISSED, f"missed tables {reached}", now, message) for id in live

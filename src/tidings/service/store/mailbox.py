@@ -295,7 +295,8 @@ class Mailbox:
                 .where(_columns.number > after, _columns.number <= last)
                 .group_by(_columns.subscription)
             )
-            return last, dict(connection.execute(query).all())
+            # After each commit: rows of SQLAlchemy's own would take most of the time.
+            return last, dict(connection.execute(query).cursor.fetchall())
 
     def first(self) -> int:
         """The smallest number that is still kept; one above the last if there is none."""

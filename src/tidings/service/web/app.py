@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from starlette.routing import Route
 from starlette.types import ASGIApp
 
 import tidings
@@ -75,7 +74,7 @@ class Application(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         service: Service = self.state.service
-        stack: ASGIApp = super().build_middleware_stack()
+        stack: ASGIApp = events.PublishFirst(super().build_middleware_stack())
         if service.settings.log_format == "json":  # a line for each request is for machines to read
             stack = RequestLog(stack)
         return StreamingLayer(RequestMetrics(with_middleware(stack, service.settings), service.metrics))
@@ -100,8 +99,6 @@ def create_app(service: Service) -> FastAPI:
         separate_input_output_schemas=False,
     )
     app.state.service = service
-    # The busiest route, found first and without dependencies to resolve; its router documents it in OpenAPI.
-    app.router.routes.append(Route("/api/events", events.publish, methods=["POST"]))
     for router in ROUTERS:
         app.include_router(router)
     pages.register(app)

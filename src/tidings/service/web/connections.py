@@ -12,6 +12,7 @@ for the stores.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -25,6 +26,7 @@ BODY_SECONDS = SLOWEST + 10.0  # later than the answer 408 of those that are rea
 WRITE_SECONDS = 60.0  # in which a client reads nothing of what waits for it
 MAX_HEAD = 64 << 10  # bytes of a request line with its headers
 _FRAMING = 8  # bytes beside the content for each byte of content, in a body sent in chunks
+_SHORT = 4 << 10  # bytes
 _PIPELINED = 32  # requests that wait for the answer to the one before
 
 
@@ -42,24 +44,63 @@ _HEAD_TOO_LARGE = _refusal(
 )
 
 
-class BoundedProtocol(HttpToolsProtocol):
-    """One connection. `_waiting` is the timer of the request that has not come whole; None while there is none."""
+class _JoinedWrites:
+    """A transport that sends a short piece together with the next one that is written in the same turn of the event
+    loop. uvicorn writes head and body of an answer one after the other: so they are one call of the system, and wake
+    the reader once."""
 
-    _waiting: asyncio.TimerHandle | None = None
+    __slots__ = ("_held", "_loop", "_transport", "get_extra_info", "is_closing")
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop, self._held = transport, loop, b""
+        self.is_closing, self.get_extra_info = transport.is_closing, transport.get_extra_info
+
+    def write(self, data: bytes) -> None:
+        if self._held:
+            held, self._held = self._held, b""
+            self._transport.write(held + data)
+        elif len(data) <= _SHORT:
+            self._held = data
+            self._loop.call_soon(self._send)
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        self._send()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def _send(self) -> None:
+        if self._held:
+            held, self._held = self._held, b""
+            self._transport.write(held)
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection. A request that has not come whole is waited for until `_until`; the timer that looks after it
+    outlives the request, because setting one for each takes longer."""
+
+    _until: float | None = None
+    _timer: asyncio.TimerHandle | None = None
     _writing: asyncio.TimerHandle | None = None
     _in_head = True
     _came = _content = 0  # bytes of the request, and those of its body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(_JoinedWrites(transport, self.loop))  # type: ignore[arg-type]
         if len(self.connections) > max_connections():
-            transport.write(_FULL)
-            transport.close()
+            self.transport.write(_FULL)
+            self.transport.close()
             return
         self._wait(HEAD_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_wait()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self.resume_writing()
         self.pipeline.clear()
         super().connection_lost(exc)
@@ -67,7 +108,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
-        if self._waiting is None:
+        if self._until is None:
             self._wait(HEAD_SECONDS)
         self._came += len(data)
         super().data_received(data)
@@ -80,7 +121,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self._came = self._content = 0
         self._in_head = True
-        if self._waiting is None:  # it follows another in one piece
+        if self._until is None:  # it follows another in one piece
             self._wait(HEAD_SECONDS)
         super().on_message_begin()
 
@@ -112,13 +153,27 @@ class BoundedProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def _wait(self, seconds: float) -> None:
-        self._end_wait()
-        self._waiting = self.loop.call_later(seconds, self.transport.close)
+        self._until = self.loop.time() + seconds
+        if self._timer is None or self._timer.when() > self._until:
+            self._look_at(self._until)
 
     def _end_wait(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
+        self._until = None
+
+    def _look_at(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_at(at, self._look)
+
+    def _look(self) -> None:
+        """Closes a connection whose request is late; waits on for one that is not."""
+        self._timer = None
+        if self._until is None:
+            return
+        if self.loop.time() >= self._until:
+            self.transport.close()
+        else:
+            self._look_at(self._until)
 
 
 def configuration(app: ASGIApp, *, graceful_seconds: int, log_level: str | None = None) -> uvicorn.Config:

@@ -93,14 +93,7 @@ def install(app: FastAPI, page: Page | None = None) -> None:
     """Adds handlers for errors of every kind. `page` renders them for browsers that ask for HTML outside the API."""
 
     async def handle(request: Request, error: Exception) -> Response:
-        problem = problem_of(error)
-        if problem.status_code == 405:
-            problem = _other_methods(request)
-        if problem.status_code >= 500 and problem.status_code != 503:
-            problem.extra.setdefault("request", getattr(request.state, "request_id", None))
-        if page is not None and for_people(request):
-            return page(request, problem)
-        return problem.response(request.url.path)
+        return answer(request, error, page)
 
     for kind in (
         HTTPException,
@@ -112,6 +105,18 @@ def install(app: FastAPI, page: Page | None = None) -> None:
         Exception,
     ):
         app.add_exception_handler(kind, handle)
+
+
+def answer(request: Request, error: Exception, page: Page | None = None) -> Response:
+    """The answer to a request that ended with an error."""
+    problem = problem_of(error)
+    if problem.status_code == 405:
+        problem = _other_methods(request)
+    if problem.status_code >= 500 and problem.status_code != 503:
+        problem.extra.setdefault("request", getattr(request.state, "request_id", None))
+    if page is not None and for_people(request):
+        return page(request, problem)
+    return problem.response(request.url.path)
 
 
 def for_people(request: Request) -> bool:

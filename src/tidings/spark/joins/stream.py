@@ -27,13 +27,13 @@ from tidings.spark.code_pickle import Operators, pickle_code
 from tidings.spark.joins.buckets import REPORT, BucketProcessor
 from tidings.spark.joins.change_extract import EXTRACT, TaskSettings, extract_task
 from tidings.spark.joins.ledger import WORK, LedgerProcessor
+from tidings.spark.joins.sequence_mark import first_sequence
 from tidings.spark.lock import StreamLock
 from tidings.spark.micro_batches import Folder, MicroBatches, ParquetOutput, Sink, lock_stream
 from tidings.spark.output import Batch, settle, unfinished
 from tidings.spark.source import ChangesSource, LogSource
 from tidings.spark.stream_handle import Running, Stream
 from tidings.storage import versions
-from tidings.storage.event_log import sync
 
 BUCKETS = 16
 NO_TABLES = "[]"
@@ -121,30 +121,6 @@ def leave_other_tables(index: Path, checkpoint: Path) -> None:
             mark.write_text(now)
     finally:
         lock.release()
-
-
-def first_sequence(checkpoint: Path) -> int:
-    """What the sequence of each subscription starts after, for the joins' checkpoint of a stream."""
-    mark = checkpoint / "SEQUENCES"
-    return int(json.loads(mark.read_text())["first"]) if mark.exists() else 0
-
-
-def keep_sequences(index: Path, checkpoint: Path, otherwise: int) -> bool:
-    """Whether subscriptions over tables go on with their sequences. They do not if the state in the checkpoint is lost,
-    or if the index was lost and gives them other numbers: then all of them go on after `otherwise`, which must be higher
-    than any sequence, so that a replica sees a gap and asks for a snapshot. The stream must not be running."""
-    folder = checkpoint / "joins"
-    facts = json.loads((index / f"v{versions.current(index).base}" / "joins" / "tables.json").read_text())
-    numbering, mark = facts.get("numbering", ""), folder / "SEQUENCES"
-    known = json.loads(mark.read_text()) if mark.exists() else {"numbering": numbering, "first": 0}
-    kept = known["numbering"] == numbering and (folder / "spark" / "metadata").exists()
-    first = known["first"] if kept else otherwise
-    folder.mkdir(parents=True, exist_ok=True)
-    aside = mark.with_suffix(".writing")
-    aside.write_text(json.dumps({"numbering": numbering, "first": first}))
-    sync(aside)
-    aside.replace(mark)
-    return kept
 
 
 def start(
