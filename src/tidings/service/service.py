@@ -137,7 +137,7 @@ class Service:
     def _watch_states(self) -> None:
         self.metrics.watch(
             subscriptions=lambda: self.registry.counts(None),
-            driver=lambda: self.supervisor.state.status,
+            driver=lambda: self.supervisor.state,
             lag=self.stream_health.lag,
             log_bytes=lambda: sum(path.stat().st_size for path in self.log.folder.glob("*.log")),
         )

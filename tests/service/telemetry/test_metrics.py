@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import yaml
 from fastapi import FastAPI, HTTPException
 from prometheus_client.parser import text_string_to_metric_families
 
+from tidings.service.ingest.log_writer import Backlog
+from tidings.service.matching.supervisor import DriverState
 from tidings.service.model import BatchRecord, State
 from tidings.service.telemetry.metrics import Metrics, RequestMetrics
 from tidings.service.telemetry.rates import Rates
 from tidings.service.web.streaming import StreamingLayer, StreamResponse
+
+ALARMS = Path(__file__).parents[3] / "examples" / "alarms.yml"
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
@@ -45,6 +52,18 @@ def test_what_happens_is_counted() -> None:
     assert value(metrics, "tidings_sse_listeners") == 1
 
 
+def test_alarm_rules_use_metrics_that_there_are() -> None:
+    metrics = Metrics()
+    metrics.watch(subscriptions=dict, driver=DriverState, lag=lambda: Backlog(0, 0.0), log_bytes=lambda: 0)
+    there = set(re.findall(r"^# TYPE (\w+)", metrics.text().decode(), re.MULTILINE))
+    (group,) = yaml.safe_load(ALARMS.read_text())["groups"]
+    used = {rule["alert"]: set(re.findall(r"\btidings_\w+", rule["expr"])) for rule in group["rules"]}
+    assert used.pop("TidingsDown") == set()
+    for alert, names in used.items():
+        assert names, alert
+        assert {name.removesuffix("_bucket") for name in names} <= there, alert
+
+
 def test_two_services_in_a_process_count_for_themselves() -> None:
     one, other = Metrics(), Metrics()
     one.accepted(1)
@@ -54,11 +73,16 @@ def test_two_services_in_a_process_count_for_themselves() -> None:
 def test_states_are_asked_for_when_somebody_looks() -> None:
     metrics = Metrics()
     counts = {State.ACTIVE: 2, State.PAUSED: 0}
-    metrics.watch(subscriptions=lambda: counts, driver=lambda: "running", log_bytes=lambda: 4096)
+    metrics.watch(
+        subscriptions=lambda: counts,
+        driver=lambda: DriverState("running", restarts=2),
+        log_bytes=lambda: 4096,
+    )
     counts[State.ACTIVE] = 3
     assert value(metrics, "tidings_subscriptions", state="active") == 3
     assert value(metrics, "tidings_driver_state", state="running") == 1
     assert value(metrics, "tidings_driver_state", state="failed") == 0
+    assert value(metrics, "tidings_driver_restarts_total") == 2
     assert value(metrics, "tidings_log_bytes") == 4096
 
 
@@ -68,7 +92,7 @@ def test_a_store_that_is_away_takes_its_own_numbers_along_only() -> None:
     def away() -> Any:
         raise ConnectionError("no route to the store")
 
-    metrics.watch(subscriptions=away, driver=lambda: "starting", log_bytes=away)
+    metrics.watch(subscriptions=away, driver=lambda: DriverState("starting"), log_bytes=away)
     assert value(metrics, "tidings_subscriptions") is None
     assert value(metrics, "tidings_driver_state", state="starting") == 1
     assert value(metrics, "tidings_events_accepted_total") == 0

@@ -9,6 +9,8 @@ from tidings.service.settings import Settings
 from tidings.service.store.mailbox import Mailbox
 from tidings.storage.event_log import EventLog, Offset
 
+_DOES = {"starting": "is starting", "failed": "has failed", "stopped": "is stopped"}
+
 
 class StreamHealth:
     """The health of the stream of one service."""
@@ -43,7 +45,7 @@ class StreamHealth:
         state = self._supervisor.state
         if state.status != "running":
             why = f": {state.message}" if state.message else ""
-            return f"the stream is {state.status}{why}; events are accepted, and wait"
+            return f"the stream {_DOES[state.status]}{why}; events are accepted, and wait"
         if lag.events and not state.matching:
             return f"the stream has started and has yet to match its first events; {_waiting(lag)}"
         if lag.seconds > self._max_lag:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
@@ -20,6 +20,9 @@ from tidings.service.ingest.log_writer import Backlog
 from tidings.service.model import BatchRecord
 from tidings.service.telemetry.rates import Rates
 from tidings.service.web.middleware import App, Message, Receive, Scope, Send
+
+if TYPE_CHECKING:
+    from tidings.service.matching.supervisor import DriverState
 
 DRIVER_STATES = ("starting", "running", "failed", "stopped")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -110,7 +113,7 @@ class Metrics:
         self,
         *,
         subscriptions: Callable[[], Mapping[Any, int]] | None = None,
-        driver: Callable[[], str] | None = None,
+        driver: Callable[[], DriverState] | None = None,
         lag: Callable[[], Backlog] | None = None,
         log_bytes: Callable[[], int] | None = None,
     ) -> None:
@@ -127,7 +130,7 @@ class _StateCollector(Collector):
     def __init__(
         self,
         subscriptions: Callable[[], Mapping[Any, int]] | None,
-        driver: Callable[[], str] | None,
+        driver: Callable[[], DriverState] | None,
         lag: Callable[[], Backlog] | None,
         log_bytes: Callable[[], int] | None,
     ) -> None:
@@ -148,10 +151,13 @@ class _StateCollector(Collector):
             yield family
         if self._driver is not None:
             family = GaugeMetricFamily("tidings_driver_state", "1 for the driver's state", labels=["state"])
-            now = _value_or_none(self._driver)
+            now = self._driver()
             for state in DRIVER_STATES:
-                family.add_metric([state], float(state == now))
+                family.add_metric([state], float(state == now.status))
             yield family
+            yield CounterMetricFamily(
+                "tidings_driver_restarts", "Starts of the driver after the first", value=now.restarts
+            )
         if self._lag is not None:
             events, seconds = _value_or_none(self._lag) or (float("nan"), float("nan"))
             yield GaugeMetricFamily(
