@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any, NamedTuple
 
 from tidings.engine.engine import Engine, check_id
@@ -67,8 +68,16 @@ def _change_network(change: NetworkChange, networks: Mapping[str, Network]) -> N
         )
     if change.action not in ACTIONS:
         raise NetworkError(f"{change.action!r} is no change of a network; there are {', '.join(ACTIONS)}")
+    make = getattr(network, change.action)
+    takes = signature(make)
     try:
-        getattr(network, change.action)(*change.arguments)
+        takes.bind(*change.arguments)
+    except TypeError:
+        raise NetworkError(
+            f"{change.action} takes {', '.join(takes.parameters)}; it was given {len(change.arguments)} arguments"
+        ) from None
+    try:
+        make(*change.arguments)
     except TypeError as error:
         raise NetworkError(f"{change.action} cannot have {change.arguments!r}: {error}") from None
 
