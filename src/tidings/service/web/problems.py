@@ -50,6 +50,11 @@ KINDS: Mapping[int, tuple[str, str]] = {
     500: ("internal", "The service failed"),
     503: ("unavailable", "Not now"),
 }
+# For those of Pydantic.
+_SENTENCES = {
+    "missing": "it is missing; send it",
+    "extra_forbidden": "nothing of this name is known here; leave it out, or look for the name in /openapi.json",
+}
 
 
 class Problem(HTTPException):
@@ -201,7 +206,7 @@ def invalid(errors: Sequence[Any]) -> Problem:
     places = [
         {
             "place": ".".join(str(part)[:_SHOWN] for part in error["loc"][:_NESTED]) or "body",
-            "message": _sentence(error["msg"]),
+            "message": _SENTENCES.get(error["type"]) or _sentence(error["msg"]),
         }
         for error in errors[:_MOST]
     ]
