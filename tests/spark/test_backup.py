@@ -160,7 +160,7 @@ def test_a_backup_under_load_is_restored_elsewhere_and_goes_on(
     (here.folder / "data").rename(tmp_path / "lost")  # nothing may be read from there any more
 
     data = elsewhere.folder / "data"
-    restored = int(time.time())
+    restored = time.time() * 1e6
     tidings("restore", backup, "--data", data)
     elsewhere.start()
     until(lambda: answers(elsewhere), "it answers", 120)

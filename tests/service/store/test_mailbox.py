@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from sqlalchemy import func, select
+from sqlalchemy.event import listens_for
 
 from tests.postgresql import Server
 from tests.service.store.batches import batch, event, forgotten, notification_row, of_size, start
@@ -17,6 +20,7 @@ from tidings.service.settings import Settings
 from tidings.service.store import tables
 from tidings.service.store.database import open_mailbox
 from tidings.service.store.mailbox import Mailbox
+from tidings.service.store.notification_search import Blocks, Span, numbers_of, numbers_of_each
 from tidings.storage.event_log import Offset, Position
 
 
@@ -328,8 +332,32 @@ def test_notifications_of_many_blocks(mailbox: Mailbox) -> None:
     oldest = mailbox.page(["all"], after=0, limit=1)[0]
     assert mailbox.find("all", oldest.id) == oldest
     assert mailbox.find("last", oldest.id) is None
+    with mailbox._database.writing() as connection:  # as a restoration does
+        connection.exec_driver_sql("UPDATE counters SET value = value + 100000000000 WHERE name = 'number'")
+    assert numbers(mailbox.page(["first", "last"])) == [of_all[199] + 2, of_all[0] + 2]
+    assert mailbox.counts(["last"]) == {"last": 1}
     told = mailbox.last()
     assert mailbox.record(*batch(200, [notification_row("all", "e0"), notification_row("new", "e0")]))
     assert numbers(mailbox.page(["all", "new"], after=told)) == [
         told + 2
     ]  # the event is told to the new one alone
+
+
+def test_sqlite_uses_the_index_for_every_group_of_blocks(tmp_path: Path) -> None:
+    mailbox = open_mailbox(Settings(tmp_path))
+    ran: list[str] = []
+    with mailbox._database.reading() as connection:
+
+        @listens_for(connection, "before_cursor_execute")
+        def note(_connection, cursor, statement, parameters, *_) -> None:
+            if "ORDER BY" in statement:
+                plan = cursor.execute(f"EXPLAIN QUERY PLAN {statement}", parameters).fetchall()
+                ran.extend(line[3] for line in plan if "notifications" in line[3])
+
+        groups = [list(range(1 << power)) for power in range(0, 7, 2)]
+        with patch.object(Blocks, "groups", lambda self, span, newest=False: iter(groups)):
+            numbers_of(connection, ["a", "b"], Span(1, 1 << 30), 50, newest=True)
+            numbers_of_each(connection, {"a": 1, "b": 2}, Span(1, 1 << 30), 50)
+    assert len(ran) >= 2 * len(groups)
+    assert all("notifications_block" in line or "(rowid=?)" in line for line in ran), ran
+    mailbox.close()

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from tidings.service.model import JOINS, MATCH, Notice, NotificationKind
 from tidings.service.store.mailbox import Mailbox
-from tidings.spark.joins.sequence_mark import keep_sequences
+from tidings.spark.joins.sequence_mark import are_kept, start_sequences
 from tidings.spark.joins.stream import NO_TABLES, declared_tables
 from tidings.spark.lock import StreamLock
 from tidings.spark.offsets import batch_range, last_batches, query_id
@@ -56,13 +56,21 @@ def recover(data: Path, mailbox: Mailbox, clock: Callable[[], float] = time.time
             for name in ("spark", "pins"):
                 shutil.rmtree(checkpoint / name, ignore_errors=True)
         if declared_tables(data / "index") != NO_TABLES:
-            now = clock()
-            kept = keep_sequences(data / "index", folders[JOINS], 0 if found.joins is None else int(now))
-            if found.joins is not None and not (kept and _agrees(folders[JOINS], mailbox)):
-                _tell_of_gap(data / "index", mailbox, found.joins, now)
+            _recover_sequences(data / "index", folders[JOINS], mailbox, found.joins, clock())
         return found
     finally:
         lock.release()
+
+
+def _recover_sequences(
+    index: Path, checkpoint: Path, mailbox: Mailbox, reached: Offset | None, now: float
+) -> None:
+    """Tells those who may have missed changes of tables, before anything is noted: it is told again if this fails."""
+    kept = are_kept(index, checkpoint)
+    if reached is not None and not (kept and _agrees(checkpoint, mailbox)):
+        _tell_of_gap(index, mailbox, reached, now)
+    # No subscription has a million notifications a second: microseconds are always higher.
+    start_sequences(index, checkpoint, None if kept else 0 if reached is None else int(now * 1e6))
 
 
 def note_queries(queries: list[str], positions: Positions, log: EventLog, mailbox: Mailbox) -> None:

@@ -30,7 +30,7 @@ from tidings.service.model import (
 )
 from tidings.service.store import tables
 from tidings.service.store.mailbox_rows import MailboxRows, event_of, mailbox_rows, notification_id
-from tidings.service.store.notification_search import Span, numbers_of, numbers_of_each
+from tidings.service.store.notification_search import Blocks, Span, numbers_of, numbers_of_each
 from tidings.service.store.tables import block_of, clean
 from tidings.service.store.transactions import Database, insert_columns
 from tidings.storage.event_log import Offset, Position
@@ -262,7 +262,7 @@ class Mailbox:
         is_it = _columns.id == id if key is None else _columns.event == key  # a notice has its id, others may
         with self._database.reading() as connection:
             span = _kept(connection) if key is None else _span_of(connection, key)
-            for blocks in span.blocks(newest=True):
+            for blocks in Blocks(connection).groups(span, newest=True):
                 there = block_of(tables.notifications).in_(blocks), _columns.subscription == subscription
                 query = _NOTIFICATIONS.where(*there, _columns.number.between(*span), is_it)
                 for row in connection.execute(query.order_by(desc(_columns.number))):
@@ -277,7 +277,7 @@ class Mailbox:
         of_these = _columns.subscription.in_([clean(id) for id in subscriptions])
         query = select(_columns.subscription, func.count()).where(of_these).group_by(_columns.subscription)
         with self._database.reading() as connection:
-            for blocks in _kept(connection).blocks():
+            for blocks in Blocks(connection).groups(_kept(connection)):
                 found.update(
                     dict(connection.execute(query.where(block_of(tables.notifications).in_(blocks))).all())
                 )
@@ -419,11 +419,12 @@ def _stored(connection: Connection, numbers: Sequence[int]) -> list[StoredNotifi
 def _new_rows(connection: Connection, rows: MailboxRows) -> dict[str, Sequence[Any]]:
     """The notifications that are not stored yet. Only events that are known may have others, and are few."""
     known: dict[bytes, Span] = {}
+    whole, there = _kept(connection), Blocks(connection)
     keys = rows.events["key"]
     for begin in range(0, len(keys), _PORTION):
         some = _event.key.in_(keys[begin : begin + _PORTION])
         for key, first, last in connection.execute(select(_event.key, _event.first, _event.last).where(some)):
-            known[key] = Span(first or 0, last)
+            known[key] = Span(first or whole.first, last)
     given = rows.notifications
     if not known:
         return given
@@ -435,7 +436,7 @@ def _new_rows(connection: Connection, rows: MailboxRows) -> dict[str, Sequence[A
             return True
         span = known[row[1]]
         same = _columns.subscription == row[0], _columns.event == row[1], _columns.number.between(*span)
-        for blocks in span.blocks(newest=True):
+        for blocks in there.groups(span, newest=True):
             query = select(*chosen).where(block_of(tables.notifications).in_(blocks), *same)
             if row in {tuple(found) for found in connection.execute(query)}:
                 return False

@@ -28,10 +28,10 @@ from sqlalchemy import (
 )
 
 from tidings.service.store import tables
-from tidings.service.store.tables import block, block_of
+from tidings.service.store.tables import block, block_of, numbers_in
 
 _GROWTH = 4
-_MOST = 1_024  # blocks in one statement
+_MOST = 64  # blocks in one statement; with some more SQLite reads all notifications instead of the index
 _PORTION = 10_000  # blocks of subscriptions in one statement
 _columns: Final = tables.notifications.c
 
@@ -42,15 +42,41 @@ class Span(NamedTuple):
     first: int
     last: int
 
-    def blocks(self, *, newest: bool = False) -> Iterator[list[int]]:
-        """The blocks of these numbers in groups that become larger: most searches end in the first."""
-        begin, end = block(self.first), block(self.last) + 1
+
+class Blocks:
+    """The blocks that have notifications, as a transaction sees them. Numbers may have large gaps, such as after the
+    restoration of a backup."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._found: dict[tuple[bool, int], int | None] = {}
+
+    def groups(self, span: Span, *, newest: bool = False) -> Iterator[list[int]]:
+        """The blocks of a span in groups that become larger: most searches end in the first."""
+        begin, end = block(span.first), block(span.last)
         width = 1
-        while begin < end:
-            some = range(max(begin, end - width), end) if newest else range(begin, min(end, begin + width))
-            yield list(some)
-            begin, end = (begin, some.start) if newest else (some.stop, end)
+        while begin <= end and (next_one := self._next(end if newest else begin, newest)) is not None:
+            if newest:
+                some = range(max(begin, next_one - width + 1), next_one + 1)
+                end = some.start - 1
+            else:
+                some = range(next_one, min(end, next_one + width - 1) + 1)
+                begin = some.stop
+            if some:
+                yield list(some)
             width = min(width * _GROWTH, _MOST)
+
+    def _next(self, start: int, newest: bool) -> int | None:
+        """The first block with notifications from a block on, or down to the oldest; None if there is none."""
+        if (newest, start) not in self._found:
+            first, last = numbers_in(start)
+            if newest:
+                query = select(func.max(_columns.number)).where(_columns.number <= last)
+            else:
+                query = select(func.min(_columns.number)).where(_columns.number >= first)
+            number = self._connection.execute(query).scalar()
+            self._found[newest, start] = None if number is None else block(number)
+        return self._found[newest, start]
 
 
 def numbers_of(
@@ -60,7 +86,7 @@ def numbers_of(
     of_several = _of_several_postgresql if _on_postgresql(connection) else _of_several_sqlite
     order = desc if newest else asc
     found: list[int] = []
-    for blocks in span.blocks(newest=newest):
+    for blocks in Blocks(connection).groups(span, newest=newest):
         if len(found) >= limit:
             break
         numbers = select(_columns.number).where(_columns.number.between(*span))
@@ -75,15 +101,18 @@ def numbers_of_each(
     """The first numbers of each subscription after a number of its own; those without any are left out."""
     of_each = _of_each_postgresql if _on_postgresql(connection) else _of_each_sqlite
     found: defaultdict[str, list[int]] = defaultdict(list)
-    searched = {id: Span(max(number + 1, kept.first), kept.last).blocks() for id, number in after.items()}
+    blocks = Blocks(connection)
+    searched = {
+        id: blocks.groups(Span(max(number + 1, kept.first), kept.last)) for id, number in after.items()
+    }
     while searched:
         asked = []
         for id, groups in list(searched.items()):
-            blocks = next(groups, None) if len(found[id]) < limit else None
-            if blocks is None:
+            group = next(groups, None) if len(found[id]) < limit else None
+            if group is None:
                 del searched[id]
             else:
-                asked += [(id, number, after[id]) for number in blocks]
+                asked += [(id, number, after[id]) for number in group]
         for begin in range(0, len(asked), _PORTION):
             for id, number in connection.execute(of_each(asked[begin : begin + _PORTION], kept.last, limit)):
                 found[id].append(number)

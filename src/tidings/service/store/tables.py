@@ -176,6 +176,11 @@ def block(number: int) -> int:
     return number >> _BLOCK
 
 
+def numbers_in(block: int) -> tuple[int, int]:
+    """The first and the last number of a block."""
+    return block << _BLOCK, ((block + 1) << _BLOCK) - 1
+
+
 def block_of(notifications: FromClause) -> ColumnElement[int]:
     """The block of a notification, written as the index has it."""
     return notifications.c.number.op(">>", return_type=BigInteger())(literal_column(str(_BLOCK)))

@@ -67,7 +67,9 @@ class Database:
         self._write_lock = None if self.on_postgresql else threading.Lock()
         self._reported = -_REPORT_SECONDS
         if self.on_postgresql:
-            self._readers = self._writers = _postgresql(url)
+            self._writers: Engine = _postgresql(url)
+            # A read may take several statements, between which something may be deleted.
+            self._readers: Engine = self._writers.execution_options(isolation_level="REPEATABLE READ")
         else:
             _prepare_file(Path(str(url.database)))
             self._readers, self._writers = _sqlite(url, read_only=True), _sqlite(url, read_only=False)
@@ -91,7 +93,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that reads what was committed, and changes nothing."""
+        """A transaction that sees what was committed at its first statement, and changes nothing."""
         with self._store_errors(), self._readers.connect() as connection:
             yield connection
 
@@ -99,9 +101,7 @@ class Database:
     def snapshot(self) -> Iterator[tuple[Connection, str]]:
         """A transaction that sees, however long it takes, what was committed when it began; with the revision of the
         tables. Others go on writing."""
-        with self._store_errors(), self._readers.connect() as connection:
-            if self.on_postgresql:
-                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+        with self.reading() as connection:
             yield connection, str(self._version(connection))  # the first read is the moment
 
     @contextmanager

@@ -26,6 +26,7 @@ BODY_SECONDS = SLOWEST + 10.0  # later than the answer 408 of those that are rea
 WRITE_SECONDS = 60.0  # in which a client reads nothing of what waits for it
 MAX_HEAD = 64 << 10  # bytes of a request line with its headers
 _FRAMING = 8  # bytes beside the content for each byte of content, in a body sent in chunks
+_TICK = 0.002  # seconds: timers are not more exact
 _SHORT = 4 << 10  # bytes
 _PIPELINED = 32  # requests that wait for the answer to the one before
 
@@ -65,6 +66,10 @@ class _JoinedWrites:
         else:
             self._transport.write(data)
 
+    def forget(self) -> None:
+        """Nobody reads any more."""
+        self._held = b""
+
     def close(self) -> None:
         self._send()
         self._transport.close()
@@ -89,7 +94,8 @@ class BoundedProtocol(HttpToolsProtocol):
     _came = _content = 0  # bytes of the request, and those of its body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(_JoinedWrites(transport, self.loop))  # type: ignore[arg-type]
+        self._writes = _JoinedWrites(transport, self.loop)
+        super().connection_made(self._writes)  # type: ignore[arg-type]
         if len(self.connections) > max_connections():
             self.transport.write(_FULL)
             self.transport.close()
@@ -97,6 +103,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._wait(HEAD_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._writes.forget()
         self._end_wait()
         if self._timer is not None:
             self._timer.cancel()
@@ -170,7 +177,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._timer = None
         if self._until is None:
             return
-        if self.loop.time() >= self._until:
+        if self._until - self.loop.time() < _TICK:
             self.transport.close()
         else:
             self._look_at(self._until)

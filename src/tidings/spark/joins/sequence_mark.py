@@ -19,23 +19,30 @@ _NOT_KEPT = "restored"  # no numbering of subscriptions has this name
 
 def first_sequence(folder: Path) -> int:
     """What the sequence of each subscription starts after, for the joins' checkpoint of a stream."""
-    return _read(folder)["first"]
+    return int(_read(folder)["first"])
 
 
-def keep_sequences(index: Path, folder: Path, otherwise: int) -> bool:
+def are_kept(index: Path, folder: Path) -> bool:
     """Whether subscriptions over tables go on with their sequences, for the joins' checkpoint of a stream. They do not
-    if its state is lost or was restored, or if the index was lost and gives them other numbers: then all of them go on
-    after `otherwise`, which must be higher than any sequence. The stream must not be running."""
-    facts = json.loads((index / f"v{versions.current(index).base}" / "joins" / "tables.json").read_text())
-    numbering, known = facts.get("numbering", ""), _read(folder)
-    kept = known["numbering"] in (numbering, None) and (folder / "spark" / "metadata").exists()
-    _write(folder, numbering, known["first"] if kept else otherwise)
-    return kept
+    if its state is lost or was restored, or if the index was lost and gives them other numbers."""
+    known = _read(folder)["numbering"]
+    return known in (_numbering(index), None) and (folder / "spark" / "metadata").exists()
+
+
+def start_sequences(index: Path, folder: Path, after: int | None) -> None:
+    """Has all sequences start after a number, which must be higher than any before; with None they go on. The stream
+    must not be running."""
+    _write(folder, _numbering(index), first_sequence(folder) if after is None else after)
 
 
 def leave_sequences(folder: Path) -> None:
     """Has the sequences go on higher at the next start of the stream of a joins' checkpoint."""
     _write(folder, _NOT_KEPT, first_sequence(folder))
+
+
+def _numbering(index: Path) -> str:
+    facts = json.loads((index / f"v{versions.current(index).base}" / "joins" / "tables.json").read_text())
+    return str(facts.get("numbering", ""))
 
 
 def _read(folder: Path) -> dict[str, Any]:
