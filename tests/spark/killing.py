@@ -179,7 +179,9 @@ class Killer:
         self.wait_for_told(now)
         self.took.append(f"{kind} {time.monotonic() - now:.1f} s")
         if kind in ("service", "driver", "jvm") and driver is not None:
-            until(lambda: not process_session.living(driver), f"nothing of driver {driver} is left", 60)
+            process_session.await_end(driver, 60)
+            left = [command_of(pid) for pid in process_session.living(driver)]
+            assert not left, f"{kind} was killed, and is left of driver {driver} after a minute: {left}"
 
     def _strike(self, kind: str, driver: int | None) -> bool:
         if kind == "service":

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,17 @@ def need_spark() -> None:
         raise TidingsError(
             f"Spark needs Java 17 or newer, and {where}; install a JDK, or set JAVA_HOME to one"
         )
+
+
+def end_java(seconds: float) -> None:
+    """Has the JVM of this process end, as it does when the process has ended, and waits for it."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None:
+        with suppress(OSError, subprocess.TimeoutExpired):
+            process.stdin.close()
+            process.wait(seconds)
 
 
 def java_has_ended() -> bool:

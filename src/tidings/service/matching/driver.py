@@ -29,7 +29,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tidings.errors import TidingsError
 from tidings.service.matching import driver_settings, process_session
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 FINISH_SECONDS = 10.0  # for the micro-batch under way
 END_SECONDS = 20.0  # until what does not end by itself is killed
+_JAVA_SECONDS = 5.0  # in which Java removes its files
 _WAIT_FOR_OTHER = 30.0  # for a driver whose service was killed, and that finishes
 _POLL_SECONDS = 0.25
 _NICE = 2  # enough for a whole core of two
@@ -316,7 +317,11 @@ def main() -> None:
         say(status="stopped")
     except BaseException as error:
         say(status="failed", message=_reason(error))
-        _end_now()  # no waiting for what may not answer any more
+        _end_now(1)  # no waiting for what may not answer any more
+    from tidings.spark.startup import end_java
+
+    end_java(_JAVA_SECONDS)
+    _end_now(0)  # a service that was killed cannot see to it that nothing is left
 
 
 def _stand_back() -> None:
@@ -352,16 +357,16 @@ def _end_with_input(driver: Driver) -> None:
             driver.go()
     driver.stop()
     time.sleep(END_SECONDS)
-    _end_now()
+    _end_now(1)
 
 
-def _end_now() -> None:
+def _end_now(code: int) -> NoReturn:
     """Ends this process, with the JVM and the workers if the session is the driver's own."""
     with suppress(OSError):  # the reader may be gone
         sys.stderr.flush()
     if os.getsid(0) == os.getpid():
         process_session.kill(os.getpid(), but=os.getpid())
-    os._exit(1)
+    os._exit(code)
 
 
 if __name__ == "__main__":
