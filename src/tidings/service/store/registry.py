@@ -150,6 +150,13 @@ class Registry:
                 query = query.where(tuple_(kept.created, kept.id) < tuple_(last.created, last.id))
             return [_subscription(row) for row in connection.execute(query)]
 
+    def ids(self, *, owner: str | None, states: Sequence[State], limit: int) -> list[str]:
+        """The ids of subscriptions in these states, in any order; without an owner those of all."""
+        kept = tables.subscriptions.c
+        query = select(kept.id).where(_owned_by(owner), kept.state.in_(states)).limit(max(limit, 0))
+        with self._database.reading() as connection:
+            return list(connection.execute(query).scalars())
+
     def counts(self, owner: str | None) -> dict[State, int]:
         kept = tables.subscriptions.c
         query = select(kept.state, func.count()).group_by(kept.state).where(_owned_by(owner))

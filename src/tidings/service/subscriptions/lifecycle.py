@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from tidings.errors import SubscriptionError, TidingsError
 from tidings.feeds.addresses import check_url
 from tidings.service.matching.index_writer import IndexTimeout, IndexWriter
-from tidings.service.model import Delivery, Principal, Role, State, Subscription
+from tidings.service.model import LIVING, Delivery, Principal, Role, State, Subscription
 from tidings.service.settings import Settings
 from tidings.service.store.registry import Conflict, Registry
 from tidings.service.subscriptions import tickets
@@ -217,6 +217,10 @@ class Lifecycle:
         return self._registry.page(
             owner=self._owner(principal), state=state, search=search, after=after, limit=limit
         )
+
+    def living(self, principal: Principal, *, limit: int) -> list[str]:
+        """The ids of those subscriptions that the principal may see and that have not ended."""
+        return self._registry.ids(owner=self._owner(principal), states=LIVING, limit=limit)
 
     def counts(self, principal: Principal) -> dict[State, int]:
         return self._registry.counts(self._owner(principal))

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.service.conftest import Served
+from tidings.service.web.api import notifications
 from tidings.service.web.api.models import Explanation, Notification, NotificationPage
 
 
@@ -134,6 +135,22 @@ def test_several_in_one_stream_and_all(served: Served) -> None:
                 {"id": f"{params}2", "source": "several", "topic": "two"},
             )
             assert {next(found)["data"]["event"]["id"], next(found)["data"]["event"]["id"]} == names
+
+
+def test_a_stream_of_all_has_all(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are: the oldest is in it, and one stream too large is refused in a sentence."""
+    served.subscribe("WHERE topic = 'oldest'")
+    many = [{"text": f"WHERE topic = 'one of many {number}'"} for number in range(1_050)]
+    assert served.http.post("/api/subscriptions/bulk", json=many).status_code == 200
+    with served.http.stream("GET", "/api/stream") as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        served.publish({"id": "all of them", "source": "many", "topic": "oldest"})
+        assert next(events(lines))["data"]["event"]["id"] == "all of them"
+    monkeypatch.setattr(notifications, "MOST_OF_MINE", 1_000)
+    refused = served.http.get("/api/stream")
+    assert refused.status_code == 422
+    assert "more than 1,000 subscriptions" in refused.json()["detail"]
 
 
 @pytest.mark.parametrize("id", ["none", "%00", "a" * 300])

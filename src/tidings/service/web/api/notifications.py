@@ -14,7 +14,7 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from tidings.service.delivery import sse
-from tidings.service.model import LIVING, Principal, Role, Subscription
+from tidings.service.model import LIVING, Principal
 from tidings.service.store.transactions import StoreAway
 from tidings.service.subscriptions.access_control import AccessControl
 from tidings.service.web.api import responses
@@ -26,7 +26,8 @@ from tidings.service.web.problems import Problem, dumps
 from tidings.service.web.streaming import StreamResponse
 
 api = router("notifications")
-MOST_STREAMED = 1_000  # subscriptions in one stream
+MOST_STREAMED = 1_000  # subscriptions that are named for one stream
+MOST_OF_MINE = 10_000  # subscriptions in a stream of all
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: `notification`, `notice` and `missed`, each with a notification as its data"
@@ -142,7 +143,7 @@ async def stream_subscriptions(
 ) -> Response:
     ids = subscription or None
     if ids is None:
-        caller.need(Role.SUBSCRIBER)
+        await run_in_threadpool(_living_of_mine, caller)  # too many are an error here
     else:
         over = await run_in_threadpool(_are_over, caller, ids, last_event_id)
         if over:
@@ -161,15 +162,15 @@ def _stream(caller: Caller, ids: list[str] | None, last_event_id: str | None) ->
     service.access.check_streams(caller.principal)
 
     def subscriptions() -> Mapping[str, bool]:
-        return {
-            subscription.id: subscription.state in LIVING
-            for subscription in _visible_subscriptions(caller, ids)
-        }
+        if ids is None:
+            return dict.fromkeys(_living_of_mine(caller), True)
+        found = filter(None, map(service.registry.find, ids))
+        return {subscription.id: subscription.state in LIVING for subscription in found}
 
     async def pieces() -> AsyncGenerator[bytes, None]:
-        # A store that is away ends the stream, and the client comes again.
+        # A store that is away ends the stream, as does one subscription too many, and the client comes again.
         with (
-            suppress(StoreAway),
+            suppress(StoreAway, Problem),
             service.metrics.listeners.track_inprogress(),
             service.access.streaming(caller.principal),
         ):
@@ -196,12 +197,12 @@ async def _is_good(access: AccessControl, principal: Principal) -> bool:
     return access.is_good(principal)
 
 
-def _visible_subscriptions(caller: Caller, ids: list[str] | None) -> list[Subscription]:
-    registry, lifecycle = caller.service.registry, caller.service.lifecycle
-    if ids is not None:
-        return [subscription for subscription in map(registry.find, ids) if subscription is not None]
-    return [
-        subscription
-        for state in LIVING
-        for subscription in lifecycle.page(caller.principal, state=state, limit=MOST_STREAMED)
-    ]
+def _living_of_mine(caller: Caller) -> list[str]:
+    found = caller.service.lifecycle.living(caller.principal, limit=MOST_OF_MINE + 1)
+    if len(found) > MOST_OF_MINE:
+        raise Problem(
+            422,
+            f"these are more than {MOST_OF_MINE:,} subscriptions, too many for one stream;"
+            f" name up to {MOST_STREAMED:,} of them by ?subscription=…&subscription=…",
+        )
+    return found

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from tidings.service.model import Role, State
+from tidings.service.model import LIVING, Role, State
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.cursors import read_id_cursor
+from tidings.service.web.api.notifications import MOST_OF_MINE
 from tidings.service.web.pages.cards import notification_card, subscription_cards
 from tidings.service.web.pages.figures import figures_of
 from tidings.service.web.pages.rendering import render, sent_to
@@ -59,6 +60,7 @@ def home(
         "search": search,
         "counts": {"all": sum(counts.values()), **{known.value: counts.get(known, 0) for known in State}},
         "notifications": _news(visiting, None),
+        "live": sum(counts.get(known, 0) for known in LIVING) <= MOST_OF_MINE,
         "figures": figures_of(service),
     }
     return render(request, "home.html", data, visitor=visitor, last=last)
