@@ -122,6 +122,8 @@ def expected(log: Path, asked: list[Subscription]) -> dict[str, Counter[str]]:
     plain: Counter[str] = Counter()
     for batch in EventLog(log).read():
         for row in engine.publish_many(batch).to_pylist():
+            if row["subscription"] is None:  # a change that is refused: the row is there already
+                continue
             if row["changes"] is None:
                 plain[row["event"]] += 1
             else:
@@ -190,11 +192,10 @@ def test_a_backup_under_load_is_restored_elsewhere_and_goes_on(
     assert Counter(item["event"]["id"] for item in items) == due[asked[0].id]
     for one in asked[1:]:
         sequences: dict[str, list[int]] = defaultdict(list)
-        items = told(elsewhere.address, one.id)
-        assert [item["kind"] for item in items].count(
-            "missed"
-        ) == 1  # a replica is told to ask for a snapshot
-        for item in items:
+        heard = told(elsewhere.address, one.id)
+        kinds = Counter(item["kind"] for item in heard)
+        assert kinds["missed"] == 1  # a replica is told to ask for a snapshot
+        for item in heard:
             if item["part"] is not None:
                 sequences[item["part"]].append(item["sequence"])
         for numbers in sequences.values():
