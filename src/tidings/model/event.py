@@ -78,7 +78,7 @@ class Event:
     @classmethod
     def from_cloudevent(cls, obj: Mapping[str, Any]) -> Event:
         """An event from the JSON form of CloudEvents: a dict with source, type, data or data_base64, …"""
-        if not isinstance(obj, Mapping):
+        if not isinstance(obj, _MAPPINGS):
             raise EventError(
                 f"a CloudEvent is a JSON object, not {type(obj).__name__}; give one for each event"
             )
@@ -98,7 +98,8 @@ class Event:
         elif isinstance(data, str):
             raw = data.encode(errors="surrogatepass")
         else:
-            data = dict(data) if isinstance(data, Mapping) else data
+            if not isinstance(data, dict) and isinstance(data, Mapping):
+                data = dict(data)
             text = "" if data is None else _json(data, _AS_GIVEN)
             raw = text.encode()
             if isinstance(data, dict) and "json" in (media_type or "json") and "ld+json" not in media_type:
@@ -231,6 +232,7 @@ class Event:
         return _json(dict(self.attributes), _SORTED) if self.attributes else None
 
 
+_MAPPINGS = (dict, Mapping)  # first what nearly all are: to ask for the other takes longer
 _CHECKED = ("id", "source", "type", "time", "datacontenttype")
 _TEXTS = frozenset({"id", "source", "type", "time"})
 _ENVELOPE = frozenset(
@@ -241,7 +243,7 @@ _ENVELOPE = frozenset(
 def _has_text_names(attributes: object) -> bool:
     """Whether it is a mapping of texts to values."""
     try:
-        return isinstance(attributes, Mapping) and "".join(attributes) is not None
+        return isinstance(attributes, _MAPPINGS) and "".join(attributes) is not None
     except TypeError:
         return False
 

@@ -207,7 +207,9 @@ def _check_count(count: int) -> None:
 
 
 def _check_version(version: object) -> None:
-    if version is not None and not (isinstance(version, str) and _VERSION.fullmatch(version)):
+    if version == "1.0" or version is None:
+        return
+    if not (isinstance(version, str) and _VERSION.fullmatch(version)):
         raise EventError(f"the CloudEvent's specversion is {str(version)[:40]!r}; 1.0 is read")
 
 
