@@ -68,7 +68,7 @@ PATIENCE = 30.0  # seconds in which a process should be there
 _WORDS = {
     "driver": "tidings.service.matching.driver",
     "worker": "-m tidings.spark.daemon",
-    "jvm": "SparkSubmit",
+    "jvm": "/pyspark/conf:",  # not what starts it, whose work may be done
 }
 
 
@@ -105,10 +105,8 @@ class Serving:
         """The driver of the service that runs now."""
         assert self.process is not None
         for pid in self.living():
-            with suppress(OSError):
-                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-                if int(fields[1]) == self.process.pid and _WORDS["driver"] in command_of(pid):
-                    return pid
+            if parent_of(pid) == self.process.pid and _WORDS["driver"] in command_of(pid):
+                return pid
         return None
 
     def compaction(self) -> int | None:
@@ -130,6 +128,12 @@ class Serving:
         for pid in self.living():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def parent_of(pid: int) -> int | None:
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return None
 
 
 def command_of(pid: int) -> str:
@@ -198,6 +202,8 @@ class Killer:
         if driver is None:
             return False
         found = [pid for pid in process_session.living(driver) if _WORDS[kind] in command_of(pid)]
+        if kind == "jvm":  # not a child that it has just forked
+            found = [pid for pid in found if parent_of(pid) == driver]
         if not found:
             return False
         with suppress(ProcessLookupError):
