@@ -13,7 +13,7 @@ from tests.spark.test_service_whole import Serving
 from tidings.client import Client
 
 EX = "http://example.org/"
-RATE, ROUNDS = 100, 6
+RATE, ROUNDS = 200, 6
 
 
 def taxonomy(parent: str) -> str:
