@@ -50,7 +50,7 @@ KINDS: Mapping[int, tuple[str, str]] = {
     500: ("internal", "The service failed"),
     503: ("unavailable", "Not now"),
 }
-# For those of Pydantic.
+# In place of Pydantic's own messages, by the type of its error.
 _SENTENCES = {
     "missing": "it is missing; send it",
     "extra_forbidden": "nothing of this name is known here; leave it out, or look for the name in /openapi.json",
