@@ -27,7 +27,7 @@ from tidings.service.web.streaming import StreamResponse
 
 api = router("notifications")
 MOST_STREAMED = 1_000  # subscriptions that are named for one stream
-MOST_OF_MINE = 10_000  # subscriptions in a stream of all
+MOST_OF_MINE = 50_000  # subscriptions in a stream of all
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: `notification`, `notice` and `missed`, each with a notification as its data"
