@@ -24,11 +24,9 @@ setup: .venv/ready
 	@PYTHON="$(PYTHON)" scripts/setup.sh
 	@touch $@
 
-# Machine code of the matching loops is kept beside them. A loop does not notice that one it calls has changed, so
-# any change compiles all of them anew.
+# Machine code of the matching loops is kept in the user's cache folder, for all clones; what has changed is compiled.
 LOOPS := $(wildcard src/tidings/arrays/*.py src/tidings/*/kernels/*.py src/tidings/kinds/*/kernels/*.py)
 .venv/warm: .venv/ready $(LOOPS)
-	@find src benchmarks -name '*.nb[ic]' -delete
 	@$(BIN)/python -m tidings.cli.warm
 	@touch $@
 

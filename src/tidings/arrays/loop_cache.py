@@ -1,0 +1,201 @@
+"""Keeps the machine code of compiled loops in the user's cache folder, by the content of what it was made of.
+
+A loop's folder is named by a hash of its module and of all modules that this one imports, as far as they are of the same
+programs. So a loop is compiled again only if it, or something that it calls, has changed; and once for all clones and
+environments of a user. What nobody has used for a month is removed.
+
+    ~/.cache/tidings/loops/tidings.arrays.hashing-5f0c…/    index and machine code, as Numba writes them
+
+Machine code is run as it is read, so the folder is the user's alone. Where it cannot be made, Numba chooses a place.
+
+Numba reads a cache's list of files, adds to it and writes it back: of two processes that do so at once, one may take the
+other's machine code for its own. A lock in the folder prevents that.
+
+That list names the types of arguments, tuples of arrays among them, by their classes. If a class is gone, the list is
+stale. The names of a tuple's fields are part of the key, because Numba would take another order of fields for the same.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from numba import types
+from numba.core import caching
+
+_IMPORT = re.compile(r"^\s*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+([\w.]+))", re.MULTILINE)
+_UNUSED_SECONDS = 30 * 86_400.0
+_TIDINGS = Path(__file__).parents[2]
+
+OURS: set[CodeType] = set()
+"""The loops that are kept this way."""
+
+
+class _ByContent(caching._CacheLocator):
+    """Where one loop is kept."""
+
+    def __init__(self, function: Any, file: Path, root: Path) -> None:
+        self._line = function.__code__.co_firstlineno
+        self._stamp = _digest(file, function.__module__)
+        self._folder = root / f"{function.__module__}-{self._stamp}"
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return self._stamp
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> _ByContent | None:
+        if function.__code__ not in OURS or not os.path.exists(file):
+            return None
+        try:
+            root = _root()
+            found = cls(function, Path(file), root)
+            _open(found._folder)
+        except OSError:
+            return None
+        return found
+
+
+@cache
+def _root() -> Path:
+    """The folder of all loops; OSError if there can be none of the user's own."""
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        root = Path(chosen)
+    else:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidings" / "loops"
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = root.stat()
+    if found.st_uid != os.geteuid():
+        raise PermissionError(root)
+    if found.st_mode & 0o022:
+        root.chmod(0o700)
+    return root
+
+
+@cache
+def _open(folder: Path) -> None:
+    """Makes a folder, or notes that it is used; a new one takes the place of those that nobody uses."""
+    if folder.exists():
+        os.utime(folder)
+        return
+    folder.mkdir(mode=0o700, exist_ok=True)
+    module = folder.name.rpartition("-")[0]
+    for other in folder.parent.glob(f"{module}-*"):
+        with suppress(OSError):
+            if other.stat().st_mtime < time.time() - _UNUSED_SECONDS:
+                shutil.rmtree(other, ignore_errors=True)
+
+
+@cache
+def _digest(file: Path, module: str) -> str:
+    """A hash of the sources of a module and of all that it imports, directly or not."""
+    root = file.parents[module.count(".")]
+    found = {module: file}
+    waiting = [module]
+    while waiting:
+        for name in _imported(found[waiting.pop()]):
+            if name not in found and (imported := _file_of(name, root)) is not None:
+                found[name] = imported
+                waiting.append(name)
+    whole = blake2b(digest_size=12)
+    for name in sorted(found):
+        source = _source(found[name])
+        whole.update(f"{name} {len(source)} ".encode() + source)
+    return whole.hexdigest()
+
+
+@cache
+def _imported(file: Path) -> tuple[str, ...]:
+    """The names in a module's imports that may be modules."""
+    names = set()
+    for package, chosen, plain in _IMPORT.findall(_source(file).decode(errors="replace")):
+        names.add(plain or package)
+        names.update(f"{package}.{name}" for name in re.findall(r"\w+", chosen))
+    return tuple(sorted(names))
+
+
+@cache
+def _file_of(module: str, root: Path) -> Path | None:
+    """The source of a module of Tidings, or of the program in `root`; None for other packages."""
+    if module.partition(".")[0] == "tidings":
+        root = _TIDINGS
+    elif root.name in ("site-packages", "dist-packages"):
+        return None
+    path = root.joinpath(*module.split("."))
+    return next((found for found in (path.with_suffix(".py"), path / "__init__.py") if found.is_file()), None)
+
+
+@cache
+def _source(file: Path) -> bytes:
+    return file.read_bytes()
+
+
+class _LockedFiles(caching.IndexDataCacheFile):
+    """Numba's files of a loop, with a lock between processes; what names a class or module that is gone is not there."""
+
+    def save(self, key: Any, data: Any) -> None:
+        with self._locked(fcntl.LOCK_EX):
+            super().save(_with_fields(key), data)
+
+    def load(self, key: Any) -> Any:
+        with self._locked(fcntl.LOCK_SH):
+            return super().load(_with_fields(key))
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError):
+            return {}
+
+    def _load_data(self, name: str) -> Any:
+        try:
+            return super()._load_data(name)
+        except (AttributeError, ImportError) as error:
+            raise FileNotFoundError(name) from error  # which `load` takes for a loop that is not kept
+
+    @contextmanager
+    def _locked(self, how: int) -> Iterator[None]:
+        try:
+            file = os.open(os.path.join(self._cache_path, "loops.lock"), os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError:  # a read-only folder has no writers
+            yield
+            return
+        try:
+            fcntl.flock(file, how)
+            yield
+        finally:
+            os.close(file)
+
+
+def _with_fields(key: Any) -> tuple[Any, ...]:
+    return (*key, tuple(_fields(key[0])))
+
+
+def _fields(given: Any) -> Iterator[tuple[str, ...]]:
+    """The names of the fields of all tuples in a signature."""
+    for one in given:
+        if isinstance(one, types.BaseNamedTuple):
+            yield one.fields  # type: ignore[attr-defined]
+        if isinstance(one, types.BaseTuple):
+            yield from _fields(one)
+
+
+def install() -> None:
+    """Has Numba use all of this for the loops in `OURS`."""
+    caching.IndexDataCacheFile = _LockedFiles  # type: ignore[misc]
+    caching.CacheImpl._locator_classes.insert(0, _ByContent)  # type: ignore[arg-type]
