@@ -22,7 +22,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
@@ -39,6 +39,13 @@ _TIDINGS = Path(__file__).parents[2]
 
 OURS: set[CodeType] = set()
 """The loops that are kept this way."""
+
+_before_compiling: list[Callable[[], None]] = []
+
+
+def before_compiling(tell: Callable[[], None]) -> None:
+    """Has a function called once, before the first loop is compiled that is not kept."""
+    _before_compiling.append(tell)
 
 
 class _ByContent(caching._CacheLocator):
@@ -154,7 +161,10 @@ class _LockedFiles(caching.IndexDataCacheFile):
 
     def load(self, key: Any) -> Any:
         with self._locked(fcntl.LOCK_SH):
-            return super().load(_with_fields(key))
+            found = super().load(_with_fields(key))
+        while found is None and _before_compiling:
+            _before_compiling.pop()()
+        return found
 
     def _load_index(self) -> Any:
         try:

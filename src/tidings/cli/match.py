@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tidings.cli import options, terminal
+from tidings.cli import compiling, options, terminal
 from tidings.cli.notification_output import FORMATS, NotificationWriter, open_writer
 from tidings.cli.operator_statistics import check_stats_file, write_stats
 
@@ -106,6 +106,9 @@ def match(
     What cannot be read, a file, an event or a subscription, is one sentence on standard error, and the rest
     goes on. Exit code: 0 if events met subscriptions, matches or not; 1 if nothing could be read.
     """
+    compiling.choose(
+        [subscriptions, taxonomy, tables, *events, *(name.partition("=")[2] for name in networks)]
+    )
     from tidings.cli import events as event_files
     from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
 
