@@ -8,8 +8,8 @@ environments of a user. What nobody has used for a month is removed.
 
 Machine code is run as it is read, so the folder is the user's alone. Where it cannot be made, Numba chooses a place.
 
-Numba reads a cache's list of files, adds to it and writes it back: of two processes that do so at once, one may take the
-other's machine code for its own. A lock in the folder prevents that.
+Whoever compiles a loop holds a lock until it is kept, and others who need it wait: so several processes that start
+together compile each loop once, and Numba's list of a loop's files, which it reads, extends and writes back, has one writer.
 
 That list names the types of arguments, tuples of arrays among them, by their classes. If a class is gone, the list is
 stale. The names of a tuple's fields are part of the key, because Numba would take another order of fields for the same.
@@ -23,7 +23,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -35,6 +35,8 @@ from numba.core import caching
 
 _IMPORT = re.compile(r"^\s*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+([\w.]+))", re.MULTILINE)
 _UNUSED_SECONDS = 30 * 86_400.0
+_LONGEST_COMPILING = 120.0  # seconds; the longest takes a few
+_POLL_SECONDS = 0.02
 _TIDINGS = Path(__file__).parents[2]
 
 OURS: set[CodeType] = set()
@@ -52,6 +54,7 @@ class _ByContent(caching._CacheLocator):
     """Where one loop is kept."""
 
     def __init__(self, function: Any, file: Path, root: Path) -> None:
+        self._py_file = str(file)  # which Numba names in warnings
         self._line = function.__code__.co_firstlineno
         self._stamp = _digest(file, function.__module__)
         self._folder = root / f"{function.__module__}-{self._stamp}"
@@ -152,19 +155,28 @@ def _source(file: Path) -> bytes:
     return file.read_bytes()
 
 
-class _LockedFiles(caching.IndexDataCacheFile):
-    """Numba's files of a loop, with a lock between processes; what names a class or module that is gone is not there."""
+class _SharedFiles(caching.IndexDataCacheFile):
+    """Numba's files of a loop. What names a class or module that is gone is not there."""
 
-    def save(self, key: Any, data: Any) -> None:
-        with self._locked(fcntl.LOCK_EX):
-            super().save(_with_fields(key), data)
+    _held: int | None = None  # the lock, while this process compiles the loop
 
     def load(self, key: Any) -> Any:
-        with self._locked(fcntl.LOCK_SH):
-            found = super().load(_with_fields(key))
+        key = _with_fields(key)
+        found = super().load(key)
+        if found is None and self._held is None:
+            self._held = self._lock()
+            found = super().load(key)  # another process may have compiled it meanwhile
+            if found is not None:
+                self._release()
         while found is None and _before_compiling:
             _before_compiling.pop()()
         return found
+
+    def save(self, key: Any, data: Any) -> None:
+        try:
+            super().save(_with_fields(key), data)
+        finally:
+            self._release()
 
     def _load_index(self) -> Any:
         try:
@@ -178,18 +190,26 @@ class _LockedFiles(caching.IndexDataCacheFile):
         except (AttributeError, ImportError) as error:
             raise FileNotFoundError(name) from error  # which `load` takes for a loop that is not kept
 
-    @contextmanager
-    def _locked(self, how: int) -> Iterator[None]:
+    def _lock(self) -> int | None:
+        """The lock of the loop; None where there can be none, or after a long wait for a process that hangs."""
         try:
-            file = os.open(os.path.join(self._cache_path, "loops.lock"), os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError:  # a read-only folder has no writers
-            yield
-            return
-        try:
-            fcntl.flock(file, how)
-            yield
-        finally:
-            os.close(file)
+            file = os.open(f"{self._index_path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError:  # a folder that is read only has no writers
+            return None
+        deadline = time.monotonic() + _LONGEST_COMPILING
+        while time.monotonic() < deadline:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return file
+            except OSError:
+                time.sleep(_POLL_SECONDS)
+        os.close(file)
+        return None
+
+    def _release(self) -> None:
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
 
 
 def _with_fields(key: Any) -> tuple[Any, ...]:
@@ -207,5 +227,5 @@ def _fields(given: Any) -> Iterator[tuple[str, ...]]:
 
 def install() -> None:
     """Has Numba use all of this for the loops in `OURS`."""
-    caching.IndexDataCacheFile = _LockedFiles  # type: ignore[misc]
+    caching.IndexDataCacheFile = _SharedFiles  # type: ignore[misc]
     caching.CacheImpl._locator_classes.insert(0, _ByContent)  # type: ignore[arg-type]
