@@ -1,8 +1,7 @@
 """The decorators of all compiled loops, so that the compiler flags are set in one place.
 
 `error_model="numpy"` drops the zero-division checks; `nogil` lets other threads run during a loop; `cache` keeps machine
-code on disk (loop_cache.py). With NUMBA_DISABLE_JIT=1 Python runs the loops as they stand, a thousand times slower: the
-quicker way for a handful of events, because nothing is compiled.
+code on disk (loop_cache.py).
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
-import numpy as np
 
 from tidings.arrays import loop_cache
+from tidings.arrays.interpreted import interpreted
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -22,16 +21,24 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _FLAGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 
 loop_cache.install()
-if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-    np.seterr(over="ignore")  # hashes wrap around, as in machine code
+
+
+def interpret() -> None:
+    """Has loops that are defined from now on run in Python (interpreted.py)."""
+    numba.config.DISABLE_JIT = True  # type: ignore[attr-defined]
 
 
 def compiled(function: Function) -> Function:
-    loop_cache.OURS.add(function.__code__)
-    return numba.njit(**_FLAGS)(function)
+    return _compiled(function)
 
 
 def inlined(function: Function) -> Function:
     """For the steps of a loop: a call would copy every array's header, which costs more than the step."""
+    return _compiled(function, forceinline=True)
+
+
+def _compiled(function: Function, **flags: Any) -> Any:
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return interpreted(function)
     loop_cache.OURS.add(function.__code__)
-    return numba.njit(**_FLAGS, forceinline=True)(function)
+    return numba.njit(**_FLAGS, **flags)(function)

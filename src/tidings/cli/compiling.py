@@ -1,34 +1,41 @@
-"""What a command does about loops that are not compiled yet: a little work is interpreted, more says that it compiles."""
+"""Decides what a command does while the loops are not compiled: little work is done in Python, for more they are compiled."""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-import click
+from tidings.cli import terminal
 
-_LITTLE = 8 << 10  # bytes of all files together
+_LITTLE = 32 << 10  # bytes of all files together: a few seconds
 
 
 def choose(files: Iterable[str | Path | None]) -> None:
-    """Has little work interpreted: that takes a second or two, where compiling takes half a minute, and loading machine
-    code a second. Called before anything is imported that has loops."""
-    if "numba" not in sys.modules and _size(files) <= _LITTLE:
-        os.environ["NUMBA_DISABLE_JIT"] = "1"
-        return
-    from tidings.arrays.loop_cache import before_compiling
+    """Has little work done in Python as long as the loops are not compiled: that takes a second or two, where compiling takes
+    half a minute. Called before anything is imported that has loops."""
+    from tidings.arrays import compiled, loop_cache
 
-    before_compiling(
-        lambda: click.echo("compiling the matching loops, once; this takes about half a minute", err=True)
-    )
+    if loop_cache.is_complete():
+        return
+    if _size(files) <= _LITTLE:
+        compiled.interpret()
+    else:
+        loop_cache.before_compiling(
+            lambda: terminal.note("Compiling the matching loops, once; this takes about half a minute.")
+        )
 
 
 def _size(files: Iterable[str | Path | None]) -> float:
-    """The bytes of files; without end for folders, standard input, and what is not there."""
+    """The bytes of files and of what folders have, as far as it matters; without end for standard input."""
     total = 0.0
-    for file in filter(None, files):
-        path = Path(file)
-        total += path.stat().st_size if path.is_file() else float("inf")
+    for file in map(str, filter(None, files)):
+        if file == "-":
+            return float("inf")
+        path = (
+            Path(file) if Path(file).exists() else Path(file.rpartition("=")[2])
+        )  # a network has a name before it
+        for found in path.rglob("*") if path.is_dir() else [path]:
+            total += found.stat().st_size if found.is_file() else 0
+            if total > _LITTLE:
+                return total
     return total

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from tidings.cli import options, terminal
+from tidings.cli import compiling, options, terminal
 
 _COLOURS = {"match": "bold green", "no match": "bold yellow", "undecided": "bold yellow", "error": "bold red"}
 _MARKS = {"✓": "green", "✗": "bold red", "·": "dim", "?": "bold yellow"}
@@ -51,6 +51,7 @@ def explain(
       tidings explain -s questions.txt --tables tables.toml -i liked --event u2 changes.ndjson
       tidings explain -s questions.txt --operators operators.py -i mobs --event 7 events.ndjson
     """
+    compiling.choose([subscriptions, taxonomy, tables, event, *networks])
     from tidings.cli import events as event_files
     from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.table import Table
 
-from tidings.cli import options, terminal
+from tidings.cli import compiling, options, terminal
 
 if TYPE_CHECKING:
     from tidings.engine.engine import Engine
@@ -55,6 +55,7 @@ def build(
       tidings index build data/index -s questions.txt --network exchange=exchange/
       tidings index build data/index -s questions.txt --tables tables.toml
     """
+    compiling.choose([subscriptions, taxonomy, tables, *networks])
     from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
     from tidings.storage import versions
 
@@ -76,6 +77,7 @@ def build(
 @options.operators
 def show(root: Path, modules: tuple[str, ...]) -> None:
     """Show the versions in ROOT and what the current one holds, after reading all of it."""
+    compiling.choose([root])
     from tidings.arrays import folders
     from tidings.cli.subscriptions import operator_options
     from tidings.storage import versions
@@ -128,6 +130,7 @@ def add(root: Path, id: str, text: str, modules: tuple[str, ...]) -> None:
       tidings index add data/index goals "WHERE (?item, rss:title, ?t) AND ?t CONTAINS 'goal'"
       tidings index add data/index dear "SELECT * FROM stocks JOIN reviews USING (symbol) WHERE per > 90"
     """
+    compiling.choose([root])
     from tidings.cli.subscriptions import operator_options
     from tidings.engine.engine import BroadSubscription, EmptySubscription
     from tidings.storage import versions
@@ -147,6 +150,7 @@ def add(root: Path, id: str, text: str, modules: tuple[str, ...]) -> None:
 @options.operators
 def remove(root: Path, id: str, modules: tuple[str, ...]) -> None:
     """Remove the subscription ID from ROOT."""
+    compiling.choose([root])
     from tidings.cli.subscriptions import operator_options
     from tidings.storage import versions
 
@@ -173,6 +177,7 @@ def network(root: Path, name: str, path: Path, modules: tuple[str, ...]) -> None
       tidings index network data/index exchange exchange/
       tidings index add data/index shoes "WHERE topic = 'sport' VIA exchange AT 'acme shoes'"
     """
+    compiling.choose([root, path])
     from tidings.cli.subscriptions import operator_options
     from tidings.kinds.networks.files.sources import read_network
     from tidings.storage import versions
@@ -190,6 +195,7 @@ def compact(root: Path, modules: tuple[str, ...]) -> None:
 
     Every change since the last build makes matching a little slower; after many of them this makes it fast again.
     """
+    compiling.choose([root])
     from tidings.cli.subscriptions import operator_options
     from tidings.storage import versions
 

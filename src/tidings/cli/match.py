@@ -106,9 +106,7 @@ def match(
     What cannot be read, a file, an event or a subscription, is one sentence on standard error, and the rest
     goes on. Exit code: 0 if events met subscriptions, matches or not; 1 if nothing could be read.
     """
-    compiling.choose(
-        [subscriptions, taxonomy, tables, *events, *(name.partition("=")[2] for name in networks)]
-    )
+    compiling.choose([subscriptions, taxonomy, tables, *events, *networks])
     from tidings.cli import events as event_files
     from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.table import Table
 
-from tidings.cli import terminal
+from tidings.cli import compiling, terminal
 from tidings.errors import TidingsError
 
 NETWORK = click.argument("network", type=click.Path(exists=True, path_type=Path), metavar="NETWORK")
@@ -34,6 +34,7 @@ def show(network: Path) -> None:
     Example:
       tidings network show examples/exchange
     """
+    compiling.choose([network])
     from tidings.kinds.networks.drawing.summary import summarise
     from tidings.kinds.networks.files.sources import read_network
 
@@ -103,6 +104,7 @@ def draw(
       tidings network draw examples/exchange --event examples/exchange/event.json -o course.png
       tidings network draw large.parquet --around 'open exchange' --depth 1 -o near.svg
     """
+    compiling.choose([network])
     from tidings.kinds.networks.drawing import picture
     from tidings.kinds.networks.files.sources import read_network
 

@@ -199,9 +199,10 @@ def serve(
     )
     operator_options(modules)  # their errors are reported before anything starts
     need_spark()
+    from tidings.cli.warm import ahead
     from tidings.service.web.server import serve as serve_until_signal
 
-    with _signals():
+    with _signals(), ahead():
         serve_until_signal(settings, lambda service: _welcome(service, settings))
 
 
@@ -249,13 +250,17 @@ def _welcome(service: Service, settings: Settings) -> None:
 
 def _announce_matching(supervisor: Supervisor) -> None:
     """Prints once that events are being matched. Failures are in the log."""
+    from tidings.arrays import loop_cache
+
     announced = threading.Lock()
 
     def announce(state: DriverState) -> None:
         if state.status == "running" and announced.acquire(blocking=False):
             terminal.note("Events are being matched.")
 
-    terminal.note("Starting Spark; what is published meanwhile is kept, and matched then.")
+    if not loop_cache.is_complete():
+        terminal.note("Compiling the matching loops, once; this takes about a minute.")
+    terminal.note("Starting Spark; events that are published meanwhile are kept, and matched then.")
     supervisor.on_change = announce
     announce(supervisor.state)
 

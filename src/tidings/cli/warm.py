@@ -1,19 +1,22 @@
 """Compiles every loop and keeps the machine code on disk: `python -m tidings.cli.warm`.
 
-Without it the first event waits for the compiler, about three minutes. Run it before several processes start,
-because each would compile what it lacks.
+Without it the first event waits for the compiler. `tidings serve` has it done in the background while Spark starts.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
 
+from tidings.arrays import loop_cache
 from tidings.dissemination.schemes import SCHEMES, Change, Server, Side, binary
 from tidings.engine.engine import Engine
 from tidings.formats.kernels.json import lines as find_lines
@@ -25,6 +28,7 @@ from tidings.kinds.operators.functions.operator import Out, operator
 from tidings.kinds.operators.scheduling.schedulers import Adaptive, Naive, Sequential, SubOrder
 from tidings.model.event import Event
 
+_NICE = 5  # while a service starts
 _EVENT = f"""<urn:a> <urn:p> "1" ; <urn:q> "x" ; <urn:r> "x"@en ; <{RDF}_1> <urn:b> ."""
 
 
@@ -165,13 +169,14 @@ def _reopened(engine: Engine) -> Engine:
 
 
 PARTS: dict[str, Callable[[], None]] = {
-    "joins": _warm_joins,
-    "operators": _warm_operators,
-    "schemes": _warm_schemes,
-    "patterns": _warm_patterns,
     "filters": _warm_filters,
     "network": _warm_network,
+    "operators": _warm_operators,
+    "schemes": _warm_schemes,
+    "joins": _warm_joins,
+    "patterns": _warm_patterns,
 }
+"""From both ends: filters and patterns are needed first."""
 
 
 def warm() -> None:
@@ -180,17 +185,40 @@ def warm() -> None:
         part()
 
 
-def main(names: list[str]) -> None:
-    """Warms these parts; without any, all of them, in two processes of which the slowest part has one to itself."""
+@contextmanager
+def ahead() -> Iterator[None]:
+    """Has everything compiled in the background, if it is not yet, so that what needs it soon waits less."""
+    if loop_cache.is_complete():
+        yield
+        return
+    command = [sys.executable, "-m", "tidings.cli.warm", "--quiet"]
+    nothing = subprocess.DEVNULL
+    process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+
+
+def main(arguments: list[str]) -> None:
+    """Warms the parts that are named; without any, all of them, from both ends in two processes that share the work."""
+    names = [name for name in arguments if name in PARTS]
     if names:
         for name in names:
             PARTS[name]()
         return
-    print("compiling the matching loops, once; this takes two or three minutes", file=sys.stderr)
-    slowest, *others = PARTS
-    aside = subprocess.Popen([sys.executable, "-m", "tidings.cli.warm", slowest])
-    main(others)
-    sys.exit(aside.wait())
+    if "--quiet" in arguments:
+        os.nice(_NICE)
+    else:
+        print("compiling the matching loops, once; this takes two or three minutes", file=sys.stderr)
+    aside = subprocess.Popen([sys.executable, "-m", "tidings.cli.warm", *reversed(PARTS)])
+    warm()
+    if code := aside.wait():
+        sys.exit(code)
+    with suppress(OSError):
+        loop_cache.complete_mark().touch()
 
 
 if __name__ == "__main__":

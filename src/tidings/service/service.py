@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from tidings.engine.engine import Engine
 from tidings.feeds.addresses import AsyncGuard
@@ -46,6 +46,13 @@ from tidings.service.subscriptions.preview import Preview
 from tidings.service.telemetry.metrics import Metrics
 from tidings.service.telemetry.stream_metrics import StreamMetrics
 from tidings.storage.event_log import EventLog
+
+
+class Part(Protocol):
+    """What runs in threads of its own."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
 
 
 class Service:
@@ -153,14 +160,19 @@ class Service:
         later(self.deduplication.close)
 
     def start(self, *, driver: bool = True) -> None:
-        """Starts every part except the HTTP server. Without a driver, the caller has to match the log."""
+        """Starts every part except the HTTP server, which may answer meanwhile. Without a driver, the caller has to match
+        the log."""
         if driver:  # Spark takes its time, and needs the index only then
             self.supervisor.start()
             self._stack.callback(self.supervisor.stop)
+        self._start_parts(self.hub, self.stream_metrics)
         self.index_writer.prepare(self.definitions.engine, self.definitions.hash)
         notify_of_lost_events(self.log, self.registry, self.mailbox, self.clock())
         self.supervisor.go()
-        for part in (self.index_writer, self.hub, self.stream_metrics, self.expiry, self.feed_poller):
+        self._start_parts(self.index_writer, self.expiry, self.feed_poller)
+
+    def _start_parts(self, *parts: Part) -> None:
+        for part in parts:
             part.start()
             self._stack.callback(part.stop)
 

@@ -67,6 +67,7 @@ class IndexWriter:
         self._settings, self._registry = settings, registry
         self._definitions, self._fingerprint = Engine(), ""
         self._turn = threading.Lock()  # held by whoever changes the index
+        self._is_prepared = False
         self._is_stale = False  # it was built with other definitions
         self._keeps_outbox = False  # until an index that is being built has the changes too
         self._compaction = Compaction(settings, registry)
@@ -88,7 +89,16 @@ class IndexWriter:
         """Brings the index to the state of the registry; returns the refused subscriptions with the reasons. The
         index is built anew if none is complete, or if it was built with another taxonomy, other prefixes,
         networks, operators or tables. `definitions` is an engine that has the present ones, with their hash; by default they
-        are those that the settings name."""
+        are those that the settings name. Changes that come meanwhile are in the index in the end, too: nobody waits for them."""
+        with self._turn:
+            refused = self._open_or_build(definitions, definitions_hash)
+            with self._news:
+                self._is_prepared = True
+            return refused + self._catch_up()
+
+    def _open_or_build(
+        self, definitions: Engine | None, definitions_hash: str | None
+    ) -> list[tuple[str, str]]:
         self.root.mkdir(parents=True, exist_ok=True)
         self._definitions = load_engine(self._settings) if definitions is None else definitions
         self.on_definitions(self._definitions)
@@ -144,11 +154,13 @@ class IndexWriter:
     def _catch_up(self) -> list[tuple[str, str]]:
         """Applies the changes that were committed but not recorded as applied when the service ended."""
         refused: list[tuple[str, str]] = []
+        last = self._registry.last_change()
         while changes := self._registry.changes():
             refused += [(change.id, message) for change, message in self._append(self._unknown(changes))]
             self._report_refused()
+            last = max(last, changes[-1].number)
             self._registry.applied(changes[-1].number)
-        self._reached = self._applied = self._registry.last_change()
+        self._reached = self._applied = last
         return refused
 
     def _unknown(self, changes: Sequence[IndexChange]) -> Sequence[IndexChange]:
@@ -268,9 +280,12 @@ class IndexWriter:
 
     def wait_for(self, number: int, timeout: float = 10.0) -> None:
         """Waits until the index has a change of the registry: an event that is published afterwards is matched with
-        it. SubscriptionError if the index refuses it; IndexTimeout if it takes too long."""
+        it. SubscriptionError if the index refuses it; IndexTimeout if it takes too long. While the index is prepared nothing
+        is matched, and there is nothing to wait for."""
         deadline = time.monotonic() + timeout
         with self._news:
+            if not self._is_prepared:
+                return
             self._wanted = max(self._wanted, number)
             self._news.notify_all()
             while self._reached < number:

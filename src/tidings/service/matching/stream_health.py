@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidings.arrays import loop_cache
 from tidings.service.ingest.log_writer import Backlog, LogWriter
 from tidings.service.matching.stream_position import answered, positions
 from tidings.service.matching.supervisor import Supervisor
@@ -45,12 +46,18 @@ class StreamHealth:
         state = self._supervisor.state
         if state.status != "running":
             why = f": {state.message}" if state.message else ""
-            return f"the stream {_DOES[state.status]}{why}; events are accepted, and wait"
+            return f"the stream {_DOES[state.status]}{why}; {_compiling()}events are accepted, and wait"
         if lag.events and not state.matching:
-            return f"the stream has started and has yet to match its first events; {_waiting(lag)}"
+            return (
+                f"the stream has started and has yet to match its first events; {_compiling()}{_waiting(lag)}"
+            )
         if lag.seconds > self._max_lag:
             return f"the stream is {lag.seconds:.0f} s behind; {_waiting(lag)}"
         return None
+
+
+def _compiling() -> str:
+    return "" if loop_cache.is_complete() else "the matching loops are compiled, once, in about a minute; "
 
 
 def _waiting(lag: Backlog) -> str:

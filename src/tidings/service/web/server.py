@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,8 +30,8 @@ PATIENCE = 10  # seconds for requests under way
 
 
 def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda service: None) -> None:
-    """Serves until SIGINT or SIGTERM. `on_listening` is called when the address answers; matching begins a moment
-    later."""
+    """Serves until SIGINT or SIGTERM. `on_listening` is called when the address answers. The index is opened or built, and
+    Spark started, while it does; events that are published meanwhile are matched then."""
     configure(settings.log_format)
     open_files.raise_limit()
     memory.limit_arenas()
@@ -38,23 +39,37 @@ def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda s
     with _locked(settings.data), _listening(settings) as listener:
         service = Service(settings)
         try:
-            service.start()
             # For people the command line prints its own messages.
             level = None if settings.log_format == "json" else "warning"
             config = configuration(create_app(service), graceful_seconds=PATIENCE, log_level=level)
             memory.collect_less_often()
             on_listening(service)
-            _Server(config, service).run([listener])
+            server = _Server(config, service)
+            starting = threading.Thread(target=server.start_service, name="start", daemon=True)
+            starting.start()
+            server.run([listener])
+            starting.join(PATIENCE)
+            if server.failure is not None:
+                raise server.failure
         finally:
             service.stop()
 
 
 class _Server(uvicorn.Server):
-    """Tells the service of the first signal, so that endless requests do not delay the end."""
+    """Tells the service of the first signal, so that endless requests do not delay the end; ends if the service fails to
+    start."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
+        self.failure: BaseException | None = None
+
+    def start_service(self) -> None:
+        try:
+            self._service.start()
+        except BaseException as error:
+            self.failure = None if self.should_exit else error
+            self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._service.begin_to_stop()
