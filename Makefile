@@ -6,7 +6,7 @@ PYTHON ?= python3
 # Spark needs Java 17+: found, or installed where the user may, or asked for in a sentence.
 WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 
-.PHONY: help setup demo test bench lint lock clean
+.PHONY: help setup demo test bench lint lock wheel clean
 
 help:
 	@echo "make demo   run sample feeds through a service and show its page"
@@ -15,6 +15,7 @@ help:
 	@echo "make setup  make .venv with all that is needed"
 	@echo "make lint   check style, types and layers only"
 	@echo "make lock   resolve the dependencies anew into requirements.lock"
+	@echo "make wheel  build a wheel in dist/, to install with pip"
 	@echo "make clean  remove .venv and all that was built"
 
 setup: .venv/ready
@@ -30,7 +31,7 @@ LOOPS := $(wildcard src/tidings/arrays/*.py src/tidings/*/kernels/*.py src/tidin
 	@$(BIN)/python -m tidings.cli.warm
 	@touch $@
 
-demo: .venv/warm
+demo: .venv/ready
 	@$(WITH_JAVA) $(BIN)/tidings demo
 
 # Two at a time, but for Spark, which takes all cores by itself.
@@ -56,6 +57,11 @@ lint: .venv/ready
 
 lock: .venv/ready
 	@$(BIN)/python scripts/lock.py
+
+# The build tool is in the lock, so nothing is fetched for it.
+wheel: .venv/ready
+	@$(BIN)/pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/*.whl
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse

@@ -2,13 +2,13 @@
 
 A thousand times slower, but nothing is compiled. Machine code computes with 64 bits whatever an array's elements have, where
 NumPy's scalars keep the element's width. So elements are read as Python's numbers here, and conversions wrap around. Only
-elements of uint64, of which hashes are made, stay NumPy's, because they have to wrap around at every step.
+elements of uint64, of which hashes are made, and of float64 stay NumPy's: they wrap around and divide by zero as there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 from types import FunctionType
 from typing import Any
 
@@ -26,30 +26,51 @@ class _Wide(np.ndarray):
         return map(self.__getitem__, range(len(self)))
 
 
-class _Conversions:
-    """NumPy, as loops use it: its types of integers wrap around."""
+class _Record:
+    """An element that has fields."""
+
+    __slots__ = ("_element",)
+
+    def __init__(self, element: np.void) -> None:
+        object.__setattr__(self, "_element", element)
+
+    def __getattr__(self, name: str) -> Any:
+        return _given(self._element[name])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._element[name] = value
+
+
+class _Conversion:
+    """A type of integers: converts to it, and wraps around."""
+
+    def __init__(self, name: str) -> None:
+        self.dtype = np.dtype(name)
+
+    def __call__(self, value: Any) -> Any:
+        bits = 8 * self.dtype.itemsize
+        value = int(value) & (1 << bits) - 1
+        if self.dtype == np.uint64:
+            return np.uint64(value)
+        return value - (1 << bits) if self.dtype.kind == "i" and value >> bits - 1 else value
+
+
+class _NumPy:
+    """NumPy, as loops see it."""
+
+    def __init__(self) -> None:
+        for bits in (8, 16, 32, 64):
+            for name in (f"int{bits}", f"uint{bits}"):
+                setattr(self, name, _Conversion(name))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
 
-    @staticmethod
-    def uint64(value: Any) -> np.uint64:
-        return np.uint64(int(value) & (1 << 64) - 1)
-
-
-def _wrap(bits: int, is_signed: bool, value: Any) -> int:
-    value = int(value) & (1 << bits) - 1
-    return value - (1 << bits) if is_signed and value >> bits - 1 else value
-
-
-for _bits in (8, 16, 32, 64):
-    setattr(_Conversions, f"int{_bits}", staticmethod(partial(_wrap, _bits, True)))
-    if _bits < 64:
-        setattr(_Conversions, f"uint{_bits}", staticmethod(partial(_wrap, _bits, False)))
-
 
 def _scalar(value: np.generic) -> Any:
-    return value if isinstance(value, np.uint64) else value.item()
+    if isinstance(value, np.void):
+        return _Record(value)
+    return value if isinstance(value, np.uint64 | np.float64) else value.item()
 
 
 def _given(value: Any) -> Any:
@@ -61,10 +82,10 @@ def _given(value: Any) -> Any:
     if isinstance(value, tuple):
         items = map(_given, value)
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    return _CONVERSIONS if value is np else value
+    return _NUMPY if value is np else value
 
 
-_CONVERSIONS = _Conversions()
+_NUMPY = _NumPy()
 
 
 def interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,7 +98,7 @@ def interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
         if inner is None:  # only now are all that it calls defined
             names = {name: _given(value) for name, value in function.__globals__.items()}
             inner = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
-        with np.errstate(over="ignore"):  # hashes wrap around
+        with np.errstate(all="ignore"):  # hashes wrap around, and a division by zero is infinite
             return inner(*map(_given, arguments))
 
     return run

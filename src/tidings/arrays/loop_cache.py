@@ -41,6 +41,7 @@ _UNUSED_SECONDS = 30 * 86_400.0
 _LONGEST_COMPILING = 120.0  # seconds; the longest takes a few
 _POLL_SECONDS = 0.02
 _TIDINGS = Path(__file__).parents[2]
+_DECORATOR = "tidings.arrays.compiled"
 
 OURS: set[CodeType] = set()
 """The loops that are kept this way."""
@@ -121,7 +122,9 @@ def _digest(file: Path, module: str) -> str:
     found = {module: file}
     waiting = [module]
     while waiting:
-        for name in _imported(found[waiting.pop()]):
+        module = waiting.pop()
+        # Of the decorator its flags matter, and not how it keeps loops.
+        for name in () if module == _DECORATOR else _imported(found[module]):
             if name not in found and (imported := _file_of(name, root)) is not None:
                 found[name] = imported
                 waiting.append(name)

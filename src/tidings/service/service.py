@@ -7,6 +7,7 @@ delivery, and the stores last.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
@@ -35,6 +36,9 @@ from tidings.service.model import StoredNotification
 from tidings.service.open_files import max_streams
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
+from tidings.service.store.mailbox import Mailbox
+from tidings.service.store.registry import Registry
+from tidings.service.store.transactions import StoreUnreachable
 from tidings.service.subscriptions.access_control import AccessControl
 from tidings.service.subscriptions.answerability import Answerability
 from tidings.service.subscriptions.class_search import ClassSearch
@@ -46,6 +50,12 @@ from tidings.service.subscriptions.preview import Preview
 from tidings.service.telemetry.metrics import Metrics
 from tidings.service.telemetry.stream_metrics import StreamMetrics
 from tidings.storage.event_log import EventLog
+
+
+_STORE_SECONDS = 60.0
+_STORE_PAUSE = 2.0
+
+logger = logging.getLogger(__name__)
 
 
 class Part(Protocol):
@@ -151,7 +161,7 @@ class Service:
 
     def _open_stores(self) -> None:
         data, later = self.settings.data, self._stack.callback
-        self.registry, self.mailbox = open_stores(self.settings)
+        self.registry, self.mailbox = _opened_stores(self.settings)
         later(self.registry.close)
         later(self.mailbox.close)
         self.log = EventLog(data / "log")
@@ -218,3 +228,16 @@ class Service:
 
     def _accepted(self, events: int, duplicates: int) -> None:
         self.metrics.accepted(events, duplicates=duplicates)
+
+
+def _opened_stores(settings: Settings) -> tuple[Registry, Mailbox]:
+    """The stores. A database that does not answer is waited for: it may be starting at the same time."""
+    deadline = time.monotonic() + _STORE_SECONDS
+    while True:
+        try:
+            return open_stores(settings)
+        except StoreUnreachable as error:
+            if time.monotonic() > deadline:
+                raise
+            logger.warning("%s; trying again for a minute", error)
+            time.sleep(_STORE_PAUSE)

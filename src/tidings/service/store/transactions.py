@@ -57,6 +57,10 @@ class StoreAway(StoreError):
     retry_after = 5.0
 
 
+class StoreUnreachable(StoreError):
+    """The database does not answer when it is opened, and may do so soon."""
+
+
 class Database:
     """The database of one store. Thread-safe; `name` is that of its chain of migrations, `head` the last of them. A
     `new` one has no tables until `create`."""
@@ -196,10 +200,16 @@ class Database:
         except StoreAway as error:
             cause = error.__cause__
             what = _cause(cause) if isinstance(cause, SQLAlchemyError) else error
-            raise StoreError(f"the {self.name} cannot be used now: {what}; try again ({self})") from error
+            raise StoreUnreachable(
+                f"the {self.name} cannot be used now: {what}; try again ({self})"
+            ) from error
         except StoreError as error:
             raise StoreError(f"{error} ({self})" if str(self) not in str(error) else str(error)) from error
         except DatabaseError as error:
+            if self.on_postgresql and isinstance(error, OperationalError) and not _is_refusal(error):
+                raise StoreUnreachable(
+                    f"the {self.name} does not answer: {_cause(error)}; start it, or name another by --store ({self})"
+                ) from error
             raise StoreError(
                 f"{self} cannot be used as {self.name}: {_cause(error)}; name another"
             ) from error
@@ -235,6 +245,14 @@ class Database:
 
     def __str__(self) -> str:
         return self.url.render_as_string() if self.on_postgresql else str(self.url.database)
+
+
+def _is_refusal(error: OperationalError) -> bool:
+    """Whether a server has answered, and will answer the same: no such database, no such user, another password."""
+    said = str(error.orig)
+    return (
+        "FATAL:" in said and "the database system is" not in said
+    )  # starting up, shutting down, in recovery
 
 
 def postgresql_url(given: str) -> URL:
