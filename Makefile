@@ -6,12 +6,13 @@ PYTHON ?= python3
 # Spark needs Java 17+: found, or installed where the user may, or asked for in a sentence.
 WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 
-.PHONY: help setup demo test bench lint lock clean
+.PHONY: help setup demo test bench docs lint lock clean
 
 help:
 	@echo "make demo   run sample feeds through a service and show its page"
 	@echo "make test   check style, types and layers, then run all tests"
 	@echo "make bench  run the slow tests, reproduce the papers' figures (JSON and PNG)"
+	@echo "make docs   build the documentation as a site, in build/site"
 	@echo "make setup  make .venv with all that is needed"
 	@echo "make lint   check style, types and layers only"
 	@echo "make lock   resolve the dependencies anew into requirements.lock"
@@ -45,6 +46,11 @@ test: lint .venv/warm
 bench: .venv/warm
 	@$(WITH_JAVA) $(BIN)/pytest -q -m slow
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks
+
+# The variable silences an advertisement of the theme.
+docs: .venv/ready
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html; to search in it, run: $(BIN)/mkdocs serve"
 
 lint: .venv/ready
 	@echo "== ruff check"
