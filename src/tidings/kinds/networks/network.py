@@ -40,7 +40,7 @@ Where = str | Condition | Iterable[str] | None
 
 
 class Network:
-    """Publishers, intermediaries and subscribers, and the edges between them; each may ask something of an event."""
+    """Publishers, intermediaries and subscribers, and the edges between them; each may have a condition on events."""
 
     def __init__(self, match: str = "expression", labels: str = "labels") -> None:
         """`match` other than "expression": nodes have labels, held against the event's attribute `labels`."""
@@ -136,7 +136,7 @@ class Network:
                 ],
             }
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ evaluation
 
     def evaluate(self, source: str, event: Mapping[str, Any], algorithm: str = "auto") -> Evaluation:
         """The names of the nodes that an event reaches from `source`, given while it is evaluated."""
