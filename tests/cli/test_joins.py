@@ -11,11 +11,11 @@ from tidings.storage import versions
 from .conftest import EXAMPLES, tidings
 
 STOCKS = EXAMPLES / "stocks"
-SUBSCRIPTIONS = STOCKS / "subscriptions.txt"
+QUESTIONS = STOCKS / "subscriptions.txt"
 
 
 def test_the_example_of_stocks_and_reviews():
-    result = tidings("match", "-s", SUBSCRIPTIONS, STOCKS / "changes.ndjson")
+    result = tidings("match", "-s", QUESTIONS, STOCKS / "changes.ndjson")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert lines[0] == "halts      (h1)"
@@ -34,7 +34,7 @@ def test_the_example_of_stocks_and_reviews():
 
 
 def test_change_events_of_debezium_and_one_that_comes_late():
-    result = tidings("match", "-s", SUBSCRIPTIONS, STOCKS / "debezium.ndjson")
+    result = tidings("match", "-s", QUESTIONS, STOCKS / "debezium.ndjson")
     told = [re.sub(r"  (symbol|id|analyst) .*", "", line) for line in result.stdout.splitlines()]
     assert told[:4] == [
         *[
@@ -53,7 +53,7 @@ def test_change_events_of_debezium_and_one_that_comes_late():
 
 def test_ndjson_and_parquet_hold_sequence_part_and_rows(tmp_path):
     changes = STOCKS / "changes.ndjson"
-    lines = tidings("match", "-s", SUBSCRIPTIONS, "-f", "ndjson", changes).stdout.splitlines()
+    lines = tidings("match", "-s", QUESTIONS, "-f", "ndjson", changes).stdout.splitlines()
     told = [json.loads(line) for line in lines]
     assert [set(one) & {"part", "sequence", "changes"} for one in told if one["subscription"] == "halts"] == [
         set()
@@ -62,9 +62,7 @@ def test_ndjson_and_parquet_hold_sequence_part_and_rows(tmp_path):
     assert (first["part"], first["sequence"], first["verdict"]) == ("0/1", 1, "match")
     assert first["changes"][1] == {"table": "stocks", "change": "+", "row": {"symbol": "GOOG", "per": 51.7}}
     assert (
-        tidings(
-            "match", "-s", SUBSCRIPTIONS, "-f", "parquet", "-o", tmp_path / "o.parquet", changes
-        ).exit_code
+        tidings("match", "-s", QUESTIONS, "-f", "parquet", "-o", tmp_path / "o.parquet", changes).exit_code
         == 0
     )
     rows = pq.read_table(tmp_path / "o.parquet").to_pylist()
@@ -75,7 +73,7 @@ def test_ndjson_and_parquet_hold_sequence_part_and_rows(tmp_path):
 
 def test_joined_rows_from_standard_input():
     changes = (STOCKS / "changes.ndjson").read_bytes()
-    result = tidings("match", "-s", SUBSCRIPTIONS, "--joined", "-", stdin=changes)
+    result = tidings("match", "-s", QUESTIONS, "--joined", "-", stdin=changes)
     assert (
         "X1         1  + stocks  symbol GOOG  per 51.7  ⋈ reviews  id 2  symbol GOOG  analyst Tom  rating 6.0  (r2)"
         in result.stdout
@@ -90,7 +88,7 @@ def test_a_snapshot_is_asked_for_by_an_event(tmp_path):
         '{"insert": "stocks", "row": {"symbol": "GOOG", "per": 95}}\n'
         '{"type": "tidings.snapshot", "subscription": "dear"}\n'
     )
-    result = tidings("match", "-s", SUBSCRIPTIONS, path)
+    result = tidings("match", "-s", QUESTIONS, path)
     assert result.stdout.splitlines() == [
         "dear  1  + stocks  symbol GOOG  per 95.0",
         "dear  1  snapshot: 1 row",
@@ -125,7 +123,7 @@ def test_a_faulty_change_is_told_with_its_line_and_the_others_count(line, told, 
     path = tmp_path / "c.ndjson"
     good = '{{"insert": "stocks", "row": {{"symbol": "{}", "per": 95}}}}\n'
     path.write_text(good.format("GOOG") + line + "\n" + good.format("YHOO"))
-    result = tidings("match", "-s", SUBSCRIPTIONS, path)
+    result = tidings("match", "-s", QUESTIONS, path)
     assert f"! {path}{told}" in result.stderr
     assert [line[:10] for line in result.stdout.splitlines()] == ["dear  1  +", "dear  2  +"]
     assert "2 events against" in result.stderr
@@ -152,7 +150,7 @@ def test_tables_that_cannot_be_read(tmp_path):
     (tmp_path / "q.txt").write_text("@tables none.toml\ndear: SELECT * FROM stocks WHERE per > 90\n")
     result = tidings("match", "-s", tmp_path / "q.txt", STOCKS / "changes.ndjson")
     assert (result.exit_code, f"{tmp_path / 'none.toml'}: No such file" in result.stderr) == (1, True)
-    result = tidings("match", "-s", tmp_path / "q.txt", "--tables", SUBSCRIPTIONS, STOCKS / "changes.ndjson")
+    result = tidings("match", "-s", tmp_path / "q.txt", "--tables", QUESTIONS, STOCKS / "changes.ndjson")
     assert (result.exit_code, "is not readable as TOML" in result.stderr) == (1, True)
 
 
@@ -167,7 +165,7 @@ def test_joins_without_tables_and_a_line_that_is_not_known(tmp_path):
 
 def test_an_index_has_its_tables_and_takes_joins(tmp_path):
     root = tmp_path / "index"
-    built = tidings("index", "build", root, "-s", SUBSCRIPTIONS)
+    built = tidings("index", "build", root, "-s", QUESTIONS)
     assert built.stdout == f"{root} is now v1+0: 6 subscriptions\n"
     added = tidings(
         "index", "add", root, "cheap", "SELECT * FROM stocks JOIN reviews USING (symbol) WHERE per < 20"
@@ -191,7 +189,7 @@ def test_an_index_has_its_tables_and_takes_joins(tmp_path):
 
 
 def test_explain_shows_each_change_with_the_rows_before_it():
-    result = tidings("explain", "-s", SUBSCRIPTIONS, "-i", "X1", "--event", "u2", STOCKS / "changes.ndjson")
+    result = tidings("explain", "-s", QUESTIONS, "-i", "X1", "--event", "u2", STOCKS / "changes.ndjson")
     assert result.stdout.splitlines()[1:] == [
         "X1: match (gains 3 rows)",
         "  ✗ goes: stocks  symbol 'AMZN'  per 92.8",

@@ -129,10 +129,10 @@ def id_of(subscription: Subscription | str) -> str:
 def subscribe(
     text: str, title: str, valid_for: Validity, public: bool, webhook: str | None
 ) -> Call[Subscription]:
-    body: dict[str, Any] = {"text": text, "title": title, "public": public, **_validity(valid_for)}
+    asked: dict[str, Any] = {"text": text, "title": title, "public": public, **_validity(valid_for)}
     if webhook is not None:
-        body["webhook"] = webhook
-    return _json("POST", "/api/subscriptions", body, Subscription.read)
+        asked["webhook"] = webhook
+    return _json("POST", "/api/subscriptions", asked, Subscription.read)
 
 
 def edit(id: str, changes: Mapping[str, Any], revision: int | None, ticket: str | None) -> Call[Subscription]:
@@ -400,13 +400,13 @@ def set_network(name: str, network: Network | Mapping[str, Any], replaces: int |
 def change_network(
     name: str, changes: Iterable[tuple[str, Iterable[Any]]], replaces: int | None
 ) -> Call[Definition]:
-    wanted = [{"action": action, "arguments": list(arguments)} for action, arguments in changes]
-    return _defining("PATCH", f"/api/networks/{quote(name, safe='')}", {"changes": wanted}, replaces)
+    asked = [{"action": action, "arguments": list(arguments)} for action, arguments in changes]
+    return _defining("PATCH", f"/api/networks/{quote(name, safe='')}", {"changes": asked}, replaces)
 
 
-def _defining(method: str, path: str, body: Mapping[str, Any], replaces: int | None) -> Call[Definition]:
+def _defining(method: str, path: str, asked: Mapping[str, Any], replaces: int | None) -> Call[Definition]:
     headers = {"Content-Type": "application/json", **_if_match(replaces)}
-    return Call(method, path, Definition.read, headers=headers, content=json.dumps(body).encode())
+    return Call(method, path, Definition.read, headers=headers, content=json.dumps(asked).encode())
 
 
 def _if_match(replaces: int | None) -> dict[str, str]:
@@ -425,14 +425,16 @@ def _get(path: str, read: Callable[[Any], T], params: Mapping[str, Any] | None =
 def _json(
     method: str,
     path: str,
-    body: Mapping[str, Any],
+    asked: Mapping[str, Any],
     read: Callable[[Any], T],
     *,
     ticket: str | None = None,
     repeatable: bool = False,
 ) -> Call[T]:
     headers = {"Content-Type": "application/json", **_ticket(ticket)}
-    return Call(method, path, read, headers=headers, content=json.dumps(body).encode(), repeatable=repeatable)
+    return Call(
+        method, path, read, headers=headers, content=json.dumps(asked).encode(), repeatable=repeatable
+    )
 
 
 def _ticket(ticket: str | None) -> dict[str, str]:

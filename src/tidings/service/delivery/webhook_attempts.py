@@ -35,7 +35,7 @@ class Outcome:
 
     result: str
     error: str | None = None
-    retry_after: float | None = None  # seconds, as the receiver has sent it
+    retry_after: float | None = None  # seconds that the receiver asked for
 
 
 async def attempt(

@@ -48,7 +48,7 @@ class IndexTimeout(TidingsError):
 
 class IndexWriter:
     """Call `prepare`, then `start`; after each change of the registry `wait_for` its number. `on_refused` is called
-    with the ids and reasons of subscriptions that the index refuses, except those that `wait_for` has reported to its caller, and
+    with the ids and reasons of subscriptions that the index refuses, but for those that `wait_for` told its caller of, and
     with the number of the last change that was tried; `on_rebuilt` when a damaged index was built anew; `on_definitions`
     with an engine that has the definitions, before an index is built with them and after a network was changed."""
 
@@ -66,7 +66,7 @@ class IndexWriter:
         self.on_refused, self.on_rebuilt, self.on_definitions = on_refused, on_rebuilt, on_definitions
         self._settings, self._registry = settings, registry
         self._definitions, self._fingerprint = Engine(), ""
-        self._turn = threading.Lock()  # held by the thread that changes the index
+        self._turn = threading.Lock()  # held by whoever changes the index
         self._is_stale = False  # it was built with other definitions
         self._keeps_outbox = False  # until an index that is being built has the changes too
         self._compaction = Compaction(settings, registry)
@@ -341,7 +341,7 @@ class IndexWriter:
             self._applied, self._applied_at = self._reached, now
 
     def _report_refused(self) -> None:
-        """Reports the refused changes that no caller knows of."""
+        """Reports the refused changes that no caller was told of."""
         with self._news:
             refused = list(self._unreported.items())
         if refused:
@@ -368,7 +368,7 @@ class IndexWriter:
                 return self._append(changes[:middle]) + self._append(changes[middle:])
             logger.warning("the index refuses subscription %s: %s", changes[0].id, error)
             refused = [(changes[0], str(error))]
-            # The text that it had before is out of date.
+            # The text that it had before is not what its subscriber asks any more.
             versions.append(self.root, [Change(changes[0].id, None)])
         with self._news:
             for change in changes:

@@ -50,7 +50,7 @@ def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda s
 
 
 class _Server(uvicorn.Server):
-    """Passes the first signal to the service, so that endless requests do not delay the end."""
+    """Tells the service of the first signal, so that endless requests do not delay the end."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
