@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -28,8 +29,24 @@ from tidings.language.syntax.prefixes import WELL_KNOWN
 from tidings.model.notification import Notification
 
 ROOT = Path(__file__).parents[1]
-TOLD = ("README.md", "docs/tutorial.md", "docs/operators.md", "docs/joins.md")
-SERVICE = "docs/service.md"
+# Pages whose examples need no service, and those that one service runs, in this order: later pages use what earlier
+# ones have subscribed to.
+RUN = (
+    "README.md",
+    "docs/tutorial.md",
+    "docs/kinds.md",
+    "docs/operators.md",
+    "docs/joins.md",
+    *(f"docs/howto/{name}.md" for name in "library command-line networks eventbridge dissemination".split()),
+)
+SERVED = (
+    "docs/howto/definitions.md",  # first: the stream of the tests forgets rows when the index is built anew
+    "docs/service.md",
+    *(
+        f"docs/howto/{name}.md"
+        for name in "follow-feeds deliveries python-client replica tokens monitor backup".split()
+    ),
+)
 PAGES = sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CHECK = doctest.OutputChecker()
@@ -47,11 +64,15 @@ def examples(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "examples")
 
 
-@pytest.mark.parametrize("page", TOLD)
+def test_every_page_with_examples_is_run():
+    shown = {page for page in PAGES if re.search(r"^(>>>|\$) ", (ROOT / page).read_text(), re.MULTILINE)}
+    assert shown == {*RUN, *SERVED}
+
+
+@pytest.mark.parametrize("page", RUN)
 def test_python_examples_give_what_they_show(page, examples):
     names = {}
     found = [content for kind, content in blocks(page) if kind == "python"]
-    assert found
     for number, content in enumerate(found):
         if ">>>" not in content:
             compile(content, page, "exec")
@@ -59,9 +80,8 @@ def test_python_examples_give_what_they_show(page, examples):
         _doctest(content, names, f"{page} {number}", page)
 
 
-@pytest.mark.parametrize("page", TOLD)
+@pytest.mark.parametrize("page", RUN)
 def test_commands_print_what_they_show(page, examples):
-    count = 0
     for kind, content in blocks(page):
         if kind.startswith("text "):
             Path(kind.removeprefix("text ")).write_text(content)
@@ -71,24 +91,22 @@ def test_commands_print_what_they_show(page, examples):
             # The notifications of one event come in no particular order.
             same = CHECK.check_output(_sorted(wanted), _sorted(got), doctest.ELLIPSIS)
             assert same or CHECK.check_output(wanted, got, doctest.ELLIPSIS), f"{command}\n{got}"
-            count += 1
-    assert count
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
-def test_the_guide_of_the_service_runs_from_its_start_to_its_end(examples, tmp_path):
+def test_the_guides_of_the_service_run_from_start_to_end(examples, tmp_path):
     """Against a real service that listens elsewhere. Answers come a moment after events: a command that shows something
     else is run again for a while."""
-    names, known = {"__name__": SERVICE}, dict(os.environ)
+    names, known = {"__name__": "guides"}, dict(os.environ)
     tables = tmp_path / "examples" / "stocks" / "tables.toml"
     with Running(data=tmp_path / "data", allowed=("127.0.0.0/8",), tables=tables) as served:
-        for number, (kind, content) in enumerate(blocks(SERVICE)):
+        for page, kind, content in ((guide, *block) for guide in SERVED for block in blocks(guide)):
             content = content.replace("localhost:8750", f"127.0.0.1:{served.service.settings.port}")
             if kind.startswith("text "):
                 Path(kind.removeprefix("text ")).write_text(content)
             elif kind == "python":
-                _doctest(content, names, f"{SERVICE} {number}", SERVICE)
+                _doctest(content, names, page, page)
             for command, wanted in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", content, re.MULTILINE):
                 assert kind == "console"
                 got, until = _said(command, known), time.monotonic() + 10
@@ -116,19 +134,20 @@ def _doctest(content, names, title, page):
     """Runs a block, with the names that blocks before it have given."""
     test = doctest.DocTestParser().get_doctest(content, {}, title, page, 0)
     test.globs = names  # not a copy: what is defined here sees what comes later
-    told = []
+    failures = []
     doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(
-        test, out=told.append, clear_globs=False
+        test, out=failures.append, clear_globs=False
     )
-    assert not told, "".join(told)
+    assert not failures, "".join(failures)
 
 
 def _sorted(lines):
     return "".join(sorted(lines.splitlines(keepends=True)))
 
 
-def test_the_events_of_the_readme_answer_its_questions(tmp_path):
-    kinds = dict(reversed(blocks("README.md")))
+def test_the_events_of_the_kinds_match_their_subscriptions(tmp_path):
+    page = "docs/kinds.md"
+    kinds = dict(reversed(blocks(page)))
     prefixes = {**WELL_KNOWN, "ex": "http://example.org/"}
     declared = "".join(f"@prefix {name}: <{iri}> .\n" for name, iri in prefixes.items() if name)
     events = (
@@ -138,15 +157,15 @@ def test_the_events_of_the_readme_answer_its_questions(tmp_path):
     taxonomy = Taxonomy.from_rdf((ROOT / "examples/taxonomy.ttl").read_bytes(), "turtle")
     networks = {"exchange": read_network(ROOT / "examples/exchange")}
     engine = Engine(taxonomy=taxonomy, prefixes=prefixes, networks=networks)
-    asked = []
-    for content in (content for kind, content in blocks("README.md") if not kind):
-        (tmp_path / "questions.txt").write_text(content)
-        questions = SubscriptionFile.read(tmp_path / "questions.txt").entries
-        asked.append({question.id for question in questions})
-        for question in questions:
-            engine.subscribe(question.id, question.text)
-    assert [len(ids) for ids in asked] == [5, 4]
-    for event, ids in zip(events, asked, strict=True):
+    shown = []
+    for content in (content for kind, content in blocks(page) if not kind):
+        (tmp_path / "subscriptions.txt").write_text(content)
+        entries = SubscriptionFile.read(tmp_path / "subscriptions.txt").entries
+        shown.append({entry.id for entry in entries})
+        for entry in entries:
+            engine.subscribe(entry.id, entry.text)
+    assert [len(ids) for ids in shown] == [5, 4]
+    for event, ids in zip(events, shown, strict=True):
         assert {n.subscription for n in engine.publish(event)} == ids
 
 
@@ -205,11 +224,66 @@ def test_the_help_texts_in_the_docs_are_those_of_the_commands():
     assert page.read_text() == help_texts(), "run: TIDINGS_WRITE_DOCS=1 pytest tests/test_docs.py"
 
 
+def anchors(page):
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    found = []
+    for heading in re.findall(r"^#+ (.*)$", BLOCK.sub("", (ROOT / page).read_text()), re.MULTILINE):
+        text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        found.append(re.sub(r"[^\w\- ]", "", text).strip().replace(" ", "-"))
+    return found
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", (ROOT / page).read_text()):
-        if "://" not in target:
-            assert (ROOT / page).parent.joinpath(target).exists(), f"{page} links to {target}"
+    text = BLOCK.sub("", (ROOT / page).read_text())
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
+        if "://" in target:
+            continue
+        path = Path(os.path.normpath((ROOT / page).parent / target)) if target else ROOT / page
+        assert path.is_file(), f"{page} links to {target}"
+        if anchor:
+            assert anchor in anchors(path), f"{page} links to {target}#{anchor}"
+
+
+def test_the_reference_has_every_public_name():
+    import tidings.spark
+
+    pages = [(ROOT / page).read_text() for page in PAGES if page.startswith("docs/api/")]
+    shown = set(re.findall(r"^::: tidings\.([\w.]+)$", "\n".join(pages), re.MULTILINE))
+    assert shown >= {*tidings.__all__, *(f"spark.{name}" for name in tidings.spark.__all__)}
+
+
+def test_the_site_has_every_page():
+    nav = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
+    moved = {
+        "README": "index",
+        **{name: name.lower() for name in "LANGUAGE ARCHITECTURE CONTRIBUTING CHANGELOG".split()},
+    }
+    for page in PAGES:
+        uri = page.removeprefix("docs/") if "/" in page else f"{moved[page.removesuffix('.md')]}.md"
+        assert re.search(rf"[ ]{re.escape(uri)}$", nav, re.MULTILINE), f"mkdocs.yml does not name {uri}"
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_warnings_and_needs_no_other_host(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        str(tmp_path / "site"),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    for page in (tmp_path / "site").rglob("*.html"):
+        loaded = re.findall(
+            r"<(?:script|img|iframe|link)\b[^>]*(?:src|href)=[\"']?https?://[^>]*>", page.read_text()
+        )
+        assert not loaded, f"{page.name} loads {loaded}"
+    assert (tmp_path / "site" / "search" / "search_index.json").stat().st_size > 100_000
 
 
 def test_the_architecture_names_every_folder_and_where_to_start():

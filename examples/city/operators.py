@@ -3,9 +3,9 @@
 An event is a picture, as a recogniser has read it: where the camera is (`lat`, `lon`), how many of what it sees
 (`seen`), the sizes of groups that move together (`groups`), who drives behind whom (`behind`), and the mean speed of
 the cars in m/s (`speed`). The operators here only look at these attributes, so that the example runs anywhere; real
-ones would run models over the picture or ask a service, and take the time that each `cost` says, in seconds.
+ones would run models over the picture or call a service, and take the time that each `cost` says, in seconds.
 
-Three of them show what an operator can be: `chasePattern` is async, as one that asks a service would be,
+Three of them show what an operator can be: `chasePattern` is async, as one that calls a service would be,
 `pedestrianCount` answers many calls at once (batch), and `mobPattern` yields a binding for each group it finds. An
 event whose picture could not be read (`seen` is null) makes all that count things fail: the subscriptions that hang
 on it are then reported as undecided, never silently matched or dropped.

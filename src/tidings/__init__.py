@@ -1,9 +1,11 @@
-"""Tidings: standing questions, matched against every event at once.
+"""Content-based publish/subscribe: every event is matched against all subscriptions at once.
 
 >>> from tidings import Engine, Event
 >>> engine = Engine()
 >>> engine.subscribe("titles", "SELECT ?t WHERE (?item, rss:title, ?t)")
 >>> engine.subscribe("grown-ups", "WHERE user.age >= 18")
+>>> [n.subscription for n in engine.publish(Event("web", {"user": {"age": 34}}))]
+['grown-ups']
 
 Names are loaded when first used, so that `import tidings` costs next to nothing.
 """

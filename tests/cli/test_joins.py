@@ -11,7 +11,7 @@ from tidings.storage import versions
 from .conftest import EXAMPLES, tidings
 
 STOCKS = EXAMPLES / "stocks"
-QUESTIONS = STOCKS / "questions.txt"
+QUESTIONS = STOCKS / "subscriptions.txt"
 
 
 def test_the_example_of_stocks_and_reviews():

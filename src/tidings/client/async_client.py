@@ -263,7 +263,7 @@ class AsyncClient(Connection):
                 return
 
     async def snapshot(self, subscription: Subscription | str, *, ticket: str | None = None) -> str:
-        """Asks for all rows of a subscription over tables. They come as notifications of the kind "snapshot", of the
+        """Requests all rows of a subscription over tables. They come as notifications of the kind "snapshot", of the
         event whose id is returned."""
         return await self._do(calls.snapshot(id_of(subscription), self._ticket(subscription, ticket)))
 

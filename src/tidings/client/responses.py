@@ -66,7 +66,7 @@ _TIME = {"convert": _moment}
 @dataclass(frozen=True, slots=True)
 class Subscription(_Answer):
     """A subscription. `ticket` is set only in the answer to `subscribe`, `webhook_secret` where a webhook was set; keep
-    them. `revision` counts its changes. `reason` says why one cannot be asked whose state is "unanswerable"."""
+    them. `revision` counts its changes. `reason` says why one with the state "unanswerable" cannot be matched."""
 
     id: str
     text: str

@@ -52,6 +52,7 @@ class Client(Connection):
         self._http = httpx.Client(transport=transport, **self._options(token, timeout))
 
     def close(self) -> None:
+        """Closes the connections. A `with` block does it too."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -117,6 +118,7 @@ class Client(Connection):
                 return
 
     def subscription(self, id: str) -> Subscription:
+        """A subscription as it is now."""
         return self._do(calls.subscription(id))
 
     def renew(
@@ -127,9 +129,11 @@ class Client(Connection):
         return self._do(calls.renew(id, valid_for, self._ticket(subscription, ticket)))
 
     def pause(self, subscription: Subscription | str, *, ticket: str | None = None) -> Subscription:
+        """Events are not matched against it until it is resumed; its validity continues to run."""
         return self._do(calls.change(id_of(subscription), "pause", self._ticket(subscription, ticket)))
 
     def resume(self, subscription: Subscription | str, *, ticket: str | None = None) -> Subscription:
+        """Makes a paused subscription active again."""
         return self._do(calls.change(id_of(subscription), "resume", self._ticket(subscription, ticket)))
 
     def cancel(self, subscription: Subscription | str, *, ticket: str | None = None) -> Subscription:
@@ -141,6 +145,7 @@ class Client(Connection):
         return self._do(calls.set_webhook(id_of(subscription), url, self._ticket(subscription, ticket)))
 
     def remove_webhook(self, subscription: Subscription | str, *, ticket: str | None = None) -> None:
+        """Ends the posts to the webhook."""
         self._do(calls.remove_webhook(id_of(subscription), self._ticket(subscription, ticket)))
 
     # Notifications
@@ -213,6 +218,7 @@ class Client(Connection):
         return self._do(calls.follow_opml(document))
 
     def unfollow(self, url: str) -> None:
+        """Stops following a feed."""
         self._do(calls.unfollow(url))
 
     def sources(self) -> Iterator[Source]:
@@ -240,7 +246,7 @@ class Client(Connection):
                 return
 
     def snapshot(self, subscription: Subscription | str, *, ticket: str | None = None) -> str:
-        """Asks for all rows of a subscription over tables. They come as notifications of the kind "snapshot", of the
+        """Requests all rows of a subscription over tables. They come as notifications of the kind "snapshot", of the
         event whose id is returned."""
         return self._do(calls.snapshot(id_of(subscription), self._ticket(subscription, ticket)))
 

@@ -8,7 +8,7 @@ three roles, by the rows that its parts become:
     "state"    needs all events in order, and takes subscriptions whole: joins. Never in a worker that sees a part.
 
 Rows are a kind's own numbers, 0, 1, 2, …; which subscription a row belongs to, whether that is live and valid, and
-which ways it has, is the engine's. An index names its kinds and never what to import: whoever opens it gives them.
+which ways it has, is the engine's. An index names its kinds and never what to import: its caller gives them.
 
 A kind fulfils these by shape and does not import them: kinds are below the engine. The tests of the
 engine have one of each role; docs/decisions/kinds-by-contract.md says why they are as they are.
@@ -60,7 +60,7 @@ class Compiling(Kind, Protocol):
 
     def compile(self, way: Way) -> tuple[Any, Way]:
         """Takes what is its own of `way.tests`: the part, None if there is nothing, and the way without it. Own
-        conditions under NOT or OR are no tests, and are left: there the definition is asked. The part of a finder
+        conditions under NOT or OR are no tests, and are left: there the definition decides. The part of a finder
         says whether it `is_broad`: whether nearly every event satisfies it."""
 
 

@@ -72,7 +72,7 @@ class Engine:
         tables: Iterable[Table] = (),
         kinds: Iterable[Kind] = (),
     ) -> None:
-        """`operators` are what subscriptions can call, beside those of installed packages; `scheduler` says in which
+        """`operators` are what subscriptions can call, beside those of installed packages; `scheduler` decides in which
         order they are evaluated (Adaptive, unless another is to be compared with it). `tables` are what they can join;
         events insert, update and delete their rows. `kinds` are kinds of subscription of your own."""
         self.taxonomy = Taxonomy() if taxonomy is None else taxonomy  # one of properties alone is falsy
@@ -287,8 +287,8 @@ class Engine:
     def correlate(
         self, events: pa.Table | pa.RecordBatch | Sequence[Event], *, joined: bool = False
     ) -> Deltas:
-        """What subscriptions over tables gain and lose by events, in columns: for volumes in which a notification for
-        each is too much."""
+        """What subscriptions over tables gain and lose by events, in columns: for volumes in which a notification
+        object for each is too slow."""
         table = _table(events)
         with self._lock:
             return self.joins.apply(table, event_times(table), joined=joined)
@@ -298,27 +298,27 @@ class Engine:
         return self.publish_many(read_lines(data.encode() if isinstance(data, str) else data))
 
     def match(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """The notifications of a batch of events, as a batch, for whoever sees a part of them only: kinds that keep
-        state take no part."""
+        """The notifications of a batch of events, as a batch, for a worker that gets only a part of all events: kinds
+        that keep state are left out."""
         with self._lock:
             found = match(pa.Table.from_batches([events]), self._index.snapshot())
         batches = found.combine_chunks().to_batches()
         return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=found.schema)
 
     def index_snapshot(self) -> Snapshot:
-        """What events are matched against now, for who calls the steps of the pipeline one by one."""
+        """What events are matched against now, for callers of single steps of the pipeline."""
         with self._lock:
             return self._index.snapshot()
 
     def explain(self, id: str, event: Event) -> Explanation:
         """Why an event matches a subscription, or the first clause that does not hold.
 
-        Operators are asked as they are for this subscription alone; it counts for nothing that is learnt.
+        Operators are called as for this subscription alone, without effect on what is learnt.
         """
         return self.why(self.tree(self.text(id)), event, id)
 
     def why(self, text: str | Query, event: Event, id: str = "") -> Explanation:
-        """The same for a text, or its tree, that nobody has subscribed to."""
+        """The same for a text, or its tree, without a subscription."""
         query = text if isinstance(text, Query) else parse(text, self.prefixes)
         taker = self._kind_for(query)
         if taker is not None:
@@ -351,21 +351,21 @@ class Engine:
 
     @property
     def evaluated_events(self) -> int:
-        """How many events operators were asked about, here and by those that this engine has learnt from."""
+        """How many events operators were evaluated for, here and in the engines that this one has learnt from."""
         return int(self._checker.table.predicates.events)
 
     def learnt(self) -> Learning:
-        """What operators have shown since this was last asked: for other engines to `learn`."""
+        """What was learnt of operators since the last call, for other engines to `learn`."""
         with self._lock:
             return self._checker.learnt()
 
     def learn(self, learning: Learning) -> None:
-        """Takes in what operators have shown to others."""
+        """Adds what other engines have learnt of operators."""
         with self._lock:
             self._checker.learn(learning)
 
     def stats(self) -> Statistics:
-        """What operators were asked and spared since the engine was made, and what was learnt of them."""
+        """How often operators were evaluated and spared since the engine was made, and what was learnt of them."""
         with self._lock:
             return statistics(self._checker.table)
 

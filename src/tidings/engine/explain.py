@@ -1,4 +1,4 @@
-"""Explains why an event matches a subscription or does not, by what each kind says of its part.
+"""Explains why an event matches a subscription or does not, by the reasons that each kind gives for its part.
 
 A filter is shown as the tree that it is (language/condition_tree.py), a pattern clause by clause
 (kinds/patterns/explain.py). Operators are called for this subscription alone, and only if nothing cheaper refuses the
@@ -108,7 +108,7 @@ class _OperatorExplainer:
             i for i, way in enumerate(self.ways) if not tried[i].left and not away and self._is_open(way)
         ]
         for i in reached:
-            if self.ways[i].calls is None:  # nothing has to be asked
+            if self.ways[i].calls is None:  # nothing has to be evaluated
                 return self._explanation(i, tried[i], TRUE, tried[i].bindings[0], "")
         if not reached:
             best = max(range(len(tried)), key=lambda i: -tried[i].left)
@@ -123,7 +123,7 @@ class _OperatorExplainer:
         return self._explanation(best, tried[best], truths[case], solution, decided.messages.get(case, ""))
 
     def _try(self, way: _SplitWay) -> Attempt:
-        """What a way asks of triples and attributes; what its calls ask beside that is shown with them."""
+        """The conditions of a way on triples and attributes; those on what its calls bind are shown with the calls."""
         own = set(leaves(way.calls)) if way.calls is not None else set()
         tests = [
             test

@@ -194,7 +194,7 @@ def _checks(arrays: Mapping[str, np.ndarray], count: int) -> Iterator[tuple[str,
     for name in ("id", "text"):
         start = arrays[f"{name}_start"]
         yield f"{name}_start", len(start) - 1 == count and ascends(start, len(arrays[f"{name}_blob"]))
-    # Texts are many and long; one that cannot be read is an error when somebody asks for it.
+    # Texts are many and long; one that cannot be read is an error when it is requested.
     yield "id_blob", are_texts(arrays["id_blob"], arrays["id_start"])
     yield "valid_until", len(arrays["valid_until"]) == count
 

@@ -226,7 +226,7 @@ class _TimedStream(httpcore.NetworkStream):
 
 
 class GuardedBackend(httpcore.NetworkBackend):
-    """Connections to permitted addresses only. TLS still asks for a certificate of the host's name."""
+    """Connections to permitted addresses only. TLS still requires a certificate of the host's name."""
 
     def __init__(self, allowed: Sequence[Network], resolve: Resolve = resolve_host) -> None:
         self._allowed, self._resolve = allowed, resolve
@@ -265,7 +265,7 @@ class GuardedBackend(httpcore.NetworkBackend):
 
 class AsyncGuard:
     """Connections of asyncio to permitted addresses only; names are resolved in separate threads, few at a time. TLS still
-    asks for a certificate of the host's name."""
+    requires a certificate of the host's name."""
 
     def __init__(self, allowed: Iterable[str] = (), *, resolve: Resolve = resolve_host) -> None:
         self._allowed, self._resolve = networks(allowed), resolve

@@ -31,7 +31,7 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class FeedResponse:
-    """`status` is "ok", "unchanged", "gone" or "error"; `address` is where to ask next time."""
+    """`status` is "ok", "unchanged", "gone" or "error"; `address` is the one to fetch next time."""
 
     status: str
     address: str

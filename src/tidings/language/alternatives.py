@@ -63,7 +63,7 @@ def alternatives(query: Query) -> tuple[Way, ...]:
     where = query.where
     if not has_calls(where):
         return (_way(tuple(conjuncts(where)), query),)
-    # The parts of an OR that need no operator are a way of their own: what it finds, no operator is asked about.
+    # The parts of an OR that need no operator are a way of their own: for what it finds, no operator is called.
     parts = where.parts if isinstance(where, Or) else (where,)
     cheap = tuple(part for part in parts if not has_calls(part) and not variables(part))
     if not cheap:

@@ -55,7 +55,7 @@ def holds(
 ) -> bool:
     """Whether `condition` holds for an event's attributes and, where it has variables, under a binding.
 
-    `is_a` decides the leaves that ask a taxonomy; without it nothing is of any class.
+    `is_a` decides the leaves that need a taxonomy; without it nothing is of any class.
     """
 
     def each(operand: Operand) -> list[Any]:

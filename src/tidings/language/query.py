@@ -141,7 +141,7 @@ class AnyElement:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`name(argument, …)`: what an operator says of the event. Its variables are inputs or are bound by it."""
+    """`name(argument, …)`: the result of an operator for the event. Its variables are inputs or are bound by it."""
 
     name: str
     arguments: tuple[Variable | Constant, ...]
@@ -175,7 +175,7 @@ class KindCondition(ABC):
 
     @abstractmethod
     def holds(self, attributes: Mapping[str, Any]) -> bool:
-        """The definition: whether it holds for an event. It is asked wherever no index decides, such as under NOT.
+        """The definition: whether it holds for an event. It is used wherever no index decides, such as under NOT.
 
         `attributes` are those of `Batch.attributes`, the envelope among them: a document, whose values at a path
         `values_at` gives; a list stands for several values.

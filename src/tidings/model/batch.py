@@ -27,7 +27,7 @@ ENVELOPE = ("id", "source", "type", "time", "datacontenttype")
 
 
 class Batch:
-    """Events by their rows, from 0 on; `every` asks for all bindings of a match, not for the first."""
+    """Events by their rows, from 0 on; `every` requests all bindings of a match, not the first."""
 
     events: pa.Table
 
@@ -53,7 +53,7 @@ class Batch:
 
     @classmethod
     def of(cls, event: Event) -> Batch:
-        """A batch of one event, for filters alone: no table is made of it unless somebody asks for one."""
+        """A batch of one event, for filters alone: no table is made of it unless one is requested."""
         return _Single(event)
 
     def __len__(self) -> int:

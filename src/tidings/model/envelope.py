@@ -32,7 +32,7 @@ _DECIMAL = re.compile(rf'"{_NUMBER}([-+.0-9E]+)"')
 @dataclass(frozen=True, slots=True)
 class ArrangedEvents:
     """Events for the engine. Where there is no id, `events` has the number of the row behind `mark`: a filter that
-    looks at `id` finds one there, as everywhere, but none that anybody could ask for."""
+    looks at `id` finds one there, as everywhere, but none that a condition could name."""
 
     given: pa.Table
     events: pa.Table

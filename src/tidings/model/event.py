@@ -232,7 +232,7 @@ class Event:
         return _json(dict(self.attributes), _SORTED) if self.attributes else None
 
 
-_MAPPINGS = (dict, Mapping)  # first what nearly all are: to ask for the other takes longer
+_MAPPINGS = (dict, Mapping)  # first what nearly all are: the test for the other takes longer
 _CHECKED = ("id", "source", "type", "time", "datacontenttype")
 _TEXTS = frozenset({"id", "source", "type", "time"})
 _ENVELOPE = frozenset(

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 class Clause:
     """One clause and whether it held together with those before it; None when it was not reached.
 
-    In a tree `depth` says how far in it stands, and `decides` whether the verdict comes from it. `fate` is what became
-    of a call: "ran", "failed" or "spared".
+    In a tree `depth` is its depth, and `decides` whether the verdict comes from it. `fate` is what happened
+    to a call: "ran", "failed" or "spared".
     """
 
     text: str

@@ -93,7 +93,7 @@ class TextTests:
         sets, alone = self._expressions
         found.update(number for number in alone if text_holds(text, *self.tests[number]))
         if sets and not text.isascii():
-            text = text.encode(errors="replace").decode()  # no expression can ask for half a character
+            text = text.encode(errors="replace").decode()  # no expression can match half a character
         for expressions, numbers in sets:
             found.update(numbers[i] for i in expressions.Match(text) or ())
         return sorted(found)

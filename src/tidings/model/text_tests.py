@@ -97,5 +97,5 @@ def text_holds(text: str, op: str, pattern: str, fold: bool = False) -> bool:
         return text.endswith(pattern)
     if op == "LIKE" and (pieces := _pieces(pattern)) is not None:
         return _fits(text, pieces)
-    # An attribute may hold half a character (JSON's "\ud800"), which no expression can ask for.
+    # An attribute may hold half a character (JSON's "\ud800"), which no expression can match.
     return _compiled(op, pattern).search(text.encode(errors="replace").decode()) is not None

@@ -51,7 +51,6 @@ from tidings.service.telemetry.metrics import Metrics
 from tidings.service.telemetry.stream_metrics import StreamMetrics
 from tidings.storage.event_log import EventLog
 
-
 _STORE_SECONDS = 60.0
 _STORE_PAUSE = 2.0
 

@@ -41,7 +41,7 @@ class Settings:
     allowed: tuple[str, ...] = ()  # networks (CIDR) inside which feeds and webhooks may be
     open: bool = True  # no token is needed; only where no other machine can connect
     validity: float = DAY  # of a subscription that names none
-    longest_validity: float | None = None  # None: "never" may be asked for
+    longest_validity: float | None = None  # None: "never" is allowed
     retention: float = 7 * DAY  # of events and notifications
     keep_size: int | None = None  # bytes of the event log, and as many of the mailbox; None: no bound
     feed_interval: float = 15 * 60.0

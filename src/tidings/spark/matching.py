@@ -45,7 +45,7 @@ def match(
     An event that cannot be read gives one row with verdict "error" and disturbs no other.
 
     `operators` are what subscriptions call, beside those of packages that are installed on all hosts: operators, or
-    modules ("package.module") and files ("path/to/file.py") of them. Each worker learns which to ask first for
+    modules ("package.module") and files ("path/to/file.py") of them. Each worker learns which to call first for
     itself; only a stream (`run`) gathers that for the next version, because a DataFrame may be computed any number of
     times, or in part, and counts as nothing. `kinds` are kinds of subscription of your own, which an index names; those
     that keep state take no part here.

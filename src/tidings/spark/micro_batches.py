@@ -76,7 +76,7 @@ class MicroBatches:
 @dataclass
 class ParquetOutput:
     """A folder of a stream's notifications; its output folder is given by (query id, batch id), so that a replayed
-    batch replaces itself. Then `sink` and `on_batch` hear of the batch."""
+    batch replaces itself. Then `sink` and `on_batch` are called with the batch."""
 
     folder: Path
     sink: Sink | None = None

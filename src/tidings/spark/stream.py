@@ -52,12 +52,12 @@ def run(
     """Start matching a log against an index, for good or (`available_now`) until the log's present end.
 
     Notifications go to Parquet under `output` (read them with `notifications`); then to `sink`, a function as for
-    Spark's foreachBatch, which a replay calls again with the same rows and batch id. `on_batch` hears of
+    Spark's foreachBatch, which a replay calls again with the same rows and batch id. `on_batch` is called with
     every batch that is done. `operators` are what subscriptions call, beside those of packages that are installed on
     all hosts: operators, or modules ("package.module") and files ("path/to/file.py") of them. Without an `interval`
     ("5 seconds") a micro-batch begins as soon as there are events.
 
-    If the index has tables, a second query keeps the joins over them: `sink` and `on_batch` hear of the batches of both,
+    If the index has tables, a second query keeps the joins over them: `sink` and `on_batch` are called with the batches of both,
     and each query counts its own from 0.
     """
     index, output, checkpoint = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
@@ -99,7 +99,7 @@ def deliver(
     events are matched without a Spark job (None: learnt; 0: never). Joins write to `output` first, as in `run`.
 
     A stream without a checkpoint begins at `start`, and its joins, which need all changes, at the log's first event: no
-    micro-batch of them reads across the `edge`, up to which they were told already."""
+    micro-batch of them reads across the `edge`, up to which their notifications exist already."""
     log, index = Path(log).absolute(), Path(index).absolute()
     output, checkpoint = Path(output).absolute(), Path(checkpoint).absolute()
     pickled = pickle_code(operators, ())

@@ -187,7 +187,7 @@ class EventLog:
         return [(Offset.parse(low), Offset.parse(high)) for low, high in map(str.split, lines)]
 
     def forget_lost(self) -> None:
-        """Called when those who miss what was lost are told."""
+        """Called when the subscribers that miss lost events have got their notices."""
         (self.folder / "LOST").unlink(missing_ok=True)
 
     def drop_before(self, offset: Offset) -> None:

@@ -300,7 +300,7 @@ def _outside(attribute: Attribute, prefix: Literal) -> Condition:
 def _as_number(test: Test) -> Test:
     """The test for numbers alone: in our language a text that reads as a number is one as well.
 
-    Not by ANY, which would be asked of every event for every constant. An event's id is a text beside the one given.
+    Not by ANY, which would be evaluated for every event and constant. An event's id is a text beside the one given.
     """
     return lambda a: test(a) if a.path == "id" else And((test(a), Not(_is_text(a))))
 

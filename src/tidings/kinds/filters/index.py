@@ -2,7 +2,7 @@
 
 Expressions become short-circuit code over positions of attributes, each filed under the rarest access set that it
 cannot match without. An event leads to the rows filed under what it holds, and those are run (kernels/matching.py).
-Graph constraints 2 asks of such an index the next matching id from a given one on: that is `cursor`.
+Graph constraints 2 needs the next matching id from a given one on: that is `cursor`.
 
 A-Tree (SIGMOD 2021) stores shared sub-expressions once and evaluates them bottom-up. Here each expression is stored
 whole, in one piece of memory, because fetching the shared parts from elsewhere costs more than evaluating them anew.

@@ -5,7 +5,7 @@ Any other condition becomes a comparison with a derived attribute, which is comp
 constants and positions, and nothing else:
 
     title = 'Goal' IGNORE CASE    folded title  =  'goal'
-    title CONTAINS 'goal'         CONTAINS title  =  'goal'     of all patterns asked for, those it contains
+    title CONTAINS 'goal'         CONTAINS title  =  'goal'     of all patterns of conditions, those it contains
     a + b > c                     conditions on a  =  'a + b > c'
     MISSING a                     NOT EXISTS (a as it stands there, null or empty too)
 """

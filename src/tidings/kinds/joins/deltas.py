@@ -79,7 +79,7 @@ class Deltas:
         )
 
     def answers(self, events: pa.Table, part: str = ONE_PART) -> pa.Table:
-        """What events are answered beside deltas: errors, and the snapshots that they ask for."""
+        """What events get besides deltas: errors, and the snapshots that they request."""
         return pa.concat_tables([self._errors(events), *self._snapshots(events, part)])
 
     def _grouped(self) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Why a join subscription hears of a change, or does not: the change's rows, one by one, and what they meet.
+"""Explains what a change does to a join subscription: the change's rows, one by one, and the rows that join them.
 
 The verdict is the definition's: the subscription's rows before and after, computed anew. The clauses show how far each
 row of the change gets: the conditions on it, then table by table the rows that join it and hold their own conditions.

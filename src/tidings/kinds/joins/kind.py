@@ -171,8 +171,8 @@ class Joins:
 
     def snapshot(self, id: str) -> Notification:
         """All rows that a subscription has now."""
-        asked = to_table([Event.snapshot(id)])
-        return next(Notification.from_table(self.apply(asked).notifications(asked)))
+        request = to_table([Event.snapshot(id)])
+        return next(Notification.from_table(self.apply(request).notifications(request)))
 
     def explain(self, id: str, query: Query, event: Event) -> Explanation:
         """Why a change is notified to a subscription, or not."""

@@ -40,7 +40,7 @@ Where = str | Condition | Iterable[str] | None
 
 
 class Network:
-    """Publishers, intermediaries and subscribers, and the edges between them; each may ask something of an event."""
+    """Publishers, intermediaries and subscribers, and the edges between them; each may have a condition on events."""
 
     def __init__(self, match: str = "expression", labels: str = "labels") -> None:
         """`match` other than "expression": nodes have labels, held against the event's attribute `labels`."""
@@ -136,7 +136,7 @@ class Network:
                 ],
             }
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ evaluation
 
     def evaluate(self, source: str, event: Mapping[str, Any], algorithm: str = "auto") -> Evaluation:
         """The names of the nodes that an event reaches from `source`, given while it is evaluated."""
@@ -175,6 +175,7 @@ class Network:
         return self._names.find(name)
 
     def name(self, number: int) -> str:
+        """The name of a node by its number."""
         return self._names[number]
 
     def _file(self, wiring: Wiring) -> ExpressionIndex:
@@ -221,7 +222,7 @@ class Network:
             self._wiring.add_edge(*ends, expression, cost)
 
     def remove_node(self, name: str) -> None:
-        """Takes a node away, with every edge from and to it."""
+        """Removes a node, with every edge from and to it."""
         with self._lock:
             self._id(name)
             self._changing("remove_node", name)
@@ -229,6 +230,7 @@ class Network:
             self._count -= 1
 
     def remove_edge(self, source: str, target: str) -> None:
+        """Removes the edge between two nodes."""
         with self._lock:
             self._edge(source, target)
             self._changing("remove_edge", source, target)

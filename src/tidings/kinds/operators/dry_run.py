@@ -1,7 +1,6 @@
-"""One event's conditions decided aside: the same scheduler and operators, and every call is noted.
+"""Decides the conditions of one event for an explanation: with the same scheduler and operators, and a record of every call.
 
-What was learnt is taken over, so that what is asked is what a subscription alone would ask for; what is learnt
-here is forgotten. Explaining is not publishing.
+It starts from what was learnt, so that the calls are those of a subscription alone; what is learnt here is discarded.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tidings.model.event import Event
 
 
 class DryRun:
-    """What operators say of one event; nothing is asked before `decide`."""
+    """The results of operators for one event; nothing is called before `decide`."""
 
     def __init__(self, evaluator: Evaluator, event: Event, holds: Holds) -> None:
         self.find = evaluator.table.find
@@ -86,7 +85,7 @@ class _Case:
 
 
 class _Notes(Caller):
-    """Asks another caller, whose threads and connections are there already, and notes what was answered."""
+    """Calls by another caller, whose threads and connections exist already, and records the answers."""
 
     def __init__(self, caller: Caller) -> None:
         super().__init__()

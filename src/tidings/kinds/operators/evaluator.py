@@ -155,7 +155,7 @@ class CaseEvaluation:
         docket = self.docket
         if not docket.undecided:
             return []
-        # An answer for one twin may spare what is asked for another.
+        # An answer for one twin may spare a call for another.
         limit = 1 if self._twins else FRONTIER
         evs = self.scheduler.next(docket, limit)
         # A scheduler that follows an order may have skipped a leaf that a confirmation now needs.
@@ -250,7 +250,7 @@ class CaseEvaluation:
         return self._rows[predicate]
 
     def _complete(self, row: int, every: bool) -> list[Solution]:
-        """The solutions of a decided row, all or up to the first certain one; what is missing for them is asked."""
+        """The solutions of a decided row, all or up to the first certain one; the calls that they lack are made."""
         condition = self.case.program(row).condition
         while True:
             found: list[Solution] = []
@@ -354,7 +354,7 @@ class CaseEvaluation:
         return Joiner(self.table.find, self._answer, self.case.holds)
 
     def _answer(self, call: Call, inputs: tuple[Any, ...]) -> Outcome:
-        """What an operator has answered; `Unasked` if it was not asked."""
+        """What an operator has answered; `Unasked` if it was not called."""
         operator = self.table.find(call.name)
         try:
             bound_call = BoundCall(operator, operator.read_inputs(inputs))

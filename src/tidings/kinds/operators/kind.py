@@ -145,7 +145,7 @@ class OperatorChecker:
         folders.save(folder / "conditions", self.table.conditions.freeze(), {})
 
     def learnt(self) -> Learning:
-        """What operators have shown since this was last asked."""
+        """What was learnt of operators since the last call."""
         found, self._unreported = self._unreported.then(self._recorder.take()), Learning()
         return found
 
@@ -162,7 +162,7 @@ class OperatorChecker:
         passed, places = pairs.take(~asked), np.flatnonzero(asked)
         answered = passed.key[passed.doubt < 0]
         if len(answered):
-            # What has matched in another way is not asked about, unless all bindings are wanted and it has some.
+            # For what has matched in another way nothing is called, unless all bindings are wanted and it has some.
             again = np.isin(pairs.key[places], answered)
             places = places[~again | (self.table.binds[rows[places]] & batch.every)]
         solutions = Solutions()

@@ -235,7 +235,7 @@ class _Compiler:
         return out.name if reported and isinstance(out, Variable) else ""
 
     def _open(self, call: Call) -> bool:
-        """Whether what is asked is known under a binding only."""
+        """Whether the call is known under a binding only."""
         return any(isinstance(argument, Variable) for argument in self.find(call.name).inputs_of(call))
 
     def _leaf(self, gate: int, leaf: Leaf) -> None:

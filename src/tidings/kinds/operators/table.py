@@ -77,7 +77,7 @@ class OperatorTable:
 
     @property
     def is_concurrent(self) -> bool:
-        """Whether an operator is better asked about several events at once."""
+        """Whether an operator is better called with several events at once."""
         return any(
             (operator := self.find(name)).is_async or operator.batch
             for name in self.predicates.operators.numbers
@@ -265,7 +265,7 @@ class OperatorTable:
         return known[1]
 
     def kept(self, rows: np.ndarray) -> OperatorTable:
-        """A table of some rows in this order, with the predicates they ask for and what was learnt of them."""
+        """A table of some rows in this order, with the predicates they use and what was learnt of them."""
         made, old = OperatorTable(self.find), {name: column.all for name, column in self._columns.items()}
         gates, gate_first = _taken(old["gate_first"], rows)
         leaves, leaf_first = _taken(old["leaf_first"], rows)

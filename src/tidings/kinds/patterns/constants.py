@@ -164,7 +164,7 @@ def _intervals(
             upper = np.where((name >= 2) & (name <= 6), -1, upper)
         low[here], high[here] = lower, upper
         hole[here] = np.where(name == 1, a, -1)
-        if which == _TERM:  # `!=` and KIND ask for the same language or datatype: the part behind the quotes
+        if which == _TERM:  # `!=` and KIND require the same language or datatype: the part behind the quotes
             same = np.array([terms.number(suffix(texts[i])) for i in first[here]], dtype=np.int64)
             tagged = (name == 1) | (name == 7)
             space[here] = np.where(tagged, TAGGED, TERM)

@@ -79,7 +79,7 @@ def _lengths(arrays: Arrays, facts: Mapping[str, Any]) -> Iterator[tuple[str, bo
         yield name, arrays[name].shape[1:] == (width,)
     for name in ("vocabulary_slots", "constants_text_slots", "access_table"):
         yield name, size[name].bit_count() == 1
-    yield "class_number", size["class_number"] in (0, terms)  # none when no subscription asks for a class
+    yield "class_number", size["class_number"] in (0, terms)  # none when no subscription has ISA
     yield "access_range_of", size["access_range_of"] in (0, 2 * terms)  # none when no row is filed under one
     yield "access_always", size["access_always"] <= rows
     named = np.fromiter(map(len, facts["variables"]), dtype=np.int32)

@@ -54,7 +54,7 @@ class PatternPart:
 
 
 class Patterns:
-    """The kind of subscription that asks for triples."""
+    """The kind of subscription that matches triples."""
 
     name, role = "patterns", "find"
     conditions: tuple[type[KindCondition], ...] = ()
@@ -177,7 +177,7 @@ class PatternFinder:
 
     @cached_property
     def selected(self) -> tuple[pa.Array, np.ndarray, np.ndarray, np.ndarray]:
-        """What subscribers are told: names, and by shape where its selected variables are, and their names."""
+        """What notifications need: names, and by shape where its selected variables are, and their names."""
         variables, select = self.index.facts["variables"], self.index.facts["select"]
         names: dict[str, int] = {}
         first = np.concatenate([[0], np.cumsum([len(slots) for slots in select])]).astype(np.int64)

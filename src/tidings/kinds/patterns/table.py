@@ -42,7 +42,7 @@ class PatternTable:
         return len(self.row_shape)
 
     def add_shape(self, shape: PatternShape, every: bool = False) -> int:
-        """A shape to add rows of; `every` tells that a later step needs all bindings."""
+        """A shape to add rows of; with `every`, a later step needs all bindings."""
         key = (shape.key(), every)
         if key not in self._shape_numbers:
             self._shape_numbers[key] = len(self.shapes)

@@ -23,7 +23,7 @@ STORES: Final = ("registry", "mailbox")
 _MANIFEST, _COMPLETE = "MANIFEST.json", "COMPLETE"
 
 Report = Callable[[str, int, int], None]
-"""Is told what is being done, how much of it is done, and how much there is; 0 if that is not known."""
+"""Is called with what is being done, how much of it is done, and how much there is; 0 if that is not known."""
 
 
 class BackupError(TidingsError):

@@ -2,7 +2,7 @@
 
 The folder appears under its name when everything is in it. At its first start the service builds the index anew from
 the registry, with the numbers that joins' subscriptions had, and goes on with the checkpoint. Sequences of joins go on
-higher: a replica that had heard of more than the backup has sees a gap, and asks for a snapshot.
+higher: a replica that has more notifications than the backup sees a gap, and requests a snapshot.
 """
 
 from __future__ import annotations

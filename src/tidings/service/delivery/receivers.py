@@ -141,7 +141,7 @@ class _Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)  # which uvloop's are, without saying so
 
     def data_received(self, data: bytes) -> None:
-        if self._answer is None or self._answer.done():  # nobody asked
+        if self._answer is None or self._answer.done():  # no request is open
             self.close()
             return
         self._came += len(data)

@@ -93,7 +93,7 @@ async def stream(
 
 
 def _start(mailbox: MailboxPages, last_event_id: str | None) -> tuple[int, bytes]:
-    """The number after which the stream starts, and what the client is told about that."""
+    """The number after which the stream starts, and what is sent to the client about that."""
     seen = first_number(mailbox, last_event_id)
     if isinstance(seen, str):
         return mailbox.last(), f": {seen}\n\n".encode()

@@ -55,10 +55,10 @@ class Rendered:
 
 
 class FeedChanges:
-    """When each feed became what it is, for clients that ask by date. Thread-safe.
+    """When each feed became what it is, for clients that send a date. Thread-safe.
 
     The time of a notification does not say when it could first be seen, and two of them may share a second. So the
-    date of a feed is the first full second after it was first seen as it is: whoever got another state was answered
+    date of a feed is the first full second after it was first seen as it is: a client that got another state was answered
     before, with an earlier date. A feed that is not remembered has changed now, which costs one answer in full.
     """
 

@@ -1,6 +1,6 @@
-"""Reads what webhooks need from the stores, for all that ask at the same time in one turn.
+"""Reads what webhooks need from the stores, for all that need it at the same time in one turn.
 
-A turn is one query for the deliveries and one for the notifications. Those that ask while it runs are read in the next
+A turn is one query for the deliveries and one for the notifications. Those that come while it runs are read in the next
 one: the more webhooks have something to deliver, the more each turn reads.
 """
 
@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
 
 class WebhookReads:
-    """The reads of one event loop. Nobody asks for a subscription that is being read already."""
+    """The reads of one event loop. A subscription that is being read already is not requested again."""
 
     def __init__(
         self, registry: WebhookRegistry, mailbox: WebhookMailbox, limit: int, clock: Callable[[], float]

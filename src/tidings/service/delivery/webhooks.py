@@ -310,7 +310,7 @@ class Webhooks:
 
     def _pause(self, failures: int, retry_after: float | None) -> float:
         """The pause after a failure: random, up to twice as long after each, so that many that failed together do
-        not retry together. Never shorter than the receiver asked for."""
+        not retry together. Never shorter than Retry-After."""
         longest = min(LAST_RETRY, FIRST_RETRY * 2.0 ** min(failures - 1, 30))
         return max(self._random.uniform(1.0, longest), retry_after or 0.0)
 

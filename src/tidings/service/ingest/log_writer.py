@@ -2,7 +2,7 @@
 
 One thread writes. It takes all waiting calls, drops the duplicates, appends the rest with one fsync, and answers
 all calls: the more publishers there are, the larger the groups. The waiting events are bounded; beyond the bound
-a publisher is told to retry. When the disk fails, the waiting calls fail, and later calls are not affected.
+a publisher has to retry. When the disk fails, the waiting calls fail, and later calls are not affected.
 """
 
 from __future__ import annotations

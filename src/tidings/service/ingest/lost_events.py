@@ -1,4 +1,4 @@
-"""Tells subscribers of events that were accepted, and that a disk has lost before they were matched."""
+"""Sends notices of events that were accepted, and that a disk has lost before they were matched."""
 
 from __future__ import annotations
 

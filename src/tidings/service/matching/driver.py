@@ -242,7 +242,7 @@ class Driver:
                     _quietly(stream.stop)
 
     def _show_life(self) -> None:
-        """Says every few seconds that this process lives, and Java too once the stream runs: it is asked."""
+        """Reports every few seconds that this process lives, and, by a call to it, Java too once the stream runs."""
         while True:
             with suppress(Exception):  # Java has ended, which the stream's own thread reports
                 self._say(tasks={} if self._stream is None else self._stream.tasks())
@@ -344,14 +344,14 @@ def _reason(error: BaseException) -> str:
     lines = [line for line in str(error).splitlines() if not line.startswith("\tat ")]  # of a stack in Java
     what = " ".join(" ".join(lines).split())
     if isinstance(error, StoreError) and not isinstance(error, StoreAway):
-        # It names the database's host, and the reason is shown to whoever asks whether the service is ready.
+        # It names the database's host, and the reason is shown to everyone who requests /ready.
         print(what, file=sys.stderr)
         return "the store cannot be opened; the log says why"
     return what if isinstance(error, TidingsError) else f"{type(error).__name__}: {what}"
 
 
 def _end_with_input(driver: Driver) -> None:
-    """Stops the driver when standard input ends: the service asked for it, or is gone."""
+    """Stops the driver when standard input ends: the service ends it, or is gone."""
     for line in sys.stdin.buffer:
         if line == driver_settings.GO:
             driver.go()

@@ -1,4 +1,4 @@
-"""Tells which subscriptions an event would match, without publishing it: the event is matched with the current version of the
+"""Finds which subscriptions an event would match, without publishing it: the event is matched with the current version of the
 index, in this process.
 
 Subscriptions over tables take no part, because what they gain depends on the rows. Only a few callers are let in at once, so that

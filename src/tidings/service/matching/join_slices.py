@@ -38,7 +38,7 @@ def join_slices(
 
 
 class _EventReader:
-    """Finds events of a range of the log. They are asked for in the log's order, so it is read once."""
+    """Finds events of a range of the log. They are requested in the log's order, so it is read once."""
 
     def __init__(self, log: EventLog, start: Offset, end: Offset) -> None:
         self._log, self._start, self._end = log, Position(*start), end

@@ -1,10 +1,10 @@
-"""Where the stream goes on if its checkpoint was lost: where the mailbox says that it had come.
+"""Decides where the stream continues if its checkpoint was lost: at the position that the mailbox has recorded.
 
-The mailbox is the truth about how far the log was answered. A checkpoint that is lost, or that disagrees with the mailbox
-because one of the two was restored from a back-up, is left: the new query goes on where the mailbox is. So nothing is
-told twice, and no subscriber is told of what was accepted before it began. Rows of joins are in the checkpoint alone.
-They are read again from the log, without telling the changes again; the subscribers over tables get a notice, and see a
-gap in their sequences. They do too when all of it was restored from a back-up.
+The mailbox is authoritative for how far the log was matched. A checkpoint that is lost, or that disagrees with the mailbox
+because one of the two was restored from a backup, is not used: the new query continues at the mailbox's position. So no
+notification comes twice, and no subscriber gets events that were accepted before it subscribed. Rows of joins are in the
+checkpoint alone. They are read again from the log, without new notifications; the subscribers over tables get a notice, and
+see a gap in their sequences, also when all of it was restored from a backup.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def recover(data: Path, mailbox: Mailbox, clock: Callable[[], float] = time.time
 def _recover_sequences(
     index: Path, checkpoint: Path, mailbox: Mailbox, reached: Offset | None, now: float
 ) -> None:
-    """Tells those who may have missed changes of tables, before anything is noted: it is told again if this fails."""
+    """Sends a notice to subscriptions that may have missed changes of tables, before anything is recorded: if this fails, it is sent again."""
     kept = are_kept(index, checkpoint)
     if reached is not None and not (kept and _agrees(checkpoint, mailbox)):
         _tell_of_gap(index, mailbox, reached, now)

@@ -3,7 +3,7 @@ ends it with the service.
 
 The driver has a session of its own, so that Ctrl-C reaches the service alone, and so that its JVM and Python
 workers can be found: before another driver starts, and when the service ends, no process of the last one is left.
-Its standard input stays open as long as the service lives; its end tells the driver that the service is gone.
+Its standard input stays open as long as the service lives; its end means for the driver that the service is gone.
 """
 
 from __future__ import annotations

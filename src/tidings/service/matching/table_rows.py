@@ -1,7 +1,7 @@
 """Reads the rows of tables as the stream of joins has them.
 
 Rows are in Spark's state, and nowhere else for good: events that brought them may be deleted. So the service subscribes to a table
-that is asked for, requests a snapshot by an event, as any subscriber does, and keeps a replica. The subscription belongs to
+that is read, requests a snapshot by an event, as any subscriber does, and keeps a replica. The subscription belongs to
 the service, is renewed while the table is read, and expires by itself.
 """
 
@@ -128,7 +128,7 @@ class TableRows:
         copy.asked = float("-inf")
 
     def _catch_up(self, copy: _Copy, deadline: float) -> None:
-        """Applies what the mailbox has; asks for a snapshot while something is missing."""
+        """Applies what the mailbox has; requests a snapshot while something is missing."""
         while True:
             while page := self._mailbox.page([copy.subscription], after=copy.cursor, limit=_PORTION):
                 for notification in page:

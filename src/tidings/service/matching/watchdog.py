@@ -1,6 +1,6 @@
 """Decides whether a driver hangs. There are two signs:
 
-- It is silent. A driver that lives says so every few seconds, after it has asked Spark's Java process: silence means
+- It is silent. A driver that lives reports every few seconds, after a call to Spark's Java process: silence means
   that one of the two is stopped or blocked.
 - It makes no progress while events wait. A query makes progress when it records a slice or when one of its Spark tasks
   is done. Tasks end within minutes, however slow the operators are (spark/slices.py), so much more than that is a hang:

@@ -261,7 +261,7 @@ class Registry:
                 return
             after = found[-1].id
 
-    # --- those that cannot be asked
+    # --- those that cannot be matched
 
     def over_tables(self) -> Iterator[tuple[str, str]]:
         """(id, text) of the active subscriptions over tables."""

@@ -105,7 +105,7 @@ index_changes = Table(
     Column("text", CleanText),
 )
 
-# "change" is the number of the last change. Whoever changes it holds it until the commit, so numbers rise in the order
+# "change" is the number of the last change. A writer holds it until the commit, so numbers rise in the order
 # of commits, and `applied` never forgets one that is yet to appear. "base" is the last number of a base of the index.
 index_change_numbers = Table(
     "index_change_numbers",
@@ -242,7 +242,7 @@ batches = Table(
 )
 
 # How far each query has come: the last of its batches, found without going through them. The batch is -1 of a query that
-# has answered nothing yet, and goes on there. `role` tells queries that match from those that keep joins.
+# has answered nothing yet, and goes on there. `role` distinguishes queries that match from those that keep joins.
 reached = Table(
     "reached",
     MAILBOX,

@@ -51,7 +51,7 @@ class StoreError(TidingsError):
 
 
 class StoreAway(StoreError):
-    """The database does not answer now. The message names no host: it is shown to whoever asks the service."""
+    """The database does not answer now. The message names no host: it is shown to users of the service."""
 
     status = 503
     retry_after = 5.0

@@ -59,7 +59,7 @@ class OverQuota(AccessError):
 
 
 class NotFound(AccessError):
-    """The thing does not exist, or the principal may not see it; the answer does not tell which."""
+    """The thing does not exist, or the principal may not see it; the answer does not say which."""
 
     status = 404
 
@@ -91,7 +91,9 @@ class Bucket:
         self._level = min(self.burst, self._level + max(0.0, now - self._at) * self.rate)
         self._at = now
         needed = min(amount, 1.0)
-        if self._level >= needed - 0.01:  # tolerance, so that waiting exactly as long as asked is enough
+        if (
+            self._level >= needed - 0.01
+        ):  # tolerance, so that waiting exactly as long as Retry-After is enough
             self._level -= amount
             return 0.0
         return (needed - self._level) / self.rate

@@ -1,4 +1,4 @@
-"""Marks subscriptions that cannot be asked as unanswerable, and makes them active again when they can.
+"""Marks subscriptions that cannot be matched as unanswerable, and makes them active again when they can.
 
 A subscription is refused by the index when a table, an operator, a network or a prefix that it names is missing: the
 service was started without it, or it was changed. Its owner gets a notice of each change. The notice is stored before
@@ -48,7 +48,7 @@ class Answerability:
         self._registry.refuse(found, reasons)
 
     def retry(self, engine: Engine) -> None:
-        """Makes those active again that can be asked with the definitions of this engine."""
+        """Makes those active again that can be matched with the definitions of this engine."""
         for portion in self._registry.unanswerable():
             whole = [
                 subscription

@@ -213,7 +213,7 @@ class Expiry:
         self._size_due = now + SIZE_EVERY
 
     def _missed(self, when: str) -> Callable[[Mapping[str, int]], list[Notice]]:
-        """What those are told whose webhooks have not got what is deleted. Repeated for more, it is one notice."""
+        """The notice to subscriptions whose webhooks have not got what is deleted. Repeated for more, it is one notice."""
 
         @cache
         def cursors() -> dict[str, int]:

@@ -289,7 +289,7 @@ class Lifecycle:
         return self._change(principal, id, ticket, lambda old: replace(old, state=State.PAUSED))
 
     def resume(self, principal: Principal, id: str, ticket: str | None = None) -> Subscription:
-        """Matches it again. Of an unanswerable one, SubscriptionError says why it cannot be asked."""
+        """Matches it again. Of an unanswerable one, SubscriptionError says why it cannot be."""
         return self._change(principal, id, ticket, lambda old: replace(old, state=State.ACTIVE))
 
     def set_webhook(self, principal: Principal, id: str, ticket: str | None, url: str) -> Delivery:
@@ -362,10 +362,10 @@ class Lifecycle:
     def _wait_for_new(self, new: Sequence[Subscription], last: int) -> dict[str, TidingsError]:
         """Waits until the index has new subscriptions, of which `last` is the last change. Returns those that it
         refuses, with the reasons."""
-        asked = [subscription for subscription in new if subscription.state is State.ACTIVE]
+        active = [subscription for subscription in new if subscription.state is State.ACTIVE]
         refused: dict[str, TidingsError] = {}
         try:
-            for number, subscription in enumerate(asked, last - len(asked) + 1):
+            for number, subscription in enumerate(active, last - len(active) + 1):
                 try:
                     self._index_writer.wait_for(number)
                 except SubscriptionError as error:
@@ -406,7 +406,7 @@ class Lifecycle:
             return self._registry.update(new)
 
     def changeable(self, principal: Principal, id: str, ticket: str | None) -> Subscription:
-        """The subscription, if the principal may change it. A principal who may see it is told that the ticket is
+        """The subscription, if the principal may change it. A principal who may see it gets the error that the ticket is
         wrong; for others it does not exist. A cancelled one has ended, whatever the ticket."""
         found = self._registry.find(id)
         if found is None:

@@ -1,7 +1,7 @@
 """Makes secrets and ids: random, shown once, stored as a hash, compared in constant time.
 
 A secret has 256 random bits and cannot be guessed from its hash, so one round of SHA-256 is enough. The prefix
-tells what a string is, such as one found in a log: tkt_ is a ticket of a subscription, tid_ a token, whsec_ the
+says what a string is, such as one found in a log: tkt_ is a ticket of a subscription, tid_ a token, whsec_ the
 key of a webhook's signatures.
 """
 

@@ -95,7 +95,7 @@ Page = Callable[[Request, Problem], Response]
 
 
 def install(app: FastAPI, page: Page | None = None) -> None:
-    """Adds handlers for errors of every kind. `page` renders them for browsers that ask for HTML outside the API."""
+    """Adds handlers for errors of every kind. `page` renders them for browsers that accept HTML outside the API."""
 
     async def handle(request: Request, error: Exception) -> Response:
         return answer(request, error, page)

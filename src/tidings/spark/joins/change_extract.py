@@ -141,7 +141,7 @@ def extract_changes(batch: pa.RecordBatch, tables: Sequence[Table]) -> ChangeExt
 def end_of_changes(
     log: EventLog, start: Offset, end: Offset, declared: str, most: int | None = None
 ) -> Offset | None:
-    """The end of the last frame between two offsets that changes one of the tables that are declared, or asks for a
+    """The end of the last frame between two offsets that changes one of the tables that are declared, or requests a
     snapshot; None if there is none. With `most` it is at the latest the frame of the change of that number."""
     tables, last, before, left = saved_tables(json.loads(declared)), -1, 0, most
     for batch in log.read(start, end):
@@ -161,7 +161,7 @@ def end_of_changes(
 
 
 def _changed_rows(changes: Changes) -> np.ndarray:
-    """The rows of events that change tables, should but cannot be read, or ask for a snapshot; ascending."""
+    """The rows of events that change tables, should but cannot be read, or request a snapshot; ascending."""
     asked = [row for row, _ in changes.snapshots]
     return np.unique(np.concatenate([changes.event, np.array([*changes.errors, *asked], dtype=np.int64)]))
 

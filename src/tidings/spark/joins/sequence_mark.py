@@ -1,7 +1,7 @@
 """What the sequences of subscriptions over tables start after, kept beside the state of their stream.
 
-Sequences go on from one start of the stream to the next. Where that would tell a replica that nothing is missing although
-something may be, all of them go on higher: each replica sees a gap, and asks for a snapshot.
+Sequences continue from one start of the stream to the next. Where a replica would then not notice that something may be
+missing, all of them continue at a higher number: each replica sees a gap, and requests a snapshot.
 """
 
 from __future__ import annotations

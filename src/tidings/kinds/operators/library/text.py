@@ -1,7 +1,7 @@
 """Text operators: whether an event's text mentions a keyword of a set, and which. By Aho-Corasick.
 
-One automaton holds the keywords of all sets, so a text is read once, however many sets there are and however many
-operators ask. Case and the width of blanks are disregarded; a keyword is found as a whole word unless asked otherwise.
+One automaton holds the keywords of all sets, so a text is read once, however many sets and
+operators there are. Case and the width of blanks are disregarded; a keyword is found as a whole word by default.
 """
 
 from __future__ import annotations

@@ -78,7 +78,9 @@ def export_subscriptions(caller: CurrentCaller) -> StreamingResponse:
     caller.need(Role.SUBSCRIBER)
     owner = None if caller.principal.role is Role.ADMIN else caller.principal.token
     lines = _exported(caller, owner)
-    begin = list(islice(lines, 1))  # a store that is away is told by the status, not by an answer cut short
+    begin = list(
+        islice(lines, 1)
+    )  # a store that is away is reported by the status, not by an answer cut short
     return StreamingResponse(
         chain(begin, lines),
         media_type="application/x-ndjson",

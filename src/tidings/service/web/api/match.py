@@ -1,4 +1,4 @@
-"""Tells which subscriptions an event would match. Nothing is published, and nobody is notified."""
+"""Finds which subscriptions an event would match. Nothing is published, and nobody is notified."""
 
 from __future__ import annotations
 
