@@ -82,6 +82,7 @@ class Subscription(_Answer):
     warnings: list[str] = field(default_factory=list)
     revision: int = 0
     reason: str | None = None
+    tags: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ def subscription(
         state=given.state,
         reason=given.reason,
         public=given.public,
+        tags=list(given.tags),
         created=moment(given.created),
         valid_until=None if given.valid_until is None else moment(given.valid_until),
         feeds=feeds(given, settings),
