@@ -101,8 +101,8 @@ class AsyncClient(Connection):
     ) -> Subscription:
         """Changes a subscription in place; what is None stays. Events published afterwards are matched with the new
         text. With `revision`, one that has changed meanwhile is refused, with status 412."""
-        changes = {"text": text, "title": title, "public": public, "valid_for": valid_for, "webhook": webhook}
-        changes["tags"] = None if tags is None else list(tags)
+        named = {"text": text, "title": title, "public": public, "valid_for": valid_for, "webhook": webhook}
+        changes = {**named, "tags": None if tags is None else list(tags)}
         ticket = self._ticket(subscription, ticket)
         return await self._do(calls.edit(id_of(subscription), changes, revision, ticket))
 

@@ -13,6 +13,7 @@ from tidings.service.model import NotificationKind, Role, State
 from tidings.service.subscriptions.lifecycle import MAX_TAG, MAX_TAGS, MAX_TEXT, MAX_TITLE
 
 MAX_URL = 2_000
+MOST_ROWS = 100  # of a join that is tried
 CENTURY = 100 * 365 * 86_400
 
 
@@ -348,6 +349,7 @@ class Checked(ResponseModel):
 class Reason(ResponseModel):
     event: NotifiedEvent
     explanation: Explanation
+    changes: list[RowChange] = Field(default=[], description="Of a join: the rows that it gained and lost.")
 
 
 class Trial(ResponseModel):
@@ -356,6 +358,9 @@ class Trial(ResponseModel):
     matches: list[Reason]
     near: list[Reason]
     late: bool = Field(description="The time was over before all events were looked at.")
+    rows: list[RowChange] | None = Field(
+        default=None, description=f"Of a join: its result now, at most {MOST_ROWS} rows."
+    )
 
 
 class Completion(ResponseModel):

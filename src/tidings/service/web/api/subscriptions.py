@@ -73,11 +73,20 @@ def list_subscriptions(
 ) -> SubscriptionPage:
     after = read_id_cursor(cursor)
     lifecycle, settings = caller.service.lifecycle, caller.service.settings
-    wanted = {"state": state, "search": search.replace("\0", " "), "tag": tag.replace("\0", " ")}
-    found = lifecycle.page(caller.principal, **wanted, after=after, limit=limit + 1)
+    search, tag = search.replace("\0", " "), tag.replace("\0", " ")
+    found = lifecycle.page(
+        caller.principal, state=state, search=search, tag=tag, after=after, limit=limit + 1
+    )
     page, more = found[:limit], len(found) > limit
     next = page[-1].id if more else None
-    response.headers.update(link(settings, "/api/subscriptions", next, {**wanted, "limit": limit}))
+    response.headers.update(
+        link(
+            settings,
+            "/api/subscriptions",
+            next,
+            {"state": state, "search": search, "tag": tag, "limit": limit},
+        )
+    )
     return SubscriptionPage(
         items=[responses.subscription(subscription, settings) for subscription in page], next=next
     )
