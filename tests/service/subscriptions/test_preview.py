@@ -152,7 +152,7 @@ def completions(engine, text, events=()):
 
 
 EVENTS = [
-    Event("camera/7", {"topic": "sport", "device": {"kind": "phone"}, "tags": ["a", "b"]}),
+    Event("camera/7", {"topic": "sport", "device": {"kind": "phone"}, "tags": ["a", "b"], "size": 12}),
     Event(source="feed", datacontenttype="application/n-triples", data=GRAPH.encode()),
 ]
 
@@ -174,6 +174,14 @@ EVENTS = [
         ("WHERE a = 1 VIA exchange AT 'ac|", "node", "'acme shoes'"),
         ("WHERE topic = 'x' AND NO|", "keyword", "NOT"),
         ("SELECT ?title WHERE (?ti|", "variable", "?title"),
+        ("WHERE topic |", "comparison", "= "),
+        ("WHERE topic = 'x' AND (other.name st|", "comparison", "STARTS WITH "),
+        ("SELECT ?t WHERE (?i, rss:title, ?t) AND ?t IS|", "comparison", "IS NULL"),
+        ("WHERE NOT topic !|", "comparison", "!= "),
+        ("WHERE topic = |", "value", "'sport'"),
+        ("WHERE topic != sp|", "value", "'sport'"),
+        ("WHERE topic IN ('a', |", "value", "'sport'"),
+        ("WHERE size < |", "value", "12"),
     ],
 )
 def test_what_could_come_next(engine, text, kind, first):
@@ -190,6 +198,11 @@ def questionable(after: str, text: str) -> bool:
 
 def test_inside_an_unknown_text_nothing_is_offered(engine):
     assert completions(engine, "WHERE nothing = 'x|", EVENTS) == []
+
+
+@pytest.mark.parametrize("text", ["WHERE topic = 'sport'|", "WHERE EXISTS |", "SELECT ?x WHERE (?i |"])
+def test_no_comparison_is_offered_elsewhere(engine, text):
+    assert "comparison" not in {found.kind for found in completions(engine, text, EVENTS)}
 
 
 def test_hostile_events_teach_nothing_and_break_nothing(engine):
