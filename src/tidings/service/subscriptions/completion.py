@@ -159,7 +159,8 @@ class Completer:
             return _ranked(
                 found[2], ((c, c, "comparison", said) for c, said in named.items()), found.start(2)
             )
-        if (found := _COMPARED.search(before)) and (values := attributes.get(found[1])):
+        if found := _COMPARED.search(before):
+            values = attributes.get(found[1], [])
             written = ((v if _BARE.fullmatch(v) else f"'{v}'", v, "value", found[1]) for v in values)
             if ranked := _ranked(found[2], written, found.start(2)):
                 return ranked
