@@ -63,6 +63,7 @@ def subscribe(caller: CurrentCaller, new: NewSubscription, response: Response) -
 def list_subscriptions(
     caller: CurrentCaller,
     response: Response,
+    *,
     state: Annotated[State | None, Query(description="Only those in this state.")] = None,
     search: Annotated[
         str, Query(max_length=200, description="Only those whose text or title has this.")

@@ -27,6 +27,7 @@ WATCHED = 1_000  # subscriptions whose notifications stand together
 def home(
     request: Request,
     visiting: Visiting,
+    *,
     state: Annotated[str, Query(max_length=20)] = "",
     search: Annotated[str, Query(max_length=200)] = "",
     tag: Annotated[str, Query(max_length=200)] = "",
