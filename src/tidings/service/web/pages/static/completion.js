@@ -38,8 +38,10 @@ export class Completion {
     // Where a word is being written, and where a comparison or a value comes next. Not behind a text that is closed.
     const quoted = (before.match(/'/g)?.length ?? 0) % 2 === 1;
     if (/[\w:?.<>=!/-]$/u.test(before) || (quoted && before.endsWith("'"))) this.waiting = setTimeout(() => this.ask(), 120);
-    else if (/[ (,]$/.test(before)) this.waiting = setTimeout(() => this.ask(OFFERED), 120);
-    else this.close();
+    else {
+      this.close();
+      if (/[ (,]$/.test(before)) this.waiting = setTimeout(() => this.ask(OFFERED), 120);
+    }
   }
 
   async ask(kinds = null) {
@@ -72,7 +74,7 @@ export class Completion {
       const kind = document.createElement("span");
       kind.className = "kind";
       const tells = item.detail && item.kind !== "keyword" && !item.text.endsWith(item.detail);
-      kind.textContent = tells ? `${item.kind} · ${item.detail}`.slice(0, 60) : item.kind;
+      kind.textContent = item.kind === "comparison" ? item.detail : tells ? `${item.kind} · ${item.detail}`.slice(0, 60) : item.kind;
       option.append(what, kind);
       return option;
     }));
@@ -87,8 +89,9 @@ export class Completion {
   }
 
   completes(item) {
-    const typed = this.area.value.slice(this.start(item), this.at).toLowerCase();
-    return /\w$/u.test(typed) && item.text.replace(/^'/, "").toLowerCase().startsWith(typed);
+    const bare = (text) => text.replace(/^'/, "").toLowerCase();
+    const typed = bare(this.area.value.slice(this.start(item), this.at));
+    return /\w$/u.test(typed) && bare(item.text).startsWith(typed);
   }
 
   put() {
@@ -156,7 +159,7 @@ export class Completion {
     };
     const takes = (event.key === "Enter" || event.key === "Tab") && !event.shiftKey && !event.ctrlKey;
     if (moves[event.key]) moves[event.key]();
-    else if (takes && this.chosen >= 0) this.take();
+    else if (takes && this.chosen >= 0 && this.area.selectionStart === this.at) this.take();
     else {
       if (takes) this.close();
       if (["ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown"].includes(event.key)) this.close();
