@@ -80,7 +80,8 @@ function warn(text, found) {
   // Places count characters; a string's indices count halves of pairs.
   const index = (place) => [...text].slice(0, place).join("").length;
   const said = found.map((warning) => (typeof warning === "string" ? { message: warning } : warning));
-  doubtful = said.filter(({ start, end }) => Number.isInteger(start) && end > start)
+  const size = [...text].length;
+  doubtful = said.filter(({ start, end }) => Number.isInteger(start) && end > start && end - start < size) // not all of it
     .map(({ start, end }) => ({ start: index(start), end: index(end) })).sort((a, b) => a.start - b.start);
   const items = said.map(({ message }) => Object.assign(document.createElement("li"), { textContent: message }));
   warnings.replaceChildren(...items);
@@ -113,7 +114,7 @@ async function check() {
     draw();
     return;
   }
-  warn(text, []);
+  warn(text, found.warnings ?? []);
   const mark = found.line ? place(text, found.line, found.column ?? 1) : null;
   const message = (found.message ?? found.detail ?? "It cannot be checked now.").replace(` at ${found.line}:${found.column}`, "");
   const refuse = () => {
