@@ -17,6 +17,7 @@ from tidings.storage.event_log import START, EventLog, Frame, Offset
 
 KEPT = 1_000
 MAX_BYTES = 32 << 20
+SNAPSHOT = "tidings.snapshot"
 
 
 class Arrival(NamedTuple):
@@ -37,9 +38,12 @@ class RecentEvents:
         self._lock = threading.Lock()
 
     def add(self, events: Sequence[tuple[Event, int]], at: float | None = None) -> None:
-        """Adds events in the order of their acceptance, with their sizes."""
+        """Adds events in the order of their acceptance, with their sizes; not requests for snapshots, which no subscription
+        matches."""
         with self._lock:
             for event, size in events[-self._kept :]:
+                if event.type == SNAPSHOT:
+                    continue
                 self._events.append(Arrival(event, size, at))
                 self._bytes += size
             while self._events and (len(self._events) > self._kept or self._bytes > self._max_bytes):

@@ -16,7 +16,7 @@ from tidings.model.event import Event
 from tidings.service.delivery.notification_json import moment
 from tidings.service.delivery.presentation import describe
 from tidings.service.ingest.recent_events import Arrival
-from tidings.service.model import SERVICE, Role
+from tidings.service.model import Role
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.match import active_of, read_one
 from tidings.service.web.pages.cards import reason_card
@@ -39,7 +39,7 @@ def show(
     request: Request, visiting: Visiting, page: Annotated[int, Query(alias="from", ge=0, le=10_000)] = 0
 ) -> Response:
     visiting.need(Role.SUBSCRIBER)
-    arrivals = _arrivals(visiting)
+    arrivals = visiting.service.log_writer.recent.arrivals()
     shown = arrivals[page : page + LISTED]
     counts = visiting.service.event_preview.counts(
         [arrival.event for arrival in shown], visible=active_of(visiting)
@@ -57,7 +57,7 @@ def ask(request: Request, visiting: Visiting, source: Text = "", id: Text = "") 
     visiting.need(Role.SUBSCRIBER)
     if not (source or id):
         return _show(request, visiting, kind="", body="")
-    for arrival in _arrivals(visiting):
+    for arrival in visiting.service.log_writer.recent.arrivals():
         if (arrival.event.source, arrival.event.id) == (source, id):
             kind, body = _written(arrival.event)
             return _show(request, visiting, kind=kind, body=body, event=arrival.event)
@@ -80,12 +80,6 @@ async def match(request: Request, visiting: Visiting, form: Form) -> Response:
             return _show(request, visiting, kind=kind, body=body, status=status, problem=problem)
 
     return await run_in_threadpool(step)
-
-
-def _arrivals(visiting: Caller) -> list[Arrival]:
-    """Recent events, without those by which the service asks the stream for rows."""
-    arrivals = visiting.service.log_writer.recent.arrivals()
-    return [arrival for arrival in arrivals if arrival.event.source != SERVICE]
 
 
 def _card(arrival: Arrival, counts: Mapping[tuple[str, str], int] | None) -> dict[str, Any]:
@@ -149,7 +143,7 @@ def _show(
     result = None
     if event is not None:
         result = _matches(visiting, event)
-    recent = [_card(arrival, None) for arrival in _arrivals(visiting)[:8]]
+    recent = [_card(arrival, None) for arrival in visiting.service.log_writer.recent.arrivals()[:8]]
     return render(
         request,
         "match.html",

@@ -70,7 +70,11 @@ def examples(events: Iterable[Event], preview: Preview) -> tuple[list[dict[str, 
 
 def _of_attributes(events: list[Event]) -> Iterator[tuple[str, str]]:
     words, numbers = _seen(events)
-    common = [pair for pair, _ in words.most_common(2)]
+    distinct = Counter(name for name, _ in words)
+    frequent = [pair for pair, _ in words.most_common()]
+    common = ([pair for pair in frequent if distinct[pair[0]] > 1] or frequent)[
+        :2
+    ]  # what all share selects nothing
     for name, value in common:
         yield f"Everything with the {name} {value}", f"WHERE {_name(name)} = '{value}'"
     for name, values in list(numbers.items())[:2]:
