@@ -109,7 +109,7 @@ export class Completion {
     }
     const caret = [...range.getClientRects()].at(-1) ?? this.editor.getBoundingClientRect();
     const frame = this.editor.getBoundingClientRect();
-    const room = document.documentElement.clientWidth - frame.left - this.list.offsetWidth - 12;
+    const room = frame.width - this.list.offsetWidth - 4;
     this.list.style.left = `${Math.max(0, Math.min(caret.right - frame.left - 8, room))}px`;
     const top = caret.bottom - frame.top + 4;
     this.list.style.top = `${top}px`;
