@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -79,10 +79,12 @@ class AsyncClient(Connection):
         valid_for: Validity = None,
         public: bool = False,
         webhook: str | None = None,
+        tags: Sequence[str] = (),
     ) -> Subscription:
         """Subscribes: events published afterwards are matched. `valid_for` is in seconds, a timedelta or "never";
         without it the service decides."""
-        return self._keep(await self._do(calls.subscribe(text, title, valid_for, public, webhook)))
+        members = {"title": title, "public": public, "webhook": webhook, "tags": list(tags)}
+        return self._keep(await self._do(calls.subscribe(text, valid_for, members)))
 
     async def edit(
         self,
@@ -93,12 +95,14 @@ class AsyncClient(Connection):
         public: bool | None = None,
         valid_for: Validity = None,
         webhook: str | None = None,
+        tags: Sequence[str] | None = None,
         revision: int | None = None,
         ticket: str | None = None,
     ) -> Subscription:
         """Changes a subscription in place; what is None stays. Events published afterwards are matched with the new
         text. With `revision`, one that has changed meanwhile is refused, with status 412."""
-        changes = {"text": text, "title": title, "public": public, "valid_for": valid_for, "webhook": webhook}
+        named = {"text": text, "title": title, "public": public, "valid_for": valid_for, "webhook": webhook}
+        changes = {**named, "tags": None if tags is None else list(tags)}
         ticket = self._ticket(subscription, ticket)
         return await self._do(calls.edit(id_of(subscription), changes, revision, ticket))
 
@@ -115,12 +119,12 @@ class AsyncClient(Connection):
         return await self._do(calls.export())
 
     async def subscriptions(
-        self, *, state: str | None = None, search: str = ""
+        self, *, state: str | None = None, search: str = "", tag: str = ""
     ) -> AsyncGenerator[Subscription, None]:
         """The caller's subscriptions, newest first."""
         cursor = None
         while True:
-            page = await self._do(calls.subscriptions(state, search, cursor))
+            page = await self._do(calls.subscriptions(state, search, tag, cursor))
             for subscription in page.items:
                 yield subscription
             if (cursor := page.next) is None:

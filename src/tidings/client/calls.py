@@ -126,12 +126,10 @@ def id_of(subscription: Subscription | str) -> str:
 # Subscriptions
 
 
-def subscribe(
-    text: str, title: str, valid_for: Validity, public: bool, webhook: str | None
-) -> Call[Subscription]:
-    asked: dict[str, Any] = {"text": text, "title": title, "public": public, **_validity(valid_for)}
-    if webhook is not None:
-        asked["webhook"] = webhook
+def subscribe(text: str, valid_for: Validity, members: Mapping[str, Any]) -> Call[Subscription]:
+    """Tags are sent only if there are some: an older service refuses members that it does not know."""
+    named = {name: value for name, value in members.items() if value not in (None, [])}
+    asked = {"text": text, **named, **_validity(valid_for)}
     return _json("POST", "/api/subscriptions", asked, Subscription.read)
 
 
@@ -162,7 +160,7 @@ def _new_subscription(given: str | Mapping[str, Any]) -> bytes:
         return json.dumps(new).encode()
     except (TypeError, ValueError) as error:
         raise SubscriptionError(
-            f"a subscription is a text, or a dict with text, title, valid_for, public and webhook: {error}"
+            f"a subscription is a text, or a dict with text, title, valid_for, public, webhook and tags: {error}"
         ) from None
 
 
@@ -175,8 +173,8 @@ def export() -> Call[list[dict[str, Any]]]:
     return Call("GET", "/api/subscriptions.ndjson", list, repeatable=True, is_lines=True)
 
 
-def subscriptions(state: str | None, search: str, cursor: str | None) -> Call[Page[Subscription]]:
-    params = {"state": state, "search": search or None, "cursor": cursor, "limit": 200}
+def subscriptions(state: str | None, search: str, tag: str, cursor: str | None) -> Call[Page[Subscription]]:
+    params = {"state": state, "search": search or None, "tag": tag or None, "cursor": cursor, "limit": 200}
     return _get("/api/subscriptions", _page(Subscription.read), params)
 
 

@@ -52,7 +52,7 @@ def _moment(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def _row_changes(changes: list[Mapping[str, Any]]) -> list[RowChange]:
+def _row_changes(changes: list[Mapping[str, Any]] | None) -> list[RowChange]:
     if not changes:
         return []
     from tidings.model.notification import RowChange  # here: it needs Arrow, and most notifications do not
@@ -82,6 +82,7 @@ class Subscription(_Answer):
     warnings: list[str] = field(default_factory=list)
     revision: int = 0
     reason: str | None = None
+    tags: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +196,15 @@ class Checked(_Answer):
 
 @dataclass(frozen=True, slots=True)
 class Trial(_Answer):
-    """A text tried on the last events. Matches and near misses have an event and an explanation each."""
+    """A text tried on the last events. Matches and near misses have an event and an explanation each; `rows` is what a
+    subscription over tables would have now."""
 
     looked: int
     matched: int
     matches: list[Mapping[str, Any]] = field(default_factory=list)
     near: list[Mapping[str, Any]] = field(default_factory=list)
     late: bool = False
+    rows: list[RowChange] | None = field(default=None, metadata={"convert": _row_changes})
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -73,10 +73,12 @@ class Client(Connection):
         valid_for: Validity = None,
         public: bool = False,
         webhook: str | None = None,
+        tags: Sequence[str] = (),
     ) -> Subscription:
         """Subscribes: events published afterwards are matched. `valid_for` is in seconds, a timedelta or "never";
         without it the service decides."""
-        return self._keep(self._do(calls.subscribe(text, title, valid_for, public, webhook)))
+        members = {"title": title, "public": public, "webhook": webhook, "tags": list(tags)}
+        return self._keep(self._do(calls.subscribe(text, valid_for, members)))
 
     def edit(
         self,
@@ -87,12 +89,14 @@ class Client(Connection):
         public: bool | None = None,
         valid_for: Validity = None,
         webhook: str | None = None,
+        tags: Sequence[str] | None = None,
         revision: int | None = None,
         ticket: str | None = None,
     ) -> Subscription:
         """Changes a subscription in place; what is None stays. Events published afterwards are matched with the new
         text. With `revision`, one that has changed meanwhile is refused, with status 412."""
-        changes = {"text": text, "title": title, "public": public, "valid_for": valid_for, "webhook": webhook}
+        named = {"text": text, "title": title, "public": public, "valid_for": valid_for, "webhook": webhook}
+        changes = {**named, "tags": None if tags is None else list(tags)}
         ticket = self._ticket(subscription, ticket)
         return self._do(calls.edit(id_of(subscription), changes, revision, ticket))
 
@@ -108,11 +112,13 @@ class Client(Connection):
         """All active and paused subscriptions of the caller, as `subscribe_many` takes them."""
         return self._do(calls.export())
 
-    def subscriptions(self, *, state: str | None = None, search: str = "") -> Iterator[Subscription]:
+    def subscriptions(
+        self, *, state: str | None = None, search: str = "", tag: str = ""
+    ) -> Iterator[Subscription]:
         """The caller's subscriptions, newest first."""
         cursor = None
         while True:
-            page = self._do(calls.subscriptions(state, search, cursor))
+            page = self._do(calls.subscriptions(state, search, tag, cursor))
             yield from page.items
             if (cursor := page.next) is None:
                 return

@@ -60,6 +60,7 @@ class Subscription:
     over_tables: bool = (
         False  # it was accepted as one; without its tables, FROM would mean the stream of events
     )
+    tags: tuple[str, ...] = ()  # words of its subscriber, in lower case
 
 
 class IndexChange(NamedTuple):

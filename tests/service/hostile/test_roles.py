@@ -92,6 +92,9 @@ ROWS = [
     Row("GET /taxonomy", 401, 200, 200, 200, 200),
     Row("GET /subscriptions/new", 401, 403, 200, 200, 200),
     Row("GET /subscriptions/{id}", 401, 404, 200, 404, 200),
+    Row("GET /subscriptions/{id}/edit", 401, 404, 200, 404, 200),
+    Row("GET /events", 401, 403, 200, 200, 200),
+    Row("GET /events/match", 401, 403, 200, 200, 200),
     Row("GET /subscriptions/{id}/notifications/{notification}", 401, 404, 200, 404, 200),
     # Forms: who is not logged in is told so first; a form without its token is refused, whoever sends it.
     Row("POST /login", 403, 403, 403, 403, 403, b"token=x", "", FORM),
@@ -100,7 +103,8 @@ ROWS = [
         Row(f"POST {path}", 401, 403, 403, 403, 403, b"text=WHERE+a=1&url=http://a.invalid/&kind=application/json", "", FORM)
         for path in (
             "/publish", "/sources", "/sources/opml", "/sources/remove", "/subscriptions", "/subscriptions/new",
-            "/subscriptions/{id}/renew", "/subscriptions/{id}/{word}",
+            "/subscriptions/{id}/renew", "/subscriptions/{id}/{word}", "/subscriptions/{id}/edit", "/subscriptions/{id}/compare",
+            "/events/match",
         )
     ),
 ]  # fmt: skip

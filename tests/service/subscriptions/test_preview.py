@@ -100,15 +100,47 @@ def test_a_trial_ends_in_time(questions):
     assert trial.looked == 10
 
 
+JOIN = "SELECT * FROM stocks JOIN reviews USING (symbol) WHERE stocks.per > 4"
+
+
 def test_a_join_is_tried_on_changes_from_the_oldest_on(questions):
     newest_first = [
         Event.insert("reviews", {"symbol": "IBM"}),
+        *(Event("s", {"n": n}) for n in range(1_000)),  # which one by one would take seconds
         Event.insert("stocks", {"symbol": "IBM", "per": 50}),
     ]
-    text = "SELECT * FROM stocks JOIN reviews USING (symbol) WHERE stocks.per > 4"
-    trial = questions.try_on(text, newest_first)
-    assert trial.matched == 1
+    trial = questions.try_on(JOIN, newest_first)
+    assert (trial.looked, trial.matched, trial.late) == (1_002, 1, False)
     assert trial.matches[0].explanation.message == "reviews gained 1 row, stocks gained 1 row"
+    assert {change.table: change.row["symbol"] for change in trial.rows} == {
+        "stocks": "IBM",
+        "reviews": "IBM",
+    }
+
+
+def test_a_join_is_tried_on_the_rows_that_were_there_before():
+    stocks = Table("stocks", {"symbol": "text", "per": "number"}, key=["symbol"])
+    preview = Preview(Engine(tables=[stocks, Table("reviews", {"symbol": "text"})]))
+    oldest_first = [
+        Event.update("stocks", {"symbol": "OLD", "per": 5}, {"symbol": "OLD", "per": 1}, id="1"),
+        Event.insert("reviews", {"symbol": "NEW"}, id="2"),
+        Event.insert("reviews", {"symbol": "OLD"}, id="3"),
+        Event.delete("stocks", {"symbol": "GONE", "per": 60}, id="4"),
+        Event.delete("reviews", {"symbol": "GONE"}, id="5"),
+        Event.delete("stocks", {"symbol": "UNKNOWN"}, id="6"),
+    ]
+    present = {
+        "stocks": [{"symbol": "OLD", "per": 5}, {"symbol": "NEW", "per": 70}],
+        "reviews": [{"symbol": "NEW"}, {"symbol": "NEW"}, {"symbol": "OLD"}],
+    }
+    trial = preview.try_on(JOIN, oldest_first[::-1], rows=lambda tables: present)
+    assert [reason.event.id for reason in trial.matches] == ["4", "3", "2"]
+    assert [(change.table, change.change) for change in trial.matches[0].changes] == [
+        ("stocks", "-"),
+        ("reviews", "-"),
+    ]
+    assert sorted(change.row["symbol"] for change in trial.rows) == ["NEW", "NEW", "NEW", "OLD", "OLD"]
+    assert preview.try_on(JOIN, [], rows=lambda tables: present).rows is not None
 
 
 def completions(engine, text, events=()):
@@ -120,7 +152,7 @@ def completions(engine, text, events=()):
 
 
 EVENTS = [
-    Event("camera/7", {"topic": "sport", "device": {"kind": "phone"}, "tags": ["a", "b"]}),
+    Event("camera/7", {"topic": "sport", "device": {"kind": "phone"}, "tags": ["a", "b"], "size": 12}),
     Event(source="feed", datacontenttype="application/n-triples", data=GRAPH.encode()),
 ]
 
@@ -142,6 +174,14 @@ EVENTS = [
         ("WHERE a = 1 VIA exchange AT 'ac|", "node", "'acme shoes'"),
         ("WHERE topic = 'x' AND NO|", "keyword", "NOT"),
         ("SELECT ?title WHERE (?ti|", "variable", "?title"),
+        ("WHERE topic |", "comparison", "= "),
+        ("WHERE topic = 'x' AND (other.name st|", "comparison", "STARTS WITH "),
+        ("SELECT ?t WHERE (?i, rss:title, ?t) AND ?t IS|", "comparison", "IS NULL"),
+        ("WHERE NOT topic !|", "comparison", "!= "),
+        ("WHERE topic = |", "value", "'sport'"),
+        ("WHERE topic != sp|", "value", "'sport'"),
+        ("WHERE topic IN ('a', |", "value", "'sport'"),
+        ("WHERE size < |", "value", "12"),
     ],
 )
 def test_what_could_come_next(engine, text, kind, first):
@@ -158,6 +198,11 @@ def questionable(after: str, text: str) -> bool:
 
 def test_inside_an_unknown_text_nothing_is_offered(engine):
     assert completions(engine, "WHERE nothing = 'x|", EVENTS) == []
+
+
+@pytest.mark.parametrize("text", ["WHERE topic = 'sport'|", "WHERE EXISTS |", "SELECT ?x WHERE (?i |"])
+def test_no_comparison_is_offered_elsewhere(engine, text):
+    assert "comparison" not in {found.kind for found in completions(engine, text, EVENTS)}
 
 
 def test_hostile_events_teach_nothing_and_break_nothing(engine):

@@ -110,7 +110,7 @@ def content_of(notification: StoredNotification) -> Item:
         )
         item = replace(
             item,
-            title=one_line(f"Perhaps: {item.title}", TITLE),
+            title=one_line(f"Undecided: {item.title}", TITLE),
             summary_html=f"<p>{reason}</p>{item.summary_html}",
         )
     return item if item.published is not None else replace(item, published=notification.at)

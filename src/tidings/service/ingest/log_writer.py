@@ -213,7 +213,7 @@ class LogWriter:
                 # They are in the log, so they are accepted; the next group reads them from there first.
                 logger.warning("the arrivals could not be written: %s", error)
                 self._behind = True
-            self.recent.add(events)
+            self.recent.add(events, self._clock())
         self._on_accept(len(rows), sum(len(call.events) for call in group) - len(rows))
         for call, count in zip(group, new, strict=True):
             ids = [event.id for event in call.events]

@@ -9,7 +9,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidings.errors import EventError
 from tidings.model.event import Event
@@ -17,6 +17,15 @@ from tidings.storage.event_log import START, EventLog, Frame, Offset
 
 KEPT = 1_000
 MAX_BYTES = 32 << 20
+SNAPSHOT = "tidings.snapshot"
+
+
+class Arrival(NamedTuple):
+    """An event, its size, and when it was accepted; None if that was before the service started."""
+
+    event: Event
+    size: int
+    at: float | None
 
 
 class RecentEvents:
@@ -24,24 +33,30 @@ class RecentEvents:
 
     def __init__(self, kept: int = KEPT, max_bytes: int = MAX_BYTES) -> None:
         self._kept, self._max_bytes = kept, max_bytes
-        self._events: deque[tuple[Event, int]] = deque()
+        self._events: deque[Arrival] = deque()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def add(self, events: Sequence[tuple[Event, int]]) -> None:
-        """Adds events in the order of their acceptance, with their sizes."""
+    def add(self, events: Sequence[tuple[Event, int]], at: float | None = None) -> None:
+        """Adds events in the order of their acceptance, with their sizes; not requests for snapshots, which no subscription
+        matches."""
         with self._lock:
-            for event in events[-self._kept :]:
-                self._events.append(event)
-                self._bytes += event[1]
+            for event, size in events[-self._kept :]:
+                if event.type == SNAPSHOT:
+                    continue
+                self._events.append(Arrival(event, size, at))
+                self._bytes += size
             while self._events and (len(self._events) > self._kept or self._bytes > self._max_bytes):
-                self._bytes -= self._events.popleft()[1]
+                self._bytes -= self._events.popleft().size
 
     def events(self, limit: int | None = None) -> list[Event]:
         """Newest first, at most `limit` of them."""
+        return [arrival.event for arrival in self.arrivals()[:limit]]
+
+    def arrivals(self) -> list[Arrival]:
+        """Newest first."""
         with self._lock:
-            found = [event for event, _ in self._events]
-        return found[::-1][:limit]
+            return list(reversed(self._events))
 
     def fill(self, log: EventLog) -> None:
         """Reads the end of the log; of earlier parts it reads at most the heads of some frames."""

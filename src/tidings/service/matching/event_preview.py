@@ -8,10 +8,13 @@ operators that are slow cannot take all threads of the service.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidings.errors import EventError, IndexFileError, TidingsError
 from tidings.model.event import Event, to_table
@@ -52,17 +55,7 @@ class EventPreview:
 
     def match(self, event: Event, *, visible: Collection[str] | None = None, limit: int) -> EventMatches:
         """The subscriptions that an event would match, of those in `visible`, or of all."""
-        batch = to_table([event]).combine_chunks().to_batches()[0]
-        with self._turn():
-            for attempt in range(_TRIES):
-                try:
-                    version = versions.current(self._index)
-                    operators = self._preview.engine.operators
-                    found = versions.open(self._index, version, operators=operators).match(batch)
-                    break
-                except (IndexFileError, OSError):  # it was folded, or is built anew
-                    if attempt == _TRIES - 1:
-                        raise Busy("the index is being built anew; try again") from None
+        version, found = self._match([event])
         notifications = []
         for notification in Notification.from_table(found):
             if notification.verdict == "error":
@@ -70,6 +63,37 @@ class EventPreview:
             if visible is None or notification.subscription in visible:
                 notifications.append(notification)
         return EventMatches(str(version), len(notifications), notifications[:limit])
+
+    def counts(
+        self, events: Sequence[Event], *, visible: Collection[str] | None = None
+    ) -> dict[tuple[str, str], int] | None:
+        """How many subscriptions each of these events would match, by source and id. None where that is not found out
+        quickly: operators may take long, and others may be matching."""
+        if not events or list(self._preview.engine.operators):
+            return None
+        try:
+            found = pa.Table.from_batches([self._match(events)[1]])
+        except Busy:
+            return None
+        kept = pc.equal(found["verdict"], "match")
+        if visible is not None:
+            mine = pc.is_in(found["subscription"], value_set=pa.array(visible, pa.string()))
+            kept = pc.and_(kept, mine)
+        counted = found.filter(kept).group_by(["source", "event"]).aggregate([([], "count_all")])
+        return {(row["source"], row["event"]): row["count_all"] for row in counted.to_pylist()}
+
+    def _match(self, events: Sequence[Event]) -> tuple[versions.Version, pa.RecordBatch]:
+        batch = to_table(events).combine_chunks().to_batches()[0]
+        with self._turn():
+            for attempt in range(_TRIES):
+                try:
+                    version = versions.current(self._index)
+                    operators = self._preview.engine.operators
+                    return version, versions.open(self._index, version, operators=operators).match(batch)
+                except (IndexFileError, OSError):  # it was folded, or is built anew
+                    if attempt == _TRIES - 1:
+                        raise Busy("the index is being built anew; try again") from None
+        raise AssertionError("the last try returns or raises")
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

@@ -12,7 +12,7 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -33,6 +33,7 @@ _KEPT = 600.0  # seconds that a table is followed after it was last read
 _PATIENCE = 5.0  # for the snapshot
 _POLL_SECONDS = 0.05
 _PORTION = 200  # notifications read at once
+_MOST = 10_000  # rows of a table that a subscription is tried on
 
 
 class RowsUnavailable(TidingsError):
@@ -96,6 +97,13 @@ class TableRows:
         found = heapq.nsmallest(limit + 1, later, key=lambda row: row[0])
         next = found[limit - 1][0] if len(found) > limit else None
         return RowPage([row for _, row in found[:limit]], len(rows), next)
+
+    def present(self, tables: Collection[Table]) -> dict[str, list[dict[str, Any]]]:
+        """The rows of tables, at most 10,000 of each; none of any table if the stream does not answer."""
+        try:
+            return {table.name: self.page(table, None, _MOST).rows for table in tables}
+        except RowsUnavailable:
+            return {}
 
     def _follow(self, copy: _Copy) -> None:
         """Makes sure that the table is subscribed to, for a while from now on."""

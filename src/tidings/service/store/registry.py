@@ -48,7 +48,7 @@ from tidings.service.store import tables
 from tidings.service.store.tables import clean
 from tidings.service.store.transactions import Database, insert_columns
 
-HEAD: Final = "0004"
+HEAD: Final = "0005"
 LONGEST_URL: Final = 2_000  # bytes; PostgreSQL has no more than 2,704 in an index
 _PORTION = 10_000
 _MARKED = 1_000  # rows that one statement names
@@ -129,6 +129,7 @@ class Registry:
         owner: str | None,
         state: State | None = None,
         search: str = "",
+        tag: str = "",
         after: str | None = None,
         limit: int = 50,
     ) -> list[Subscription]:
@@ -142,6 +143,8 @@ class Registry:
         if search:
             # LIKE has signs of its own, and a limit of length.
             query = query.where(self._position(kept.folded, clean(search).casefold()) > 0)
+        if tag:
+            query = query.where(self._position(kept.tags, _lines([clean(tag)])) > 0)
         with self._database.reading() as connection:
             if after is not None:
                 last = connection.execute(select(kept.created, kept.id).where(kept.id == after)).first()
@@ -172,6 +175,7 @@ class Registry:
         values = _values(subscription) | {
             "revision": subscription.revision + 1,
             "folded": _folded(subscription),
+            "tags": _lines(subscription.tags),
         }
         try:
             with self._changing_subscriptions() as connection:
@@ -513,12 +517,19 @@ def _owned_by(owner: str | None) -> ColumnElement[bool]:
 
 
 _FIELDS = attrgetter(*(column.name for column in _SUBSCRIPTION))
+_TAGS = [column.name for column in _SUBSCRIPTION].index("tags")
 
 
 def _stored(subscription: Subscription) -> list[Any]:
     """The row of a subscription, with clean texts."""
     row = [clean(str(value)) if isinstance(value, str) else value for value in _FIELDS(subscription)]
+    row[_TAGS] = clean(_lines(subscription.tags))
     return [*row, _folded(subscription)]
+
+
+def _lines(tags: Sequence[str]) -> str:
+    """Tags as they are stored: "\\na\\nb\\n", in which one is found whole."""
+    return "".join(f"\n{tag}" for tag in tags) + "\n" if tags else ""
 
 
 def _folded(subscription: Subscription) -> str:
@@ -530,7 +541,7 @@ def _values(thing: Any) -> dict[str, Any]:
 
 
 def _subscription(row: Any) -> Subscription:
-    return Subscription(**{**row._mapping, "state": State(row.state)})
+    return Subscription(**{**row._mapping, "state": State(row.state), "tags": tuple(row.tags.split())})
 
 
 def _definition(row: Any) -> Definition:

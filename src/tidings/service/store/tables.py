@@ -75,6 +75,9 @@ subscriptions = Table(
     Column("folded", CleanText, nullable=False),  # title and text without case, which is what is searched
     Column("reason", CleanText),
     Column("over_tables", Boolean, nullable=False, server_default=false()),
+    Column(
+        "tags", CleanText, nullable=False, server_default=""
+    ),  # each on a line, with a line end before and after
     UniqueConstraint("feed", name="subscriptions_feed"),
     Index("subscriptions_created", "created", "id"),
     Index("subscriptions_owner_created", "owner", "created", "id"),

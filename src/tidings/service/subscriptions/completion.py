@@ -30,6 +30,16 @@ _QUOTED = re.compile(
     r"(?<![\w.?])([\w.?]++)\s*+(?:=|!=|IN\s*+\([^()]*|CONTAINS|STARTS\s++WITH|LIKE)\s*+'([^']*)\Z",
     re.IGNORECASE,
 )
+# An attribute or a variable where a condition begins, and what is typed of the comparison after it.
+_NAMED = re.compile(
+    r"(?:\b(?:WHERE|AND|OR|NOT)\s++|\(\s*+)(\??[^\W\d][\w.]*+)\s++([a-z]*+|[<>=!]++)\Z", re.IGNORECASE
+)
+_COMPARED = re.compile(
+    r"(?<![\w.?])([\w.?]++)\s*+(?:[=<>]|[!<>]=|<>|(?:NOT\s++)?IN\s*+\((?:[^()]*,)?|CONTAINS\s|(?:STARTS|ENDS)\s++WITH\s"
+    r"|LIKE\s|BETWEEN\s)\s*+([\w.]*+)\Z",
+    re.IGNORECASE,
+)
+_BARE = re.compile(r"-?\d+(?:\.\d+)?|true|false")  # values that are written without quotes
 _OBJECT = re.compile(r"\([^(),]++,([^(),]++),\s*+'([^']*)\Z")
 _ISA = re.compile(r"\bISA\s*(?:>=|<=|=)?\s*\S*\Z", re.IGNORECASE)
 _VIA = re.compile(r"\bVIA\s+[\w-]*\Z", re.IGNORECASE)
@@ -40,6 +50,22 @@ _IN_TRIPLE = re.compile(r"\([^()]*\Z")
 _VARIABLE = re.compile(r"\?\w+")
 _SIMPLE = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 
+COMPARISONS = {
+    "= ": "is this value",
+    "!= ": "is another value",
+    "< ": "is less",
+    "<= ": "is at most",
+    "> ": "is more",
+    ">= ": "is at least",
+    "IN (": "is one of several: IN ('a', 'b')",
+    "BETWEEN ": "BETWEEN 18 AND 35",
+    "CONTAINS ": "CONTAINS 'goal'",
+    "STARTS WITH ": "STARTS WITH 'Breaking'",
+    "ENDS WITH ": "ENDS WITH '.pdf'",
+    "LIKE ": "LIKE 'A%'",
+    "MATCHES ": "MATCHES '(?i)night train'",
+    "IS NULL": "is not there",
+}
 KEYWORDS = {
     "AND": "both hold",
     "OR": "one of both holds",
@@ -66,7 +92,7 @@ class Completion:
     """One suggestion. `text` replaces the characters from `start` to the caret."""
 
     text: str
-    kind: str  # attribute, value, variable, property, class, prefix, operator, table, network, node, keyword
+    kind: str  # attribute, comparison, value, variable, property, class, prefix, operator, table, network, node, keyword
     detail: str
     start: int
 
@@ -128,6 +154,16 @@ class Completer:
             return _ranked(found[2], ((f"{v}'", v, "value", found[1]) for v in values), found.start(2))
         if before.count("'") % 2:
             return []  # inside a text that we know nothing of
+        if (found := _NAMED.search(before)) and _is_compared(found, before):
+            named = COMPARISONS if found[1][0] != "?" else {**COMPARISONS, "ISA ": "?kind ISA ex:Sport"}
+            return _ranked(
+                found[2], ((c, c, "comparison", said) for c, said in named.items()), found.start(2)
+            )
+        if found := _COMPARED.search(before):
+            values = attributes.get(found[1], [])
+            written = ((v if _BARE.fullmatch(v) else f"'{v}'", v, "value", found[1]) for v in values)
+            if ranked := _ranked(found[2], written, found.start(2)):
+                return ranked
         word = _WORD.search(before)
         assert word is not None  # it may be empty
         return _ranked(word[0], self._candidates(before, text, attributes, properties), word.start())
@@ -149,7 +185,7 @@ class Completer:
                 yield name, name, "table", ", ".join(table.names)
             return
         for variable in dict.fromkeys(_VARIABLE.findall(text)):
-            yield variable, variable, "variable", "a variable of this question"
+            yield variable, variable, "variable", "a variable of this text"
         if _PREDICATE.search(before):
             for iri, values in properties.items():
                 yield (
@@ -180,6 +216,12 @@ class Completer:
         prefix, colon, name = written.partition(":")
         spaces = {**WELL_KNOWN, **self._engine.prefixes}
         return spaces.get(prefix, "") + name if colon else spaces[""] + written
+
+
+def _is_compared(found: re.Match[str], before: str) -> bool:
+    """Whether it is an attribute or a variable that was found: no keyword, and no subject of a triple."""
+    is_subject = before[found.start()] == "(" and found[1].startswith("?")
+    return not is_subject and found[1].upper() not in {*KEYWORDS, "MISSING", "TRUE", "FALSE"}
 
 
 def _ranked(word: str, candidates: Iterable[tuple[str, str, str, str]], start: int) -> list[Completion]:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 MAX_TEXT = 64 << 10  # bytes
 MAX_TITLE = 200  # characters
+MAX_TAGS, MAX_TAG = 20, 50  # tags of a subscription, characters of a tag
 _MADE_TITLE = 80
 _TRIES = 5
 _FOR_LONG = 100 * 366 * 86_400.0  # seconds; a longer validity is a mistake for "never"
@@ -84,6 +85,7 @@ class Edit:
     public: bool | Kept = KEPT
     validity: Validity | Kept = KEPT
     webhook: str | Kept | None = KEPT
+    tags: Sequence[str] | Kept = KEPT
     revision: int | None = None
 
 
@@ -136,9 +138,12 @@ class Lifecycle:
         validity: Validity = "default",
         public: bool = False,
         webhook: str | None = None,
+        tags: Sequence[str] = (),
     ) -> Subscribed:
         """Makes a subscription. All checks come before anything is stored."""
-        new = self.prepare(principal, text, title=title, validity=validity, public=public, webhook=webhook)
+        new = self.prepare(
+            principal, text, title=title, validity=validity, public=public, webhook=webhook, tags=tags
+        )
         (begun,) = self.begin(principal, [new])
         if isinstance(begun, TidingsError):
             raise begun
@@ -153,6 +158,7 @@ class Lifecycle:
         validity: Validity = "default",
         public: bool = False,
         webhook: str | None = None,
+        tags: Sequence[str] = (),
         paused: bool = False,
     ) -> Subscribed:
         """A new subscription, checked and not yet stored; `begin` stores it."""
@@ -176,6 +182,7 @@ class Lifecycle:
             state=State.PAUSED if paused else State.ACTIVE,
             public=public,
             over_tables=self._preview.is_over_tables(text),
+            tags=check_tags(tags),
         )
         delivery = None if webhook is None else Delivery(new.id, webhook, tickets.new_webhook_secret(), 0)
         return Subscribed(new, ticket, warnings, delivery)
@@ -210,13 +217,13 @@ class Lifecycle:
         *,
         state: State | None = None,
         search: str = "",
+        tag: str = "",
         after: str | None = None,
         limit: int = 50,
     ) -> list[Subscription]:
         """The subscriptions that the principal may see, newest first, after the one with the id `after`."""
-        return self._registry.page(
-            owner=self._owner(principal), state=state, search=search, after=after, limit=limit
-        )
+        owner, tag = self._owner(principal), tag.lower()
+        return self._registry.page(owner=owner, state=state, search=search, tag=tag, after=after, limit=limit)
 
     def living(self, principal: Principal, *, limit: int) -> list[str]:
         """The ids of those subscriptions that the principal may see and that have not ended."""
@@ -269,6 +276,8 @@ class Lifecycle:
             new = replace(new, state=state, over_tables=self._preview.is_over_tables(text))
         if edit.public is not KEPT:
             new = replace(new, public=edit.public)
+        if edit.tags is not KEPT:
+            new = replace(new, tags=check_tags(edit.tags))
         return new if edit.validity is KEPT else self._renewed(edit.validity, new)
 
     def cancel(self, principal: Principal, id: str, ticket: str | None = None) -> Subscription:
@@ -507,6 +516,23 @@ def check_title(title: str) -> str:
     if len(title) > MAX_TITLE:
         raise Refused(f"the title has {len(title):,} characters, and may have {MAX_TITLE}; make it shorter")
     return title
+
+
+def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
+    """The tags in lower case, each once; Refused if one is no word, or if there are too many."""
+    for tag in tags:
+        if "," in tag or len(tag.split()) != 1 or tag != tag.strip() or _unprintable(tag):
+            raise Refused(
+                f"the tag {tag[:MAX_TAG]!r} is not one word; leave out blanks, commas and control characters"
+            )
+        if len(tag) > MAX_TAG:
+            raise Refused(
+                f"the tag {tag[:MAX_TAG]}… has {len(tag):,} characters, and may have {MAX_TAG}; shorten it"
+            )
+    unique = tuple(dict.fromkeys(tag.lower() for tag in tags))
+    if len(unique) > MAX_TAGS:
+        raise Refused(f"the subscription has {len(unique):,} tags, and may have {MAX_TAGS}; leave some out")
+    return unique
 
 
 def title_of_text(text: str) -> str:

@@ -9,17 +9,19 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tidings.engine.engine import Engine
 from tidings.errors import SubscriptionError, TidingsError
+from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
 from tidings.language.query import Query, TriplePattern, has_calls, leaves
 from tidings.model.event import Event
 from tidings.model.explanation import Explanation
-from tidings.model.notification import Notification
+from tidings.model.notification import Notification, RowChange
+from tidings.service.subscriptions.join_trial import Rows, replay
 
 _THIS = "this"
 _CHECKED = 200  # texts that one engine takes; making an engine takes longer than checking a text
@@ -43,6 +45,7 @@ class Reason(NamedTuple):
 
     event: Event
     explanation: Explanation
+    changes: tuple[RowChange, ...] = ()  # of a join: the rows that it gained and lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,8 @@ class Trial:
     matches: list[Reason] = field(default_factory=list)
     near: list[Reason] = field(default_factory=list)
     late: bool = False  # the time was over before all events were looked at
+    found: frozenset[tuple[str, str]] = frozenset()  # source and id of every event that matches
+    rows: tuple[RowChange, ...] | None = None  # of a join: its result now
 
 
 class Preview:
@@ -105,45 +110,49 @@ class Preview:
         *,
         seconds: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
+        rows: Callable[[Collection[Table]], Rows] = lambda _: {},
     ) -> Trial:
-        """Tries a text on events that come newest first. A near miss is an event for which most clauses hold."""
+        """Tries a text on events that come newest first. A near miss is an event for which most clauses hold. `rows` gives
+        the rows that tables have now."""
         query = parse(text, self.engine.prefixes)
         if self.engine.joins.takes(query):
-            return self._follow(text, list(events), seconds, clock)
+            return self._replay(text, query, list(events), rows)
         deadline = clock() + seconds
-        looked, matched = 0, 0
+        looked = 0
+        found: set[tuple[str, str]] = set()
         matches: list[Reason] = []
         misses: list[tuple[float, int, Reason]] = []
         for event in events:
             if clock() > deadline:
-                return Trial(looked, matched, matches, _nearest(misses), late=True)
+                return Trial(looked, len(found), matches, _nearest(misses), late=True, found=frozenset(found))
             reason = Reason(event, self.engine.why(query, event))
             looked += 1
             if reason.explanation.verdict == "match":
-                matched += 1
+                found.add((event.source, event.id))
                 if len(matches) < SHOWN:
                     matches.append(reason)
             elif share := _share_of_clauses(reason.explanation):
                 misses.append((-share, looked, reason))
-        return Trial(looked, matched, matches, _nearest(misses))
+        return Trial(looked, len(found), matches, _nearest(misses), found=frozenset(found))
 
-    def _follow(
-        self, text: str, events: Sequence[Event], seconds: float, clock: Callable[[], float]
+    def _replay(
+        self,
+        text: str,
+        query: Query,
+        events: Sequence[Event],
+        rows: Callable[[Collection[Table]], Rows],
     ) -> Trial:
-        """Tries a join, which depends on earlier rows: the events are replayed from the oldest on, with empty
-        tables."""
-        engine, matches = self.engine.without_subscriptions(), []
-        engine.subscribe(_THIS, text)
-        deadline, looked = clock() + seconds, 0
-        for event in reversed(events):
-            if clock() > deadline:
-                break
-            looked += 1
-            for notification in engine.publish(event):
-                if notification.verdict == "match":
-                    matches.append(Reason(event, Explanation("", "match", message=_changes(notification))))
-        matches.reverse()
-        return Trial(looked, len(matches), matches[:SHOWN], late=looked < len(events))
+        """Tries a join, which depends on earlier rows. All changes at once: one by one, a second is over after 300."""
+        tables = self.engine.joins.tables
+        named = dict.fromkeys([query.stream or "", *(joined.name for joined in query.joined)])
+        present = rows([tables[name] for name in named if name in tables])
+        replayed = replay(self.engine, text, events[::-1], present)
+        matches = [
+            Reason(event, Explanation("", "match", message=_changes(notification)), notification.changes)
+            for event, notification in reversed(replayed.matches)
+        ]
+        found = frozenset((reason.event.source, reason.event.id) for reason in matches)
+        return Trial(len(events), len(matches), matches[:SHOWN], found=found, rows=replayed.rows)
 
     def _kinds(self, query: Query) -> Iterable[str]:
         if self.engine.joins.takes(query):

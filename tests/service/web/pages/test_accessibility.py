@@ -112,6 +112,9 @@ def paths(service: Served) -> list[str]:
         "/",
         "/?search=nothing-like-this",
         "/subscriptions/new",
+        f"/subscriptions/{made['id']}/edit",
+        "/events",
+        "/events/match?source=test&id=a1",
         f"/subscriptions/{made['id']}",
         f"/subscriptions/{paused['id']}",
         f"/subscriptions/{made['id']}/notifications/{notification['id']}",
@@ -141,11 +144,11 @@ def test_colours_of_the_editor_and_of_a_trial(service: Served, open_window: Any,
         window = open_window(service, color_scheme=scheme)
         window.go("/subscriptions/new")
         page = window.page
-        page.get_by_label("Question").press_sequentially("WHERE topic = 'seen' AND ?x > 5 A")
+        page.get_by_label("Subscription text").press_sequentially("WHERE topic = 'seen' AND ?x > 5 A")
         expect(page.get_by_role("listbox")).to_be_visible()
         expect(page.locator(".verdict.bad")).to_be_visible()
         assert page.evaluate(STRUCTURE) + page.evaluate(CONTRAST) == []
-        page.get_by_label("Question").fill("WHERE topic = 'seen' AND price < 10")
+        page.get_by_label("Subscription text").fill("WHERE topic = 'seen' AND price < 10")
         page.get_by_role("button", name="Try it").click()
         expect(page.locator("details.near").first).to_be_visible()
         expect(page.locator(".verdict.good")).to_be_visible()

@@ -17,7 +17,7 @@ from tests.service.web.pages.conftest import Window
 def subscribe(window: Window, text: str, title: str = "", **choices: str) -> str:
     """Through the editor, as people do; the id of the new subscription."""
     window.go("/subscriptions/new")
-    window.page.get_by_label("Question").fill(text)
+    window.page.get_by_label("Subscription text").fill(text)
     window.page.get_by_label("Title").fill(title)
     for label, value in choices.items():
         window.page.get_by_label(label.replace("_", " ")).select_option(value)
@@ -81,7 +81,7 @@ def test_renew_pause_resume_and_cancel(service: Served, window: Window) -> None:
     id = subscribe(window, "WHERE topic = 'life'", "Life")
     page = window.page
     expect(page.locator("[data-valid-until]")).to_contain_text("in 1 day")
-    page.get_by_label("Valid for").select_option(label="a week")
+    page.get_by_label("Valid for").select_option(label="1 week")
     page.get_by_role("button", name="Renew").click()
     expect(page.get_by_role("status").filter(has_text="Renewed")).to_be_visible()
     expect(page.locator("[data-valid-until]")).to_contain_text("in 7 days")
@@ -113,14 +113,14 @@ def test_a_wrong_ticket_is_refused(service: Served, open_window: Any) -> None:
 def test_a_question_is_checked_as_it_is_typed(window: Window) -> None:
     window.go("/subscriptions/new")
     page = window.page
-    area, verdict = page.get_by_label("Question"), page.locator("#verdict")
+    area, verdict = page.get_by_label("Subscription text"), page.locator("#verdict")
     area.press_sequentially("WHERE topic = 'finance'\nAMD price < 20")
     expect(verdict).to_contain_text("Line 2, column 1")
     expect(verdict).to_contain_text("did you mean 'AND'?")
     expect(page.locator(".paint mark")).to_have_text("AMD")
     expect(area).to_have_attribute("aria-invalid", "true")
     area.fill("WHERE topic = 'finance'\nAND price < 20")
-    expect(verdict).to_have_text("It can be asked: a filter.")
+    expect(verdict).to_have_text("Valid: a filter.")
     expect(page.locator(".paint mark")).to_have_count(0)
     expect(area).to_have_attribute("aria-invalid", "false")
 
@@ -133,7 +133,7 @@ def test_a_question_is_completed_with_the_keyboard(service: Served, window: Wind
         time.sleep(0.05)
     window.go("/subscriptions/new")
     page = window.page
-    area, options = page.get_by_label("Question"), page.get_by_role("listbox", name="Completions")
+    area, options = page.get_by_label("Subscription text"), page.get_by_role("listbox", name="Completions")
     area.press_sequentially("WHERE temp")
     expect(options).to_be_visible()
     expect(area).to_have_attribute("aria-expanded", "true")
@@ -169,7 +169,7 @@ def test_a_question_is_tried_before_it_is_asked(service: Served, window: Window)
     )
     window.go("/subscriptions/new")
     page = window.page
-    page.get_by_label("Question").fill("WHERE colour = 'red' AND weight < 10")
+    page.get_by_label("Subscription text").fill("WHERE colour = 'red' AND weight < 10")
     page.get_by_role("button", name="Try it").click()
     trial = page.get_by_role("region", name="On the last events")
     expect(trial).to_contain_text("1 matches")
@@ -179,7 +179,7 @@ def test_a_question_is_tried_before_it_is_asked(service: Served, window: Window)
     expect(near).to_contain_text("A heavy red one")
     expect(near.locator(".why .fell").last).to_contain_text("weight < 10")
     expect(near.locator(".why .fell").last).to_contain_text("30")
-    page.get_by_label("Question").fill("WHERE colour =")
+    page.get_by_label("Subscription text").fill("WHERE colour =")
     page.get_by_role("button", name="Try it").click()
     expect(trial.locator(".note.bad")).to_be_visible()
 
@@ -189,8 +189,8 @@ def test_an_example_is_put_in_by_a_click(service: Served, window: Window) -> Non
     example = window.page.locator("[data-example]").first
     text = example.get_attribute("data-example")
     example.click()
-    expect(window.page.get_by_label("Question")).to_have_value(text)
-    expect(window.page.locator("#verdict")).to_contain_text("It can be asked")
+    expect(window.page.get_by_label("Subscription text")).to_have_value(text)
+    expect(window.page.locator("#verdict")).to_contain_text("Valid:")
 
 
 HOSTILE = {
@@ -240,7 +240,9 @@ def test_hostile_content_is_shown_and_does_nothing(service: Served, window: Wind
     ).count() else None
     assert window.page.title() != "taken"
     window.go("/subscriptions/new?text=" + "%3C%2Ftextarea%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E")
-    assert window.page.get_by_label("Question").input_value() == "</textarea><script>alert(1)</script>"
+    assert (
+        window.page.get_by_label("Subscription text").input_value() == "</textarea><script>alert(1)</script>"
+    )
     assert window.page.locator("main script").count() == 0
 
 
@@ -263,6 +265,9 @@ def test_pages_are_quiet_and_fit(service: Served, open_window: Any, scheme: str)
         "/",
         "/?state=active&search=quiet",
         "/subscriptions/new",
+        f"/subscriptions/{made['id']}/edit",
+        "/events",
+        "/events/match",
         f"/subscriptions/{made['id']}",
         "/sources",
         "/taxonomy",
@@ -282,14 +287,14 @@ def test_everything_works_without_a_script(service: Served, open_window: Any) ->
     window = open_window(service, java_script_enabled=False)
     page = window.page
     window.go("/subscriptions/new")
-    page.get_by_label("Question").fill("WHERE topic = 'plain' AND")
+    page.get_by_label("Subscription text").fill("WHERE topic = 'plain' AND")
     page.get_by_role("button", name="Subscribe").click()
     expect(page.locator("#verdict")).to_contain_text("1:2")
-    page.get_by_label("Question").fill("WHERE topic = 'plain'")
+    page.get_by_label("Subscription text").fill("WHERE topic = 'plain'")
     service.publish({"source": "test", "id": "n1", "topic": "plain", "title": "Before"})
     page.get_by_role("button", name="Try it").click()
     expect(page.locator("details.match")).to_contain_text("Before")
-    expect(page.get_by_label("Question")).to_have_value("WHERE topic = 'plain'")
+    expect(page.get_by_label("Subscription text")).to_have_value("WHERE topic = 'plain'")
     page.get_by_role("button", name="Subscribe").click()
     ticket = page.locator("#ticket").text_content()
     id = page.url.rpartition("/")[2]
@@ -303,7 +308,7 @@ def test_everything_works_without_a_script(service: Served, open_window: Any) ->
     window.go("/taxonomy")
     page.get_by_role("link", name="Sport", exact=True).click()
     page.get_by_role("link", name="Subscribe to this class").click()
-    expect(page.get_by_label("Question")).to_have_value(re.compile("ISA ex:Sport"))
+    expect(page.get_by_label("Subscription text")).to_have_value(re.compile("ISA ex:Sport"))
 
 
 def test_logging_in_and_out(guarded: Served, open_window: Any) -> None:

@@ -123,6 +123,7 @@ def _prepared(caller: Caller, value: Any) -> Subscribed | TidingsError | Problem
             validity=read_validity(new.valid_for),
             public=new.public,
             webhook=new.webhook,
+            tags=new.tags,
             paused=new.state == "paused",
         )
     except ValidationError as error:
@@ -189,6 +190,7 @@ def _line(subscription: model.Subscription, webhook: model.Delivery | None, now:
         "public": subscription.public,
         "valid_for": "never" if until is None else max(1.0, round(until - now, 3)),
         "webhook": None if webhook is None else webhook.url,
+        "tags": list(subscription.tags),
         "state": "paused" if subscription.state is State.PAUSED else "active",
     }
     return dumps(exported) + b"\n"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import Query, Request
 from starlette.concurrency import run_in_threadpool
 
+from tidings.model.event import Event
 from tidings.service.ingest.request_bodies import read_events
 from tidings.service.model import Role, State
 from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
@@ -37,14 +39,8 @@ async def match(
 
 
 def _match(caller: Caller, request: Request, body: bytes, limit: int) -> EventMatches:
-    kind, principal = request.headers.get("content-type", ""), caller.principal
-    read = read_events(body, kind, request.headers, principal.name)
-    if len(read.events) + len(read.rejected) != 1:
-        count = len(read.events) + len(read.rejected)
-        raise Problem(422, f"the body has {count:,} events; one at a time is tried")
-    if read.rejected:
-        raise Problem(400, read.rejected[0][1], kind="event")
-    found = caller.service.event_preview.match(read.events[0], visible=_mine(caller), limit=limit)
+    event = read_one(body, request.headers.get("content-type", ""), request.headers, caller)
+    found = caller.service.event_preview.match(event, visible=active_of(caller), limit=limit)
     types = caller.service.binding_types
     items = [
         MatchedSubscription(
@@ -58,8 +54,19 @@ def _match(caller: Caller, request: Request, body: bytes, limit: int) -> EventMa
     return EventMatches(version=found.version, matched=found.matched, items=items)
 
 
-def _mine(caller: Caller) -> set[str] | None:
-    """The ids of the caller's subscriptions; None if the caller may see all."""
+def read_one(body: bytes, kind: str, headers: Mapping[str, str], caller: Caller) -> Event:
+    """The only event of a body."""
+    read = read_events(body, kind, headers, caller.principal.name)
+    if len(read.events) + len(read.rejected) != 1:
+        count = len(read.events) + len(read.rejected)
+        raise Problem(422, f"the body has {count:,} events; one at a time is tried")
+    if read.rejected:
+        raise Problem(400, read.rejected[0][1], kind="event")
+    return read.events[0]
+
+
+def active_of(caller: Caller) -> set[str] | None:
+    """The ids of the caller's active subscriptions; None if the caller may see all."""
     if caller.principal.role is Role.ADMIN:
         return None
     return {

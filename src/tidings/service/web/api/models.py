@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from tidings.service.model import NotificationKind, Role, State
-from tidings.service.subscriptions.lifecycle import MAX_TEXT, MAX_TITLE
+from tidings.service.subscriptions.lifecycle import MAX_TAG, MAX_TAGS, MAX_TEXT, MAX_TITLE
 
 MAX_URL = 2_000
+MOST_ROWS = 100  # of a join that is tried
 CENTURY = 100 * 365 * 86_400
 
 
@@ -36,6 +37,14 @@ SubscriptionText = Annotated[
 ]
 Title = Annotated[
     Text, Field(max_length=MAX_TITLE, description="What people call it.", examples=["Cheap sport"])
+]
+Tags = Annotated[
+    list[Annotated[Text, Field(min_length=1, max_length=MAX_TAG)]],
+    Field(
+        max_length=MAX_TAGS,
+        description="Words by which subscriptions are found.",
+        examples=[["sport", "cheap"]],
+    ),
 ]
 Address = Annotated[Text, Field(min_length=1, max_length=MAX_URL, description="An http or https address.")]
 Validity = Annotated[
@@ -76,6 +85,7 @@ class NewSubscription(RequestModel):
     webhook: Address | None = Field(
         default=None, description="Where notifications are posted to.", examples=["https://example.org/hook"]
     )
+    tags: Tags = []
 
 
 class SubscriptionChange(RequestModel):
@@ -90,6 +100,7 @@ class SubscriptionChange(RequestModel):
     webhook: Address | None = Field(
         default=None, description="Where notifications are posted to; null: no more.", examples=[None]
     )
+    tags: Tags = Field(default_factory=list, description="All of them; [] removes all.")
     ticket: Text | None = Field(
         default=None, max_length=200, description="Instead of the header Tidings-Ticket."
     )
@@ -153,6 +164,7 @@ class Subscription(ResponseModel):
     state: State
     reason: str | None = Field(default=None, description="Why it is unanswerable.")
     public: bool
+    tags: list[str] = []
     created: Moment
     valid_until: Moment | None = Field(description="null: for good.")
     feeds: FeedAddresses
@@ -337,6 +349,7 @@ class Checked(ResponseModel):
 class Reason(ResponseModel):
     event: NotifiedEvent
     explanation: Explanation
+    changes: list[RowChange] = Field(default=[], description="Of a join: the rows that it gained and lost.")
 
 
 class Trial(ResponseModel):
@@ -345,6 +358,9 @@ class Trial(ResponseModel):
     matches: list[Reason]
     near: list[Reason]
     late: bool = Field(description="The time was over before all events were looked at.")
+    rows: list[RowChange] | None = Field(
+        default=None, description=f"Of a join: its result now, at most {MOST_ROWS} rows."
+    )
 
 
 class Completion(ResponseModel):

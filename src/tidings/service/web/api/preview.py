@@ -41,13 +41,15 @@ def try_(caller: CurrentCaller, question: models.QuestionText) -> models.Trial:
         error = SubscriptionError(found.message)
         error.line, error.column = found.line, found.column
         raise error
-    trial = service.preview.try_on(question.text, service.log_writer.recent.events())
+    events, rows = service.log_writer.recent.events(), service.table_rows.present
+    trial = service.preview.try_on(question.text, events, rows=rows)
     return models.Trial(
         looked=trial.looked,
         matched=trial.matched,
         matches=[responses.reason(reason, service.settings) for reason in trial.matches],
         near=[responses.reason(reason, service.settings) for reason in trial.near],
         late=trial.late,
+        rows=None if trial.rows is None else responses.row_changes(trial.rows[: models.MOST_ROWS]),
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 
 from tidings.feeds.write.channel import moment
 from tidings.model.explanation import Explanation
+from tidings.model.notification import RowChange
 from tidings.service import model
 from tidings.service.delivery.notification_json import notification_to_json
 from tidings.service.settings import Settings
@@ -24,6 +26,7 @@ def subscription(
         state=given.state,
         reason=given.reason,
         public=given.public,
+        tags=list(given.tags),
         created=moment(given.created),
         valid_until=None if given.valid_until is None else moment(given.valid_until),
         feeds=feeds(given, settings),
@@ -82,8 +85,14 @@ def reason(given: Reason, settings: Settings) -> models.Reason:
     )  # so that an event has one form everywhere
     event = notification_to_json(notification, settings)["event"]
     return models.Reason(
-        event=models.NotifiedEvent.model_validate(event), explanation=explanation(given.explanation)
+        event=models.NotifiedEvent.model_validate(event),
+        explanation=explanation(given.explanation),
+        changes=row_changes(given.changes),
     )
+
+
+def row_changes(given: Iterable[RowChange]) -> list[models.RowChange]:
+    return [models.RowChange.model_validate(asdict(change)) for change in given]
 
 
 def token(given: model.Token) -> models.Token:

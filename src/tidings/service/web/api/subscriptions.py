@@ -45,6 +45,7 @@ def subscribe(caller: CurrentCaller, new: NewSubscription, response: Response) -
         validity=read_validity(new.valid_for),
         public=new.public,
         webhook=new.webhook,
+        tags=new.tags,
     )
     settings, subscription = caller.service.settings, begun.subscription
     if begun.webhook is not None:
@@ -62,22 +63,30 @@ def subscribe(caller: CurrentCaller, new: NewSubscription, response: Response) -
 def list_subscriptions(
     caller: CurrentCaller,
     response: Response,
+    *,
     state: Annotated[State | None, Query(description="Only those in this state.")] = None,
     search: Annotated[
         str, Query(max_length=200, description="Only those whose text or title has this.")
     ] = "",
+    tag: Annotated[str, Query(max_length=200, description="Only those with this tag.")] = "",
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> SubscriptionPage:
     after = read_id_cursor(cursor)
     lifecycle, settings = caller.service.lifecycle, caller.service.settings
+    search, tag = search.replace("\0", " "), tag.replace("\0", " ")
     found = lifecycle.page(
-        caller.principal, state=state, search=search.replace("\0", " "), after=after, limit=limit + 1
+        caller.principal, state=state, search=search, tag=tag, after=after, limit=limit + 1
     )
     page, more = found[:limit], len(found) > limit
     next = page[-1].id if more else None
     response.headers.update(
-        link(settings, "/api/subscriptions", next, {"state": state, "search": search, "limit": limit})
+        link(
+            settings,
+            "/api/subscriptions",
+            next,
+            {"state": state, "search": search, "tag": tag, "limit": limit},
+        )
     )
     return SubscriptionPage(
         items=[responses.subscription(subscription, settings) for subscription in page], next=next

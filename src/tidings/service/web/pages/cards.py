@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
+from tidings.model.event import Event
 from tidings.model.explanation import Explanation
 from tidings.service.delivery.notification_json import moment, notification_to_json
 from tidings.service.delivery.presentation import content_of, describe, plain_text, safe_html
@@ -19,12 +21,13 @@ from tidings.service.web.api import responses
 
 _FEEDS = (("RSS 1.0", "rss1"), ("RSS 2.0", "rss2"), ("Atom", "atom"), ("JSON Feed", "json_feed"))
 _IRI = re.compile(r"<([^<>\s]+)>")
+COMPARED = 20  # matches of each text that are shown side by side
 _SPANS = (
-    (3_600.0, "an hour"),
-    (DAY, "a day"),
-    (7 * DAY, "a week"),
+    (3_600.0, "1 hour"),
+    (DAY, "1 day"),
+    (7 * DAY, "1 week"),
     (30 * DAY, "30 days"),
-    (365 * DAY, "a year"),
+    (365 * DAY, "1 year"),
 )
 
 
@@ -105,7 +108,30 @@ def trial_card(trial: Trial, class_search: ClassSearch) -> dict[str, Any]:
         "late": trial.late,
         "matches": [_tried(reason, class_search) for reason in trial.matches],
         "near": [_tried(reason, class_search) for reason in trial.near],
+        "rows": None if trial.rows is None else [asdict(change) for change in trial.rows],
     }
+
+
+def comparison_card(old: Trial, new: Trial, events: Sequence[Event]) -> dict[str, Any]:
+    """What two texts match of the events that both were tried on; what only one of them matches comes first."""
+    looked = min(old.looked, new.looked)
+    keys = [(event.source, event.id) for event in events[:looked]]
+    sides = []
+    for mine, other in ((old, new), (new, old)):
+        found = [event for event, key in zip(events, keys, strict=False) if key in mine.found]
+        found.sort(key=lambda event, other=other: (event.source, event.id) in other.found)  # type: ignore[misc]
+        items = [
+            {
+                "title": describe(event).title,
+                "source": event.source,
+                "only": (event.source, event.id) not in other.found,
+            }
+            for event in found[:COMPARED]
+        ]
+        rows = None if mine.rows is None else [asdict(change) for change in mine.rows]
+        only = len(mine.found.intersection(keys) - other.found)
+        sides.append({"matched": len(found), "only": only, "items": items, "rows": rows})
+    return {"problem": "", "looked": looked, "late": old.late or new.late, "old": sides[0], "new": sides[1]}
 
 
 def _tried(reason: Reason, class_search: ClassSearch) -> dict[str, Any]:
@@ -114,6 +140,7 @@ def _tried(reason: Reason, class_search: ClassSearch) -> dict[str, Any]:
         "title": describe(event).title,
         "source": event.source,
         "id": event.id,
+        "changes": [asdict(change) for change in reason.changes],
         **reason_card(reason.explanation, class_search),
     }
 
@@ -133,10 +160,10 @@ def validities(settings: Settings) -> list[tuple[str, str]]:
     usual = settings.validity if longest is None else min(settings.validity, longest)
     named = dict(_SPANS)
     first = named.get(usual) or f"{usual / 3_600:,.3g} hours"
-    choices = [("", f"{first} (as usual)")]
+    choices = [("", f"{first} (default)")]
     choices += [
         (f"{span:.0f}", words)
         for span, words in _SPANS
         if span != usual and (longest is None or span <= longest)
     ]
-    return choices if longest is not None else [*choices, ("never", "for good")]
+    return choices if longest is not None else [*choices, ("never", "unlimited")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -11,9 +11,11 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
 from tidings.errors import SubscriptionError, TidingsError
+from tidings.model.event import Event
 from tidings.service.model import Role
 from tidings.service.subscriptions.access_control import NotFound, Unauthorized
 from tidings.service.subscriptions.lifecycle import MAX_TEXT, read_validity
+from tidings.service.subscriptions.preview import Trial
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.pages import flash_secret
 from tidings.service.web.pages.cards import trial_card, validities
@@ -23,6 +25,8 @@ from tidings.service.web.pages.visitor import Form, Visiting, text_of
 from tidings.service.web.problems import problem_of
 
 pages = APIRouter()
+
+_BLANK = {"text": "", "title": "", "tags": "", "valid_for": "", "public": "", "webhook": ""}
 
 
 @pages.get("/subscriptions/new")
@@ -60,6 +64,7 @@ def _subscribe(request: Request, visiting: Caller, form: Mapping[str, str | Uplo
             validity=read_validity(typed["valid_for"]),
             public=bool(typed["public"]),
             webhook=typed["webhook"].strip() or None,
+            tags=read_tags(typed["tags"]),
         )
     except (Unauthorized, NotFound):
         raise
@@ -79,22 +84,33 @@ def _subscribe(request: Request, visiting: Caller, form: Mapping[str, str | Uplo
 
 
 def _typed(form: Mapping[str, str | UploadFile]) -> dict[str, str]:
-    return {name: text_of(form, name) for name in ("text", "title", "valid_for", "public", "webhook")}
+    return {name: text_of(form, name) for name in _BLANK}
+
+
+def read_tags(text: str) -> list[str]:
+    """The tags in a field: words between blanks or commas."""
+    return text.replace(",", " ").split()
+
+
+def tried(visiting: Caller, text: str, events: Sequence[Event]) -> Trial | str:
+    """A text tried on events, or why it cannot be."""
+    service = visiting.service
+    if len(text) > MAX_TEXT:
+        return f"The text has {len(text):,} characters, and may have {MAX_TEXT:,}."
+    checked = service.preview.check(text)
+    if not checked.ok:
+        return sentence(checked.message)
+    try:
+        return service.preview.try_on(text, events, rows=service.table_rows.present)
+    except TidingsError as error:
+        return sentence(str(error))
 
 
 def _trial(visiting: Caller, text: str) -> dict[str, Any]:
-    service = visiting.service
-    if len(text) > MAX_TEXT:
-        return {"problem": f"The text has {len(text):,} characters, and may have {MAX_TEXT:,}."}
-    checked = service.preview.check(text)
-    if not checked.ok:
-        return {"problem": sentence(checked.message)}
-    try:
-        return trial_card(
-            service.preview.try_on(text, service.log_writer.recent.events()), service.class_search
-        )
-    except TidingsError as error:
-        return {"problem": sentence(str(error))}
+    trial = tried(visiting, text, visiting.service.log_writer.recent.events())
+    if isinstance(trial, str):
+        return {"problem": trial}
+    return trial_card(trial, visiting.service.class_search)
 
 
 def _editor(
@@ -109,8 +125,7 @@ def _editor(
 ) -> Response:
     service = visiting.service
     offered, of_events = examples(service.log_writer.recent.events(), service.preview)
-    blank = {"text": "", "title": "", "valid_for": "", "public": "", "webhook": ""}
-    data = {**blank, **typed, "examples": offered, "wrong": wrong, "trial": trial}
+    data = {**_BLANK, **typed, "examples": offered, "wrong": wrong, "trial": trial}
     return render(
         request,
         "editor.html",

@@ -1,15 +1,21 @@
-"""Makes example subscriptions from recent events; fixed ones while there are none."""
+"""Makes example subscriptions from recent events, tables, networks and operators; fixed ones while there are none.
+
+Attributes that hardly two events share, such as identifiers and times, are left out, and numbers are rounded.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, islice, pairwise, zip_longest
 from typing import Any
 
+from tidings.engine.engine import Engine
 from tidings.errors import TidingsError
 from tidings.feeds.facts import DC, RSS
 from tidings.formats.rdf import is_rdf
+from tidings.kinds.joins.schema.table import Table
 from tidings.model.event import Event
 from tidings.model.terms import Iri, Literal, read_graph
 from tidings.service.subscriptions.preview import Preview
@@ -17,9 +23,16 @@ from tidings.service.subscriptions.preview import Preview
 MOST = 5
 _LOOKED_AT = 50
 _SHORT = 40
-_OF_ONE = frozenset(
-    {"title", "name", "headline", "summary", "description", "text", "message", "id", "url", "link", "time"}
+# Attributes by which one event is told from the others.
+_OF_ONE = re.compile(
+    r"(?:^|[._-])(?:title|name|headline|summary|description|text|message|url|link|uri|href|image|id|uuid|guid|key|hash|seq|sequence"
+    r"|number|no|nr|offset|version|time|timestamp|ts|date|year|created|updated|published|modified|expires|lat|lon|latitude"
+    r"|longitude)s?$",
+    re.IGNORECASE,
 )
+_CAMEL = re.compile(r"[a-z](?:Id|Key|Time|At|Date|Url)$")
+_NO_WORD = re.compile(r"\d{4}-\d\d-\d\d.*|[\d.:,+-]+|https?:.*|[0-9a-f-]{16,}", re.IGNORECASE)
+_EPOCHS = ((1e9, 4e9), (1e12, 4e12))  # times in seconds and in milliseconds
 
 USUAL = (
     ("A filter on attributes", "WHERE topic = 'finance' AND price > 100"),
@@ -39,43 +52,132 @@ def examples(events: Iterable[Event], preview: Preview) -> tuple[list[dict[str, 
     """Example texts with descriptions, and whether they are made from these events. Each of them is valid."""
     plain: list[Event] = []
     graphs: list[Event] = []
+    changes: list[Event] = []
     for event in events:  # some of each, whichever there are more of
-        kind = graphs if is_rdf(event.datacontenttype) else plain
+        is_change = event.type.startswith("tidings.")
+        kind = changes if is_change else graphs if is_rdf(event.datacontenttype) else plain
         if len(kind) < _LOOKED_AT:
             kind.append(event)
     made = zip_longest(_of_attributes(plain), _of_feeds(graphs))
     turns = dict.fromkeys(example for pair in made for example in pair if example is not None)
     good = [example for example in turns if preview.check(example[1]).ok][:MOST]
     chosen = good or list(USUAL)
+    for offered in _of_definitions(preview.engine, plain, changes, chosen[0][1]):
+        valid = next((example for example in offered if preview.check(example[1]).ok), None)
+        chosen += [valid] if valid is not None else []
     return [{"words": words, "text": text} for words, text in chosen], bool(good)
 
 
 def _of_attributes(events: list[Event]) -> Iterator[tuple[str, str]]:
-    words: Counter[tuple[str, str]] = Counter()
-    numbers: dict[str, list[float]] = {}
-    for event in events:
-        for name, value in _flat(event.attributes):
-            if name.lower() in _OF_ONE:
-                continue  # which hardly two events share
-            if isinstance(value, str) and 0 < len(value) <= _SHORT and "'" not in value and "\n" not in value:
-                words[name, value] += 1
-            elif isinstance(value, int | float) and not isinstance(value, bool):
-                numbers.setdefault(name, []).append(value)
-    common = [pair for pair, _ in words.most_common(2)]
+    words, numbers = _seen(events)
+    distinct = Counter(name for name, _ in words)
+    frequent = [pair for pair, _ in words.most_common()]
+    common = ([pair for pair in frequent if distinct[pair[0]] > 1] or frequent)[
+        :2
+    ]  # what all share selects nothing
     for name, value in common:
-        yield f"Whatever has the {name} {value}", f"WHERE {_name(name)} = '{value}'"
+        yield f"Everything with the {name} {value}", f"WHERE {_name(name)} = '{value}'"
     for name, values in list(numbers.items())[:2]:
-        middle = sorted(values)[len(values) // 2]
-        shown = f"{middle:.15g}"
-        if "e" in shown:
-            continue
-        yield f"Where the {name} is high", f"WHERE {_name(name)} > {shown}"
+        high = _readable(values)
+        yield f"{name} above {high:,}", f"WHERE {_name(name)} > {high}"
         if common and common[0][0] != name:
             first, value = common[0]
             yield (
                 f"Both together, for {value}",
-                f"WHERE {_name(first)} = '{value}'\n  AND {_name(name)} <= {shown}",
+                f"WHERE {_name(first)} = '{value}'\n  AND {_name(name)} <= {high}",
             )
+
+
+def _seen(events: list[Event]) -> tuple[Counter[tuple[str, str]], dict[str, list[float]]]:
+    """Texts that several events share, and the numbers of each attribute that tells something, oldest first."""
+    texts: dict[str, Counter[str]] = {}
+    numbers: dict[str, list[float]] = {}
+    for event in reversed(events):
+        for name, value in _flat(event.attributes):
+            if _OF_ONE.search(name) or _CAMEL.search(name):
+                continue
+            if isinstance(value, str):
+                if 0 < len(value) <= _SHORT and not ({"'", "\n"} & set(value) or _NO_WORD.fullmatch(value)):
+                    texts.setdefault(name, Counter())[value] += 1
+            elif isinstance(value, int | float) and not isinstance(value, bool):
+                numbers.setdefault(name, []).append(value)
+    words: Counter[tuple[str, str]] = Counter()
+    for name, counts in texts.items():
+        if counts.total() < 5 or len(counts) < 0.8 * counts.total():
+            words.update({(name, value): count for value, count in counts.items()})
+    return words, {name: values for name, values in numbers.items() if _tells(values)}
+
+
+def _tells(values: Sequence[float]) -> bool:
+    """Whether numbers are neither counted up nor times, and differ."""
+    low, high = min(values), max(values)
+    counted = len(values) > 3 and all(a < b for a, b in pairwise(values))
+    return low < high < 1e15 and not counted and not any(a <= low and high <= b for a, b in _EPOCHS)
+
+
+def _readable(values: Sequence[float]) -> float | int:
+    """A number that about a quarter of the values are above, in two digits."""
+    quarter = float(f"{sorted(values)[3 * (len(values) - 1) // 4]:.2g}")
+    return int(quarter) if quarter == int(quarter) else quarter
+
+
+def _of_definitions(
+    engine: Engine, events: list[Event], changes: list[Event], first: str
+) -> Iterator[Iterator[tuple[str, str]]]:
+    """For each kind that the service has declarations for, examples of which the first valid one is shown."""
+    yield _of_tables(list(engine.joins.tables.values())[:20], changes)
+    yield _of_networks(
+        engine, first if first.startswith("WHERE ") and "?" not in first else "WHERE EXISTS source"
+    )
+    yield _of_operators(engine, _seen(events)[0])
+
+
+def _of_tables(tables: list[Table], changes: list[Event]) -> Iterator[tuple[str, str]]:
+    for one, other in combinations(tables, 2):
+        shared = [
+            name for name in one.names if name in other.names and name not in (*one.payload, *other.payload)
+        ]
+        if shared:
+            text = f"SELECT * FROM {one.name} JOIN {other.name} USING ({shared[0]})"
+            yield (
+                f"Rows of {one.name} and {other.name} with the same {shared[0]}",
+                text + (_condition(one, changes) or _condition(other, changes)),
+            )
+    for table in tables:
+        yield f"Rows of {table.name}", f"SELECT * FROM {table.name}{_condition(table, changes)}"
+
+
+def _condition(table: Table, changes: list[Event]) -> str:
+    """A condition on a number of a table, by rows that came lately."""
+    rows = [event.attributes.get("row") for event in changes if event.attributes.get("table") == table.name]
+    for name, kind in table.columns.items():
+        values = [
+            row[name] for row in rows if isinstance(row, Mapping) and isinstance(row.get(name), int | float)
+        ]
+        if kind == "number" and name not in table.payload and values and _tells(values):
+            return f"\nWHERE {table.name}.{name} > {_readable(values)}"
+    return ""
+
+
+def _of_networks(engine: Engine, condition: str) -> Iterator[tuple[str, str]]:
+    for name, network in engine.networks.items():
+        edges = list(islice(network.edges(), 1_000))
+        ends = {target for _, target, _ in edges} - {source for source, _, _ in edges}
+        for node in sorted(ends)[:1] or [node for node, _ in islice(network.nodes(), 1)]:
+            yield f"What the network {name} lets through to {node}", f"{condition}\nVIA {name} AT '{node}'"
+
+
+def _of_operators(engine: Engine, words: Counter[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    common: dict[str, str] = {}
+    for (name, value), _ in words.most_common():
+        common.setdefault(name, value)
+    for operator in engine.operators:
+        given = []
+        for parameter in operator.parameters:
+            text = f"'{common.get(parameter.name, 'text')}'"
+            is_text = not parameter.types or str in parameter.types
+            given.append(f"?{parameter.name}" if parameter.is_out else text if is_text else "10")
+        yield f"Asks the operator {operator.name}", f"WHERE {operator.name}({', '.join(given)})"
 
 
 def _of_feeds(events: list[Event]) -> Iterator[tuple[str, str]]:

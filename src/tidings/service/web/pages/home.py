@@ -27,8 +27,10 @@ WATCHED = 1_000  # subscriptions whose notifications stand together
 def home(
     request: Request,
     visiting: Visiting,
+    *,
     state: Annotated[str, Query(max_length=20)] = "",
     search: Annotated[str, Query(max_length=200)] = "",
+    tag: Annotated[str, Query(max_length=200)] = "",
     after: Annotated[str, Query(max_length=100)] = "",
     part: Annotated[str, Query(max_length=20)] = "",
 ) -> Response:
@@ -50,7 +52,12 @@ def home(
     chosen = next((known for known in State if known.value == state), None)
     last = service.mailbox.last()  # before the page: what comes in between is sent again, not missed
     found = service.lifecycle.page(
-        visitor, state=chosen, search=search, after=read_id_cursor(after or None), limit=LISTED + 1
+        visitor,
+        state=chosen,
+        search=search,
+        tag=tag.replace("\0", " "),
+        after=read_id_cursor(after or None),
+        limit=LISTED + 1,
     )
     counts = service.lifecycle.counts(visitor)
     data: dict[str, Any] = {
@@ -58,6 +65,7 @@ def home(
         "next": found[LISTED - 1].id if len(found) > LISTED else None,
         "state": chosen.value if chosen else "",
         "search": search,
+        "tag": tag,
         "counts": {"all": sum(counts.values()), **{known.value: counts.get(known, 0) for known in State}},
         "notifications": _news(visiting, None),
         "live": sum(counts.get(known, 0) for known in LIVING) <= MOST_OF_MINE,

@@ -31,6 +31,7 @@ from tidings.service.web.problems import Problem, dumps, for_people
 
 DONE = {
     "renewed": "Renewed.",
+    "edited": "Saved. What is published from now on is matched with it.",
     "paused": "Paused. It is asked again when you resume it.",
     "resumed": "Resumed. What is published from now on is matched.",
     "cancelled": "Cancelled.",

@@ -1,9 +1,12 @@
 // What could come next, in a list at the caret. The textarea is a combobox that keeps the focus; the list is moved
-// through with the arrow keys, taken from with Enter or Tab, and left with Escape.
+// through with the arrow keys, taken from with Enter or Tab, and left with Escape. Enter and Tab take only what is
+// chosen: by the arrow keys, or because it completes the word before the caret.
+
+const OFFERED = ["comparison", "value"]; // after a blank; anything else would be in the way there
 
 export class Completion {
   constructor(area, editor, paint, changed) {
-    Object.assign(this, { area, editor, paint, changed, items: [], chosen: 0, asked: 0, waiting: 0 });
+    Object.assign(this, { area, editor, paint, changed, items: [], chosen: -1, asked: 0, waiting: 0 });
     this.list = document.createElement("ul");
     this.list.className = "options";
     this.list.id = "options";
@@ -32,12 +35,16 @@ export class Completion {
     clearTimeout(this.waiting);
     if (this.taking || event.inputType?.startsWith("delete") || event.inputType === "insertFromPaste") { this.close(); return; }
     const before = this.area.value.slice(0, this.area.selectionStart);
-    // Only where a word is being written: a list after every blank is in the way.
-    if (/[\w:?.<'/-]$/u.test(before)) this.waiting = setTimeout(() => this.ask(), 120);
-    else this.close();
+    // Where a word is being written, and where a comparison or a value comes next. Not behind a text that is closed.
+    const quoted = (before.match(/'/g)?.length ?? 0) % 2 === 1;
+    if (/[\w:?.<>=!/-]$/u.test(before) || (quoted && before.endsWith("'"))) this.waiting = setTimeout(() => this.ask(), 120);
+    else {
+      this.close();
+      if (/[ (,]$/.test(before)) this.waiting = setTimeout(() => this.ask(OFFERED), 120);
+    }
   }
 
-  async ask() {
+  async ask(kinds = null) {
     const number = ++this.asked;
     const { value: text, selectionStart: at } = this.area;
     // The service counts characters, a string halves of pairs.
@@ -50,6 +57,7 @@ export class Completion {
     if (number !== this.asked || this.area.selectionStart !== at || this.area.value !== text) return;
     this.items = found.items ?? [];
     this.at = at;
+    if (kinds && !kinds.includes(this.items[0]?.kind)) this.items = [];
     if (!this.items.length || document.activeElement !== this.area) { this.close(); return; }
     this.show();
   }
@@ -66,14 +74,24 @@ export class Completion {
       const kind = document.createElement("span");
       kind.className = "kind";
       const tells = item.detail && item.kind !== "keyword" && !item.text.endsWith(item.detail);
-      kind.textContent = tells ? `${item.kind} · ${item.detail}`.slice(0, 60) : item.kind;
+      kind.textContent = item.kind === "comparison" ? item.detail : tells ? `${item.kind} · ${item.detail}`.slice(0, 60) : item.kind;
       option.append(what, kind);
       return option;
     }));
     this.list.hidden = false;
     this.area.setAttribute("aria-expanded", "true");
-    this.choose(0);
+    this.choose(this.completes(this.items[0]) ? 0 : -1);
     this.put();
+  }
+
+  start(item) {
+    return [...this.area.value].slice(0, item.start).join("").length;
+  }
+
+  completes(item) {
+    const bare = (text) => text.replace(/^'/, "").toLowerCase();
+    const typed = bare(this.area.value.slice(this.start(item), this.at));
+    return /\w$/u.test(typed) && bare(item.text).startsWith(typed);
   }
 
   put() {
@@ -91,29 +109,34 @@ export class Completion {
     }
     const caret = [...range.getClientRects()].at(-1) ?? this.editor.getBoundingClientRect();
     const frame = this.editor.getBoundingClientRect();
-    const room = document.documentElement.clientWidth - frame.left - this.list.offsetWidth - 12;
-    this.list.style.left = `${Math.max(-4, Math.min(caret.right - frame.left - 8, room))}px`;
-    this.list.style.top = `${caret.bottom - frame.top + 4}px`;
+    const room = frame.width - this.list.offsetWidth - 4;
+    this.list.style.left = `${Math.max(0, Math.min(caret.right - frame.left - 8, room))}px`;
+    const top = caret.bottom - frame.top + 4;
+    this.list.style.top = `${top}px`;
+    // The list stays inside the editor, so that it covers neither the verdict nor the buttons: the editor grows.
+    const needed = Math.ceil(top + this.list.offsetHeight + 6);
+    if (needed > this.editor.clientHeight) this.area.style.minHeight = `${needed}px`;
   }
 
   choose(place) {
-    this.chosen = (place + this.items.length) % this.items.length;
+    this.chosen = place;
     for (const option of this.list.children) option.setAttribute("aria-selected", Number(option.dataset.place) === this.chosen);
     const option = this.list.children[this.chosen];
+    if (!option) { this.area.removeAttribute("aria-activedescendant"); return; }
     this.area.setAttribute("aria-activedescendant", option.id);
     option.scrollIntoView({ block: "nearest" });
   }
 
   take() {
     const item = this.items[this.chosen];
-    const start = [...this.area.value].slice(0, item.start).join("").length;
+    const start = this.start(item);
     this.area.setSelectionRange(start, this.at);
     this.taking = true;
     if (!document.execCommand("insertText", false, item.text)) this.area.setRangeText(item.text, start, this.at, "end");
     this.taking = false;
     this.close();
     this.changed();
-    if (item.text.endsWith(":")) this.ask();
+    if (/[:( ]$/.test(item.text)) this.ask(item.text.endsWith(":") ? null : OFFERED);
   }
 
   close() {
@@ -128,10 +151,17 @@ export class Completion {
   key(event) {
     if (event.key === " " && event.ctrlKey) { event.preventDefault(); this.ask(); return; }
     if (!this.open || event.isComposing) return;
-    const moves = { ArrowDown: () => this.choose(this.chosen + 1), ArrowUp: () => this.choose(this.chosen - 1), Escape: () => this.close() };
+    const last = this.items.length - 1;
+    const moves = {
+      ArrowDown: () => this.choose(this.chosen < last ? this.chosen + 1 : 0),
+      ArrowUp: () => this.choose(this.chosen > 0 ? this.chosen - 1 : last),
+      Escape: () => this.close(),
+    };
+    const takes = (event.key === "Enter" || event.key === "Tab") && !event.shiftKey && !event.ctrlKey;
     if (moves[event.key]) moves[event.key]();
-    else if ((event.key === "Enter" || event.key === "Tab") && !event.shiftKey && !event.ctrlKey) this.take();
+    else if (takes && this.chosen >= 0 && this.area.selectionStart === this.at) this.take();
     else {
+      if (takes) this.close();
       if (["ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown"].includes(event.key)) this.close();
       return;
     }

@@ -1,4 +1,4 @@
-// The editor of a question: it is painted and checked as it is typed, completed at the caret, and tried on events.
+// The editor of a subscription: it is painted and checked as it is typed, completed at the caret, and tried on events.
 // The text stays in a plain textarea; a copy behind it is painted, of which only its colours and marks are seen.
 
 import { Completion } from "./completion.js";
@@ -17,12 +17,14 @@ const TOKENS = new RegExp(
   `|(?<k>(?<![\\w:.\`])(?:${WORDS.replaceAll(" ", "|")})(?![\\w:.]))` +
   "|(?<n>(?<![\\w.:])\\d[\\d.:TZ-]*(?:e[+-]?\\d+)?[a-zA-Z]*)", "gi");
 
+const RED_AFTER = 1500; // milliseconds without typing, after which unfinished text is wrong
+const warnings = document.getElementById("warnings");
 let wrong = null; // {start, end} of the mark
+let doubtful = []; // {start, end} of what is warned of
 
 function span(kind, text) {
-  const part = document.createElement(kind === "mark" || kind === "mark end" ? "mark" : "span");
-  if (kind === "mark end") part.className = "end";
-  else if (part.tagName === "SPAN") part.className = kind;
+  const part = document.createElement(kind.startsWith("mark") ? "mark" : "span");
+  part.className = kind.replace(/^mark ?/, "");
   part.textContent = text;
   return part;
 }
@@ -40,13 +42,15 @@ function pieces(text) {
 
 function draw() {
   const text = area.value;
-  if (wrong && wrong.start <= text.length) {
-    const inside = text.slice(wrong.start, wrong.end);
-    paint.replaceChildren(...pieces(text.slice(0, wrong.start)),
-      inside.trim() ? span("mark", inside) : span("mark end", inside || "\u00a0"), ...pieces(text.slice(wrong.end)), "\n");
-  } else {
-    paint.replaceChildren(...pieces(text), "\n"); // a last empty line has a height too
+  const parts = [];
+  let at = 0;
+  for (const mark of wrong ? [{ ...wrong, kind: "mark" }] : doubtful.map((found) => ({ ...found, kind: "mark wary" }))) {
+    if (mark.start < at || mark.start > text.length) continue;
+    const inside = text.slice(mark.start, mark.end);
+    parts.push(...pieces(text.slice(at, mark.start)), inside.trim() ? span(mark.kind, inside) : span("mark end", inside || "\u00a0"));
+    at = mark.end;
   }
+  paint.replaceChildren(...parts, ...pieces(text.slice(at)), "\n"); // a last empty line has a height too
   paint.scrollTop = area.scrollTop;
 }
 
@@ -72,11 +76,32 @@ function say(kind, words) {
   area.setAttribute("aria-invalid", kind === "bad");
 }
 
+function warn(text, found) {
+  // Places count characters; a string's indices count halves of pairs.
+  const index = (place) => [...text].slice(0, place).join("").length;
+  const said = found.map((warning) => (typeof warning === "string" ? { message: warning } : warning));
+  const size = [...text].length;
+  doubtful = said.filter(({ start, end }) => Number.isInteger(start) && end > start && end - start < size) // not all of it
+    .map(({ start, end }) => ({ start: index(start), end: index(end) })).sort((a, b) => a.start - b.start);
+  const items = said.map(({ message }) => Object.assign(document.createElement("li"), { textContent: message }));
+  warnings.replaceChildren(...items);
+  warnings.hidden = !items.length;
+}
+
+// Whether what is wrong is only that the text has not come to its end yet, where it is being written.
+function unfinished(text, found, mark) {
+  if (document.activeElement !== area || area.selectionStart < text.trimEnd().length) return false;
+  const open = mark && text[mark.start] === "(" && !text.slice(mark.start).includes(")");
+  return /^the text (ends|is empty)/.test(found.message ?? "") || open || (mark && mark.end >= text.trimEnd().length);
+}
+
 let asked = 0;
+let reddening = 0;
 async function check() {
   const text = area.value;
   const number = ++asked;
-  if (!text.trim()) { wrong = null; draw(); say("idle", ""); return; }
+  clearTimeout(reddening);
+  if (!text.trim()) { wrong = null; warn(text, []); draw(); say("idle", ""); return; }
   let found;
   try {
     found = await post("/api/check", { text });
@@ -84,14 +109,24 @@ async function check() {
   if (number !== asked || text !== area.value) return; // something newer is under way
   if (found.ok) {
     wrong = null;
-    say("good", [`It can be asked: a ${(found.kinds ?? []).join(", with ")}.`, ...(found.warnings ?? [])].join(" "));
-  } else {
-    wrong = found.line ? place(text, found.line, found.column ?? 1) : null;
-    const message = (found.message ?? found.detail ?? "It cannot be checked now.").replace(` at ${found.line}:${found.column}`, "");
-    const where = found.line ? `Line ${found.line}, column ${found.column}: ` : "";
-    say("bad", where + message);
+    warn(text, found.warnings ?? []);
+    say("good", `Valid: a ${(found.kinds ?? []).join(", with ")}.`);
+    draw();
+    return;
   }
+  warn(text, found.warnings ?? []);
+  const mark = found.line ? place(text, found.line, found.column ?? 1) : null;
+  const message = (found.message ?? found.detail ?? "It cannot be checked now.").replace(` at ${found.line}:${found.column}`, "");
+  const refuse = () => {
+    wrong = mark;
+    say("bad", (found.line ? `Line ${found.line}, column ${found.column}: ` : "") + message);
+    draw();
+  };
+  if (!unfinished(text, found, mark)) { refuse(); return; }
+  const expected = /; (expected .*)$/.exec(message)?.[1];
+  say("idle", expected ? `Not finished: ${expected}.` : "Not finished yet.");
   draw();
+  reddening = setTimeout(() => { if (number === asked && text === area.value) refuse(); }, RED_AFTER);
 }
 
 let waiting = 0;
@@ -100,13 +135,13 @@ function later() {
   waiting = setTimeout(check, 250);
 }
 
-area.addEventListener("input", () => { wrong = null; draw(); later(); });
+area.addEventListener("input", () => { clearTimeout(reddening); wrong = null; doubtful = []; draw(); later(); });
 area.addEventListener("scroll", () => { paint.scrollTop = area.scrollTop; });
 editor.classList.add("painted");
 draw();
 if (area.value.trim()) check();
 
-new Completion(area, editor, paint, () => { wrong = null; draw(); later(); });
+new Completion(area, editor, paint, () => { wrong = null; doubtful = []; draw(); later(); });
 
 for (const example of document.querySelectorAll("[data-example]")) {
   example.addEventListener("click", (event) => {
@@ -116,13 +151,22 @@ for (const example of document.querySelectorAll("[data-example]")) {
     area.select();
     // As if it were typed: the browser's "undo" brings back what was there.
     if (!document.execCommand("insertText", false, example.dataset.example)) area.value = example.dataset.example;
-    wrong = null; draw(); check();
+    wrong = null; doubtful = []; draw(); check();
     area.scrollIntoView({ block: "center" });
   });
 }
 
 const sheet = document.querySelector("[data-trial-sheet]");
 const trial = document.querySelector("[data-trial]");
+
+function show() {
+  sheet.hidden = false;
+  // Who reads by ear is brought to the heading, and hears the rest as it changes.
+  sheet.querySelector("h2").focus({ preventScroll: true });
+  const { top } = sheet.getBoundingClientRect();
+  if (top < 0 || top > innerHeight * 0.6) sheet.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+}
+
 form.querySelector("[data-try]").addEventListener("click", async (event) => {
   event.preventDefault();
   const button = event.currentTarget;
@@ -132,16 +176,14 @@ form.querySelector("[data-try]").addEventListener("click", async (event) => {
   button.textContent = "Trying …";
   try {
     const body = new URLSearchParams(new FormData(form));
-    const answer = await fetch("/subscriptions/new?part=trial", { method: "POST", headers: { Accept: "text/html" }, body });
+    const answer = await fetch(`${button.formAction}?part=trial`, { method: "POST", headers: { Accept: "text/html" }, body });
     const text = await answer.text();
     const page = new DOMParser().parseFromString(text, "text/html");
     trial.replaceChildren(...(answer.ok ? page.body : page.querySelector("main") ?? page.body).childNodes);
-    sheet.hidden = false;
-    sheet.scrollIntoView({ block: "nearest" });
   } catch {
     trial.textContent = "The service does not answer. Try again in a moment.";
-    sheet.hidden = false;
   }
+  show();
   button.disabled = false;
   button.textContent = words;
 });
