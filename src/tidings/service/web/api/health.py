@@ -23,14 +23,17 @@ open_api = APIRouter(tags=["service"])
 
 
 @open_api.head("/health", include_in_schema=False)
-@open_api.get("/health", operation_id="get_health", summary="Does it answer?")
+@open_api.get("/health", operation_id="get_health", summary="Check that the service answers")
 async def get_health() -> Health:
     return Health(status="ok")
 
 
 @open_api.head("/ready", include_in_schema=False)
 @open_api.get(
-    "/ready", operation_id="get_ready", summary="Is what is published matched?", responses=problems(503)
+    "/ready",
+    operation_id="get_ready",
+    summary="Check that published events are matched",
+    responses=problems(503),
 )
 def get_ready(request: Request) -> Readiness:
     """The stream runs and matches, it is not far behind, and the stores answer."""
@@ -45,7 +48,7 @@ def get_ready(request: Request) -> Readiness:
 @open_api.get(
     "/metrics",
     operation_id="get_metrics",
-    summary="Metrics in Prometheus' text form",
+    summary="Get the metrics in the text form of Prometheus",
     response_class=Response,
     responses={
         200: {"description": "The metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}},
@@ -64,7 +67,7 @@ def _metrics(metrics: Metrics) -> Response:
     return Response(metrics.text(), headers={"Content-Type": metrics.media_type})
 
 
-@api.get("/status", operation_id="get_status", summary="Rates, lag, and the state of the stream")
+@api.get("/status", operation_id="get_status", summary="Get rates, lag and the state of the stream")
 def get_status(caller: CurrentCaller) -> Status:
     return status_of(caller)
 

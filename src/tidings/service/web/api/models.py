@@ -143,7 +143,7 @@ class Webhook(ResponseModel):
 
 
 class WebhookWithSecret(Webhook):
-    secret: str = Field(description='"whsec_…": what signatures are verified with. It is shown once.')
+    secret: str = Field(description='"whsec_…", to verify signatures with. It is shown only once.')
 
 
 class Subscription(ResponseModel):
@@ -162,19 +162,20 @@ class Subscription(ResponseModel):
 
 class SubscriptionEdited(Subscription):
     webhook_secret: str | None = Field(
-        default=None, description="Of a new address: what signatures are verified with. It is shown once."
+        default=None,
+        description="The secret of a new address, to verify signatures with. It is shown only once.",
     )
-    warnings: list[str] = Field(description="What may not be meant, such as a text that every event answers.")
+    warnings: list[str] = Field(description="What may be a mistake, such as a text that every event matches.")
 
 
 class SubscriptionCreated(Subscription):
     ticket: str = Field(
-        description="What renews, pauses or cancels the subscription. It is shown once: keep it."
+        description="What renews, pauses or cancels the subscription. It is shown only once: store it."
     )
     webhook_secret: str | None = Field(
         default=None, description="What the webhook's signatures are verified with."
     )
-    warnings: list[str] = Field(description="What may not be meant, such as a text that every event answers.")
+    warnings: list[str] = Field(description="What may be a mistake, such as a text that every event matches.")
 
 
 class SubscriptionPage(ResponseModel):
@@ -185,7 +186,7 @@ class SubscriptionPage(ResponseModel):
 class BulkItem(ResponseModel):
     place: str = Field(description='"line 3" or "item 3" of the body.')
     id: str | None = Field(default=None, description="null: it was refused.")
-    ticket: str | None = Field(default=None, description="It is shown once: keep it.")
+    ticket: str | None = Field(default=None, description="It is shown only once: store it.")
     webhook_secret: str | None = None
     warnings: list[str] = []
     error: str | None = Field(default=None, description="Why it was refused.")
@@ -471,7 +472,7 @@ class Token(ResponseModel):
 
 
 class TokenCreated(Token):
-    secret: str = Field(description='"tid_…", for the Authorization header. It is shown once: keep it.')
+    secret: str = Field(description='"tid_…", for the Authorization header. It is shown only once: store it.')
 
 
 class Tokens(ResponseModel):

@@ -29,7 +29,7 @@ api = router("sources")
 MOST = 10_000  # feeds in one file
 
 
-@api.get("/sources", operation_id="list_sources", summary="The feeds that are followed, and how they fare")
+@api.get("/sources", operation_id="list_sources", summary="List the followed feeds with their fetch states")
 def list_sources(
     caller: CurrentCaller, response: Response, cursor: PlaceCursor = None, limit: Limit = 50
 ) -> SourcePage:
@@ -73,7 +73,7 @@ def follow(caller: CurrentCaller, new: NewSource, response: Response) -> Source:
 @api.delete(
     "/sources",
     operation_id="unfollow",
-    summary="Follow a feed no more",
+    summary="Stop following a feed",
     status_code=204,
     responses=problems(403, 404),
 )
@@ -109,7 +109,7 @@ async def follow_opml(request: Request, caller: CurrentCaller) -> Imported:
 @api.get(
     "/sources.opml",
     operation_id="export_opml",
-    summary="The feeds that are followed, as an OPML file",
+    summary="Export the followed feeds as an OPML file",
     response_class=Response,
     responses={200: {"description": "OPML 2.0", "content": {"text/x-opml": {"schema": {"type": "string"}}}}},
 )

@@ -32,12 +32,12 @@ Id = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The id o
 @api.post(
     "/subscriptions",
     operation_id="subscribe",
-    summary="Begin a subscription",
+    summary="Add a subscription",
     status_code=201,
     responses=problems(422, 429),
 )
 def subscribe(caller: CurrentCaller, new: NewSubscription, response: Response) -> SubscriptionCreated:
-    """What is published after the answer is matched. The ticket in it is shown this once."""
+    """What is published after the answer is matched. The ticket in the answer is shown only once."""
     begun = caller.service.lifecycle.subscribe(
         caller.principal,
         new.text,
@@ -58,7 +58,7 @@ def subscribe(caller: CurrentCaller, new: NewSubscription, response: Response) -
     )
 
 
-@api.get("/subscriptions", operation_id="list_subscriptions", summary="My subscriptions, newest first")
+@api.get("/subscriptions", operation_id="list_subscriptions", summary="List my subscriptions, newest first")
 def list_subscriptions(
     caller: CurrentCaller,
     response: Response,
@@ -87,7 +87,7 @@ def list_subscriptions(
 @api.get(
     "/subscriptions/{id}",
     operation_id="get_subscription",
-    summary="One subscription",
+    summary="Get a subscription",
     responses=problems(404),
 )
 def get_subscription(caller: CurrentCaller, id: Id, response: Response) -> Subscription:
@@ -99,7 +99,7 @@ def get_subscription(caller: CurrentCaller, id: Id, response: Response) -> Subsc
 @api.patch(
     "/subscriptions/{id}",
     operation_id="edit_subscription",
-    summary="Change a subscription in place",
+    summary="Edit a subscription",
     responses=problems(403, 404, 409, 410, 412, 422),
 )
 def edit_subscription(
@@ -133,13 +133,13 @@ def edit_subscription(
 @api.post(
     "/subscriptions/{id}/renew",
     operation_id="renew_subscription",
-    summary="Valid from now on anew",
+    summary="Renew a subscription",
     responses=problems(403, 404, 410),
 )
 def renew_subscription(
     caller: CurrentCaller, id: Id, renewal: Renewal | None = None, ticket: Ticket = None
 ) -> Subscription:
-    """An expired subscription lives again."""
+    """Its validity begins anew; an expired subscription becomes active again."""
     wanted = renewal or Renewal()
     validity = read_validity(wanted.valid_for)
     subscription = caller.service.lifecycle.renew(caller.principal, id, ticket or wanted.ticket, validity)
@@ -149,7 +149,7 @@ def renew_subscription(
 @api.post(
     "/subscriptions/{id}/pause",
     operation_id="pause_subscription",
-    summary="Not asked until it is resumed",
+    summary="Pause a subscription",
     responses=problems(403, 404, 410),
 )
 def pause_subscription(
@@ -162,7 +162,7 @@ def pause_subscription(
 @api.post(
     "/subscriptions/{id}/resume",
     operation_id="resume_subscription",
-    summary="Asked again",
+    summary="Resume a paused subscription",
     responses=problems(403, 404, 410),
 )
 def resume_subscription(
@@ -175,7 +175,7 @@ def resume_subscription(
 @api.delete(
     "/subscriptions/{id}",
     operation_id="cancel_subscription",
-    summary="Cancel a subscription, for good",
+    summary="Cancel a subscription for good",
     responses=problems(403, 404, 410),
 )
 def cancel_subscription(caller: CurrentCaller, id: Id, ticket: Ticket = None) -> Subscription:
@@ -186,13 +186,13 @@ def cancel_subscription(caller: CurrentCaller, id: Id, ticket: Ticket = None) ->
 @api.put(
     "/subscriptions/{id}/webhook",
     operation_id="set_webhook",
-    summary="Post notifications to an address",
+    summary="Set the webhook of a subscription",
     responses=problems(403, 404, 410),
 )
 def set_webhook(
     caller: CurrentCaller, id: Id, webhook: WebhookSettings, ticket: Ticket = None
 ) -> WebhookWithSecret:
-    """Signed by the Standard Webhooks rules, with a new secret that is shown this once. What was not delivered to the
+    """Signed by the Standard Webhooks rules, with a new secret that is shown only once. What was not delivered to the
     address before goes to this one."""
     delivery = caller.service.lifecycle.set_webhook(
         caller.principal, id, ticket or webhook.ticket, webhook.url
@@ -204,7 +204,7 @@ def set_webhook(
 @api.delete(
     "/subscriptions/{id}/webhook",
     operation_id="remove_webhook",
-    summary="Post notifications no more",
+    summary="Remove the webhook of a subscription",
     status_code=204,
     responses=problems(403, 404, 410),
 )
