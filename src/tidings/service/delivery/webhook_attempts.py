@@ -35,6 +35,7 @@ class Outcome:
 
     result: str
     error: str | None = None
+    status: int | None = None  # of the answer; None without one
     retry_after: float | None = None  # seconds that the receiver asked for
 
 
@@ -55,7 +56,31 @@ async def attempt(
         },
         separators=(",", ":"),
     )
-    id = message_id(notification)
+    return await send(receivers, delivery, message_id(notification), body, now, timeout=timeout)
+
+
+async def attempt_test(
+    receivers: Receivers, delivery: Delivery, id: str, now: float, timeout: float = TIMEOUT
+) -> Outcome:
+    """Posts a message of the type "tidings.test", which is no notification, signed as any other."""
+    body = json.dumps(
+        {
+            "type": "tidings.test",
+            "timestamp": moment(now),
+            "data": {
+                "subscription": delivery.subscription,
+                "message": "This is a test delivery of a Tidings webhook; no event has matched.",
+            },
+        },
+        separators=(",", ":"),
+    )
+    return await send(receivers, delivery, id, body, now, timeout=timeout)
+
+
+async def send(
+    receivers: Receivers, delivery: Delivery, id: str, body: str, now: float, *, timeout: float
+) -> Outcome:
+    """Posts a body to the webhook, signed now."""
     try:
         signature = Webhook(delivery.secret).sign(id, datetime.fromtimestamp(now, UTC), body)
     except (ValueError, RuntimeError) as error:
@@ -99,18 +124,19 @@ def _plain(id: str) -> bool:
 def _outcome(answer: Answer, now: float) -> Outcome:
     code = answer.status
     if 200 <= code < 300:
-        return Outcome(DELIVERED)
+        return Outcome(DELIVERED, status=code)
     if code == 410:
-        return Outcome(GONE, "the receiver said that it is gone for good (410)")
+        return Outcome(GONE, "the receiver said that it is gone for good (410)", code)
     if 300 <= code < 400:
         target = _sentence_part(answer.headers.get("location", "nowhere"))
         return Outcome(
             FAILED,
             f"the receiver redirects to {target} ({code}), and webhooks follow no redirects; set the address it is at",
+            code,
         )
     reason = _sentence_part(answer.reason)
     return Outcome(
-        FAILED, f"the receiver answered {code} {reason}".rstrip(), _retry_after(answer.headers, now)
+        FAILED, f"the receiver answered {code} {reason}".rstrip(), code, _retry_after(answer.headers, now)
     )
 
 
