@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 import tidings
@@ -13,6 +15,7 @@ from tidings.errors import TidingsError
 from tidings.feeds.write.channel import moment
 from tidings.service.model import Role
 from tidings.service.telemetry.metrics import Metrics
+from tidings.service.telemetry.rates import Window
 from tidings.service.web.api.callers import Caller, CurrentCaller, caller, problems, router
 from tidings.service.web.api.models import Driver, Health, Rates, Readiness, Status
 from tidings.service.web.problems import Problem
@@ -68,17 +71,20 @@ def _metrics(metrics: Metrics) -> Response:
 
 
 @api.get("/status", operation_id="get_status", summary="Get rates, lag and the state of the stream")
-def get_status(caller: CurrentCaller) -> Status:
-    return status_of(caller)
+def get_status(
+    caller: CurrentCaller,
+    window: Annotated[Window, Query(description="The time that `rates` cover.")] = "5m",
+) -> Status:
+    return status_of(caller, window)
 
 
-def status_of(caller: Caller) -> Status:
+def status_of(caller: Caller, window: Window = "5m") -> Status:
     """The status. Subscriptions are counted as far as the caller may see them."""
     service = caller.service
     driver, totals = service.supervisor.state, service.mailbox.totals()
     waiting = service.stream_health.lag()
     fault = service.stream_health.fault(waiting)
-    rates = service.metrics.rates.snapshot()
+    rates = service.metrics.rates.snapshot(window)
     now = rates["now"]
     counts = {} if caller.principal.role is Role.PUBLISHER else service.lifecycle.counts(caller.principal)
     try:

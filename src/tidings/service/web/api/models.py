@@ -391,7 +391,10 @@ class NewSource(RequestModel):
 
 class Source(ResponseModel):
     url: str
-    title: str
+    title: str = Field(description="Given by whoever follows it.")
+    feed_title: str = Field(default="", description="What the feed calls itself.")
+    items: int = Field(default=0, description="How many items were taken as events.")
+    new_items: int = Field(default=0, description="How many of them at the last fetch.")
     added: Moment
     fetched: Moment | None = Field(default=None, description="When it was last fetched with success.")
     error: str | None = None
@@ -422,7 +425,7 @@ class Driver(ResponseModel):
 
 
 class Rates(ResponseModel):
-    """The last five minutes, a number for every five seconds, oldest first."""
+    """The last five minutes, hour or day in 60 numbers, oldest first."""
 
     bucket_seconds: float
     events_per_second: list[float]
@@ -464,7 +467,8 @@ class Token(ResponseModel):
     name: str
     role: Role
     created: Moment
-    ended: Moment | None
+    ended: Moment | None = Field(description="When it was revoked; null: it is valid.")
+    last_used: Moment | None = Field(default=None, description="null: not since the service was started.")
     subscriptions: int
     events_per_second: float
     requests_per_second: float

@@ -79,13 +79,29 @@ def follow(caller: CurrentCaller, new: NewSource, response: Response) -> Source:
 )
 def unfollow(caller: CurrentCaller, url: Annotated[str, Query(min_length=1, max_length=MAX_URL)]) -> None:
     caller.need(Role.PUBLISHER)
-    found = caller.service.registry.source(url)
-    if found is None:
-        raise Problem(404, "no feed is followed at this address; look at the list for those that are")
+    found = _followed(caller, url)
     if caller.principal.role is not Role.ADMIN and found.owner != caller.principal.token:
         raise Problem(403, "this feed is followed for somebody else; ask them, or an admin")
     caller.service.registry.remove_source(url)
     caller.service.feed_poller.wake()
+
+
+@api.post(
+    "/sources/fetch",
+    operation_id="fetch_source",
+    summary="Fetch a feed now",
+    status_code=202,
+    responses=problems(403, 404, 429),
+)
+def fetch_source(
+    caller: CurrentCaller, url: Annotated[str, Query(min_length=1, max_length=MAX_URL)]
+) -> Source:
+    """It is fetched in the background, at most twice a minute: `fetched` or `error` of the source change then."""
+    caller.need(Role.PUBLISHER)
+    source = _followed(caller, url)
+    caller.service.access.count_fetch(url)
+    caller.service.feed_poller.fetch_now(url)
+    return _source_model(caller.service.feed_poller.health([source])[0])
 
 
 @api.post(
@@ -148,6 +164,13 @@ def import_opml(caller: Caller, body: bytes) -> Imported:
     return Imported(added=added, known=known, refused=refused)
 
 
+def _followed(caller: Caller, url: str) -> model.Source:
+    found = caller.service.registry.source(url)
+    if found is None:
+        raise Problem(404, "no feed is followed at this address; look at the list for those that are")
+    return found
+
+
 def _over_quota(caller: Caller) -> OverQuota:
     return OverQuota(
         f"the token {caller.principal.name!r} follows as many feeds as it may; leave some, or ask an admin for more"
@@ -166,6 +189,9 @@ def _source_model(health: SourceHealth) -> Source:
     return Source(
         url=source.url,
         title=source.title,
+        feed_title=health.counts.title,
+        items=health.counts.taken,
+        new_items=health.counts.latest,
         added=moment(source.added),
         fetched=_moment(health.fetched),
         error=health.error,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 from fastapi import Header, Path, Query, Response
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
 
 from tidings.service import model
+from tidings.service.delivery.webhook_attempts import DELIVERED
 from tidings.service.model import State
 from tidings.service.subscriptions.lifecycle import Edit, read_validity
 from tidings.service.web.api import responses
@@ -15,6 +19,7 @@ from tidings.service.web.api.cursors import Cursor, Limit, link, read_id_cursor
 from tidings.service.web.api.models import (
     NewSubscription,
     Renewal,
+    ResponseModel,
     Subscription,
     SubscriptionChange,
     SubscriptionCreated,
@@ -24,8 +29,18 @@ from tidings.service.web.api.models import (
     WebhookSettings,
     WebhookWithSecret,
 )
+from tidings.service.web.problems import Problem
 
 api = router("subscriptions")
+
+
+class WebhookTest(ResponseModel):
+    delivered: bool
+    status: int | None = Field(description="The HTTP status of the receiver's answer; null: there was none.")
+    seconds: float = Field(description="Until the answer, or until it was given up.")
+    error: str | None = Field(description="Why it was not delivered.")
+
+
 Id = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The id of a subscription.")]
 
 
@@ -210,6 +225,41 @@ def set_webhook(
 )
 def remove_webhook(caller: CurrentCaller, id: Id, ticket: Ticket = None) -> None:
     caller.service.lifecycle.remove_webhook(caller.principal, id, ticket)
+
+
+@api.post(
+    "/subscriptions/{id}/webhook/test",
+    operation_id="send_webhook_test",
+    summary="Send a test delivery to the webhook of a subscription",
+    responses=problems(403, 404, 409, 410, 429),
+)
+async def send_webhook_test(
+    caller: CurrentCaller, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
+) -> WebhookTest:
+    """A message of the type `tidings.test`, signed as every delivery. What is waiting for the webhook stays as it is."""
+    return await send_test(caller, id, ticket or _of(with_ticket))
+
+
+async def send_test(caller: Caller, id: str, ticket: str | None) -> WebhookTest:
+    service = caller.service
+
+    def webhook() -> model.Delivery:
+        service.lifecycle.changeable(caller.principal, id, ticket)
+        found = service.registry.delivery(id)
+        if found is None:
+            raise Problem(409, f"subscription {id} has no webhook; set one first")
+        service.access.count_webhook_test(id)
+        return found
+
+    delivery = await run_in_threadpool(webhook)
+    began = time.monotonic()
+    outcome = await service.webhooks.test(delivery)
+    return WebhookTest(
+        delivered=outcome.result == DELIVERED,
+        status=outcome.status,
+        seconds=round(time.monotonic() - began, 3),
+        error=outcome.error,
+    )
 
 
 def _revision(if_match: str | None) -> int | None:

@@ -23,7 +23,10 @@ api = router("tokens")
 )
 def list_tokens(caller: CurrentCaller) -> Tokens:
     caller.need(Role.ADMIN)
-    return Tokens(items=[responses.token(token) for token in caller.service.registry.tokens()])
+    used = caller.service.access.last_used
+    return Tokens(
+        items=[responses.token(token, used(token.id)) for token in caller.service.registry.tokens()]
+    )
 
 
 @api.post(
@@ -40,7 +43,7 @@ def create_token(caller: CurrentCaller, new: NewToken) -> TokenCreated:
         requests_per_second=new.requests_per_second,
         sources=new.sources,
     )
-    return TokenCreated(**responses.token(token).model_dump(), secret=secret)
+    return TokenCreated(**responses.token(token, None).model_dump(), secret=secret)
 
 
 @api.delete(
