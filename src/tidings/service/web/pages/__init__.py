@@ -15,6 +15,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from tidings.service.web.pages import editor, home, login, sources, status, subscription, taxonomy
+from tidings.service.web.pages.admin import api_reference, definitions, tokens
 from tidings.service.web.pages.rendering import problem_page
 
 __all__ = ["problem_page", "register"]
@@ -33,5 +34,6 @@ def register(app: FastAPI) -> None:
     """Adds the pages to an app whose state has the service. Errors are rendered by `problem_page`."""
     app.mount("/static", _Static(directory=Path(__file__).with_name("static")), name="static")
     # The editor's address comes before the one of any subscription.
-    for part in (home, editor, subscription, sources, taxonomy, status, login):
+    admin = (definitions, tokens, api_reference)
+    for part in (home, editor, subscription, sources, taxonomy, status, login, *admin):
         app.include_router(part.pages, include_in_schema=False)

@@ -18,7 +18,7 @@ from tidings.service.subscriptions.access_control import NotFound, Unauthorized
 from tidings.service.subscriptions.lifecycle import Lifecycle, read_validity
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.cursors import Number
-from tidings.service.web.api.subscriptions import Id
+from tidings.service.web.api.subscriptions import Id, send_test
 from tidings.service.web.pages import flash_secret
 from tidings.service.web.pages.cards import (
     feed_cards,
@@ -76,6 +76,8 @@ async def renew(request: Request, visiting: Visiting, id: Id, form: Form) -> Res
 async def change(request: Request, visiting: Visiting, id: Id, word: str, form: Form) -> Response:
     if word == "webhook":
         return await run_in_threadpool(_done, request, visiting, id, lambda: _set_webhook(visiting, id, form))
+    if word == "webhook-test":
+        return await _test_webhook(request, visiting, id, form)
     if word not in _STEPS:
         raise Problem(404, "nothing is at this address; go back to the subscription")
     take, done = _STEPS[word]
@@ -117,7 +119,28 @@ def _set_webhook(visiting: Caller, id: str, form: Mapping[str, str | UploadFile]
     delivery = service.lifecycle.set_webhook(visitor, id, ticket, url)
     service.webhooks.poke(id)
     response = sent_to(f"/subscriptions/{id}", "webhook")
-    flash_secret.set_secrets(response, service.settings, id, {"webhook_secret": delivery.secret})
+    flash_secret.set_secrets(
+        response, service.settings, f"/subscriptions/{id}", {"webhook_secret": delivery.secret}
+    )
+    return response
+
+
+async def _test_webhook(
+    request: Request, visiting: Caller, id: str, form: Mapping[str, str | UploadFile]
+) -> Response:
+    try:
+        tested = await send_test(visiting, id, ticket_of(form))
+    except (NotFound, Unauthorized):
+        raise
+    except (TidingsError, Problem) as error:
+        problem = problem_of(error)
+        return await run_in_threadpool(
+            _show, request, visiting, id, status=problem.status_code, problem=str(problem.detail)
+        )
+    response = sent_to(f"/subscriptions/{id}#webhook-title")
+    flash_secret.set_secrets(
+        response, visiting.service.settings, f"/subscriptions/{id}", {"webhook_test": tested.model_dump()}
+    )
     return response
 
 
@@ -169,9 +192,10 @@ def _show(
         ticket=secrets.get("ticket"),
         webhook_secret=secrets.get("webhook_secret"),
         warnings=secrets.get("warnings", ()),
+        webhook_test=secrets.get("webhook_test"),
     )
     if secrets:
-        flash_secret.clear_secrets(response, service.settings, id)
+        flash_secret.clear_secrets(response, service.settings, f"/subscriptions/{id}")
     return response
 
 
