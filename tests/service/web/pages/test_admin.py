@@ -4,49 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 from tests.kinds.operators.test_learning import engine, events
-from tests.service.conftest import Running, Served
+from tests.service.conftest import Served
 from tests.service.delivery.test_webhooks import Answer, receiving
 from tests.service.ingest.test_feed_poller import Site, feed, until
 from tests.service.web.pages.test_pages import HTML, JSON, token_of
-from tidings.service.model import Role
+from tidings.service.model import Delivery, Role
 from tidings.storage import operator_feedback, versions
-
-EXAMPLES = Path(__file__).parents[4] / "examples"
-OPERATORS = '''import tidings
-
-@tidings.operator(cost=0.02, timeout=1.5)
-def often(event, place: str) -> bool:
-    """Whether it happens
-    often there."""
-    return True
-'''
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Open, on loopback inside and out, with a table, a network and an operator."""
-    folder = tmp_path_factory.mktemp("house")
-    (folder / "tables.toml").write_text(
-        '[stocks]\ncolumns = { symbol = "text", per = "number" }\nkey = ["symbol"]\n'
-    )
-    (folder / "operators.py").write_text(OPERATORS)
-    with Running(
-        data=folder / "data",
-        allowed=("127.0.0.0/8",),
-        tables=folder / "tables.toml",
-        operators=(str(folder / "operators.py"),),
-        networks={"exchange": EXAMPLES / "exchange"},
-        taxonomy=EXAMPLES / "taxonomy.ttl",
-    ) as served:
-        yield served
 
 
 def form(visitor: httpx.Client, page: str, action: str, **fields: str) -> httpx.Response:
@@ -152,11 +120,9 @@ def test_a_webhook_is_tested_and_the_answer_is_shown(house: Served) -> None:
         f"/api/subscriptions/{bare['id']}/webhook/test", headers={"Tidings-Ticket": bare["ticket"]}
     )
     assert answer.status_code == 409
-    house.service.registry.set_delivery(  # as if the address had been allowed once
-        house.service.registry.delivery(made["id"]).__class__(
-            bare["id"], "http://10.0.0.1/", made["webhook_secret"], 0
-        )
-    )
+    # As if the address had been allowed once.
+    inside = Delivery(bare["id"], "http://10.0.0.1/", made["webhook_secret"], 0)
+    house.service.registry.set_delivery(inside)
     answer = house.http.post(
         f"/api/subscriptions/{bare['id']}/webhook/test", headers={"Tidings-Ticket": bare["ticket"]}
     )
@@ -216,9 +182,7 @@ def test_the_status_offers_longer_times_and_words(house: Served) -> None:
     assert f'title="{version}"' in page
 
 
-def test_the_description_of_the_api_has_every_operation(
-    running: Callable[..., Running], house: Served
-) -> None:
+def test_the_description_of_the_api_has_every_operation(house: Served) -> None:
     page = house.http.get("/api", headers=HTML).text
     document = house.http.get("/openapi.json").json()
     for path, operations in document["paths"].items():
