@@ -392,15 +392,15 @@ class NewSource(RequestModel):
 class Source(ResponseModel):
     url: str
     title: str = Field(description="Given by whoever follows it.")
-    feed_title: str = Field(default="", description="What the feed calls itself.")
-    items: int = Field(default=0, description="How many items were taken as events.")
-    new_items: int = Field(default=0, description="How many of them at the last fetch.")
     added: Moment
     fetched: Moment | None = Field(default=None, description="When it was last fetched with success.")
     error: str | None = None
     due: Moment | None = Field(default=None, description="When it will be fetched next.")
     failures: int = 0
     gone: bool = False
+    feed_title: str = Field(default="", description="What the feed calls itself.")
+    items: int = Field(default=0, description="How many items were taken as events.")
+    new_items: int = Field(default=0, description="How many of them at the last fetch.")
 
 
 class SourcePage(ResponseModel):
