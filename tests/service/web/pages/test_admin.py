@@ -165,6 +165,10 @@ def test_definitions_say_what_the_service_knows(house: Served) -> None:
     )
     assert "style=" not in page
     assert house.http.get("/definitions/networks/exchange?around=nobody", headers=HTML).status_code == 200
+    made = house.subscribe("WHERE topic = 'JOIN stocks' AND often('x') VIA exchange AT 'acme shoes'")
+    named = house.http.get(f"/subscriptions/{made['id']}", headers=JSON).json()["refers_to"]
+    assert [(one["kind"], one["name"]) for one in named] == [("network", "exchange"), ("operator", "often")]
+    assert all(house.http.get(one["address"], headers=HTML).status_code == 200 for one in named)
     assert house.http.get("/definitions/networks/none", headers=HTML).status_code == 404
 
 

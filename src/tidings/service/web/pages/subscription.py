@@ -20,6 +20,7 @@ from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.cursors import Number
 from tidings.service.web.api.subscriptions import Id, send_test
 from tidings.service.web.pages import flash_secret
+from tidings.service.web.pages.admin.definitions import references
 from tidings.service.web.pages.cards import (
     feed_cards,
     notification_card,
@@ -170,6 +171,7 @@ def _show(
     card = subscription_card(subscription, service, service.registry.delivery(id))
     data: dict[str, Any] = {
         "subscription": card,
+        "refers_to": references(subscription.text, service.preview.engine),
         "webhook": card["webhook"],
         "feeds": feed_cards(subscription, service.settings),
         "notifications": [

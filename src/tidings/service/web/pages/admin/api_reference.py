@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from tidings.service.model import Principal
@@ -26,6 +27,10 @@ Schemas = Mapping[str, Mapping[str, Any]]
 
 @pages.get("/api")
 async def show(request: Request) -> Response:
+    return await run_in_threadpool(_show, request, await _visitor(request))
+
+
+def _show(request: Request, visitor: Principal | None) -> Response:
     document = request.app.openapi()
     schemas = document["components"]["schemas"]
     by_tag: dict[str, list[dict[str, Any]]] = {tag["name"]: [] for tag in document["tags"]}
@@ -37,13 +42,7 @@ async def show(request: Request) -> Response:
         for tag in document["tags"]
     ]
     data = {"version": document["info"]["version"], "groups": groups}
-    return render(
-        request,
-        "api.html",
-        data,
-        visitor=await _visitor(request),
-        address=request.app.state.service.settings.address,
-    )
+    return render(request, "api.html", data, visitor=visitor)
 
 
 async def _visitor(request: Request) -> Principal | None:

@@ -5,12 +5,15 @@ A table and a network have pages of their own: counting the rows of a table asks
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from tidings.engine.engine import Engine
 from tidings.errors import TidingsError
 from tidings.kinds.networks.drawing.excerpt import Excerpt, excerpt
 from tidings.kinds.networks.faults import NetworkError
@@ -30,6 +33,10 @@ from tidings.storage.operator_feedback import OperatorCalls, calls_by_operator
 
 pages = APIRouter()
 
+_QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
+_TABLE = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)", re.IGNORECASE)
+_NETWORK = re.compile(r"\bVIA\s+([\w-]+)", re.IGNORECASE)
+_OPERATOR = re.compile(r"(\w+)\s*\(")
 LISTED = 100  # nodes, edges
 ROWS = 20
 
@@ -110,6 +117,22 @@ def show_network(
     return render(
         request, "network.html", data, visitor=visiting.principal, drawn=drawn, undrawn=undrawn, listed=LISTED
     )
+
+
+def references(text: str, engine: Engine) -> list[dict[str, str]]:
+    """The tables, networks and operators that a text names, each with the address of its description."""
+    bare = _QUOTED.sub("''", text)
+    known = {
+        "table": ({table.name for table in engine.joins.tables.values()}, _TABLE, "/definitions/tables/"),
+        "network": (set(engine.networks), _NETWORK, "/definitions/networks/"),
+        "operator": ({operator.name for operator in engine.operators}, _OPERATOR, "/definitions#operator-"),
+    }
+    return [
+        {"kind": kind, "name": name, "address": address + quote(name)}
+        for kind, (names, pattern, address) in known.items()
+        for name in dict.fromkeys(pattern.findall(bare))
+        if name in names
+    ]
 
 
 def _part(network: Network, around: str) -> Excerpt:
