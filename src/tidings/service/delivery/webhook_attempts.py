@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from tidings.service.model import NOTICES, Delivery, StoredNotification
 
 TIMEOUT = 15.0  # for all of it: name, connection, answer
 LONGEST_WAIT = 86_400.0
+_ERRNO = re.compile(r"\[Errno -?\d+\] ")  # a number that says nothing to people
 
 DELIVERED, FAILED, GONE = "delivered", "failed", "gone"
 
@@ -102,7 +104,8 @@ async def send(
         return Outcome(FAILED, str(error))
     except (httpx.InvalidURL, OSError, ValueError) as error:
         return Outcome(
-            FAILED, f"the receiver cannot be reached: {_sentence_part(str(error) or type(error).__name__)}"
+            FAILED,
+            f"the receiver cannot be reached: {_sentence_part(_ERRNO.sub('', str(error)) or type(error).__name__)}",
         )
 
 

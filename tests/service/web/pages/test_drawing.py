@@ -40,7 +40,13 @@ def test_numbers() -> None:
     assert [figure(n) for n in (None, 0.0, 0.126, 5.25, 12.0, 1_234.5, 12_300_000.0)] == [
         "–", "0", "0.13", "5.2", "12", "1,234", "12.3M",
     ]  # fmt: skip
-    assert [duration(n) for n in (None, 0.0234, 1.25, 400.0)] == ["–", "23 ms", "1.2 s", "6 minutes"]
+    assert [duration(n) for n in (None, 0.00025, 0.0234, 1.25, 400.0)] == [
+        "–",
+        "250 µs",
+        "23 ms",
+        "1.2 s",
+        "6 minutes",
+    ]
     assert [size(n) for n in (12, 1_400_000, 5e12)] == ["12 bytes", "1.4 MB", "5.0 TB"]
 
 

@@ -39,7 +39,7 @@ def show(
     if part == "charts":
         return render(request, "charts.html", charts, visitor=visitor, windows=WINDOWS)
     status = status_of(visiting, chosen).model_dump(mode="json")
-    index = _IndexWords(service.settings.data / "index")
+    index = IndexWords(service.settings.data / "index")
     counts = {state.value: status["subscriptions"].get(state.value, 0) for state in State}
     data: dict[str, Any] = {
         "status": status,
@@ -66,14 +66,12 @@ def show(
         visitor=visitor,
         most=max(1, *counts.values()),
         facts=_facts(visiting, status),
-        index_version=f"{index.words(status['index_version'])} since it was built"
-        if status["index_version"]
-        else "none yet",
+        index_version=index.words(status["index_version"]),
         windows=WINDOWS,
     )
 
 
-class _IndexWords:
+class IndexWords:
     """Puts versions of the index into words. A version such as v3+1234 counts bytes of changes; people count changes,
     which are the lines of a file that only grows."""
 
@@ -81,7 +79,9 @@ class _IndexWords:
         self._root = root
         self._tails: dict[int, bytes | None] = {}
 
-    def words(self, version: str) -> str:
+    def words(self, version: str | None) -> str:
+        if version is None:
+            return "not built yet"
         base, offset = Version.parse(version)
         if not offset:
             return f"version {base} with no changes"

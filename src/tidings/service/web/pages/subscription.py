@@ -14,6 +14,7 @@ from starlette.responses import Response
 from tidings.errors import TidingsError
 from tidings.model.event import Event
 from tidings.service.model import Principal, Subscription
+from tidings.service.service import Service
 from tidings.service.subscriptions.access_control import NotFound, Unauthorized
 from tidings.service.subscriptions.lifecycle import Lifecycle, read_validity
 from tidings.service.web.api.callers import Caller
@@ -29,6 +30,7 @@ from tidings.service.web.pages.cards import (
     validities,
 )
 from tidings.service.web.pages.rendering import render, sent_to
+from tidings.service.web.pages.status import IndexWords
 from tidings.service.web.pages.visitor import Form, Visiting, text_of, ticket_of
 from tidings.service.web.problems import Problem, problem_of
 
@@ -105,10 +107,20 @@ def why(request: Request, visiting: Visiting, id: Id, notification: str) -> Resp
         "subscription": subscription_card(subscription, service),
         "notification": notification_card(found, service.settings),
         "reason": reason_card(service.preview.explain(subscription.text, found.event), service.class_search),
-        "versions": service.definitions.described(),
+        "versions": _versions(service),
         "raw": _raw(found.event),
     }
     return render(request, "why.html", data, visitor=visiting.principal)
+
+
+def _versions(service: Service) -> str:
+    """The versions of the index and of the definitions, in words."""
+    definitions = service.definitions
+    words = [f"index {IndexWords(service.settings.data / 'index').words(definitions.index_version())}"]
+    words += [
+        f"{found.kind} {found.name}".strip() + f" version {found.version}" for found in definitions.all()
+    ]
+    return ", ".join(words)
 
 
 def _set_webhook(visiting: Caller, id: str, form: Mapping[str, str | UploadFile]) -> Response:

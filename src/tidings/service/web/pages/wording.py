@@ -80,6 +80,8 @@ def figure(value: float | None) -> str:
 def duration(seconds: float | None) -> str:
     if seconds is None:
         return "–"
+    if 0 < seconds < 0.001:
+        return f"{seconds * 1_000_000:,.0f} µs"
     if seconds < 1:
         return f"{seconds * 1_000:,.0f} ms"
     return f"{seconds:,.1f} s" if seconds < 120 else span(seconds)

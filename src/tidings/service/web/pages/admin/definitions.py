@@ -26,6 +26,7 @@ from tidings.service.service import Service
 from tidings.service.web.api.tables import list_rows, list_tables
 from tidings.service.web.pages.admin.network_drawing import draw_network
 from tidings.service.web.pages.rendering import render, sentence
+from tidings.service.web.pages.status import IndexWords
 from tidings.service.web.pages.visitor import Visiting
 from tidings.service.web.problems import Problem
 from tidings.storage import versions
@@ -66,6 +67,7 @@ def show(request: Request, visiting: Visiting) -> Response:
         "prefixes": dict(sorted(engine.prefixes.items())),
         "prefixes_version": version(DefinitionKind.PREFIXES),
         "index_version": definitions.index_version(),
+        "index": IndexWords(service.settings.data / "index").words(definitions.index_version()),
     }
     return render(
         request, "definitions.html", data, visitor=visiting.principal, built_in=sorted(WELL_KNOWN.items())

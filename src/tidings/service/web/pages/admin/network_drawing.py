@@ -5,6 +5,9 @@ The places are those of `tidings network draw`. The drawing has classes and no s
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 from markupsafe import Markup
 
 from tidings.kinds.networks.drawing.excerpt import Excerpt
@@ -27,7 +30,7 @@ def draw_network(part: Excerpt, label: str) -> Markup:
     top = min([*tops, *(y for _, y in points)], default=0.0) - _MARGIN
     end = max([*ends, *(y for _, y in points)], default=0.0) + _MARGIN
     right = max((x + sizes[name][0] / 2 for name, (x, _) in layout.places.items()), default=0.0) + _MARGIN
-    drawn = [_edge(edge, where, layout) for edge, where in part.edges.items() if edge in layout.ways]
+    drawn = [_edge(edge, where, layout, sizes) for edge, where in part.edges.items() if edge in layout.ways]
     drawn += [_node(name, where, layout, sizes[name]) for name, where in part.nodes.items()]
     wide, high = right + _MARGIN, end - top
     return Markup(
@@ -53,9 +56,15 @@ def _node(name: str, where: str | None, layout: Layout, size: Size) -> Markup:
     return box + line.format("name", x, y - 4, _short(name)) + line.format("", x, y + 13, _short(where))
 
 
-def _edge(edge: Edge, where: str | None, layout: Layout) -> Markup:
+def _edge(edge: Edge, where: str | None, layout: Layout, sizes: Mapping[str, Size]) -> Markup:
     way = layout.ways[edge]
-    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in way)
+    # From box to box: a box may be narrower than its column, at whose sides the way begins and ends.
+    begin, end = (
+        (x + math.copysign(sizes[name][0] / 2, side - x), y)
+        for name, (side, _) in zip(edge, (way[0], way[-1]), strict=True)
+        for x, y in [layout.places[name]]
+    )
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in [begin, *way, end])
     drawn = Markup('<path class="edge{}" d="{}" marker-end="url(#arrow)"/>').format(
         " back" if edge in layout.back else "", path
     )
