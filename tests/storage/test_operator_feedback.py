@@ -44,6 +44,18 @@ def test_the_next_base_begins_with_what_all_streams_have_learnt(root: Path) -> N
     assert wanted(root, versions.compact(root, operators=OPERATORS))["often()"] == 25
 
 
+def test_calls_are_counted_by_operator_over_bases_and_streams(root: Path) -> None:
+    operator_feedback.record(root, "q", 1, 0, lesson(10))
+    before = operator_feedback.calls_by_operator(root, 1)
+    assert before["often"].calls == 10
+    assert 0 < before["often"].seconds < 1
+    second = versions.compact(root, operators=OPERATORS)
+    operator_feedback.record(root, "q", 1, 1, lesson(5))
+    after = operator_feedback.calls_by_operator(root, second.base)
+    assert after["often"].calls == 15
+    assert after["often"].failures == 0
+
+
 def test_a_batch_that_is_replayed_replaces_itself(root: Path) -> None:
     operator_feedback.record(root, "q", 1, 0, lesson(10))
     for count in (4, 4, 6):

@@ -111,6 +111,18 @@ def make_event(item: Facts, channel: Facts, identity: str, source: str) -> Event
     )
 
 
+def channel_title(event: Event) -> str:
+    """The title of the feed that an event is an item of; "" if it has none."""
+    triples = list(ox.parse(event.data, format=ox.RdfFormat.N_TRIPLES))
+    channels = {t.subject for t in triples if t.object == ox.NamedNode(RSS + "channel")}
+    titles = (
+        t.object.value
+        for t in triples
+        if t.subject in channels and t.predicate.value == RSS + "title" and isinstance(t.object, ox.Literal)
+    )
+    return next(titles, "")
+
+
 def limit_size(events: Iterable[Event]) -> list[Event]:
     """The events of one document, limited in total size: each contains the channel, so a document with a long channel
     and many short items could grow to any size."""

@@ -19,9 +19,10 @@ from urllib.parse import urlsplit
 import httpx
 
 from tidings.errors import EventError, TidingsError
+from tidings.feeds.facts import channel_title
 from tidings.feeds.http import FeedResponse, get
 from tidings.feeds.read import read_feed
-from tidings.feeds.states import Feed, FeedStates
+from tidings.feeds.states import Feed, FeedCounts, FeedStates
 from tidings.formats.documents import MAX_BYTES
 from tidings.model.event import Event
 
@@ -29,6 +30,7 @@ INTERVAL = 15 * 60.0  # seconds from one fetch of a feed to the next
 HOST_INTERVAL = 2.0  # from one request to a host to the next
 LONGEST = 24 * 60 * 60.0
 HOSTS_AT_ONCE = 8
+_TITLE = 200  # characters
 
 
 def is_address(url: str) -> bool:
@@ -93,6 +95,10 @@ class Fetcher:
                     f"{url!r} is not the address of a feed; it starts with http:// or https://"
                 )
         self._states.follow(urls, self._clock())
+
+    def hasten(self, url: str) -> None:
+        """Makes a followed feed due now."""
+        self._states.hasten(url, self._clock())
 
     def feeds(self) -> list[Feed]:
         """The followed feeds and their states."""
@@ -172,11 +178,14 @@ class Fetcher:
         """Appends the new items, then saves the state of the feed."""
         feed, answer, now = result.feed, result.answer, self._clock()
         new: list[Event] = []
+        read: FeedCounts | None = None
         if answer.status in ("ok", "unchanged"):
             known = self._states.known(feed.url, [event.id for event in result.events])
             new = list({event.id: event for event in result.events if event.id not in known}.values())
             if new:
                 self._append(new)
+            title = channel_title(result.events[0])[:_TITLE] if result.events else ""
+            read = FeedCounts(title, len(new), len(new))
             feed = replace(
                 feed, address=answer.address, due=now + self._interval, failures=0, error=None, fetched=now
             )
@@ -186,7 +195,7 @@ class Fetcher:
             failures = feed.failures + 1
             feed = replace(feed, failures=failures, error=answer.error, gone=answer.status == "gone")
             feed = replace(feed, due=now + (answer.retry_after or self._back_off(failures)))
-        self._states.save(feed, [event.id for event in result.events], now)
+        self._states.save(feed, [event.id for event in result.events], now, read)
         return FeedResult(feed.url, answer.status, len(new), answer.error)
 
     def _back_off(self, failures: int) -> float:

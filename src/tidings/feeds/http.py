@@ -6,6 +6,7 @@ decompressed bytes.
 
 from __future__ import annotations
 
+import re
 import time
 import zlib
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from tidings.feeds.addresses import DEADLINE, AddressRefused
 
 MAX_SECONDS = 120.0  # for one document, however slowly it trickles
 MAX_REDIRECTS = 5
+_ERRNO = re.compile(r"\[Errno -?\d+\] ")  # a number that says nothing to people
 LONGEST_WAIT = 24 * 60 * 60.0
 
 _HEADERS = {
@@ -73,7 +75,9 @@ def get(
                 lasting = here if permanent else lasting
         raise _Refused(f"more than {MAX_REDIRECTS} redirects")
     except (httpx.HTTPError, httpx.InvalidURL, AddressRefused, _Refused, ValueError) as error:
-        what = str(error) or type(error).__name__
+        what = _ERRNO.sub("", str(error)) or type(error).__name__
+        if isinstance(error, httpx.ConnectError):
+            what = f"the server cannot be reached: {what}"
         return FeedResponse("error", address, error=f"{address}: {what}")
     finally:
         DEADLINE.reset(before)

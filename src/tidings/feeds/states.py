@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from tidings.errors import TidingsError
 
@@ -23,6 +24,9 @@ CREATE TABLE IF NOT EXISTS feeds (
 CREATE TABLE IF NOT EXISTS items (
     url TEXT NOT NULL, id TEXT NOT NULL, shown REAL NOT NULL, PRIMARY KEY (url, id)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS counts (
+    url TEXT PRIMARY KEY, title TEXT NOT NULL, taken INTEGER NOT NULL, latest INTEGER NOT NULL
+);
 """
 _COLUMNS = "url, address, etag, modified, due, failures, error, gone, fetched"
 
@@ -40,6 +44,14 @@ class Feed:
     error: str | None = None  # of the last look, one sentence
     gone: bool = False  # the server said that it will not come back
     fetched: float | None = None  # when it was last read without an error
+
+
+class FeedCounts(NamedTuple):
+    """What a feed calls itself, and how many items were taken from it: in all, and new at the last fetch."""
+
+    title: str = ""
+    taken: int = 0
+    latest: int = 0
 
 
 class FeedStates:
@@ -84,17 +96,36 @@ class FeedStates:
         )
         return [replace(feed, gone=bool(feed.gone)) for feed in (Feed(*row) for row in rows)]
 
+    def hasten(self, url: str, now: float) -> None:
+        """A feed is due now, even if it was gone."""
+        with self._db:
+            self._db.execute("UPDATE feeds SET due = ?, gone = 0 WHERE url = ? AND followed", (now, url))
+
+    def counts(self, urls: Sequence[str]) -> dict[str, FeedCounts]:
+        """By address, of those that were read before; if they are not too many for one query."""
+        rows = self._db.execute(
+            f"SELECT url, title, taken, latest FROM counts WHERE url IN ({', '.join('?' * len(urls))})", urls
+        )
+        return {url: FeedCounts(*counts) for url, *counts in rows}
+
     def known(self, url: str, ids: Iterable[str]) -> set[str]:
         """The ids among these that the feed has contained before."""
         found = (self._db.execute("SELECT id FROM items WHERE url = ? AND id = ?", (url, id)) for id in ids)
         return {row[0] for rows in found for row in rows}
 
-    def save(self, feed: Feed, ids: Iterable[str], now: float) -> None:
-        """The feed's new state, and the items it shows now."""
+    def save(self, feed: Feed, ids: Iterable[str], now: float, read: FeedCounts | None = None) -> None:
+        """The feed's new state, and the items it shows now. `read` is what was taken from it now, if it could be read."""
         with self._db:
             values = [*astuple(feed)[1:], feed.url]
             names = [f"{name} = ?" for name in _COLUMNS.split(", ")[1:]]
             self._db.execute(f"UPDATE feeds SET {', '.join(names)} WHERE url = ?", values)
+            if read is not None:
+                self._db.execute(
+                    "INSERT INTO counts VALUES (?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET"
+                    " title = coalesce(nullif(excluded.title, ''), title),"
+                    " taken = taken + excluded.taken, latest = excluded.latest",
+                    (feed.url, *read),
+                )
             rows = [(feed.url, id, now) for id in ids]
             self._db.executemany("INSERT OR REPLACE INTO items VALUES (?, ?, ?)", rows)
             self._db.execute(

@@ -87,6 +87,37 @@ def apply_feedback(root: Path, base: int | None, engine: Engine) -> dict[str, by
     return applied
 
 
+class OperatorCalls(NamedTuple):
+    """How often an operator was called, the seconds of all calls together, and how many failed."""
+
+    calls: int
+    seconds: float
+    failures: int
+
+
+def calls_by_operator(root: Path, base: int) -> dict[str, OperatorCalls]:
+    """What was measured of operators, by their names: in a base, and by streams since it was written."""
+    folder = root / f"v{base}"
+    learnings = [_saved_learning(folder)]
+    for path in (root / FOLDER).glob("*.arrow"):
+        learning, earlier = StreamFeedback.from_bytes(path.read_bytes()).all, folder / FOLDER / path.name
+        if earlier.exists():
+            learning = learning.since(StreamFeedback.from_bytes(earlier.read_bytes()).all)
+        learnings.append(learning)
+    rows = merged(learnings).rows
+    sums: dict[str, list[float]] = {}
+    columns = [rows[name].to_pylist() for name in ("calls", "seconds", "failures")]
+    for text, *counts in zip(rows["text"].to_pylist(), *columns, strict=True):
+        name = text.partition(b"(")[0].decode("utf-8", "replace")  # the text of an evaluation: near('Bronx')
+        before = sums.get(name, [0.0, 0.0, 0.0])
+        sums[name] = [known + (count or 0.0) for known, count in zip(before, counts, strict=True)]
+    return {
+        name: OperatorCalls(round(calls), seconds, round(failures))
+        for name, (calls, seconds, failures) in sums.items()
+        if calls
+    }
+
+
 def has_new_feedback(root: Path, base: int) -> bool:
     """Whether streams have learnt anything since a base was written."""
     applied = root / f"v{base}" / FOLDER

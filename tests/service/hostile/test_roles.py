@@ -40,6 +40,7 @@ ROWS = [
     Row("GET /ready", 503, 503, 503, 503, 503),
     Row("GET /metrics", 200, 200, 200, 200, 200),
     Row("GET /openapi.json", 200, 200, 200, 200, 200),
+    Row("GET /api", 200, 200, 200, 200, 200),
     Row("GET /static/page.js", 200, 200, 200, 200, 200),
     Row("GET /api/status", 401, 200, 200, 200, 200),
     Row("POST /api/check", 401, 200, 200, 200, 200, TEXT),
@@ -60,6 +61,7 @@ ROWS = [
     Row("GET /api/tables/{name}/rows", 401, 403, 404, 404, 404),  # there is none
     Row("GET /api/sources", 401, 200, 200, 200, 200),
     Row("POST /api/sources", 401, 201, 403, 403, 200, {"url": "http://roles.invalid/feed"}),
+    Row("POST /api/sources/fetch", 401, 404, 403, 403, 404, None, "?url=http://nobody.invalid/"),
     Row("POST /api/sources/opml", 401, 200, 403, 403, 200, b"<opml version='2.0'><body/></opml>", "", "text/x-opml"),
     Row("GET /api/sources.opml", 401, 200, 200, 200, 200),
     Row("DELETE /api/sources", 401, 404, 403, 403, 404, None, "?url=http://nobody.invalid/"),
@@ -81,6 +83,7 @@ ROWS = [
     Row("POST /api/subscriptions/{id}/resume", 401, 404, 200, 404, 200, {}),
     Row("POST /api/subscriptions/{id}/snapshot", 401, 404, 422, 404, 422, {}),  # it is over no tables
     Row("PUT /api/subscriptions/{id}/webhook", 401, 404, 200, 404, 200, {"url": "https://hook.invalid/"}),
+    Row("POST /api/subscriptions/{id}/webhook/test", 401, 404, 200, 404, 200, {}),
     Row("DELETE /api/subscriptions/{id}/webhook", 401, 404, 204, 404, 204),
     Row("DELETE /api/subscriptions/{id}", 401, 404, 200, 404, 410),
     Row("GET /feeds/{key}.{format}", 404, 404, 404, 404, 404),  # by its id: it is not public
@@ -89,6 +92,10 @@ ROWS = [
     Row("GET /login", 200, 200, 200, 200, 200),
     Row("GET /sources", 401, 200, 200, 200, 200),
     Row("GET /status", 401, 200, 200, 200, 200),
+    Row("GET /tokens", 401, 403, 403, 403, 200),
+    Row("GET /definitions", 401, 200, 200, 200, 200),
+    Row("GET /definitions/tables/{name}", 401, 403, 404, 404, 404),  # there is none
+    Row("GET /definitions/networks/{name}", 401, 200, 200, 200, 200),
     Row("GET /taxonomy", 401, 200, 200, 200, 200),
     Row("GET /subscriptions/new", 401, 403, 200, 200, 200),
     Row("GET /subscriptions/{id}", 401, 404, 200, 404, 200),
@@ -102,7 +109,7 @@ ROWS = [
     *(
         Row(f"POST {path}", 401, 403, 403, 403, 403, b"text=WHERE+a=1&url=http://a.invalid/&kind=application/json", "", FORM)
         for path in (
-            "/publish", "/sources", "/sources/opml", "/sources/remove", "/subscriptions", "/subscriptions/new",
+            "/publish", "/sources", "/sources/fetch", "/sources/opml", "/sources/remove", "/tokens", "/tokens/revoke", "/subscriptions", "/subscriptions/new",
             "/subscriptions/{id}/renew", "/subscriptions/{id}/{word}", "/subscriptions/{id}/edit", "/subscriptions/{id}/compare",
             "/events/match",
         )

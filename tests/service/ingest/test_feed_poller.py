@@ -128,6 +128,11 @@ def test_new_items_are_events(site: Site, desk: Desk) -> None:
     site.replies["/a"] = 200, {}, feed("3", "1", "2")
     assert desk.look() == [FeedResult(url, "ok", 1)]
     assert rows(desk.log) == 3
+    assert desk.health()[url].counts == ("C", 3, 1), "its title, how many were taken, and how many just now"
+    site.replies["/a"] = 200, {}, feed("4", "3", "1", "2")
+    desk.feed_poller.fetch_now(url)  # a quarter of an hour too early
+    assert desk.looks.get(timeout=20) == [FeedResult(url, "ok", 1)]
+    assert desk.health()[url].counts == ("C", 4, 1)
     health = desk.health()[url]
     assert (health.error, health.failures, health.gone) == (None, 0, False)
     assert health.fetched == desk.now
@@ -139,7 +144,7 @@ def test_a_source_that_was_added_is_looked_at_soon(site: Site, desk: Desk) -> No
     a, b = site.url("/a"), site.url("/b")
     assert [result.url for result in desk.follow(a)] == [a]
     desk.list.append(Source(b, "B", "", 0.0))
-    assert desk.health()[b][1:] == (None, None, None, 0, False)
+    assert desk.health()[b][1:6] == (None, None, None, 0, False)
     assert [result.url for result in desk.follow(a, b)] == [b]
     desk.list = [Source(b, "B", "", 0.0)]
     assert set(desk.health()) == {b}

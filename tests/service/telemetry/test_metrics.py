@@ -176,6 +176,24 @@ def test_the_last_five_minutes() -> None:
     assert rates.snapshot()["now"]["latency_median"] is None
 
 
+def test_longer_windows_are_coarser_and_show_what_is_just_measured() -> None:
+    clock = Clock()
+    clock.now = 1_440.0 * 700
+    rates = Rates(clock=clock)
+    rates.add(events=600, latency=0.2)
+    clock.now += 60
+    hour, day = rates.snapshot("1h"), rates.snapshot("24h")
+    assert (hour["bucket_seconds"], hour["events_per_second"][-2:]) == (60.0, [10.0, 0.0])
+    assert (day["bucket_seconds"], day["events_per_second"][-1]) == (1_440.0, 10.0), (
+        "by the time it has filled"
+    )
+    assert day["latency_median"] == [None] * 59 + [0.2]
+    assert day["from"] + 60 * 1_440 > clock.now > day["from"] + 59 * 1_440
+    clock.now += 2 * 3_600
+    assert set(rates.snapshot("1h")["events_per_second"]) == {0.0}
+    assert max(rates.snapshot("24h")["events_per_second"]) == 600 / 1_440
+
+
 def test_a_busy_bucket_keeps_an_even_sample() -> None:
     clock = Clock()
     rates = Rates(clock=clock, seed=1)

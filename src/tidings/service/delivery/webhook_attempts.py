@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from tidings.service.model import NOTICES, Delivery, StoredNotification
 
 TIMEOUT = 15.0  # for all of it: name, connection, answer
 LONGEST_WAIT = 86_400.0
+_ERRNO = re.compile(r"\[Errno -?\d+\] ")  # a number that says nothing to people
 
 DELIVERED, FAILED, GONE = "delivered", "failed", "gone"
 
@@ -35,6 +37,7 @@ class Outcome:
 
     result: str
     error: str | None = None
+    status: int | None = None  # of the answer; None without one
     retry_after: float | None = None  # seconds that the receiver asked for
 
 
@@ -55,7 +58,31 @@ async def attempt(
         },
         separators=(",", ":"),
     )
-    id = message_id(notification)
+    return await send(receivers, delivery, message_id(notification), body, now, timeout=timeout)
+
+
+async def attempt_test(
+    receivers: Receivers, delivery: Delivery, id: str, now: float, timeout: float = TIMEOUT
+) -> Outcome:
+    """Posts a message of the type "tidings.test", which is no notification, signed as any other."""
+    body = json.dumps(
+        {
+            "type": "tidings.test",
+            "timestamp": moment(now),
+            "data": {
+                "subscription": delivery.subscription,
+                "message": "This is a test delivery of a Tidings webhook; no event has matched.",
+            },
+        },
+        separators=(",", ":"),
+    )
+    return await send(receivers, delivery, id, body, now, timeout=timeout)
+
+
+async def send(
+    receivers: Receivers, delivery: Delivery, id: str, body: str, now: float, *, timeout: float
+) -> Outcome:
+    """Posts a body to the webhook, signed now."""
     try:
         signature = Webhook(delivery.secret).sign(id, datetime.fromtimestamp(now, UTC), body)
     except (ValueError, RuntimeError) as error:
@@ -77,7 +104,8 @@ async def attempt(
         return Outcome(FAILED, str(error))
     except (httpx.InvalidURL, OSError, ValueError) as error:
         return Outcome(
-            FAILED, f"the receiver cannot be reached: {_sentence_part(str(error) or type(error).__name__)}"
+            FAILED,
+            f"the receiver cannot be reached: {_sentence_part(_ERRNO.sub('', str(error)) or type(error).__name__)}",
         )
 
 
@@ -99,18 +127,19 @@ def _plain(id: str) -> bool:
 def _outcome(answer: Answer, now: float) -> Outcome:
     code = answer.status
     if 200 <= code < 300:
-        return Outcome(DELIVERED)
+        return Outcome(DELIVERED, status=code)
     if code == 410:
-        return Outcome(GONE, "the receiver said that it is gone for good (410)")
+        return Outcome(GONE, "the receiver said that it is gone for good (410)", code)
     if 300 <= code < 400:
         target = _sentence_part(answer.headers.get("location", "nowhere"))
         return Outcome(
             FAILED,
             f"the receiver redirects to {target} ({code}), and webhooks follow no redirects; set the address it is at",
+            code,
         )
     reason = _sentence_part(answer.reason)
     return Outcome(
-        FAILED, f"the receiver answered {code} {reason}".rstrip(), _retry_after(answer.headers, now)
+        FAILED, f"the receiver answered {code} {reason}".rstrip(), code, _retry_after(answer.headers, now)
     )
 
 

@@ -13,6 +13,7 @@ import asyncio
 import heapq
 import logging
 import random
+import secrets
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
@@ -22,7 +23,7 @@ from typing import Any
 from tidings.service.delivery.hub import Hub
 from tidings.service.delivery.notification_json import moment
 from tidings.service.delivery.receivers import Receivers
-from tidings.service.delivery.webhook_attempts import DELIVERED, GONE, TIMEOUT, Outcome, attempt
+from tidings.service.delivery.webhook_attempts import DELIVERED, GONE, TIMEOUT, Outcome, attempt, attempt_test
 from tidings.service.delivery.webhook_reads import WebhookMailbox, WebhookReads, WebhookRegistry
 from tidings.service.model import Delivery, Notice, NotificationKind, StoredNotification
 
@@ -94,6 +95,12 @@ class Webhooks:
     def poke(self, subscription: str) -> None:
         """Looks at a webhook again: it is new, was changed or removed, or shall be tried now."""
         self._call(self._changed, subscription)
+
+    async def test(self, delivery: Delivery) -> Outcome:
+        """Sends a test delivery now, past the queue; the cursor and the retries stay as they are. Only in the event loop
+        that `run` runs in."""
+        id = f"test_{secrets.token_hex(12)}"
+        return await attempt_test(self._receivers, delivery, id, self._clock(), self._timeout)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Delivers until `stop` is set, and lets attempts under way end."""

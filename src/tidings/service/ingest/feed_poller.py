@@ -13,12 +13,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from queue import SimpleQueue
 from typing import NamedTuple, Protocol
 
 from tidings.errors import TidingsError
 from tidings.feeds.addresses import guarded_client
 from tidings.feeds.fetch import HOST_INTERVAL, FeedResult, Fetcher, is_address
-from tidings.feeds.states import Feed, FeedStates
+from tidings.feeds.states import Feed, FeedCounts, FeedStates
 from tidings.model.event import Event
 from tidings.service.ingest.log_writer import LogWriter
 from tidings.service.model import Source
@@ -47,6 +48,7 @@ class SourceHealth(NamedTuple):
     due: float | None
     failures: int
     gone: bool
+    counts: FeedCounts = FeedCounts()
 
 
 class FeedPoller:
@@ -66,6 +68,7 @@ class FeedPoller:
         self._on_look, self._clock, self._host_interval = on_look, clock, host_interval
         self._path = settings.data / "feeds.db"
         self._wake = threading.Event()
+        self._wanted: SimpleQueue[str] = SimpleQueue()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="following", daemon=True)
         FeedStates(self._path).close()  # so that there is something to look into
@@ -77,6 +80,11 @@ class FeedPoller:
         """Makes the thread read the list of sources again."""
         self._wake.set()
 
+    def fetch_now(self, url: str) -> None:
+        """Makes the thread fetch a feed before it is due."""
+        self._wanted.put(url)
+        self._wake.set()
+
     def stop(self) -> None:
         """Stops polling; the items of a request under way come with the next start."""
         self._stopping = True
@@ -86,7 +94,7 @@ class FeedPoller:
 
     def health(self, sources: Sequence[Source]) -> list[SourceHealth]:
         """Each of these sources with its fetch state; callable from any thread."""
-        known = self._states([source.url for source in sources])
+        known, counts = self._states([source.url for source in sources])
         found = []
         for source in sources:
             if not is_address(source.url):
@@ -95,17 +103,20 @@ class FeedPoller:
                 found.append(SourceHealth(source, None, None, None, 0, False))
             else:
                 due = None if feed.gone else feed.due
-                found.append(SourceHealth(source, feed.fetched, feed.error, due, feed.failures, feed.gone))
+                read = counts.get(source.url, FeedCounts())
+                found.append(
+                    SourceHealth(source, feed.fetched, feed.error, due, feed.failures, feed.gone, read)
+                )
         return found
 
-    def _states(self, urls: Sequence[str]) -> dict[str, Feed]:
-        """The fetch states by address; none if their file cannot be read now."""
+    def _states(self, urls: Sequence[str]) -> tuple[dict[str, Feed], dict[str, FeedCounts]]:
+        """The fetch states and the counts by address; none if their file cannot be read now."""
         try:
             with closing(FeedStates(self._path, read_only=True)) as states:
-                return {feed.url: feed for feed in states.followed(urls)}
+                return {feed.url: feed for feed in states.followed(urls)}, states.counts(urls)
         except (TidingsError, sqlite3.Error) as error:
             logger.warning("the states of feeds cannot be read: %s", error)
-            return {}
+            return {}, {}
 
     def _run(self) -> None:
         while not self._stopping:
@@ -133,6 +144,8 @@ class FeedPoller:
                 self._wake.clear()
                 urls = [source.url for source in self._registry.sources()]
                 fetcher.follow(url for url in urls if is_address(url))
+                while not self._wanted.empty():
+                    fetcher.hasten(self._wanted.get())
                 results = fetcher.fetch_due(_PER_HOST)
                 for result in results:
                     if result.error:

@@ -34,6 +34,8 @@ _FRESH = (
 _KEPT = 10_000  # tokens, buckets
 _BURST = 2.0  # seconds of its rate that a token may spend at once
 _WRONG_TICKETS = (0.1, 5.0)  # a second, and at once, for each subscription
+_WEBHOOK_TESTS = (0.1, 3.0)
+_FETCHES = (1 / 30, 1.0)  # of one feed
 _OPEN = Principal("", Role.ADMIN)
 STREAMS_OF_ONE = 200  # open at once, of one token
 
@@ -118,6 +120,9 @@ class AccessControl:
         self._lock = threading.Lock()
         self._tokens: OrderedDict[str, tuple[float, Token]] = OrderedDict()  # by hash, and by id
         self._buckets: OrderedDict[Hashable, Bucket] = OrderedDict()
+        self._used: dict[
+            str, float
+        ] = {}  # by token; in memory alone: a write for each request would be too dear
         self._streams: Counter[str] = Counter()  # open ones by token
         self._ended = set(registry.ended_sessions())  # one service at a time has the registry
         self.max_streams = max_streams
@@ -133,10 +138,10 @@ class AccessControl:
             token = self._by_secret(secret.strip())
             if token is None:
                 raise Unauthorized("this token is not known, or was ended; ask an admin for another")
-            return _principal(token)
+            return self._used_by(token)
         token = self._by_session(session) if session else None
         if session and token is not None:
-            return _principal(token, tickets.digest(session))
+            return self._used_by(token, tickets.digest(session))
         if self._open:
             return _OPEN
         if session:
@@ -165,6 +170,14 @@ class AccessControl:
         return hmac.new(self._key, said, hashlib.sha256).hexdigest()
 
     # Tokens
+
+    def last_used(self, id: str) -> float | None:
+        """When a token was last let in; None if it was not since the service was started."""
+        return self._used.get(id)
+
+    def _used_by(self, token: Token, session: str = "") -> Principal:
+        self._used[token.id] = self._clock()
+        return Principal(token.name, token.role, token.id, session)
 
     def grant(
         self,
@@ -223,6 +236,14 @@ class AccessControl:
             return True
         self.wrong_ticket(subscription.id)
         return False
+
+    def count_webhook_test(self, id: str) -> None:
+        """Takes one of the test deliveries that a subscription may send: a webhook may be at somebody else's."""
+        self._take(("webhook test", id), 1, *_WEBHOOK_TESTS, "too many test deliveries of this subscription")
+
+    def count_fetch(self, url: str) -> None:
+        """Takes one of the fetches of a feed that people may ask for beside those that are due."""
+        self._take(("fetch", url), 1, *_FETCHES, "this feed was fetched just now")
 
     def wrong_ticket(self, id: str) -> None:
         """Counts a wrong ticket against the limit of guesses. It is called also for ids that do not exist, so that
@@ -390,7 +411,3 @@ def read_key(path: Path) -> bytes:
     if len(key) < 32:
         raise TidingsError(f"{path} does not hold a key; remove it, and a new one is made at the next start")
     return key
-
-
-def _principal(token: Token, session: str = "") -> Principal:
-    return Principal(token.name, token.role, token.id, session)

@@ -1,4 +1,4 @@
-"""Counts what the service does, for Prometheus, and holds the rates of the last five minutes, for the page.
+"""Counts what the service does, for Prometheus, and holds the rates of the last minutes and hours, for the page.
 
 Counters start at 0 with the process. States (subscriptions, the driver, the log) are read when the metrics are
 collected, never stored. Requests are counted by the template of their route, so that no id or secret becomes a

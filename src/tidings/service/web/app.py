@@ -55,17 +55,17 @@ ROUTERS = (
     health.open_api,
 )
 TAGS = {
-    "subscriptions": "Standing questions and their life.",
-    "notifications": "What a subscription was told, by page or as a stream.",
-    "events": "Publishing.",
-    "tables": "What subscriptions join.",
-    "sources": "Feeds that are followed.",
-    "questions": "Texts before they are subscribed to.",
-    "definitions": "What subscriptions refer to: taxonomy, prefixes, networks.",
-    "feeds": "A subscription as a feed.",
-    "tokens": "Who may use the service.",
-    "service": "How it fares.",
-    "xml-rpc": "For clients of old.",
+    "subscriptions": "Add, edit, renew, pause and cancel subscriptions.",
+    "notifications": "Read the notifications of subscriptions, by page or as a stream.",
+    "events": "Publish events, or see what they would match.",
+    "tables": "Read the tables that subscriptions join.",
+    "sources": "Follow feeds.",
+    "texts": "Check, try and complete the text of a subscription before it is added.",
+    "definitions": "Read and change what subscriptions refer to: taxonomy, prefixes, networks.",
+    "feeds": "Read a subscription as a feed.",
+    "tokens": "Manage access tokens; for admins.",
+    "service": "Read the state of the service.",
+    "xml-rpc": "Call the service by XML-RPC.",
 }
 
 
@@ -88,7 +88,7 @@ class Application(FastAPI):
 def create_app(service: Service) -> FastAPI:
     app = Application(
         title="Tidings",
-        summary="Standing questions, answered by every event that matches them.",
+        summary="Content-based publish/subscribe: every event is matched against all subscriptions.",
         version=tidings.__version__,
         openapi_tags=[{"name": name, "description": about} for name, about in TAGS.items()],
         servers=[{"url": service.settings.address}],

@@ -16,6 +16,10 @@ from tidings.service.model import Role
 
 # Streams do not end, and without a driver the service is never ready.
 LEFT_OUT = ("stream_subscription", "stream_subscriptions", "get_ready")
+VERBS = frozenset(
+    "Add Call Cancel Change Check Complete Edit Explain Export Fetch Follow Get List Match Pause Publish Read Remove Renew"
+    " Replace Request Resume Revoke Send Set Stop Stream Try".split()
+)
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 
 
@@ -48,7 +52,8 @@ def test_every_operation_can_be_generated(document: dict[str, Any]) -> None:
     assert len(names) == len(set(names)) > 25
     for path, method, operation in operations(document):
         assert re.fullmatch(r"[a-z][a-z_]*", operation["operationId"])
-        assert operation["summary"], path
+        assert operation["summary"].split()[0] in VERBS, (method, path, "a summary begins with a verb")
+        assert "?" not in operation["summary"]
         assert len(operation["tags"]) == 1
         assert operation["tags"][0] in {tag["name"] for tag in document["tags"]}
         good = [status for status in operation["responses"] if status.startswith("2")]

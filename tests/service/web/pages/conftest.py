@@ -25,6 +25,15 @@ FLAGS = [
     "--disable-sync",
 ]
 
+OPERATORS = '''import tidings
+
+@tidings.operator(cost=0.02, timeout=1.5)
+def often(event, place: str) -> bool:
+    """Whether it happens
+    often there."""
+    return True
+'''
+
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
@@ -33,6 +42,25 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         data=tmp_path_factory.mktemp("pages"),
         taxonomy=EXAMPLES / "taxonomy.ttl",
         prefixes={"ex": "http://example.org/"},
+    ) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Open, on loopback inside and out, with a table, a network and an operator."""
+    folder = tmp_path_factory.mktemp("house")
+    (folder / "tables.toml").write_text(
+        '[stocks]\ncolumns = { symbol = "text", per = "number" }\nkey = ["symbol"]\n'
+    )
+    (folder / "operators.py").write_text(OPERATORS)
+    with Running(
+        data=folder / "data",
+        allowed=("127.0.0.0/8",),
+        tables=folder / "tables.toml",
+        operators=(str(folder / "operators.py"),),
+        networks={"exchange": EXAMPLES / "exchange"},
+        taxonomy=EXAMPLES / "taxonomy.ttl",
     ) as served:
         yield served
 

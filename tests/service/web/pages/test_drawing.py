@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tidings.service.web.pages.charts import chart, nice, spark
-from tidings.service.web.pages.wording import ago, coloured, duration, figure, relative, size
+from tidings.service.web.pages.wording import ago, clock_time, coloured, duration, figure, relative, size
 
 NOW = datetime(2026, 11, 16, 10, 0, tzinfo=UTC)
 
@@ -31,6 +32,7 @@ def test_relative_times(seconds: float, words: str) -> None:
 
 def test_a_time_keeps_its_absolute_form() -> None:
     assert 'title="16 November 2026, 10:00:00 UTC"' in ago("2026-11-16T10:00:00.000Z")
+    assert clock_time("2026-11-16T10:00:07.000Z").striptags() == "10:00:07"
     assert ago(None, "<never>") == "&lt;never&gt;"
 
 
@@ -38,7 +40,13 @@ def test_numbers() -> None:
     assert [figure(n) for n in (None, 0.0, 0.126, 5.25, 12.0, 1_234.5, 12_300_000.0)] == [
         "–", "0", "0.13", "5.2", "12", "1,234", "12.3M",
     ]  # fmt: skip
-    assert [duration(n) for n in (None, 0.0234, 1.25, 400.0)] == ["–", "23 ms", "1.2 s", "6 minutes"]
+    assert [duration(n) for n in (None, 0.00025, 0.0234, 1.25, 400.0)] == [
+        "–",
+        "250 µs",
+        "23 ms",
+        "1.2 s",
+        "6 minutes",
+    ]
     assert [size(n) for n in (12, 1_400_000, 5e12)] == ["12 bytes", "1.4 MB", "5.0 TB"]
 
 
@@ -59,4 +67,10 @@ def test_charts_stay_in_their_frame_whatever_they_show() -> None:
         assert drawn.startswith('<svg class="chart"')
         assert "nan" not in drawn
         assert "style=" not in drawn + spark(values)
+    calm = [10.0, 12.0] * 30
+    assert "cut off" not in chart("Rates", {"a": calm}, 300)
+    peaked = chart("Rates", {"a": [*calm[:-1], 500.0]}, 300, " s", start=36_000.0)
+    assert "Peaks above 20 s are cut off; the highest is 500 s." in peaked
+    assert ">10:00:05 UTC: a 12 s<" in peaked
+    assert "-" not in re.sub(r"(aria|text)-|[a-z]-[a-z]", "", peaked), "a line leaves the frame"
     assert 'aria-label="Rates &lt;&gt;: a 2.5 at last"' in chart("Rates <>", {"a": [1, 2.5]}, 300)

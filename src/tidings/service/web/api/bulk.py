@@ -46,7 +46,7 @@ _BODY = {
 @api.post(
     "/subscriptions/bulk",
     operation_id="subscribe_many",
-    summary="Begin many subscriptions",
+    summary="Add many subscriptions",
     responses=problems(400, 403, 413, 415),
     openapi_extra=_BODY,
 )
@@ -64,7 +64,7 @@ async def subscribe_many(request: Request, caller: CurrentCaller) -> BulkAnswer:
 @api.get(
     "/subscriptions.ndjson",
     operation_id="export_subscriptions",
-    summary="My subscriptions, one on each line",
+    summary="Export my subscriptions, one on each line",
     response_class=StreamingResponse,
     responses={
         200: {

@@ -99,7 +99,7 @@ class NetworkChanges(RequestModel):
     changes: list[NetworkChange] = Field(min_length=1, max_length=MAX_CHANGES)
 
 
-@api.get("/definitions", operation_id="get_definitions", summary="What subscriptions refer to")
+@api.get("/definitions", operation_id="get_definitions", summary="List the definitions with their versions")
 def get_definitions(caller: CurrentCaller) -> Definitions:
     """The newest version of each definition."""
     found = caller.service.definitions.all()
@@ -137,7 +137,7 @@ async def set_taxonomy(
     return _made(caller, response, made)
 
 
-@api.get("/prefixes", operation_id="get_prefixes", summary="The prefixes that subscriptions may use")
+@api.get("/prefixes", operation_id="get_prefixes", summary="Get the prefixes that subscriptions may use")
 def get_prefixes(caller: CurrentCaller, response: Response) -> Prefixes:
     """Without those that are always there, such as rdf and rss."""
     definitions = caller.service.definitions
@@ -158,7 +158,7 @@ def set_prefixes(
     return _made(caller, response, made)
 
 
-@api.get("/networks", operation_id="get_networks", summary="The networks there are")
+@api.get("/networks", operation_id="get_networks", summary="List the networks")
 def get_networks(caller: CurrentCaller) -> Definitions:
     found = caller.service.definitions.all()
     return Definitions(items=[_answer(caller, each) for each in found if each.kind is DefinitionKind.NETWORK])
@@ -167,7 +167,7 @@ def get_networks(caller: CurrentCaller) -> Definitions:
 @api.get(
     "/networks/{name}",
     operation_id="get_network",
-    summary="A network, as it can be sent back",
+    summary="Get a network, in the form that can be sent back",
     response_model_exclude_none=True,
     responses=problems(404),
 )

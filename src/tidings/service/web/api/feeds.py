@@ -32,7 +32,7 @@ _FEED: dict[int | str, dict[str, Any]] = {
 @api.get(
     "/feeds/{key}.{format}",
     operation_id="get_feed",
-    summary="A subscription's feed",
+    summary="Read a subscription as a feed",
     response_class=Response,
     responses={**_FEED, **problems(404, 410)},
 )

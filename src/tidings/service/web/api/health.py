@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 import tidings
@@ -13,6 +15,7 @@ from tidings.errors import TidingsError
 from tidings.feeds.write.channel import moment
 from tidings.service.model import Role
 from tidings.service.telemetry.metrics import Metrics
+from tidings.service.telemetry.rates import Window
 from tidings.service.web.api.callers import Caller, CurrentCaller, caller, problems, router
 from tidings.service.web.api.models import Driver, Health, Rates, Readiness, Status
 from tidings.service.web.problems import Problem
@@ -23,14 +26,17 @@ open_api = APIRouter(tags=["service"])
 
 
 @open_api.head("/health", include_in_schema=False)
-@open_api.get("/health", operation_id="get_health", summary="Does it answer?")
+@open_api.get("/health", operation_id="get_health", summary="Check that the service answers")
 async def get_health() -> Health:
     return Health(status="ok")
 
 
 @open_api.head("/ready", include_in_schema=False)
 @open_api.get(
-    "/ready", operation_id="get_ready", summary="Is what is published matched?", responses=problems(503)
+    "/ready",
+    operation_id="get_ready",
+    summary="Check that published events are matched",
+    responses=problems(503),
 )
 def get_ready(request: Request) -> Readiness:
     """The stream runs and matches, it is not far behind, and the stores answer."""
@@ -45,7 +51,7 @@ def get_ready(request: Request) -> Readiness:
 @open_api.get(
     "/metrics",
     operation_id="get_metrics",
-    summary="Metrics in Prometheus' text form",
+    summary="Get the metrics in the text form of Prometheus",
     response_class=Response,
     responses={
         200: {"description": "The metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}},
@@ -64,18 +70,21 @@ def _metrics(metrics: Metrics) -> Response:
     return Response(metrics.text(), headers={"Content-Type": metrics.media_type})
 
 
-@api.get("/status", operation_id="get_status", summary="Rates, lag, and the state of the stream")
-def get_status(caller: CurrentCaller) -> Status:
-    return status_of(caller)
+@api.get("/status", operation_id="get_status", summary="Get rates, lag and the state of the stream")
+def get_status(
+    caller: CurrentCaller,
+    window: Annotated[Window, Query(description="The time that `rates` cover.")] = "5m",
+) -> Status:
+    return status_of(caller, window)
 
 
-def status_of(caller: Caller) -> Status:
+def status_of(caller: Caller, window: Window = "5m") -> Status:
     """The status. Subscriptions are counted as far as the caller may see them."""
     service = caller.service
     driver, totals = service.supervisor.state, service.mailbox.totals()
     waiting = service.stream_health.lag()
     fault = service.stream_health.fault(waiting)
-    rates = service.metrics.rates.snapshot()
+    rates = service.metrics.rates.snapshot(window)
     now = rates["now"]
     counts = {} if caller.principal.role is Role.PUBLISHER else service.lifecycle.counts(caller.principal)
     try:

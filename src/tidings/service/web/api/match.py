@@ -22,7 +22,7 @@ api = router("events")
 @api.post(
     "/match",
     operation_id="match",
-    summary="Which subscriptions would an event match?",
+    summary="Match an event without publishing it",
     responses=problems(400, 403, 413, 415, 422, 503),
     openapi_extra=ONE_BODY,
 )

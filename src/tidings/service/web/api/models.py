@@ -154,7 +154,7 @@ class Webhook(ResponseModel):
 
 
 class WebhookWithSecret(Webhook):
-    secret: str = Field(description='"whsec_…": what signatures are verified with. It is shown once.')
+    secret: str = Field(description='"whsec_…", to verify signatures with. It is shown only once.')
 
 
 class Subscription(ResponseModel):
@@ -174,19 +174,20 @@ class Subscription(ResponseModel):
 
 class SubscriptionEdited(Subscription):
     webhook_secret: str | None = Field(
-        default=None, description="Of a new address: what signatures are verified with. It is shown once."
+        default=None,
+        description="The secret of a new address, to verify signatures with. It is shown only once.",
     )
-    warnings: list[str] = Field(description="What may not be meant, such as a text that every event answers.")
+    warnings: list[str] = Field(description="What may be a mistake, such as a text that every event matches.")
 
 
 class SubscriptionCreated(Subscription):
     ticket: str = Field(
-        description="What renews, pauses or cancels the subscription. It is shown once: keep it."
+        description="What renews, pauses or cancels the subscription. It is shown only once: store it."
     )
     webhook_secret: str | None = Field(
         default=None, description="What the webhook's signatures are verified with."
     )
-    warnings: list[str] = Field(description="What may not be meant, such as a text that every event answers.")
+    warnings: list[str] = Field(description="What may be a mistake, such as a text that every event matches.")
 
 
 class SubscriptionPage(ResponseModel):
@@ -197,7 +198,7 @@ class SubscriptionPage(ResponseModel):
 class BulkItem(ResponseModel):
     place: str = Field(description='"line 3" or "item 3" of the body.')
     id: str | None = Field(default=None, description="null: it was refused.")
-    ticket: str | None = Field(default=None, description="It is shown once: keep it.")
+    ticket: str | None = Field(default=None, description="It is shown only once: store it.")
     webhook_secret: str | None = None
     warnings: list[str] = []
     error: str | None = Field(default=None, description="Why it was refused.")
@@ -406,13 +407,16 @@ class NewSource(RequestModel):
 
 class Source(ResponseModel):
     url: str
-    title: str
+    title: str = Field(description="Given by whoever follows it.")
     added: Moment
     fetched: Moment | None = Field(default=None, description="When it was last fetched with success.")
     error: str | None = None
     due: Moment | None = Field(default=None, description="When it will be fetched next.")
     failures: int = 0
     gone: bool = False
+    feed_title: str = Field(default="", description="What the feed calls itself.")
+    items: int = Field(default=0, description="How many items were taken as events.")
+    new_items: int = Field(default=0, description="How many of them at the last fetch.")
 
 
 class SourcePage(ResponseModel):
@@ -437,7 +441,7 @@ class Driver(ResponseModel):
 
 
 class Rates(ResponseModel):
-    """The last five minutes, a number for every five seconds, oldest first."""
+    """The last five minutes, hour or day in 60 numbers, oldest first."""
 
     bucket_seconds: float
     events_per_second: list[float]
@@ -479,7 +483,8 @@ class Token(ResponseModel):
     name: str
     role: Role
     created: Moment
-    ended: Moment | None
+    ended: Moment | None = Field(description="When it was revoked; null: it is valid.")
+    last_used: Moment | None = Field(default=None, description="null: not since the service was started.")
     subscriptions: int
     events_per_second: float
     requests_per_second: float
@@ -487,7 +492,7 @@ class Token(ResponseModel):
 
 
 class TokenCreated(Token):
-    secret: str = Field(description='"tid_…", for the Authorization header. It is shown once: keep it.')
+    secret: str = Field(description='"tid_…", for the Authorization header. It is shown only once: store it.')
 
 
 class Tokens(ResponseModel):

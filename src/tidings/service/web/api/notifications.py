@@ -44,7 +44,7 @@ LastEventId = Annotated[
 @api.get(
     "/subscriptions/{id}/notifications",
     operation_id="list_notifications",
-    summary="What a subscription was told",
+    summary="List the notifications of a subscription",
     response_model=NotificationPage,
     responses=problems(404),
 )
@@ -76,7 +76,7 @@ def list_notifications(
 @api.get(
     "/subscriptions/{id}/notifications/{notification}/why",
     operation_id="explain_notification",
-    summary="Why it was told",
+    summary="Explain a notification",
     responses=problems(404),
 )
 def explain_notification(caller: CurrentCaller, id: Id, notification: str) -> Explanation:
@@ -85,7 +85,10 @@ def explain_notification(caller: CurrentCaller, id: Id, notification: str) -> Ex
     subscription = service.lifecycle.find(caller.principal, id)
     found = None if "\0" in notification else service.mailbox.find(id, notification)
     if found is None:
-        raise Problem(404, f"subscription {id} was told nothing of the id {notification[:60]!r}")
+        raise Problem(
+            404,
+            f"subscription {id} has no notification with the id {notification[:60]!r}; list its notifications for those that are kept",
+        )
     if found.event is None:
         raise Problem(404, "this is a notice of the subscription's life; there is no event to explain")
     explained = service.preview.explain(subscription.text, found.event)
@@ -95,18 +98,18 @@ def explain_notification(caller: CurrentCaller, id: Id, notification: str) -> Ex
 @api.get(
     "/subscriptions/{id}/stream",
     operation_id="stream_subscription",
-    summary="What a subscription is told, as it is told",
+    summary="Stream the notifications of a subscription",
     response_class=StreamingResponse,
     responses={
         **_EVENTS,
-        204: {"description": "The subscription is over, and all is told."},
+        204: {"description": "The subscription has ended, and all its notifications were sent."},
         **problems(404),
     },
 )
 async def stream_subscription(
     request: Request, caller: CurrentCaller, id: Id, last_event_id: LastEventId = None
 ) -> Response:
-    """Ends when the subscription is over and all is told."""
+    """The stream ends when the subscription has ended and all its notifications were sent."""
     if await run_in_threadpool(_is_over, caller, id, last_event_id):
         return Response(status_code=204)  # EventSource does not reconnect after 204
     return _stream(caller, [id], last_event_id)
@@ -124,11 +127,11 @@ def _is_over(caller: Caller, id: str, last_event_id: str | None) -> bool:
 @api.get(
     "/stream",
     operation_id="stream_subscriptions",
-    summary="What several subscriptions are told, as it is told",
+    summary="Stream the notifications of several subscriptions",
     response_class=StreamingResponse,
     responses={
         **_EVENTS,
-        204: {"description": "All of them are over, and all is told."},
+        204: {"description": "All of them have ended, and all their notifications were sent."},
         **problems(404),
     },
 )

@@ -14,10 +14,10 @@ from tidings.service.web.api import models, responses
 from tidings.service.web.api.callers import CurrentCaller, problems, router
 from tidings.service.web.problems import Problem
 
-api = router("questions")
+api = router("texts")
 
 
-@api.post("/check", operation_id="check", summary="Is this text right?")
+@api.post("/check", operation_id="check", summary="Check the text of a subscription")
 def check(caller: CurrentCaller, question: models.QuestionText) -> models.Checked:
     """A text that cannot be subscribed to is no error here: the answer says what is wrong with it, and where."""
     found = caller.service.preview.check(question.text)
@@ -31,7 +31,7 @@ def check(caller: CurrentCaller, question: models.QuestionText) -> models.Checke
     )
 
 
-@api.post("/try", operation_id="try", summary="What would it have matched?", responses=problems(403, 422))
+@api.post("/try", operation_id="try", summary="Try a text on the latest events", responses=problems(403, 422))
 def try_(caller: CurrentCaller, question: models.QuestionText) -> models.Trial:
     """Tried on the last 1,000 events, with the reason for each match and near miss."""
     caller.need(Role.SUBSCRIBER)
@@ -53,7 +53,12 @@ def try_(caller: CurrentCaller, question: models.QuestionText) -> models.Trial:
     )
 
 
-@api.get("/complete", operation_id="complete", summary="What could come next", responses=problems(403))
+@api.get(
+    "/complete",
+    operation_id="complete",
+    summary="Complete a text that is being written",
+    responses=problems(403),
+)
 def complete(
     caller: CurrentCaller,
     text: Annotated[str, Query(max_length=4_000, description="The text so far, or its end.")] = "",
@@ -67,12 +72,17 @@ def complete(
     return models.Completions(items=[models.Completion(**asdict(found_class)) for found_class in found])
 
 
-@api.get("/taxonomy", operation_id="get_taxonomy", summary="The classes there are", responses=problems(404))
+@api.get(
+    "/taxonomy",
+    operation_id="get_taxonomy",
+    summary="List or search the classes of the taxonomy",
+    responses=problems(404),
+)
 def get_taxonomy(
     caller: CurrentCaller,
     response: Response,
     iri: Annotated[
-        str | None, Query(alias="class", max_length=2_000, description="The IRI of a class to be told about.")
+        str | None, Query(alias="class", max_length=2_000, description="The IRI of a class to show.")
     ] = None,
     search: Annotated[str, Query(max_length=200, description="Words of a name or label.")] = "",
 ) -> models.TaxonomyAnswer:

@@ -95,13 +95,14 @@ def row_changes(given: Iterable[RowChange]) -> list[models.RowChange]:
     return [models.RowChange.model_validate(asdict(change)) for change in given]
 
 
-def token(given: model.Token) -> models.Token:
+def token(given: model.Token, last_used: float | None) -> models.Token:
     return models.Token(
         id=given.id,
         name=given.name,
         role=given.role,
         created=moment(given.created),
         ended=None if given.ended is None else moment(given.ended),
+        last_used=None if last_used is None else moment(last_used),
         subscriptions=given.subscriptions,
         events_per_second=given.events_per_second,
         requests_per_second=given.requests_per_second,

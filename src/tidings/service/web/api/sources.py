@@ -29,7 +29,7 @@ api = router("sources")
 MOST = 10_000  # feeds in one file
 
 
-@api.get("/sources", operation_id="list_sources", summary="The feeds that are followed, and how they fare")
+@api.get("/sources", operation_id="list_sources", summary="List the followed feeds with their fetch states")
 def list_sources(
     caller: CurrentCaller, response: Response, cursor: PlaceCursor = None, limit: Limit = 50
 ) -> SourcePage:
@@ -73,19 +73,35 @@ def follow(caller: CurrentCaller, new: NewSource, response: Response) -> Source:
 @api.delete(
     "/sources",
     operation_id="unfollow",
-    summary="Follow a feed no more",
+    summary="Stop following a feed",
     status_code=204,
     responses=problems(403, 404),
 )
 def unfollow(caller: CurrentCaller, url: Annotated[str, Query(min_length=1, max_length=MAX_URL)]) -> None:
     caller.need(Role.PUBLISHER)
-    found = caller.service.registry.source(url)
-    if found is None:
-        raise Problem(404, "no feed is followed at this address; look at the list for those that are")
+    found = _followed(caller, url)
     if caller.principal.role is not Role.ADMIN and found.owner != caller.principal.token:
         raise Problem(403, "this feed is followed for somebody else; ask them, or an admin")
     caller.service.registry.remove_source(url)
     caller.service.feed_poller.wake()
+
+
+@api.post(
+    "/sources/fetch",
+    operation_id="fetch_source",
+    summary="Fetch a feed now",
+    status_code=202,
+    responses=problems(403, 404, 429),
+)
+def fetch_source(
+    caller: CurrentCaller, url: Annotated[str, Query(min_length=1, max_length=MAX_URL)]
+) -> Source:
+    """It is fetched in the background, at most twice a minute: `fetched` or `error` of the source change then."""
+    caller.need(Role.PUBLISHER)
+    source = _followed(caller, url)
+    caller.service.access.count_fetch(url)
+    caller.service.feed_poller.fetch_now(url)
+    return _source_model(caller.service.feed_poller.health([source])[0])
 
 
 @api.post(
@@ -109,7 +125,7 @@ async def follow_opml(request: Request, caller: CurrentCaller) -> Imported:
 @api.get(
     "/sources.opml",
     operation_id="export_opml",
-    summary="The feeds that are followed, as an OPML file",
+    summary="Export the followed feeds as an OPML file",
     response_class=Response,
     responses={200: {"description": "OPML 2.0", "content": {"text/x-opml": {"schema": {"type": "string"}}}}},
 )
@@ -148,6 +164,13 @@ def import_opml(caller: Caller, body: bytes) -> Imported:
     return Imported(added=added, known=known, refused=refused)
 
 
+def _followed(caller: Caller, url: str) -> model.Source:
+    found = caller.service.registry.source(url)
+    if found is None:
+        raise Problem(404, "no feed is followed at this address; look at the list for those that are")
+    return found
+
+
 def _over_quota(caller: Caller) -> OverQuota:
     return OverQuota(
         f"the token {caller.principal.name!r} follows as many feeds as it may; leave some, or ask an admin for more"
@@ -166,6 +189,9 @@ def _source_model(health: SourceHealth) -> Source:
     return Source(
         url=source.url,
         title=source.title,
+        feed_title=health.counts.title,
+        items=health.counts.taken,
+        new_items=health.counts.latest,
         added=moment(source.added),
         fetched=_moment(health.fetched),
         error=health.error,

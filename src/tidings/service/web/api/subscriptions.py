@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 from fastapi import Header, Path, Query, Response
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
 
 from tidings.service import model
+from tidings.service.delivery.webhook_attempts import DELIVERED
 from tidings.service.model import State
 from tidings.service.subscriptions.lifecycle import Edit, read_validity
 from tidings.service.web.api import responses
@@ -15,6 +19,7 @@ from tidings.service.web.api.cursors import Cursor, Limit, link, read_id_cursor
 from tidings.service.web.api.models import (
     NewSubscription,
     Renewal,
+    ResponseModel,
     Subscription,
     SubscriptionChange,
     SubscriptionCreated,
@@ -24,20 +29,30 @@ from tidings.service.web.api.models import (
     WebhookSettings,
     WebhookWithSecret,
 )
+from tidings.service.web.problems import Problem
 
 api = router("subscriptions")
+
+
+class WebhookTest(ResponseModel):
+    delivered: bool
+    status: int | None = Field(description="The HTTP status of the receiver's answer; null: there was none.")
+    seconds: float = Field(description="Until the answer, or until it was given up.")
+    error: str | None = Field(description="Why it was not delivered.")
+
+
 Id = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The id of a subscription.")]
 
 
 @api.post(
     "/subscriptions",
     operation_id="subscribe",
-    summary="Begin a subscription",
+    summary="Add a subscription",
     status_code=201,
     responses=problems(422, 429),
 )
 def subscribe(caller: CurrentCaller, new: NewSubscription, response: Response) -> SubscriptionCreated:
-    """What is published after the answer is matched. The ticket in it is shown this once."""
+    """What is published after the answer is matched. The ticket in the answer is shown only once."""
     begun = caller.service.lifecycle.subscribe(
         caller.principal,
         new.text,
@@ -59,7 +74,7 @@ def subscribe(caller: CurrentCaller, new: NewSubscription, response: Response) -
     )
 
 
-@api.get("/subscriptions", operation_id="list_subscriptions", summary="My subscriptions, newest first")
+@api.get("/subscriptions", operation_id="list_subscriptions", summary="List my subscriptions, newest first")
 def list_subscriptions(
     caller: CurrentCaller,
     response: Response,
@@ -96,7 +111,7 @@ def list_subscriptions(
 @api.get(
     "/subscriptions/{id}",
     operation_id="get_subscription",
-    summary="One subscription",
+    summary="Get a subscription",
     responses=problems(404),
 )
 def get_subscription(caller: CurrentCaller, id: Id, response: Response) -> Subscription:
@@ -108,7 +123,7 @@ def get_subscription(caller: CurrentCaller, id: Id, response: Response) -> Subsc
 @api.patch(
     "/subscriptions/{id}",
     operation_id="edit_subscription",
-    summary="Change a subscription in place",
+    summary="Edit a subscription",
     responses=problems(403, 404, 409, 410, 412, 422),
 )
 def edit_subscription(
@@ -142,13 +157,13 @@ def edit_subscription(
 @api.post(
     "/subscriptions/{id}/renew",
     operation_id="renew_subscription",
-    summary="Valid from now on anew",
+    summary="Renew a subscription",
     responses=problems(403, 404, 410),
 )
 def renew_subscription(
     caller: CurrentCaller, id: Id, renewal: Renewal | None = None, ticket: Ticket = None
 ) -> Subscription:
-    """An expired subscription lives again."""
+    """Its validity begins anew; an expired subscription becomes active again."""
     wanted = renewal or Renewal()
     validity = read_validity(wanted.valid_for)
     subscription = caller.service.lifecycle.renew(caller.principal, id, ticket or wanted.ticket, validity)
@@ -158,7 +173,7 @@ def renew_subscription(
 @api.post(
     "/subscriptions/{id}/pause",
     operation_id="pause_subscription",
-    summary="Not asked until it is resumed",
+    summary="Pause a subscription",
     responses=problems(403, 404, 410),
 )
 def pause_subscription(
@@ -171,7 +186,7 @@ def pause_subscription(
 @api.post(
     "/subscriptions/{id}/resume",
     operation_id="resume_subscription",
-    summary="Asked again",
+    summary="Resume a paused subscription",
     responses=problems(403, 404, 410),
 )
 def resume_subscription(
@@ -184,7 +199,7 @@ def resume_subscription(
 @api.delete(
     "/subscriptions/{id}",
     operation_id="cancel_subscription",
-    summary="Cancel a subscription, for good",
+    summary="Cancel a subscription for good",
     responses=problems(403, 404, 410),
 )
 def cancel_subscription(caller: CurrentCaller, id: Id, ticket: Ticket = None) -> Subscription:
@@ -195,13 +210,13 @@ def cancel_subscription(caller: CurrentCaller, id: Id, ticket: Ticket = None) ->
 @api.put(
     "/subscriptions/{id}/webhook",
     operation_id="set_webhook",
-    summary="Post notifications to an address",
+    summary="Set the webhook of a subscription",
     responses=problems(403, 404, 410),
 )
 def set_webhook(
     caller: CurrentCaller, id: Id, webhook: WebhookSettings, ticket: Ticket = None
 ) -> WebhookWithSecret:
-    """Signed by the Standard Webhooks rules, with a new secret that is shown this once. What was not delivered to the
+    """Signed by the Standard Webhooks rules, with a new secret that is shown only once. What was not delivered to the
     address before goes to this one."""
     delivery = caller.service.lifecycle.set_webhook(
         caller.principal, id, ticket or webhook.ticket, webhook.url
@@ -213,12 +228,47 @@ def set_webhook(
 @api.delete(
     "/subscriptions/{id}/webhook",
     operation_id="remove_webhook",
-    summary="Post notifications no more",
+    summary="Remove the webhook of a subscription",
     status_code=204,
     responses=problems(403, 404, 410),
 )
 def remove_webhook(caller: CurrentCaller, id: Id, ticket: Ticket = None) -> None:
     caller.service.lifecycle.remove_webhook(caller.principal, id, ticket)
+
+
+@api.post(
+    "/subscriptions/{id}/webhook/test",
+    operation_id="send_webhook_test",
+    summary="Send a test delivery to the webhook of a subscription",
+    responses=problems(403, 404, 409, 410, 429),
+)
+async def send_webhook_test(
+    caller: CurrentCaller, id: Id, with_ticket: Ticketed | None = None, ticket: Ticket = None
+) -> WebhookTest:
+    """A message of the type `tidings.test`, signed as every delivery. What is waiting for the webhook stays as it is."""
+    return await send_test(caller, id, ticket or _of(with_ticket))
+
+
+async def send_test(caller: Caller, id: str, ticket: str | None) -> WebhookTest:
+    service = caller.service
+
+    def webhook() -> model.Delivery:
+        service.lifecycle.changeable(caller.principal, id, ticket)
+        found = service.registry.delivery(id)
+        if found is None:
+            raise Problem(409, f"subscription {id} has no webhook; set one first")
+        service.access.count_webhook_test(id)
+        return found
+
+    delivery = await run_in_threadpool(webhook)
+    began = time.monotonic()
+    outcome = await service.webhooks.test(delivery)
+    return WebhookTest(
+        delivered=outcome.result == DELIVERED,
+        status=outcome.status,
+        seconds=round(time.monotonic() - began, 3),
+        error=outcome.error,
+    )
 
 
 def _revision(if_match: str | None) -> int | None:

@@ -19,7 +19,7 @@ api = router("tables")
 Name = Annotated[str, Path(max_length=200, description="The name of a table.")]
 
 
-@api.get("/tables", operation_id="list_tables", summary="The tables there are")
+@api.get("/tables", operation_id="list_tables", summary="List the tables")
 def list_tables(caller: CurrentCaller) -> Tables:
     """Those that the service was started with, which subscriptions may join."""
     return Tables(
@@ -38,7 +38,7 @@ def list_tables(caller: CurrentCaller) -> Tables:
 @api.get(
     "/tables/{name}/rows",
     operation_id="list_rows",
-    summary="The rows of a table",
+    summary="List the rows of a table",
     responses=problems(403, 404, 503),
 )
 def list_rows(
@@ -59,7 +59,7 @@ def list_rows(
 @api.post(
     "/subscriptions/{id}/snapshot",
     operation_id="request_snapshot",
-    summary="Ask for all rows of a subscription over tables",
+    summary="Request all rows of a subscription over tables",
     status_code=202,
     responses=problems(403, 404, 409, 410, 422, 503),
 )

@@ -15,17 +15,25 @@ from tidings.service.web.problems import Problem
 api = router("tokens")
 
 
-@api.get("/tokens", operation_id="list_tokens", summary="All tokens that ever were", responses=problems(403))
+@api.get(
+    "/tokens",
+    operation_id="list_tokens",
+    summary="List all tokens, revoked ones too",
+    responses=problems(403),
+)
 def list_tokens(caller: CurrentCaller) -> Tokens:
     caller.need(Role.ADMIN)
-    return Tokens(items=[responses.token(token) for token in caller.service.registry.tokens()])
+    used = caller.service.access.last_used
+    return Tokens(
+        items=[responses.token(token, used(token.id)) for token in caller.service.registry.tokens()]
+    )
 
 
 @api.post(
-    "/tokens", operation_id="create_token", summary="A new token", status_code=201, responses=problems(403)
+    "/tokens", operation_id="create_token", summary="Add a token", status_code=201, responses=problems(403)
 )
 def create_token(caller: CurrentCaller, new: NewToken) -> TokenCreated:
-    """Its secret is shown this once."""
+    """The secret of the token is shown only once, in this answer."""
     caller.need(Role.ADMIN)
     token, secret = caller.service.access.grant(
         new.name,
@@ -35,20 +43,20 @@ def create_token(caller: CurrentCaller, new: NewToken) -> TokenCreated:
         requests_per_second=new.requests_per_second,
         sources=new.sources,
     )
-    return TokenCreated(**responses.token(token).model_dump(), secret=secret)
+    return TokenCreated(**responses.token(token, None).model_dump(), secret=secret)
 
 
 @api.delete(
     "/tokens",
     operation_id="end_token",
-    summary="End a token",
+    summary="Revoke a token",
     status_code=204,
     responses=problems(403, 404),
 )
 def end_token(
     caller: CurrentCaller, id: Annotated[str, Query(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Its id.")]
 ) -> None:
-    """Nobody gets in with it any more; the subscriptions stay."""
+    """The token is refused from now on. Its subscriptions stay."""
     caller.need(Role.ADMIN)
     if not caller.service.access.end(id):
-        raise Problem(404, "there is no such token, or it has ended; look at the list")
+        raise Problem(404, "there is no such token, or it was revoked already; look at the list of tokens")

@@ -16,7 +16,7 @@ _XML = {"text/xml": {"schema": {"type": "string"}}}
 @api.post(
     "/xmlrpc",
     operation_id="call_xmlrpc",
-    summary="subscribe, renew, unsubscribe, publish and notifications by XML-RPC",
+    summary="Call the service by XML-RPC",
     response_class=Response,
     responses={
         200: {"description": "A methodResponse, or a fault.", "content": _XML},

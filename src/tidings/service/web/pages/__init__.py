@@ -25,6 +25,7 @@ from tidings.service.web.pages import (
     subscription,
     taxonomy,
 )
+from tidings.service.web.pages.admin import api_reference, definitions, tokens
 from tidings.service.web.pages.rendering import problem_page
 
 __all__ = ["problem_page", "register"]
@@ -43,5 +44,6 @@ def register(app: FastAPI) -> None:
     """Adds the pages to an app whose state has the service. Errors are rendered by `problem_page`."""
     app.mount("/static", _Static(directory=Path(__file__).with_name("static")), name="static")
     # The editors' addresses come before the one of any subscription, and before the steps of its life.
-    for part in (home, editor, edit, subscription, events, sources, taxonomy, status, login):
+    admin = (definitions, tokens, api_reference)
+    for part in (home, editor, edit, subscription, events, sources, taxonomy, status, login, *admin):
         app.include_router(part.pages, include_in_schema=False)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 from markupsafe import Markup
 
@@ -29,54 +30,108 @@ def spark(values: Values) -> Markup:
     ).format(_area(points, 29.5), _path(points))
 
 
-def chart(title: str, series: Mapping[str, Values], seconds: float, unit: str = "") -> Markup:
-    """Lines over the last `seconds`, with axes. The title names the latest values, for screen readers."""
-    top = nice(max([v for values in series.values() for v in values if v is not None], default=0.0))
+def chart(
+    title: str, series: Mapping[str, Values], seconds: float, unit: str = "", *, start: float = 0.0
+) -> Markup:
+    """Lines over the last `seconds`, since `start`, with axes, and the values of each moment where the pointer is. The title
+    names the latest values, for screen readers. Rare peaks are cut off, and a sentence below says so."""
+    top, peak = scale(series)
+    drawn = [
+        _axes(top, seconds),
+        *(_line(values, top, number) for number, values in enumerate(series.values())),
+    ]
+    drawn += [_moments(series, start, seconds, unit)]
+    latest = ", ".join(f"{name} {figure(_last(values))}{unit}" for name, values in series.items())
+    svg = Markup(
+        '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}: {} at last">{}</svg>'
+    ).format(_WIDTH, _HEIGHT, title, latest, Markup("").join(drawn))
+    if peak is None:
+        return svg
+    said = '<p class="soft small">Peaks above {}{} are cut off; the highest is {}{}.</p>'
+    return svg + Markup(said).format(figure(top), unit, figure(peak), unit)
+
+
+def scale(series: Mapping[str, Values]) -> tuple[float, float | None]:
+    """The end of the axis, and the highest value if it is cut off: if it is more than three times as high as 95% of
+    the values, which would all lie at the bottom otherwise."""
+    values = sorted(value for values in series.values() for value in values if value is not None)
+    if not values:
+        return 1.0, None
+    usual = values[math.ceil(0.95 * len(values)) - 1]
+    return (nice(usual), values[-1]) if 0 < 3 * usual < values[-1] else (nice(values[-1]), None)
+
+
+def moments(start: float, seconds: float, count: int) -> list[str]:
+    """The time of day at which each of `count` values begins, in UTC."""
+    form = "%H:%M:%S" if seconds <= 3_600 * 0.5 else "%H:%M"
+    return [
+        datetime.fromtimestamp(start + seconds * place / max(1, count), UTC).strftime(form)
+        for place in range(count)
+    ]
+
+
+def _axes(top: float, seconds: float) -> Markup:
     inner, tall = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
     parts = []
     for step in range(5):
         y = _TOP + tall * (1 - step / 4)
-        parts.append(
-            Markup(
-                '<path class="{}" d="M{} {:.1f}H{}"/><text x="{}" y="{:.1f}" text-anchor="end">{}</text>'
-            ).format(
-                "grid" if step else "base",
-                _LEFT,
-                y,
-                _WIDTH - _RIGHT,
-                _LEFT - 8,
-                y + 4,
-                figure(top * step / 4),
-            )
-        )
+        line = '<path class="{}" d="M{} {:.1f}H{}"/><text x="{}" y="{:.1f}" text-anchor="end">{}</text>'
+        kind, value = "grid" if step else "base", figure(top * step / 4)
+        parts.append(Markup(line).format(kind, _LEFT, y, _WIDTH - _RIGHT, _LEFT - 8, y + 4, value))
     for part in range(6):
         x = _LEFT + inner * part / 5
-        left = seconds * (5 - part) / 5
-        label = "now" if not left else f"−{left / 60:.3g} min" if seconds >= 120 else f"−{left:.0f} s"
         anchor = "end" if part == 5 else "start" if part == 0 else "middle"
         kind = "" if part in (0, 5) else "between"
+        label = '<text class="{}" x="{:.1f}" y="{}" text-anchor="{}">{}</text>'
         parts.append(
-            Markup('<text class="{}" x="{:.1f}" y="{}" text-anchor="{}">{}</text>').format(
-                kind, x, _HEIGHT - 6, anchor, label
+            Markup(label).format(kind, x, _HEIGHT - 6, anchor, _before(seconds * (5 - part) / 5, seconds))
+        )
+    return Markup("").join(parts)
+
+
+def _before(left: float, seconds: float) -> str:
+    if not left:
+        return "now"
+    size, unit = (3_600, "h") if seconds >= 7_200 else (60, "min") if seconds >= 120 else (1, "s")
+    return f"−{left / size:.3g} {unit}"
+
+
+def _line(values: Values, top: float, number: int) -> Markup:
+    inner, tall = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+    points = [
+        None
+        if value is None
+        else (_LEFT + inner * i / max(1, len(values) - 1), _TOP + tall * (1 - min(value / top, 1.0)))
+        for i, value in enumerate(values)
+    ]
+    second = " second" if number else ""
+    return Markup('<path class="area{}" d="{}"/><path class="stroke{}" d="{}"/>').format(
+        second, _area(points, _TOP + tall), second, _path(points)
+    )
+
+
+def _moments(series: Mapping[str, Values], start: float, seconds: float, unit: str) -> Markup:
+    """For each moment a strip that shows its values while the pointer is on it."""
+    count = max(map(len, series.values()), default=0)
+    wide = (_WIDTH - _LEFT - _RIGHT) / max(1, count)
+    parts = []
+    for place, moment in enumerate(moments(start, seconds, count)):
+        values = ", ".join(
+            f"{name} {figure(values[place])}{unit if values[place] is not None else ''}"
+            for name, values in series.items()
+        )
+        strip = (
+            '<g class="moment"><rect x="{:.1f}" y="{}" width="{:.1f}" height="{}"/>'
+            '<text x="{:.1f}" y="{}" text-anchor="{}">{} UTC: {}</text></g>'
+        )
+        x, left = _LEFT + wide * place, place < count / 2
+        aside, anchor = (x + wide + 4, "start") if left else (x - 4, "end")
+        parts.append(
+            Markup(strip).format(
+                x, _TOP, wide, _HEIGHT - _TOP - _BOTTOM, aside, _TOP + 14, anchor, moment, values
             )
         )
-    for number, values in enumerate(series.values()):
-        points = [
-            None
-            if value is None
-            else (_LEFT + inner * i / max(1, len(values) - 1), _TOP + tall * (1 - value / top))
-            for i, value in enumerate(values)
-        ]
-        second = " second" if number else ""
-        parts.append(
-            Markup('<path class="area{}" d="{}"/><path class="stroke{}" d="{}"/>').format(
-                second, _area(points, _TOP + tall), second, _path(points)
-            )
-        )
-    latest = ", ".join(f"{name} {figure(_last(values))}{unit}" for name, values in series.items())
-    return Markup(
-        '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}: {} at last">{}</svg>'
-    ).format(_WIDTH, _HEIGHT, title, latest, Markup("").join(parts))
+    return Markup("").join(parts)
 
 
 def nice(top: float) -> float:

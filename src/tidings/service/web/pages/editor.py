@@ -79,7 +79,8 @@ def _subscribe(request: Request, visiting: Caller, form: Mapping[str, str | Uplo
     secrets = {"ticket": begun.ticket, "warnings": list(begun.warnings)}
     if begun.webhook is not None:
         secrets["webhook_secret"] = begun.webhook.secret
-    flash_secret.set_secrets(response, visiting.service.settings, begun.subscription.id, secrets)
+    address = f"/subscriptions/{begun.subscription.id}"
+    flash_secret.set_secrets(response, visiting.service.settings, address, secrets)
     return response
 
 

@@ -18,13 +18,13 @@ COOKIE = "tidings_shown_once"
 _SECONDS = 120
 
 
-def set_secrets(response: Response, settings: Settings, id: str, secrets: Mapping[str, Any]) -> None:
-    """Sets the cookie for the page of the subscription `id`."""
+def set_secrets(response: Response, settings: Settings, path: str, secrets: Mapping[str, Any]) -> None:
+    """Sets the cookie for the page at `path`."""
     response.set_cookie(
         COOKIE,
         base64.urlsafe_b64encode(json.dumps(secrets).encode()).decode(),
         max_age=_SECONDS,
-        path=f"/subscriptions/{id}",
+        path=path,
         httponly=True,
         samesite="strict",
         secure=settings.address.startswith("https:"),
@@ -37,16 +37,23 @@ def read_secrets(request: Request) -> dict[str, Any]:
         found = json.loads(base64.urlsafe_b64decode(request.cookies.get(COOKIE, "")))
     except (ValueError, RecursionError):
         return {}
-    kinds = {"ticket": str, "webhook_secret": str, "warnings": list}
+    kinds = {
+        "ticket": str,
+        "webhook_secret": str,
+        "warnings": list,
+        "webhook_test": dict,
+        "token_name": str,
+        "token_secret": str,
+    }
     if not isinstance(found, dict):
         return {}
     return {name: found[name] for name, kind in kinds.items() if isinstance(found.get(name), kind)}
 
 
-def clear_secrets(response: Response, settings: Settings, id: str) -> None:
+def clear_secrets(response: Response, settings: Settings, path: str) -> None:
     response.delete_cookie(
         COOKIE,
-        path=f"/subscriptions/{id}",
+        path=path,
         httponly=True,
         samesite="strict",
         secure=settings.address.startswith("https:"),

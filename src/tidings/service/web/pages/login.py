@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from tidings.service.subscriptions.access_control import AccessError
 from tidings.service.web.csrf import SESSION_COOKIE, forget_cookie, set_cookie
-from tidings.service.web.pages.rendering import render, sent_to
+from tidings.service.web.pages.rendering import render, sent_to, sentence
 from tidings.service.web.pages.visitor import Form, text_of
 from tidings.service.web.problems import problem_of
 
@@ -29,7 +29,7 @@ async def log_in(request: Request, form: Form) -> Response:
     try:
         session = await run_in_threadpool(service.access.log_in, text_of(form, "token"))
     except AccessError as error:
-        return _show(request, wanted, status=problem_of(error).status_code, problem=str(error))
+        return _show(request, wanted, status=problem_of(error).status_code, wrong=sentence(str(error)))
     response = sent_to(_own(wanted))
     set_cookie(response, service.settings, SESSION_COOKIE, session)
     return response
@@ -45,9 +45,9 @@ async def log_out(request: Request, form: Form) -> Response:
     return response
 
 
-def _show(request: Request, next: str, *, status: int = 200, problem: str = "") -> Response:
+def _show(request: Request, next: str, *, status: int = 200, wrong: str = "") -> Response:
     is_open = request.app.state.service.settings.open
-    return render(request, "login.html", {"open": is_open}, status=status, problem=problem, next=_own(next))
+    return render(request, "login.html", {"open": is_open}, status=status, wrong=wrong, next=_own(next))
 
 
 def _own(address: str) -> str:

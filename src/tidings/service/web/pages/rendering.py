@@ -31,15 +31,16 @@ from tidings.service.web.problems import Problem, dumps, for_people
 
 DONE = {
     "renewed": "Renewed.",
-    "edited": "Saved. What is published from now on is matched with it.",
-    "paused": "Paused. It is asked again when you resume it.",
-    "resumed": "Resumed. What is published from now on is matched.",
+    "edited": "Saved. Events that are published from now on are matched with it.",
+    "paused": "Paused. No event is matched until you resume it.",
+    "resumed": "Resumed. Events that are published from now on are matched.",
     "cancelled": "Cancelled.",
     "webhook": "The webhook is set.",
     "no-webhook": "The webhook is removed.",
-    "followed": "The feed is followed from now on.",
+    "followed": "The feed is followed. It is fetched now, and then regularly.",
     "known": "That feed was followed already.",
-    "unfollowed": "The feed is followed no more.",
+    "revoked": "The token is revoked: whoever uses it is refused from now on.",
+    "fetching": "The feed is being fetched; load the page again in a moment.",
     "logged-out": "You are logged out.",
 }
 _WEB = re.compile(r"https?://[^\s<>\"]+", re.IGNORECASE)
@@ -55,6 +56,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "ago": wording.ago,
+        "clock_time": wording.clock_time,
         "coloured": wording.coloured,
         "date": wording.date,
         "duration": wording.duration,
@@ -64,7 +66,11 @@ def _environment() -> Environment:
         "sentence": sentence,
         "spark": charts.spark,
     }
-    environment.globals |= {"chart": charts.chart, "version": tidings.__version__}
+    environment.globals |= {
+        "chart": charts.chart,
+        "moments": charts.moments,
+        "version": tidings.__version__,
+    }
     environment.tests["web_address"] = lambda text: bool(_WEB.fullmatch(text))
     return environment
 
@@ -100,6 +106,7 @@ def render(
         {
             "here": request.url.path,
             "visitor": visitor,
+            "is_open": service.settings.open,
             "form_token": token,
             "form_field": Markup('<input type="hidden" name="{}" value="{}">').format(FIELD, token),
             "done": DONE.get(request.query_params.get("done", ""), ""),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -20,7 +22,7 @@ from tidings.service.web.api import sources as api
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.cursors import PlaceCursor
 from tidings.service.web.api.models import NewSource
-from tidings.service.web.pages.rendering import render, sent_to
+from tidings.service.web.pages.rendering import render, sent_to, sentence
 from tidings.service.web.pages.visitor import Form, Visiting, text_of
 from tidings.service.web.problems import Problem, problem_of
 
@@ -39,8 +41,17 @@ _SAMPLE = '{"source": "me", "topic": "finance", "title": "Markets rise", "price"
 
 
 @pages.get("/sources")
-def show(request: Request, visiting: Visiting, after: PlaceCursor = None) -> Response:
-    return _show(request, visiting, after=after or None)
+def show(
+    request: Request,
+    visiting: Visiting,
+    after: PlaceCursor = None,
+    removed: Annotated[str, Query(max_length=5_000)] = "",
+    signed: Annotated[str, Query(max_length=100)] = "",
+) -> Response:
+    # Signed, so that no link of somebody else shows a button that follows their feed.
+    good = hmac.compare_digest(signed.encode(), visiting.service.access.sign("removed", removed).encode())
+    url, _, title = removed.partition(" ") if good else ("", "", "")
+    return _show(request, visiting, after=after or None, removed=url, removed_title=title)
 
 
 @pages.post("/sources")
@@ -62,8 +73,21 @@ async def follow(request: Request, visiting: Visiting, form: Form) -> Response:
 @pages.post("/sources/remove")
 async def unfollow(request: Request, visiting: Visiting, form: Form) -> Response:
     def step() -> Response:
-        api.unfollow(visiting, text_of(form, "url"))
-        return sent_to("/sources", "unfollowed")
+        url = text_of(form, "url")
+        source = visiting.service.registry.source(url)
+        api.unfollow(visiting, url)
+        removed = f"{url} {source.title if source is not None else ''}"
+        signed = visiting.service.access.sign("removed", removed)
+        return sent_to(f"/sources?{urlencode({'removed': removed, 'signed': signed})}")
+
+    return await run_in_threadpool(_done, request, visiting, step)
+
+
+@pages.post("/sources/fetch")
+async def fetch_now(request: Request, visiting: Visiting, form: Form) -> Response:
+    def step() -> Response:
+        api.fetch_source(visiting, text_of(form, "url"))
+        return sent_to("/sources", "fetching")
 
     return await run_in_threadpool(_done, request, visiting, step)
 
@@ -76,7 +100,8 @@ async def follow_all(request: Request, visiting: Visiting, form: Form) -> Respon
 
     def step() -> Response:
         found = api.import_opml(visiting, body)
-        said = f"{found.added:,} feeds are followed from now on, {found.known:,} were already"
+        feeds = "feed was" if found.added == 1 else "feeds were"
+        said = f"{found.added:,} {feeds} added, {found.known:,} followed already"
         refused = f"; refused: {'; '.join(f'{one.place}: {one.message}' for one in found.refused[:20])}"
         return _show(request, visiting, done=said + (refused if found.refused else "") + ".")
 
@@ -131,6 +156,8 @@ def _show(
     body: str = _SAMPLE,
     url: str = "",
     after: str | None = None,
+    removed: str = "",
+    removed_title: str = "",
 ) -> Response:
     service = visiting.service
     page = api.source_page(visiting, after, LISTED)
@@ -155,10 +182,15 @@ def _show(
         body=body,
         url=url,
         first=after is None,
+        removed=removed,
+        removed_title=removed_title,
+        may_follow=visiting.principal.role in (Role.PUBLISHER, Role.ADMIN),
         **unsaid,
     )
 
 
 def _card(source: dict[str, Any]) -> dict[str, Any]:
-    """The card of a source, with an error that does not repeat the address."""
-    return {**source, "error": (source["error"] or "").removeprefix(f"{source['url']}: ") or None}
+    """The card of a source, with the title that is shown, and an error that does not repeat the address."""
+    error = (source["error"] or "").removeprefix(f"{source['url']}: ")
+    shown = source["title"] or source["feed_title"]
+    return {**source, "shown": shown, "error": sentence(error) if error else None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -10,28 +11,39 @@ from starlette.responses import Response
 
 from tidings.service.delivery.notification_json import moment as stamp
 from tidings.service.model import Role, State
+from tidings.service.telemetry.rates import Window
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.health import status_of
-from tidings.service.web.pages.figures import figures_of
+from tidings.service.web.pages.figures import WINDOWS, figures_of
 from tidings.service.web.pages.rendering import render
 from tidings.service.web.pages.visitor import Visiting
 from tidings.service.web.pages.wording import duration, size
+from tidings.storage.versions import Version
 
 pages = APIRouter()
 
 BATCHES = 10
+_TAIL = 16 << 20  # bytes of changes that are counted
 
 
 @pages.get("/status")
-def show(request: Request, visiting: Visiting, part: Annotated[str, Query(max_length=20)] = "") -> Response:
+def show(
+    request: Request,
+    visiting: Visiting,
+    part: Annotated[str, Query(max_length=20)] = "",
+    window: Annotated[str, Query(max_length=20)] = "",
+) -> Response:
     service, visitor = visiting.service, visiting.principal
+    chosen: Window = next((known for known in WINDOWS if known == window), "5m")
+    charts = {"figures": figures_of(service, chosen), "window": chosen}
     if part == "charts":
-        return render(request, "charts.html", {"figures": figures_of(service)}, visitor=visitor)
-    status = status_of(visiting).model_dump(mode="json")
+        return render(request, "charts.html", charts, visitor=visitor, windows=WINDOWS)
+    status = status_of(visiting, chosen).model_dump(mode="json")
+    index = IndexWords(service.settings.data / "index")
     counts = {state.value: status["subscriptions"].get(state.value, 0) for state in State}
     data: dict[str, Any] = {
         "status": status,
-        "figures": figures_of(service),
+        **charts,
         "counts": counts,
         "batches": [
             {
@@ -41,6 +53,7 @@ def show(request: Request, visiting: Visiting, part: Annotated[str, Query(max_le
                 "notifications": batch.notifications,
                 "errors": batch.errors,
                 "version": batch.version,
+                "index": index.words(batch.version),
             }
             for batch in service.mailbox.batches(BATCHES)
         ],
@@ -53,7 +66,39 @@ def show(request: Request, visiting: Visiting, part: Annotated[str, Query(max_le
         visitor=visitor,
         most=max(1, *counts.values()),
         facts=_facts(visiting, status),
+        index_version=index.words(status["index_version"]),
+        windows=WINDOWS,
     )
+
+
+class IndexWords:
+    """Puts versions of the index into words. A version such as v3+1234 counts bytes of changes; people count changes,
+    which are the lines of a file that only grows."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._tails: dict[int, bytes | None] = {}
+
+    def words(self, version: str | None) -> str:
+        if version is None:
+            return "not built yet"
+        base, offset = Version.parse(version)
+        if not offset:
+            return f"version {base} with no changes"
+        if base not in self._tails:
+            self._tails[base] = self._tail(base)
+        tail = self._tails[base]
+        if tail is None or offset > len(tail):
+            return f"version {base} with {size(offset)} of changes"
+        count = tail.count(b"\n", 0, offset)
+        return f"version {base} with {count:,} change{'s' * (count != 1)}"
+
+    def _tail(self, base: int) -> bytes | None:
+        try:
+            with (self._root / f"v{base}.tail").open("rb") as file:
+                return file.read(_TAIL)
+        except OSError:  # it was dropped with its base
+            return None
 
 
 def _facts(visiting: Caller, status: dict[str, Any]) -> list[tuple[str, str]]:
@@ -64,9 +109,8 @@ def _facts(visiting: Caller, status: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("Version", status["version"]),
         ("Matching", matching + (f"; restarted {restarts} time{'s' * (restarts != 1)}" if restarts else "")),
-        ("Index", status["index_version"] or "none yet"),
         ("Events read", f"{status['events']:,}"),
-        ("Notifications told", f"{status['notifications']:,}"),
+        ("Notifications", f"{status['notifications']:,}"),
         ("Oldest waiting", duration(status["lag_seconds"]) if status["waiting_events"] else "nothing waits"),
         ("Event log", size(log)),
     ]

@@ -14,12 +14,14 @@ from starlette.responses import Response
 from tidings.errors import TidingsError
 from tidings.model.event import Event
 from tidings.service.model import Principal, Subscription
+from tidings.service.service import Service
 from tidings.service.subscriptions.access_control import NotFound, Unauthorized
 from tidings.service.subscriptions.lifecycle import Lifecycle, read_validity
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.cursors import Number
-from tidings.service.web.api.subscriptions import Id
+from tidings.service.web.api.subscriptions import Id, send_test
 from tidings.service.web.pages import flash_secret
+from tidings.service.web.pages.admin.definitions import references
 from tidings.service.web.pages.cards import (
     feed_cards,
     notification_card,
@@ -28,6 +30,7 @@ from tidings.service.web.pages.cards import (
     validities,
 )
 from tidings.service.web.pages.rendering import render, sent_to
+from tidings.service.web.pages.status import IndexWords
 from tidings.service.web.pages.visitor import Form, Visiting, text_of, ticket_of
 from tidings.service.web.problems import Problem, problem_of
 
@@ -76,6 +79,8 @@ async def renew(request: Request, visiting: Visiting, id: Id, form: Form) -> Res
 async def change(request: Request, visiting: Visiting, id: Id, word: str, form: Form) -> Response:
     if word == "webhook":
         return await run_in_threadpool(_done, request, visiting, id, lambda: _set_webhook(visiting, id, form))
+    if word == "webhook-test":
+        return await _test_webhook(request, visiting, id, form)
     if word not in _STEPS:
         raise Problem(404, "nothing is at this address; go back to the subscription")
     take, done = _STEPS[word]
@@ -102,10 +107,20 @@ def why(request: Request, visiting: Visiting, id: Id, notification: str) -> Resp
         "subscription": subscription_card(subscription, service),
         "notification": notification_card(found, service.settings),
         "reason": reason_card(service.preview.explain(subscription.text, found.event), service.class_search),
-        "versions": service.definitions.described(),
+        "versions": _versions(service),
         "raw": _raw(found.event),
     }
     return render(request, "why.html", data, visitor=visiting.principal)
+
+
+def _versions(service: Service) -> str:
+    """The versions of the index and of the definitions, in words."""
+    definitions = service.definitions
+    words = [f"index {IndexWords(service.settings.data / 'index').words(definitions.index_version())}"]
+    words += [
+        f"{found.kind} {found.name}".strip() + f" version {found.version}" for found in definitions.all()
+    ]
+    return ", ".join(words)
 
 
 def _set_webhook(visiting: Caller, id: str, form: Mapping[str, str | UploadFile]) -> Response:
@@ -117,7 +132,28 @@ def _set_webhook(visiting: Caller, id: str, form: Mapping[str, str | UploadFile]
     delivery = service.lifecycle.set_webhook(visitor, id, ticket, url)
     service.webhooks.poke(id)
     response = sent_to(f"/subscriptions/{id}", "webhook")
-    flash_secret.set_secrets(response, service.settings, id, {"webhook_secret": delivery.secret})
+    flash_secret.set_secrets(
+        response, service.settings, f"/subscriptions/{id}", {"webhook_secret": delivery.secret}
+    )
+    return response
+
+
+async def _test_webhook(
+    request: Request, visiting: Caller, id: str, form: Mapping[str, str | UploadFile]
+) -> Response:
+    try:
+        tested = await send_test(visiting, id, ticket_of(form))
+    except (NotFound, Unauthorized):
+        raise
+    except (TidingsError, Problem) as error:
+        problem = problem_of(error)
+        return await run_in_threadpool(
+            _show, request, visiting, id, status=problem.status_code, problem=str(problem.detail)
+        )
+    response = sent_to(f"/subscriptions/{id}#webhook-title")
+    flash_secret.set_secrets(
+        response, visiting.service.settings, f"/subscriptions/{id}", {"webhook_test": tested.model_dump()}
+    )
     return response
 
 
@@ -147,6 +183,7 @@ def _show(
     card = subscription_card(subscription, service, service.registry.delivery(id))
     data: dict[str, Any] = {
         "subscription": card,
+        "refers_to": references(subscription.text, service.preview.engine),
         "webhook": card["webhook"],
         "feeds": feed_cards(subscription, service.settings),
         "notifications": [
@@ -169,9 +206,10 @@ def _show(
         ticket=secrets.get("ticket"),
         webhook_secret=secrets.get("webhook_secret"),
         warnings=secrets.get("warnings", ()),
+        webhook_test=secrets.get("webhook_test"),
     )
     if secrets:
-        flash_secret.clear_secrets(response, service.settings, id)
+        flash_secret.clear_secrets(response, service.settings, f"/subscriptions/{id}")
     return response
 
 

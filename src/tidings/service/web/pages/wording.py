@@ -48,6 +48,14 @@ def ago(given: datetime | str | None, otherwise: str = "never") -> Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(stamp(at), absolute, words)
 
 
+def clock_time(given: str) -> Markup:
+    """ "10:06:50", for lists of moments that are close together; the date is its title. All times are UTC."""
+    at = datetime.fromisoformat(given)
+    return Markup('<time data-fixed datetime="{}" title="{}">{:%H:%M:%S}</time>').format(
+        stamp(at), at.strftime("%-d %B %Y, %H:%M:%S UTC"), at
+    )
+
+
 def date(given: str) -> str:
     """ "16 November 2026, 10:06"; all times of the pages are UTC."""
     return datetime.fromisoformat(given).strftime("%-d %B %Y, %H:%M")
@@ -72,6 +80,8 @@ def figure(value: float | None) -> str:
 def duration(seconds: float | None) -> str:
     if seconds is None:
         return "–"
+    if 0 < seconds < 0.001:
+        return f"{seconds * 1_000_000:,.0f} µs"
     if seconds < 1:
         return f"{seconds * 1_000:,.0f} ms"
     return f"{seconds:,.1f} s" if seconds < 120 else span(seconds)

@@ -69,9 +69,13 @@ export function follow(list) {
 
 export function refresh(part, every = 5000) {
   setInterval(async () => {
-    if (document.hidden) return;
+    if (document.hidden || part.querySelector(".moment:hover")) return; // whose values are just being read
     try {
-      part.replaceChildren(...(await fragment(part.dataset.refresh)).childNodes);
+      const fresh = await fragment(part.dataset.refresh);
+      const open = [...part.querySelectorAll("details[open][id]")].map((shown) => shown.id);
+      if (part.contains(document.activeElement)) return; // the focus would be lost
+      for (const id of open) fresh.querySelector(`#${id}`)?.setAttribute("open", "");
+      part.replaceChildren(...fresh.childNodes);
     } catch { /* the figures stay as they were */ }
   }, every);
 }

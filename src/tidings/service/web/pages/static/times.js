@@ -13,7 +13,7 @@ export function relative(at, now = Date.now()) {
 }
 
 function update() {
-  for (const time of document.querySelectorAll("time[datetime]")) {
+  for (const time of document.querySelectorAll("time[datetime]:not([data-fixed])")) {
     const words = relative(Date.parse(time.dateTime));
     if (time.textContent !== words) time.textContent = words;
   }
