@@ -84,7 +84,7 @@ async function check() {
   if (number !== asked || text !== area.value) return; // something newer is under way
   if (found.ok) {
     wrong = null;
-    say("good", [`It can be asked: a ${(found.kinds ?? []).join(", with ")}.`, ...(found.warnings ?? [])].join(" "));
+    say("good", [`It can be asked: a ${(found.kinds ?? []).join(", with ")}.`, ...(found.warnings ?? []).map((warning) => warning.message)].join(" "));
   } else {
     wrong = found.line ? place(text, found.line, found.column ?? 1) : null;
     const message = (found.message ?? found.detail ?? "It cannot be checked now.").replace(` at ${found.line}:${found.column}`, "");
