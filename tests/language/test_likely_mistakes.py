@@ -45,7 +45,7 @@ def known():
         ("topic = 5", "5", "topic has texts in recent events, and 5 is a number; for the text write '5'"),
         (
             "topic = -5",
-            "topic",
+            "-5",
             "topic has texts in recent events, and -5 is a number; for the text write '-5'",
         ),
         (

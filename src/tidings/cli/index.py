@@ -67,6 +67,7 @@ def build(
         operators=operator_options(modules),
         tables=tables,
     )
+    options.need_folder(root, "as ROOT")
     version = versions.publish(root, engine)
     terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")
 
@@ -129,15 +130,18 @@ def add(root: Path, id: str, text: str, modules: tuple[str, ...]) -> None:
       tidings index add data/index dear "SELECT * FROM stocks JOIN reviews USING (symbol) WHERE per > 90"
     """
     from tidings.cli.subscriptions import operator_options
+    from tidings.cli.text_warnings import warn_of_mistakes_in
     from tidings.engine.engine import BroadSubscription, EmptySubscription
     from tidings.storage import versions
 
+    operators = operator_options(modules)
     with warnings.catch_warnings(record=True) as remarks:
         warnings.simplefilter("always", BroadSubscription)
         warnings.simplefilter("always", EmptySubscription)
-        version = versions.append(root, [versions.Change(id, text)], operators=operator_options(modules))
+        version = versions.append(root, [versions.Change(id, text)], operators=operators)
     for remark in remarks:
         terminal.warn(str(remark.message))
+    warn_of_mistakes_in(id, text, versions.open(root, version, operators=operators))
     terminal.out.print(f"{root} is now {version}: {id} added")
 
 

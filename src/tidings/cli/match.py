@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,12 @@ from tidings.cli.notification_output import FORMATS, NotificationWriter, open_wr
 from tidings.cli.operator_statistics import check_stats_file, write_stats
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tidings.cli.event_names import Key
     from tidings.cli.events import Portion
     from tidings.engine.engine import Engine
+    from tidings.model.observed_attributes import ObservedAttributes
 
 AT_ONCE = 1000
 
@@ -107,7 +111,9 @@ def match(
     goes on. Exit code: 0 if events met subscriptions, matches or not; 1 if nothing could be read.
     """
     from tidings.cli import events as event_files
-    from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
+    from tidings.cli.subscriptions import Entry, load, network_options, operator_options, prefix_options
+    from tidings.cli.text_warnings import warn_of_mistakes
+    from tidings.model.observed_attributes import ObservedAttributes
 
     if stats is not None:
         check_stats_file(stats)
@@ -118,6 +124,7 @@ def match(
     if not events:
         raise click.UsageError("Missing argument 'EVENTS…'.")
     paths = event_files.files(events)
+    entries: list[Entry] = []
     engine = load(
         subscriptions,
         taxonomy,
@@ -126,12 +133,18 @@ def match(
         networks=network_options(networks),
         operators=operator_options(modules),
         tables=tables,
+        entries=entries,
     )
+    attributes = ObservedAttributes("event of this run")
     # Notifications in the terminal show progress enough, and a bar between them would be in the way.
     quiet = output is None and terminal.out.is_terminal
     with open_writer(format, output) as writer:
         named = iter(paths) if quiet else terminal.tracked(paths, len(paths), "matching files", 1)
-        read, found = _publish(engine, _portions(named), writer, all_bindings, joined)
+        portions = _observed(_portions(named), attributes)
+        order = {entry.id: number for number, entry in enumerate(entries)}
+        read, found = _publish(engine, portions, writer, order, all_bindings=all_bindings, joined=joined)
+    if not patterns:  # whose texts nobody wrote
+        warn_of_mistakes(str(subscriptions), entries, engine, attributes)
     terminal.note(
         f"{terminal.counted(read, 'event')} against {terminal.counted(len(engine), 'subscription')}: "
         f"{terminal.counted(found, 'notification')}"
@@ -160,15 +173,46 @@ def _portions(paths: Iterator[str]) -> Iterator[Portion]:
         yield held
 
 
+def _observed(portions: Iterator[Portion], attributes: ObservedAttributes) -> Iterator[Portion]:
+    for portion in portions:
+        attributes.observe(portion)
+        yield portion
+
+
 def _publish(
-    engine: Engine, portions: Iterator[Portion], writer: NotificationWriter, all_bindings: bool, joined: bool
+    engine: Engine,
+    portions: Iterator[Portion],
+    writer: NotificationWriter,
+    order: Mapping[str, int],
+    *,
+    all_bindings: bool,
+    joined: bool,
 ) -> tuple[int, int]:
     """Matches all portions; returns the number of events and of notifications."""
+    from tidings.cli.event_names import EventNames
+
     read = found = 0
     for portion in portions:
         notifications = engine.publish_many(portion, all_bindings=all_bindings, joined=joined)
-        writer.write(notifications, portion.places)
+        keys = list(zip(notifications["source"].to_pylist(), notifications["event"].to_pylist(), strict=True))
+        names = EventNames.of(portion, set(keys), portion.places)
+        writer.write(_in_order(notifications, keys, portion, order), names)
         errors = notifications["verdict"].to_pylist().count("error")
         read += len(portion) - errors
         found += len(notifications) - errors
     return read, found
+
+
+def _in_order(
+    notifications: pa.Table, keys: Sequence[Key], portion: Portion, order: Mapping[str, int]
+) -> pa.Table:
+    """Notifications by the order of their events, then by that of the subscriptions in their file; those of an index,
+    which keeps no order, by their ids."""
+    import pyarrow as pa
+
+    from tidings.cli.event_names import key_of
+
+    rows = {key_of(event): row for row, event in reversed(list(enumerate(portion)))}
+    ids = [id or "" for id in notifications["subscription"].to_pylist()]
+    ranks = [(rows.get(key, -1), order.get(id, -1), id) for key, id in zip(keys, ids, strict=True)]
+    return notifications.take(pa.array(sorted(range(len(ranks)), key=ranks.__getitem__), pa.int64()))

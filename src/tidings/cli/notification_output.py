@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
@@ -17,17 +17,16 @@ from tidings.errors import TidingsError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tidings.cli.event_names import EventNames
+
 FORMATS = ("text", "ndjson", "parquet")
 _OF_JOINS = ("part", "sequence", "changes")
 
 
-_NOWHERE: Mapping[str, str] = {}
-
-
 class NotificationWriter(Protocol):
-    """Writes tables of notifications, one after the other; `places` says where events were read, by their ids."""
+    """Writes tables of notifications, one after the other; `names` are those of their events."""
 
-    def write(self, notifications: pa.Table, places: Mapping[str, str] = ...) -> None: ...
+    def write(self, notifications: pa.Table, names: EventNames | None = None) -> None: ...
 
 
 @contextmanager
@@ -50,16 +49,18 @@ class _Text:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def write(self, notifications: pa.Table, places: Mapping[str, str] = _NOWHERE) -> None:
-        answers = []
+    def write(self, notifications: pa.Table, names: EventNames | None = None) -> None:
+        from tidings.cli.event_names import EventNames, is_named
+
+        answers, names = [], names or EventNames()
         for row in notifications.to_pylist():
             if row["verdict"] == "error":
-                place = places.get(row["event"], row["source"])
-                named = f"event {row['event']}" if terminal.is_named(row["event"]) or not place else ""
+                place = names.places.get((row["source"] or "", row["event"]), row["source"])
+                named = f"event {row['event']}" if is_named(row["event"]) or not place else ""
                 terminal.warn(": ".join(filter(None, [place, named, row["message"]])))
             else:
                 answers.append(row)
-        for line in terminal.notification_lines(answers):
+        for line in terminal.notification_lines(answers, names):
             self._console.print(line)
 
 
@@ -67,7 +68,7 @@ class _Ndjson:
     def __init__(self, file: IO[str] | None) -> None:
         self._file = file
 
-    def write(self, notifications: pa.Table, places: Mapping[str, str] = _NOWHERE) -> None:
+    def write(self, notifications: pa.Table, names: EventNames | None = None) -> None:
         lines = [json.dumps(_members(row), ensure_ascii=False) for row in notifications.to_pylist()]
         if lines:  # standard output is looked up only now: it may have been redirected
             click.echo("\n".join(lines), file=self._file)
@@ -90,7 +91,7 @@ def _parquet(output: Path) -> Iterator[NotificationWriter]:
     with pq.ParquetWriter(output, NOTIFICATION_SCHEMA, compression="zstd") as writer:
 
         class _Parquet:
-            def write(self, notifications: pa.Table, places: Mapping[str, str] = _NOWHERE) -> None:
+            def write(self, notifications: pa.Table, names: EventNames | None = None) -> None:
                 writer.write_table(notifications)
 
         yield _Parquet()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, TypeVar
 
 import click
+
+from tidings.errors import TidingsError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -104,3 +107,16 @@ store = click.option(
     help="A PostgreSQL database for subscriptions and notifications, postgresql://user@host/database, instead of files in"
     " the folder.",
 )
+
+
+def need_folder(folder: Path, how: str) -> None:
+    """Makes a folder and tries to write to it, before anything else is begun. `how` names another: "by --data"."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise TidingsError(
+            f"the folder {folder} cannot be written ({reason}); name another one {how}"
+        ) from None

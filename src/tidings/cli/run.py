@@ -15,7 +15,7 @@ import click
 from rich.live import Live
 from rich.text import Text
 
-from tidings.cli import terminal
+from tidings.cli import options, terminal
 from tidings.cli.notification_output import NotificationWriter, open_writer
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 STARTING = "starting Spark"
 WAITING = "waiting for events"
+DATA = "as 'data' in the configuration"
 
 
 @click.command()
@@ -83,7 +84,10 @@ class _Run:
         from tidings.cli.stream_sources import StreamSources
         from tidings.storage.event_log import EventLog
 
+        config = self.config
         self._prepare_index()
+        for folder in (config.states, config.log, config.output, config.checkpoint):
+            options.need_folder(folder, DATA)
         with EventLog(self.config.log) as log:
             if self.console.is_terminal:
                 self.status = self.stack.enter_context(Live(console=self.console, transient=True))
@@ -123,6 +127,7 @@ class _Run:
             networks=config.networks,
             operators=self.operators,
         )
+        options.need_folder(config.index, DATA)
         # An index that was lost must not get the versions that the checkpoint has pinned.
         version = versions.publish(config.index, engine, at_least=last_base(config.checkpoint) + 1)
         terminal.note(f"{config.index} is now {version}: {len(engine):,} subscriptions")

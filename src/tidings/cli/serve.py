@@ -199,6 +199,7 @@ def serve(
     )
     operator_options(modules)  # their errors are reported before anything starts
     need_spark()
+    options.need_folder(settings.data, "by --data")
     from tidings.service.web.server import serve as serve_until_signal
 
     with _signals():

@@ -109,10 +109,13 @@ def load(
     networks: Mapping[str, Path] | None = None,
     operators: Iterable[Operator] = (),
     tables: Path | None = None,
+    entries: list[Entry] | None = None,
 ) -> Engine:
     """An engine with the subscriptions of a file, or of an index folder. Refused ones are reported on standard
     error. With `patterns`, the file holds rules in that form; `networks` are the files of networks by name;
-    `tables` replaces the file that the subscriptions name themselves."""
+    `tables` replaces the file that the subscriptions name themselves. A caller who reads events gives `entries`, gets those
+    of the file in it, and warns of likely mistakes in them itself, when it knows the events."""
+    from tidings.cli.text_warnings import warn_of_mistakes
     from tidings.engine.engine import BroadSubscription, EmptySubscription
     from tidings.engine.options import engine_of_files
     from tidings.storage import versions
@@ -152,6 +155,10 @@ def load(
     terminal.warn_all(
         [f"{file.path}: {remark.message}" for remark in remarks], "subscriptions so broad, or empty"
     )
+    if entries is not None:
+        entries += file.entries
+    elif not patterns:  # whose texts nobody wrote
+        warn_of_mistakes(file.path, file.entries, engine)
     if not len(engine):
         raise TidingsError(
             f"{path} holds no subscription that can be used; see 'tidings match --help' for its form"
@@ -238,8 +245,10 @@ def _csv(path: Path) -> Iterator[Entry]:
     with path.open(newline="", encoding="utf-8-sig") as file:
         rows = csv.DictReader(file)
         _check_columns(path, rows.fieldnames or [])
+        first = rows.line_num + 1  # a text may go over several lines
         for row in rows:
-            yield Entry(row["id"] or "", row["text"] or "", rows.line_num)
+            yield Entry(row["id"] or "", row["text"] or "", first)
+            first = rows.line_num + 1
 
 
 def _parquet(path: Path) -> Iterator[Entry]:

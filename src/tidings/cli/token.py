@@ -93,7 +93,7 @@ def add(
       tidings token add 'news desk'
       tidings token add crawler --role publisher --events-per-second 5000
     """
-    with _registry(data, store, new=True) as registry:
+    with _registry(data, store) as registry:
         from tidings.service.model import Role
         from tidings.service.subscriptions.access_control import grant
 
@@ -160,7 +160,7 @@ def end(id: str, data: Path, store: str | None) -> None:
 
 
 @contextmanager
-def _registry(data: Path, store: str | None, new: bool = False) -> Iterator[Registry]:
+def _registry(data: Path, store: str | None) -> Iterator[Registry]:
     if find_spec("sqlalchemy") is None or find_spec("alembic") is None:
         raise TidingsError(
             "this command needs more packages; install them with: pip install 'tidings[service]'"
@@ -168,9 +168,10 @@ def _registry(data: Path, store: str | None, new: bool = False) -> Iterator[Regi
     from tidings.service.settings import Settings
     from tidings.service.store.database import open_stores
 
-    if not new and store is None and not (data / "registry.db").exists():
+    if store is None and not (data / "registry.db").exists():
         raise TidingsError(
-            f"no service keeps anything in {data}; name its folder by --data, or its database by --store"
+            f"there is no service in {data}; name its folder by --data, or its database by --store;"
+            " 'tidings serve' makes a new one"
         )
     registry, mailbox = open_stores(Settings(data.absolute(), store=store))
     try:

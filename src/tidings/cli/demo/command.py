@@ -24,7 +24,7 @@ import click
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from tidings.cli import demo_data, terminal
+from tidings.cli import demo_data, options, terminal
 from tidings.errors import TidingsError
 
 if TYPE_CHECKING:
@@ -53,7 +53,13 @@ _POLL_SECONDS = 0.05
     is_flag=True,
     help="Kill one process of the service after the other instead, while a listener's counter goes on; then end.",
 )
-def demo(keep: Path | None, no_page: bool, chaos: bool) -> None:
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65_535),
+    metavar="N",
+    help=f"The port of the page. Without it: {PORT}, or any free one if that is taken.",
+)
+def demo(keep: Path | None, no_page: bool, chaos: bool, port: int | None) -> None:
     """Start a service, run sample feeds through it, and stay for its page.
 
     Sixteen sample feeds are published to a service on this machine and matched by its Spark stream against the questions
@@ -69,13 +75,14 @@ def demo(keep: Path | None, no_page: bool, chaos: bool) -> None:
     with ExitStack() as stack:
         stack.enter_context(_ended_by_signals())
         folder = keep or Path(stack.enter_context(TemporaryDirectory(prefix="tidings-demo-")))
-        if folder.exists() and any(folder.iterdir()):
+        options.need_folder(folder, "by --keep")
+        if any(folder.iterdir()):
             raise click.ClickException(f"{folder} is not empty; name a new folder")
-        play = Demo(folder, stack)
+        play = Demo(folder, stack, port)
         if chaos:
             from tidings.cli.demo.chaos import Chaos
 
-            play = Chaos(folder, stack)
+            play = Chaos(folder, stack, port)
         with suppress(KeyboardInterrupt):
             play.play()
             if not no_page and not chaos:
@@ -106,10 +113,11 @@ def _ended_by_signals() -> Iterator[None]:
 class Demo:
     """The steps of the demo, in order; `stack` ends what they began."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, stack: ExitStack, port: int | None) -> None:
         from tidings.cli.subscriptions import SubscriptionFile
 
         self.folder, self.stack = folder, stack
+        self.port = _free_port() if port is None else _need_port(port)
         examples = demo_data.folder()
         questions = SubscriptionFile.read(examples / "subscriptions.txt")
         self.questions = [(entry.id, entry.text) for entry in questions.entries]
@@ -191,7 +199,7 @@ class Demo:
     def _start(self) -> None:
         from tidings.client import Client
 
-        began, self.port = time.perf_counter(), _free_port()
+        began = time.perf_counter()
         self._launch()
         self.stack.callback(self._stop)
         self.client: Client = self.stack.enter_context(Client(f"http://127.0.0.1:{self.port}"))
@@ -373,11 +381,26 @@ def _notification_line(name: str, notification: Notification) -> Text:
 def _free_port() -> int:
     """The default port, or any free one."""
     for port in (PORT, 0):
-        with socket.socket() as listener, suppress(OSError):
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(("127.0.0.1", port))
-            return int(listener.getsockname()[1])
+        with suppress(OSError):
+            return _bound(port)
     raise TidingsError("no port of this machine is free; end something that listens, and try again")
+
+
+def _need_port(port: int) -> int:
+    try:
+        return _bound(port)
+    except OSError as error:
+        raise TidingsError(
+            f"port {port} cannot be used ({str(error.strerror).lower()}); name another one by --port"
+        ) from None
+
+
+def _bound(port: int) -> int:
+    """Listens at a port for a moment; 0 is any free one."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        return int(listener.getsockname()[1])
 
 
 def _feed_line(name: str, text: str, style: str, remark: str = "") -> Text:
