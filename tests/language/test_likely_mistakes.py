@@ -35,6 +35,7 @@ def known():
     [
         ("topc = 'a'", "topc", "no recent event has the attribute topc; did you mean topic?"),
         ("TOPIC = 'a'", "TOPIC", "no recent event has the attribute TOPIC; did you mean topic?"),
+        ("age > 5", "age", "no recent event has the attribute age; did you mean user.age?"),
         ("EXISTS colour", "colour", "no recent event has the attribute colour"),
         ("price + `the fee` > 5", "`the fee`", "no recent event has the attribute the fee"),
         ("user.agee > 5", "user.agee", "no recent event has the attribute user.agee; did you mean user.age?"),

@@ -152,15 +152,17 @@ class _Attributes:
         advice = f"for the text write '{path}'" + (f", or did you mean {near}?" if near else "")
         return TextWarning(f"{path} is read as an attribute; {advice}", *self._place(attribute))
 
-    def _nearest(self, attribute: Attribute, likeness: float = 0.6) -> str | None:
+    def _nearest(self, attribute: Attribute, likeness: float = 0.7) -> str | None:
         """The known name that is spelled most like an attribute; of an element, among the names of its list."""
         path, names = attribute.path, self._known.names()
         first = path.partition(".")[0]
         if first in self._elements:
             inside = f"{self._elements[first]}."
             names = [f"{first}.{name.removeprefix(inside)}" for name in names if name.startswith(inside)]
-        same = (name for name in names if name.casefold() == path.casefold())
-        return next(same, None) or nearest(path, names, likeness)
+        folded = path.casefold()
+        same = [name for name in names if name.casefold() == folded]
+        inside_others = [name for name in names if name.casefold().endswith(f".{folded}")]
+        return next(iter(same + inside_others), None) or nearest(path, names, likeness)
 
     def _incomparable(self, leaf: Leaf) -> Iterator[TextWarning]:
         """A warning if no value of the attribute can be compared with the constants."""
