@@ -56,18 +56,18 @@ def explain(
     its variables were bound to, the first that does not has ✗, and those after it were not reached. A call of an
     operator says what it answered and how long that took, that it failed (?), or why it was spared.
 
-    Of a question that joins tables, every change of EVENT is explained with the rows that the changes before it have
-    left: the conditions on the row that comes or goes, the rows that join it, and what the question gains and loses.
+    For a subscription that joins tables, every change of EVENT is explained with the rows that the changes before it have
+    left: the conditions on the row that comes or goes, the rows that join it, and what the subscription gains and loses.
 
     IRIs are shortened by prefixes, which are printed at the end.
 
     \b
     Examples:
-      tidings explain -s questions.txt -i goals news.atom
-      tidings explain -s questions.txt -i goals --event 3 news.atom
-      tidings explain -s questions.txt -i goals --event 'late goal' news.atom
-      tidings explain -s questions.txt --tables tables.toml -i liked --event u2 changes.ndjson
-      tidings explain -s questions.txt --operators operators.py -i mobs --event 7 events.ndjson
+      tidings explain -s subscriptions.txt -i goals news.atom
+      tidings explain -s subscriptions.txt -i goals --event 3 news.atom
+      tidings explain -s subscriptions.txt -i goals --event 'late goal' news.atom
+      tidings explain -s subscriptions.txt --tables tables.toml -i liked --event u2 changes.ndjson
+      tidings explain -s subscriptions.txt --operators operators.py -i mobs --event 7 events.ndjson
     """
     from tidings.cli import events as event_files
     from tidings.cli.subscriptions import Entry, load, network_options, operator_options, prefix_options

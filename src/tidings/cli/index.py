@@ -51,9 +51,9 @@ def build(
 
     \b
     Example:
-      tidings index build data/index -s questions.txt -t topics.ttl
-      tidings index build data/index -s questions.txt --network exchange=exchange/
-      tidings index build data/index -s questions.txt --tables tables.toml
+      tidings index build data/index -s subscriptions.txt -t topics.ttl
+      tidings index build data/index -s subscriptions.txt --network exchange=exchange/
+      tidings index build data/index -s subscriptions.txt --tables tables.toml
     """
     from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
     from tidings.storage import versions
@@ -76,7 +76,7 @@ def build(
 @ROOT
 @options.operators
 def show(root: Path, modules: tuple[str, ...]) -> None:
-    """Show the versions in ROOT and what the current one holds, after reading all of it."""
+    """Show the versions in ROOT and the content of the current one. All of its files are read and checked."""
     from tidings.arrays import folders
     from tidings.cli.subscriptions import operator_options
     from tidings.storage import versions
@@ -106,7 +106,7 @@ def show(root: Path, modules: tuple[str, ...]) -> None:
         ("networks", ", ".join(f"{name}: {len(n):,} nodes" for name, n in engine.networks.items()) or "none"),
         ("operators", _operators(engine)),
         ("tables", ", ".join(f"{table.name} ({', '.join(table.names)})" for table in tables) or "none"),
-        ("questions over tables", f"{len(engine.joins):,}"),
+        ("subscriptions that join tables", f"{len(engine.joins):,}"),
         ("index of patterns", _size(folders.size(patterns), len(patterns["row_shape"]))),
         ("index of filters", _size(folders.size(filters), len(filters["code_at"]))),
         ("ids and texts", _size(folders.size(texts), in_base["count"])),
@@ -169,8 +169,8 @@ def remove(root: Path, id: str, modules: tuple[str, ...]) -> None:
 def network(root: Path, name: str, path: Path, modules: tuple[str, ...]) -> None:
     """Add the network at PATH to ROOT under NAME; one with the same NAME is replaced.
 
-    PATH is as for 'tidings network'. Questions are placed in it with VIA NAME AT 'node'; those that have a place
-    in a network that is replaced stay, and hear of nothing while it has no such node.
+    PATH is as for 'tidings network'. Subscriptions are placed in it with VIA NAME AT 'node'. If a network is replaced, the
+    subscriptions in it stay; one whose node is missing gets no notifications.
 
     \b
     Example:
@@ -190,7 +190,7 @@ def network(root: Path, name: str, path: Path, modules: tuple[str, ...]) -> None
 @ROOT
 @options.operators
 def compact(root: Path, modules: tuple[str, ...]) -> None:
-    """Fold the changes behind the base of ROOT into a new base.
+    """Rebuild the index in ROOT with all changes since it was built.
 
     Every change since the last build makes matching a little slower; after many of them this makes it fast again.
     """

@@ -33,22 +33,36 @@ AT_ONCE = 1000
 @options.tables
 @options.operators
 @click.option(
-    "--all-bindings", is_flag=True, help="A notification for every binding, not only for the first."
+    "--all-bindings",
+    is_flag=True,
+    help="Write a notification for every binding of the variables, not only for the first.",
 )
 @click.option(
-    "--joined", is_flag=True, help="Of questions that join tables: joined rows, not the rows of each table."
+    "--joined",
+    is_flag=True,
+    help="Show the joined rows of subscriptions that join tables, not the rows of each table.",
 )
 @click.option(
-    "--format", "-f", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the answers."
+    "--format",
+    "-f",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="The format of the notifications.",
 )
 @click.option(
-    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="For the answers."
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the notifications to this file, not to standard output.",
 )
 @click.option(
     "--stats",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="What operators were asked and spared: a picture (.png, .svg), or a table (.txt, .csv, .json).",
+    help="Write how often operators were called and how many calls were avoided: a picture (.png, .svg), or a table (.txt,"
+    " .csv, .json).",
 )
 def match(
     subscriptions: Path | None,
@@ -70,11 +84,11 @@ def match(
     EVENTS are files or folders: feeds (RSS, Atom, JSON Feed), RDF (Turtle, N-Triples, RDF/XML, JSON-LD, TriG,
     N-Quads), NDJSON of CloudEvents or of any objects, whose members are attributes; - is standard input.
     Lines that change tables: {"insert": "stocks", "row": {"symbol": "GOOG", "per": 52}}, "update" and "delete"
-    likewise, or change events of Debezium. Rows are there from the first event to the last, not longer.
+    likewise, or change events of Debezium. Tables are empty at the start, and nothing is kept of them at the end.
 
     \b
     A file of subscriptions:
-      # comments, prefixes, then 'id: text'; indented lines go on
+      # comments, prefixes, then 'id: text'; an indented line continues the one before
       @prefix ex: <http://example.org/>
       goals: SELECT ?title WHERE (?item, rss:title, ?title) AND ?title CONTAINS 'goal'
       cheap bicycles:
@@ -93,22 +107,25 @@ def match(
       [reviews]
       columns = { symbol = "text", rating = "number" }
 
-    With --patterns, the questions are rules in JSON: {"name": {pattern}, ...}, a list of {"Name": ...,
+    With --patterns, the subscriptions are rules in JSON: {"name": {pattern}, ...}, a list of {"Name": ...,
     "EventPattern": ...}, what 'aws events list-rules' gives, or such an object in each line. The file may stand
     before EVENTS instead of after -s; without EVENTS, standard input is read.
 
     \b
     Examples:
-      tidings match -s questions.txt feeds/ news.atom
-      tidings match -s questions.txt -t topics.ttl -f ndjson feeds/ | jq .bindings.title
-      tail -f events.ndjson | tidings match -s questions.txt -
+      tidings match -s subscriptions.txt feeds/ news.atom
+      tidings match -s subscriptions.txt -t topics.ttl -f ndjson feeds/ | jq .bindings.title
+      tail -f events.ndjson | tidings match -s subscriptions.txt -
       tidings match --patterns eventbridge rules.json events.ndjson
-      tidings match -s questions.txt --network exchange=exchange/ events.ndjson
-      tidings match -s questions.txt --tables tables.toml changes.ndjson
-      tidings match -s questions.txt --operators operators.py --stats stats.png events.ndjson
+      tidings match -s subscriptions.txt --network exchange=exchange/ events.ndjson
+      tidings match -s subscriptions.txt --tables tables.toml changes.ndjson
+      tidings match -s subscriptions.txt --operators operators.py --stats stats.png events.ndjson
 
-    What cannot be read, a file, an event or a subscription, is one sentence on standard error, and the rest
-    goes on. Exit code: 0 if events met subscriptions, matches or not; 1 if nothing could be read.
+    Matches are written in the order of the events, those of one event in the order of the subscriptions.
+
+    A file, an event or a subscription that cannot be read is reported on standard error, and the others are used. At the end,
+    likely mistakes in subscriptions are reported there too, such as an attribute that no event had. The exit code is 0 if
+    any event was matched against any subscription, and 1 if nothing could be read.
     """
     from tidings.cli import events as event_files
     from tidings.cli.subscriptions import Entry, load, network_options, operator_options, prefix_options

@@ -44,7 +44,7 @@ def subscriptions_of(required: bool) -> Callable[[Command], Command]:
         required=required,
         type=click.Path(exists=True, path_type=Path),
         metavar="FILE",
-        help="The questions: a text file (its form: 'tidings match --help'); a .csv, .parquet or .ndjson with the"
+        help="The subscriptions: a text file (see 'tidings match --help'); a .csv, .parquet or .ndjson with the"
         " columns id and text; an index; or rules, with --patterns.",
     )
 
@@ -53,14 +53,14 @@ subscriptions = subscriptions_of(required=True)
 patterns = click.option(
     "--patterns",
     type=click.Choice(("eventbridge",)),
-    help="The questions are rules with event patterns as Amazon EventBridge has them, in JSON.",
+    help="The subscriptions are rules in JSON with event patterns as Amazon EventBridge has them.",
 )
 taxonomy = click.option(
     "--taxonomy",
     "-t",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="What is a kind of what, for ISA: RDFS in any RDF syntax.",
+    help="The taxonomy for ISA, which says what is a kind of what: RDFS in any RDF syntax.",
 )
 prefix = click.option(
     "--prefix",
@@ -68,7 +68,7 @@ prefix = click.option(
     "prefixes",
     multiple=True,
     metavar="NAME=IRI",
-    help="A prefix for the questions, such as ex=http://example.org/. May be repeated.",
+    help="A prefix that subscriptions use, such as ex=http://example.org/. May be repeated.",
 )
 networks = click.option(
     "--network",
@@ -76,21 +76,21 @@ networks = click.option(
     "networks",
     multiple=True,
     metavar="NAME=PATH",
-    help="A network for questions with VIA NAME AT 'node'; its forms: 'tidings network --help'. May be repeated.",
+    help="A network for subscriptions with VIA NAME AT 'node' (see 'tidings network --help'). May be repeated.",
 )
 tables = click.option(
     "--tables",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The tables that questions join, in TOML or JSON (its form: 'tidings match --help'), instead of those that the"
-    " file of questions names by @tables.",
+    help="The tables that subscriptions join, in TOML or JSON (see 'tidings match --help'), instead of those that the"
+    " file of subscriptions names by @tables.",
 )
 operators = click.option(
     "--operators",
     "modules",
     multiple=True,
     metavar="FILE.py",
-    help="Python functions that the questions call, decorated with @tidings.operator: a file, or an installed"
+    help="Python functions that subscriptions call, decorated with @tidings.operator: a file, or an installed"
     " package.module. May be repeated.",
 )
 data = click.option(
@@ -99,7 +99,7 @@ data = click.option(
     show_default=True,
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Where the service keeps everything.",
+    help="The folder of the service, which holds all its data.",
 )
 store = click.option(
     "--store",

@@ -32,14 +32,14 @@ DATA = "as 'data' in the configuration"
 
 @click.command()
 @click.argument("config", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="CONFIG.toml")
-@click.option("--once", is_flag=True, help="Answer what there is now, and end.")
+@click.option("--once", is_flag=True, help="Match the events that are there now, and end.")
 @click.option(
     "--format",
     "-f",
     type=click.Choice(("text", "ndjson", "none")),
     default="text",
     show_default=True,
-    help="Of the notifications on standard output; Parquet files are written in any case.",
+    help="The format of notifications on standard output; Parquet files are written in any case.",
 )
 def run(config: Path, once: bool, format: str) -> None:
     """Run a stream: sources, event log, Spark, notifications.
@@ -50,13 +50,13 @@ def run(config: Path, once: bool, format: str) -> None:
 
     \b
     A small CONFIG.toml:
-      subscriptions = "questions.txt"
+      subscriptions = "subscriptions.txt"
       [sources]
       feeds = ["https://example.org/news.rss"]
       folders = ["inbox"]
 
-    While it runs, 'tidings index add' and 'tidings index remove' change its questions, 'tidings index network' its
-    networks, which CONFIG.toml names by [networks] and NAME = "PATH". Operators that the questions call are named
+    While it runs, 'tidings index add' and 'tidings index remove' change its subscriptions, 'tidings index network' its
+    networks, which CONFIG.toml names by [networks] and NAME = "PATH". Operators that the subscriptions call are named
     by operators = ["FILE.py", "package.module"].
     """
     from tidings.cli.stream_config import StreamConfig

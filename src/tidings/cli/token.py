@@ -27,8 +27,8 @@ def token() -> None:
     """Make, list and end the tokens of a service.
 
     A token is a secret that is sent with every request, as 'Authorization: Bearer tid_…', or given to the page's
-    login. What is done here counts at once, also while the service runs. A service that only this machine can
-    reach needs none.
+    login. Changes take effect at once, also while the service runs. A service that only this machine can
+    reach needs no tokens.
     """
 
 
@@ -39,8 +39,8 @@ def token() -> None:
     type=click.Choice(ROLES),
     default="subscriber",
     show_default=True,
-    help="A subscriber has subscriptions and sees no others; a publisher sends events and follows feeds; an admin does"
-    " all of it, and sees all.",
+    help="A subscriber has subscriptions and sees only its own; a publisher sends events and follows feeds; an admin may do and"
+    " see everything.",
 )
 @click.option(
     "--subscriptions",
@@ -48,7 +48,7 @@ def token() -> None:
     show_default=True,
     type=click.IntRange(0),
     metavar="N",
-    help="How many it may have at a time.",
+    help="How many subscriptions it may have at a time.",
 )
 @click.option(
     "--events-per-second",
@@ -56,7 +56,7 @@ def token() -> None:
     show_default=True,
     type=click.FloatRange(0, min_open=True),
     metavar="RATE",
-    help="How many events it may publish in the long run.",
+    help="How many events it may publish a second, on average.",
 )
 @click.option(
     "--requests-per-second",
@@ -64,7 +64,7 @@ def token() -> None:
     show_default=True,
     type=click.FloatRange(0, min_open=True),
     metavar="RATE",
-    help="How many requests it may make.",
+    help="How many requests it may make a second, on average.",
 )
 @click.option(
     "--sources",
@@ -86,7 +86,9 @@ def add(
     data: Path,
     store: str | None,
 ) -> None:
-    """Make a token for NAME and print its secret, which is kept nowhere and cannot be shown again.
+    """Make a token for NAME and print its secret.
+
+    The secret is not stored, and cannot be shown again.
 
     \b
     Example:

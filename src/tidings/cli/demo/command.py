@@ -47,11 +47,11 @@ _POLL_SECONDS = 0.05
     metavar="FOLDER",
     help="Work in this folder and leave everything there, instead of in a temporary one.",
 )
-@click.option("--no-page", is_flag=True, help="End after the summary, instead of staying for the page.")
+@click.option("--no-page", is_flag=True, help="End after the summary, and do not keep the page open.")
 @click.option(
     "--chaos",
     is_flag=True,
-    help="Kill one process of the service after the other instead, while a listener's counter goes on; then end.",
+    help="Kill one process of the service after the other instead, and check that no notification is lost; then end.",
 )
 @click.option(
     "--port",
@@ -60,14 +60,14 @@ _POLL_SECONDS = 0.05
     help=f"The port of the page. Without it: {PORT}, or any free one if that is taken.",
 )
 def demo(keep: Path | None, no_page: bool, chaos: bool, port: int | None) -> None:
-    """Start a service, run sample feeds through it, and stay for its page.
+    """Start a service, publish sample feeds to it, and show its page.
 
-    Sixteen sample feeds are published to a service on this machine and matched by its Spark stream against the questions
-    of examples/subscriptions.txt and 20,000 generated ones. Then news go on, and the page shows them, until Ctrl-C.
+    Sixteen sample feeds are published to a service on this machine and matched by its Spark stream against the subscriptions
+    of examples/subscriptions.txt and 20,000 generated ones. Then more news are published, and the page shows the matches, until Ctrl-C.
     Needs Java 17 or newer; the page is there in under a minute.
 
-    With --chaos a worker, the JVM, the driver and the service are killed: the end says what was published, received, lost
-    and doubled.
+    With --chaos a worker, the JVM, the driver and the service are killed one after the other; at the end it prints how many
+    events were published, received, lost and received twice.
     """
     from tidings.spark.startup import need_spark
 
@@ -194,7 +194,7 @@ class Demo:
             )
             registry.close()
             mailbox.close()
-        self._say("Crowd", f"{demo_data.OPERATORS:,} generated questions", time.perf_counter() - began)
+        self._say("Crowd", f"{demo_data.OPERATORS:,} generated subscriptions", time.perf_counter() - began)
 
     def _start(self) -> None:
         from tidings.client import Client
@@ -221,7 +221,7 @@ class Demo:
     def _subscribe(self) -> None:
         for name, text in self.questions:
             self.asked[name] = self.client.subscribe(text, title=name)
-        self._say("Asked", f"the {len(self.asked)} questions of subscriptions.txt")
+        self._say("Asked", f"the {len(self.asked)} subscriptions of subscriptions.txt")
 
     def _publish_feeds(self) -> int:
         """Posts each feed and waits for its notifications; returns how many feeds were refused."""
@@ -252,7 +252,7 @@ class Demo:
 
     def _subscribe_late(self) -> None:
         self.asked[LATE] = self.client.subscribe(LATE_TEXT, title=LATE)
-        self._print(Text("  + a question is added while the stream runs", style="bold magenta"))
+        self._print(Text("  + a subscription is added while the stream runs", style="bold magenta"))
         self._print(Text(f"      {LATE}: {LATE_TEXT}", style="magenta"))
 
     def _show(self, notifications: int) -> None:
@@ -266,13 +266,13 @@ class Demo:
             self._print(Text("      ") + _notification_line(name, notification))
             self.seen = notification.number
         if crowd := notifications - len(own):
-            self._print(Text(f"      and {crowd} of the crowd are told", style="green"))
+            self._print(Text(f"      and {crowd} notifications of the crowd", style="green"))
 
     def _burst(self) -> float:
         """Publishes many events; the rate is from the first post to the last notification."""
         events = demo_data.advisories()
         subscriptions = demo_data.OPERATORS + len(self.asked)
-        self._say("Burst", f"{len(events):,} generated advisories against {subscriptions:,} questions")
+        self._say("Burst", f"{len(events):,} generated advisories against {subscriptions:,} subscriptions")
         began = time.perf_counter()
         with self._working("advisories"):
             self._publish(events)
@@ -329,12 +329,14 @@ class Demo:
         deadline = time.monotonic() + PATIENCE
         while True:
             if self.process.poll() is not None:
-                raise TidingsError(f"the service has ended; its last words: {self._last_words()}")
+                raise TidingsError(f"the service has ended; the last line of its log: {self._last_words()}")
             with suppress(ServiceError):  # it does not listen yet
                 if holds(status := self.client.status()):
                     return status
             if time.monotonic() > deadline:
-                raise TidingsError(f"the service takes too long; its last words: {self._last_words()}")
+                raise TidingsError(
+                    f"the service takes too long; the last line of its log: {self._last_words()}"
+                )
             time.sleep(_POLL_SECONDS)
 
     def _last_words(self) -> str:
