@@ -82,7 +82,9 @@ def test_the_guide_of_the_service_runs_from_its_start_to_its_end(examples, tmp_p
     else is run again for a while."""
     names, known = {"__name__": SERVICE}, dict(os.environ)
     tables = tmp_path / "examples" / "stocks" / "tables.toml"
-    with Running(data=tmp_path / "data", allowed=("127.0.0.0/8",), tables=tables) as served:
+    with Running(
+        data=tmp_path / "examples" / "tidings-data", allowed=("127.0.0.0/8",), tables=tables
+    ) as served:
         for number, (kind, content) in enumerate(blocks(SERVICE)):
             content = content.replace("localhost:8750", f"127.0.0.1:{served.service.settings.port}")
             if kind.startswith("text "):

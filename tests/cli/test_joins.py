@@ -180,7 +180,7 @@ def test_an_index_has_its_tables_and_takes_joins(tmp_path):
     assert (removed.exit_code, removed.stderr) == (0, "")
     shown = " ".join(tidings("index", "show", root).stdout.split())
     assert "tables stocks (symbol, per), reviews (id, symbol, analyst, rating, report), analysts" in shown
-    assert "questions over tables 6" in shown
+    assert "subscriptions that join tables 6" in shown
     result = tidings("match", "-s", root, STOCKS / "changes.ndjson")
     assert {line.split()[0] for line in result.stdout.splitlines()} == {"X1", "X3", "old", "dear", "halts"}
     assert tidings("index", "compact", root).stdout == f"{root} is now v2+0: 7 subscriptions\n"

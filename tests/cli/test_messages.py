@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from tidings.cli import demo_data, text_warnings
+from tidings.cli import demo_data, subscriptions
 from tidings.formats import documents
 
 from .conftest import EXAMPLES, tidings
@@ -64,7 +64,7 @@ def test_likely_mistakes_are_warned_of_after_the_last_event(here, monkeypatch):
         "! q.txt:5:19: a text: price has numbers in events of this run, and '20' is a text; write 20 without quotes",
         "! q.txt:6:19: a number: topic has texts in events of this run, and 5 is a number; for the text write '5'",
     ]
-    monkeypatch.setattr(text_warnings, "SHOWN", 1)
+    monkeypatch.setattr(subscriptions, "_WARNINGS_SHOWN", 1)
     assert warnings(tidings("match", "-s", "q.txt", "e.ndjson"))[1:] == ["! and 3 more warnings"]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tidings.cli import terminal
-from tidings.cli.event_names import Key, key_of
+from tidings.cli.notification_output import Key, key_of
 from tidings.errors import EventError, TidingsError
 from tidings.formats.documents import MAX_BYTES
 from tidings.formats.strict_json import StrictJson

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from tidings.cli import event_names, options, terminal
+from tidings.cli import options, terminal
+from tidings.cli.notification_output import title_of
 
 if TYPE_CHECKING:
     from tidings.model.event import Event
@@ -70,8 +71,14 @@ def explain(
       tidings explain -s subscriptions.txt --operators operators.py -i mobs --event 7 events.ndjson
     """
     from tidings.cli import events as event_files
-    from tidings.cli.subscriptions import Entry, load, network_options, operator_options, prefix_options
-    from tidings.cli.text_warnings import warn_of_mistakes
+    from tidings.cli.subscriptions import (
+        Entry,
+        load,
+        network_options,
+        operator_options,
+        prefix_options,
+        warn_of_mistakes,
+    )
     from tidings.language.syntax.prefixes import WELL_KNOWN
     from tidings.model.observed_attributes import ObservedAttributes
 
@@ -99,7 +106,7 @@ def explain(
         if number in chosen:
             if number != chosen[0]:
                 terminal.out.print()
-            name = event_names.title_of(item) or item.id
+            name = title_of(item) or item.id
             terminal.out.print(Text(f"{item.source or path}  event {number}: {name}", style="dim"))
             explanation = engine.explain(id, item)
             for line in str(explanation).splitlines():
@@ -121,7 +128,7 @@ def _chosen(items: Sequence[Event], wanted: str | None, path: str) -> list[int]:
         raise click.ClickException(f"no event could be read from {path}")
     if wanted is None:
         return list(range(1, len(items) + 1))
-    titles = {number: event_names.title_of(item) for number, item in enumerate(items, 1)}
+    titles = {number: title_of(item) for number, item in enumerate(items, 1)}
     folded = " ".join(wanted.split()).casefold()
     for found in (
         [number for number, item in enumerate(items, 1) if item.id == wanted],

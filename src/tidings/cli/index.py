@@ -129,8 +129,7 @@ def add(root: Path, id: str, text: str, modules: tuple[str, ...]) -> None:
       tidings index add data/index goals "WHERE (?item, rss:title, ?t) AND ?t CONTAINS 'goal'"
       tidings index add data/index dear "SELECT * FROM stocks JOIN reviews USING (symbol) WHERE per > 90"
     """
-    from tidings.cli.subscriptions import operator_options
-    from tidings.cli.text_warnings import warn_of_mistakes_in
+    from tidings.cli.subscriptions import operator_options, warn_of_mistakes_in
     from tidings.engine.engine import BroadSubscription, EmptySubscription
     from tidings.storage import versions
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from tidings.cli import options, terminal
-from tidings.cli.notification_output import FORMATS, NotificationWriter, open_writer
+from tidings.cli.notification_output import FORMATS, EventNames, Key, NotificationWriter, key_of, open_writer
 from tidings.cli.operator_statistics import check_stats_file, write_stats
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tidings.cli.event_names import Key
     from tidings.cli.events import Portion
     from tidings.engine.engine import Engine
     from tidings.model.observed_attributes import ObservedAttributes
@@ -128,8 +127,14 @@ def match(
     any event was matched against any subscription, and 1 if nothing could be read.
     """
     from tidings.cli import events as event_files
-    from tidings.cli.subscriptions import Entry, load, network_options, operator_options, prefix_options
-    from tidings.cli.text_warnings import warn_of_mistakes
+    from tidings.cli.subscriptions import (
+        Entry,
+        load,
+        network_options,
+        operator_options,
+        prefix_options,
+        warn_of_mistakes,
+    )
     from tidings.model.observed_attributes import ObservedAttributes
 
     if stats is not None:
@@ -206,14 +211,12 @@ def _publish(
     joined: bool,
 ) -> tuple[int, int]:
     """Matches all portions; returns the number of events and of notifications."""
-    from tidings.cli.event_names import EventNames
-
     read = found = 0
     for portion in portions:
         notifications = engine.publish_many(portion, all_bindings=all_bindings, joined=joined)
         keys = list(zip(notifications["source"].to_pylist(), notifications["event"].to_pylist(), strict=True))
-        names = EventNames.of(portion, set(keys), portion.places)
-        writer.write(_in_order(notifications, keys, portion, order), names)
+        ordered = _in_order(notifications, keys, portion, order)
+        writer.write(ordered, EventNames(portion, portion.places))
         errors = notifications["verdict"].to_pylist().count("error")
         read += len(portion) - errors
         found += len(notifications) - errors
@@ -226,8 +229,6 @@ def _in_order(
     """Notifications by the order of their events, then by that of the subscriptions in their file; those of an index,
     which keeps no order, by their ids."""
     import pyarrow as pa
-
-    from tidings.cli.event_names import key_of
 
     rows = {key_of(event): row for row, event in reversed(list(enumerate(portion)))}
     ids = [id or "" for id in notifications["subscription"].to_pylist()]
