@@ -100,7 +100,9 @@ def test_the_guides_of_the_service_run_from_start_to_end(examples, tmp_path):
     else is run again for a while."""
     names, known = {"__name__": "guides"}, dict(os.environ)
     tables = tmp_path / "examples" / "stocks" / "tables.toml"
-    with Running(data=tmp_path / "data", allowed=("127.0.0.0/8",), tables=tables) as served:
+    with Running(
+        data=tmp_path / "examples" / "tidings-data", allowed=("127.0.0.0/8",), tables=tables
+    ) as served:
         for page, kind, content in ((guide, *block) for guide in SERVED for block in blocks(guide)):
             content = content.replace("localhost:8750", f"127.0.0.1:{served.service.settings.port}")
             if kind.startswith("text "):

@@ -27,7 +27,7 @@ def test_the_demo_runs_to_its_page_from_any_folder(tmp_path):
     assert "late goals  ?title Harrow United win the derby" in done.stdout
     assert "refused: the feed: not readable as XML" in done.stdout
     # The question that came while the stream ran is answered by the very next feed, and by none before.
-    before, after = done.stdout.split("a question is added while the stream runs")
+    before, after = done.stdout.split("a subscription is added while the stream runs")
     assert "night trains" not in before
     assert "night trains  ?title Night train operator plans to go public" in after
     counts = {words[0]: words[1] for line in after.splitlines() if len(words := line.split()) > 1}

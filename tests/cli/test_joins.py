@@ -18,7 +18,7 @@ def test_the_example_of_stocks_and_reviews():
     result = tidings("match", "-s", QUESTIONS, STOCKS / "changes.ndjson")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert lines[0] == "halts      (h1)"
+    assert "halts      (h1)" in lines
     # The quote of AMZN moves from X3 to X1 and X2, and its two reviews go with it.
     moved = [line for line in lines if line.endswith("(u2)")]
     assert [line[:14] + line[14:].partition("  ")[0] for line in moved] == [
@@ -82,17 +82,18 @@ def test_joined_rows_from_standard_input():
     assert result.stdout.count("⋈ analysts") == 5
 
 
-def test_a_snapshot_is_asked_for_by_an_event(tmp_path):
+def test_a_snapshot_is_asked_for_by_an_event(tmp_path, monkeypatch):
     path = tmp_path / "changes.ndjson"
     path.write_text(
         '{"insert": "stocks", "row": {"symbol": "GOOG", "per": 95}}\n'
         '{"type": "tidings.snapshot", "subscription": "dear"}\n'
     )
-    result = tidings("match", "-s", QUESTIONS, path)
+    monkeypatch.chdir(tmp_path)  # a long path would be cut
+    result = tidings("match", "-s", QUESTIONS, path.name)
     assert result.stdout.splitlines() == [
-        "dear  1  + stocks  symbol GOOG  per 95.0",
+        "dear  1  + stocks  symbol GOOG  per 95.0  (changes.ndjson:1)",
         "dear  1  snapshot: 1 row",
-        "dear  1  + stocks  symbol GOOG  per 95.0",
+        "dear  1  + stocks  symbol GOOG  per 95.0  (changes.ndjson:2)",
     ]
 
 
@@ -101,8 +102,8 @@ def test_tables_may_come_from_the_command_line_and_in_json(tmp_path):
     (tmp_path / "t.json").write_text('{"stocks": {"columns": {"symbol": "text", "per": "number"}}}')
     (tmp_path / "c.ndjson").write_text('{"insert": "stocks", "row": {"symbol": "GOOG", "per": 95}}\n')
     arguments = ("-s", tmp_path / "q.txt", tmp_path / "c.ndjson")
-    assert tidings("match", *arguments, "--tables", tmp_path / "t.json").stdout == (
-        "dear  1  + stocks  symbol GOOG  per 95.0\n"
+    assert tidings("match", *arguments, "--tables", tmp_path / "t.json").stdout.startswith(
+        "dear  1  + stocks  symbol GOOG  per 95.0  ("
     )
 
 
@@ -179,7 +180,7 @@ def test_an_index_has_its_tables_and_takes_joins(tmp_path):
     assert (removed.exit_code, removed.stderr) == (0, "")
     shown = " ".join(tidings("index", "show", root).stdout.split())
     assert "tables stocks (symbol, per), reviews (id, symbol, analyst, rating, report), analysts" in shown
-    assert "questions over tables 6" in shown
+    assert "subscriptions that join tables 6" in shown
     result = tidings("match", "-s", root, STOCKS / "changes.ndjson")
     assert {line.split()[0] for line in result.stdout.splitlines()} == {"X1", "X3", "old", "dear", "halts"}
     assert tidings("index", "compact", root).stdout == f"{root} is now v2+0: 7 subscriptions\n"

@@ -14,6 +14,8 @@ from .conftest import tidings
 
 @pytest.fixture
 def data(tmp_path):
+    """The folder of a service that was started before."""
+    kept(tmp_path / "data")
     return tmp_path / "data"
 
 
@@ -26,7 +28,7 @@ def kept(data):
         mailbox.close()
 
 
-def test_a_token_is_made_before_the_first_start(data):
+def test_a_token_is_made(data):
     result = tidings("token", "add", "news  desk", "--data", data)
     assert result.exit_code == 0, result.output
     secret = result.stdout.strip()
@@ -78,12 +80,15 @@ def test_names_that_cannot_be_shown(data, name):
     assert "is no name for a token" in result.stderr
 
 
-def test_mistakes_are_sentences(data, tmp_path):
-    for command in (("list",), ("end", "t1")):
-        result = tidings("token", *command, "--data", data)
-        assert result.exit_code == 1
-        assert f"no service keeps anything in {data}" in result.stderr
-        assert not data.exists()
+@pytest.mark.parametrize("command", [("list",), ("end", "t1"), ("add", "desk")])
+def test_a_folder_without_a_service_stays_as_it_is(tmp_path, command):
+    result = tidings("token", *command, "--data", tmp_path / "none")
+    assert result.exit_code == 1
+    assert f"there is no service in {tmp_path / 'none'}; name its folder by --data" in result.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_mistakes_are_sentences(data):
     tidings("token", "add", "desk", "--data", data)
     result = tidings("token", "end", "nobody", "--data", data)
     assert "there is no token 'nobody'; 'tidings token list' shows" in result.stderr
@@ -96,4 +101,5 @@ def test_mistakes_are_sentences(data, tmp_path):
         result = tidings("token", "list", "--store", store)
         assert result.exit_code == 1
         assert said in result.stderr
+        assert "psycopg" not in result.stderr
         assert len(result.stderr.strip().splitlines()) == 1

@@ -48,13 +48,14 @@ class _CommandGroup(click.Group):
 )
 @click.version_option(__version__, prog_name="tidings")
 def main() -> None:
-    """Standing questions, matched against every event at once.
+    """Match events against many subscriptions at once.
 
-    A subscription is a question; an event is a feed's item, an RDF graph or a JSON object. See it at work:
+    A subscription is a condition such as topic = 'sport'; an event is an item of a feed, an RDF graph or a JSON object.
+    A first look:
 
     \b
       tidings demo
-      tidings match --subscriptions questions.txt feeds/
+      tidings match --subscriptions subscriptions.txt feeds/
     """
 
 

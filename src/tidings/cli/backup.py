@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @options.data
 @options.store
 def backup(file: Path, data: Path, store: str | None) -> None:
-    """Write a backup of a service to FILE, while it runs or not.
+    """Write a backup of a service to FILE. The service may run meanwhile.
 
     It holds everything that cannot be rebuilt: subscriptions, tokens, sources, webhooks, notifications, the event log, the
     stream's checkpoint with the rows of joined tables, the key of cookies. It contains secrets, so the file can be read by
@@ -52,8 +52,8 @@ def backup(file: Path, data: Path, store: str | None) -> None:
 def restore(file: Path, data: Path, store: str | None) -> None:
     """Restore a service from FILE, which 'tidings backup' has written.
 
-    The folder must be new or empty; with --store, so must the database be. It may be another path, another machine, and
-    another kind of store than the backup was taken of. Then start 'tidings serve' with the options it had.
+    The folder must be new or empty, and so must the database of --store. It may have another path, be on another machine,
+    and use another kind of store than the service that was backed up. Then start 'tidings serve' with the options it had.
 
     \b
     Example:

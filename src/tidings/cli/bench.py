@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def bench() -> None:
-    """Measure alternatives side by side, on drawn workloads."""
+    """Measure alternatives side by side, on generated workloads."""
 
 
 @bench.command()
@@ -28,7 +28,7 @@ def bench() -> None:
     default=10_000,
     show_default=True,
     metavar="N",
-    help="How many joins of two tables are subscribed to.",
+    help="The number of subscriptions, each to a join of two tables.",
 )
 @click.option(
     "--events",
@@ -36,21 +36,21 @@ def bench() -> None:
     default=500,
     show_default=True,
     metavar="N",
-    help="How many rows come and go.",
+    help="The number of rows that are inserted and deleted.",
 )
 @click.option(
     "--output",
     "-o",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Draw the table there as well, as .png or .svg.",
+    help="Draw the table to this file as well, as .png or .svg.",
 )
 def joins(subscriptions: int, events: int, output: Path | None) -> None:
-    """Compare the schemes that tell subscriptions to joins of a change.
+    """Compare the schemes that notify join subscriptions of a change.
 
-    Draws the workload of Select-joins (R of 16,000 rows, S of 5,100, ranges on both) and lets all nine schemes tell of
-    the same changes: bytes and messages that leave the server for a change, bytes of a description, time. Below
-    stands the rate at which an engine finds the exact deltas of every subscription.
+    Generates the workload of the paper on select-joins (a table of 16,000 rows and one of 5,100, with ranges on both), and
+    prints for each of the nine schemes the bytes and messages that the server sends for a change, and the time. The last
+    line is the rate at which an engine finds the exact deltas of every subscription.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ def joins(subscriptions: int, events: int, output: Path | None) -> None:
         drawing.check(output)
     workload = make(Parameters(subscriptions=subscriptions, events=2 * events))
     trial, schemes = Trial(workload), list(SCHEMES.values())
-    with terminal.err.status("telling of changes, scheme by scheme"):
+    with terminal.err.status("sending changes, scheme by scheme"):
         # First for what is compiled or loaded by the first call, then for the clock.
         trial.run(schemes, trial.changes(0, events))
         tallies = trial.run(schemes, trial.changes(events, 2 * events))

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tidings.cli import terminal
+from tidings.cli.notification_output import Key, key_of
 from tidings.errors import EventError, TidingsError
 from tidings.formats.documents import MAX_BYTES
 from tidings.formats.strict_json import StrictJson
@@ -33,11 +34,11 @@ Report = Callable[[str], None]
 
 
 class Portion(list[Event]):
-    """A list of events; `places` has FILE:LINE for those that are lines of a file, by their ids."""
+    """A list of events; `places` has FILE:LINE for those that are lines of a file, by their sources and ids."""
 
-    def __init__(self, events: Iterable[Event] = (), places: Mapping[str, str] | None = None) -> None:
+    def __init__(self, events: Iterable[Event] = ()) -> None:
         super().__init__(events)
-        self.places = dict(places or {})
+        self.places: dict[Key, str] = {}
 
     def extend(self, more: Iterable[Event]) -> None:
         super().extend(more)
@@ -104,7 +105,7 @@ def _add(portion: Portion, strict: StrictJson, value: Any, place: str, report: R
             raise EventError(fault)
         event = Event.from_object(value)
         portion.append(event)
-        portion.places[event.id] = place
+        portion.places[key_of(event)] = place
     except EventError as error:
         report(f"{place}: {error}")
 
@@ -157,6 +158,8 @@ def _objects(data: bytes, path: str, report: Report) -> Portion:
     try:
         parsed = strict.read(data)
     except EventError:
+        if _parsed(data.strip().partition(b"\n")[0]) is None:
+            raise  # one document over several lines, not lines of which each is one
         for portion in _cloudevents(data.splitlines(), path, report):
             found.extend(portion)
         return found

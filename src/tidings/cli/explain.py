@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
 
 from tidings.cli import compiling, options, terminal
+from tidings.cli.notification_output import title_of
+
+if TYPE_CHECKING:
+    from tidings.model.event import Event
 
 _COLOURS = {"match": "bold green", "no match": "bold yellow", "undecided": "bold yellow", "error": "bold red"}
+_IRI = re.compile(r"<([^<>\s]+)>")
+_LOCAL = re.compile(r"[\w-]+")
+_NAMED = 5  # events that an error names
 _MARKS = {"✓": "green", "✗": "bold red", "·": "dim", "?": "bold yellow"}
 
 
@@ -17,7 +27,12 @@ _MARKS = {"✓": "green", "✗": "bold red", "·": "dim", "?": "bold yellow"}
 @options.subscriptions
 @options.patterns
 @click.option("--id", "-i", required=True, metavar="ID", help="The subscription to explain.")
-@click.option("--event", "wanted", metavar="ID", help="Of several events, only the one with this id.")
+@click.option(
+    "--event",
+    "wanted",
+    metavar="EVENT",
+    help="Of several events, only the one with this id, number (1 is the first) or title. A part of a title is enough.",
+)
 @click.argument("event", metavar="EVENT")
 @options.taxonomy
 @options.prefix
@@ -38,23 +53,37 @@ def explain(
 ) -> None:
     """Explain why EVENT matches a subscription or does not.
 
-    EVENT is a file as for 'tidings match'; of a feed, every item is explained. A clause that holds has ✓ and what
+    EVENT is a file as for 'tidings match'; of a feed every item is explained, or the one that --event names. A clause that holds has ✓ and what
     its variables were bound to, the first that does not has ✗, and those after it were not reached. A call of an
     operator says what it answered and how long that took, that it failed (?), or why it was spared.
 
-    Of a question that joins tables, every change of EVENT is explained with the rows that the changes before it have
-    left: the conditions on the row that comes or goes, the rows that join it, and what the question gains and loses.
+    For a subscription that joins tables, every change of EVENT is explained with the rows that the changes before it have
+    left: the conditions on the row that comes or goes, the rows that join it, and what the subscription gains and loses.
+
+    IRIs are shortened by prefixes, which are printed at the end.
 
     \b
     Examples:
-      tidings explain -s questions.txt -i goals news.atom
-      tidings explain -s questions.txt --tables tables.toml -i liked --event u2 changes.ndjson
-      tidings explain -s questions.txt --operators operators.py -i mobs --event 7 events.ndjson
+      tidings explain -s subscriptions.txt -i goals news.atom
+      tidings explain -s subscriptions.txt -i goals --event 3 news.atom
+      tidings explain -s subscriptions.txt -i goals --event 'late goal' news.atom
+      tidings explain -s subscriptions.txt --tables tables.toml -i liked --event u2 changes.ndjson
+      tidings explain -s subscriptions.txt --operators operators.py -i mobs --event 7 events.ndjson
     """
     compiling.choose([subscriptions, taxonomy, tables, event, *networks])
     from tidings.cli import events as event_files
-    from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
+    from tidings.cli.subscriptions import (
+        Entry,
+        load,
+        network_options,
+        operator_options,
+        prefix_options,
+        warn_of_mistakes,
+    )
+    from tidings.language.syntax.prefixes import WELL_KNOWN
+    from tidings.model.observed_attributes import ObservedAttributes
 
+    entries: list[Entry] = []
     engine = load(
         subscriptions,
         taxonomy,
@@ -63,25 +92,81 @@ def explain(
         networks=network_options(networks),
         operators=operator_options(modules),
         tables=tables,
+        entries=entries,
     )
     engine.text(id)  # an unknown id is an error before anything is printed
-    count = 0
-    for path in event_files.files([event]):
-        for portion in event_files.read(path):
-            for item in portion:
-                if wanted in (None, item.id):
-                    if count:
-                        terminal.out.print()
-                    terminal.out.print(Text(f"{item.source or path}  event {item.id}", style="dim"))
-                    explanation = engine.explain(id, item)
-                    for line in str(explanation).splitlines():
-                        terminal.out.print(_coloured(line, explanation.verdict))
-                    count += 1
-                if id in engine.joins:
-                    engine.correlate([item])  # the next one finds its rows
-    if not count:
-        which = f"event with the id {wanted!r}" if wanted is not None else "event"
-        raise click.ClickException(f"no {which} could be read from {event}")
+    items = [
+        (path, item)
+        for path in event_files.files([event])
+        for portion in event_files.read(path)
+        for item in portion
+    ]
+    chosen = _chosen([item for _, item in items], wanted, event)
+    abbreviations = _Abbreviations({**WELL_KNOWN, **engine.prefixes})
+    for number, (path, item) in enumerate(items, 1):
+        if number in chosen:
+            if number != chosen[0]:
+                terminal.out.print()
+            name = title_of(item) or item.id
+            terminal.out.print(Text(f"{item.source or path}  event {number}: {name}", style="dim"))
+            explanation = engine.explain(id, item)
+            for line in str(explanation).splitlines():
+                terminal.out.print(_coloured(abbreviations.shorten(line), explanation.verdict))
+        if id in engine.joins:
+            engine.correlate([item])  # the next one finds its rows
+    for prefix, iri in abbreviations.used.items():
+        terminal.out.print(Text(f"@prefix {prefix}: <{iri}>", style="dim"))
+    if not patterns:  # whose texts nobody wrote
+        attributes = ObservedAttributes("event of this run")
+        attributes.observe(item for _, item in items)
+        asked = [entry for entry in entries if entry.id == id]
+        warn_of_mistakes(str(subscriptions), asked, engine, attributes)
+
+
+def _chosen(items: Sequence[Event], wanted: str | None, path: str) -> list[int]:
+    """The numbers of the events that are meant, from 1 on: by id, by number, by title, or by a part of one title."""
+    if not items:
+        raise click.ClickException(f"no event could be read from {path}")
+    if wanted is None:
+        return list(range(1, len(items) + 1))
+    titles = {number: title_of(item) for number, item in enumerate(items, 1)}
+    folded = " ".join(wanted.split()).casefold()
+    for found in (
+        [number for number, item in enumerate(items, 1) if item.id == wanted],
+        [int(wanted)] if wanted.isdecimal() and int(wanted) in titles else [],
+        [number for number, title in titles.items() if title.casefold() == folded],
+        [number for number, title in titles.items() if folded in title.casefold()],
+    ):
+        if found:
+            return found
+    shown = [
+        f"{number} {terminal.brief(titles[number] or item.id)!r}"
+        for number, item in enumerate(items[:_NAMED], 1)
+    ]
+    more = f" and {len(items) - _NAMED:,} more" if len(items) > _NAMED else ""
+    raise click.ClickException(
+        f"{path} has no event with the id, number or title {wanted!r}; it has {', '.join(shown)}{more}"
+    )
+
+
+class _Abbreviations:
+    """Shortens IRIs by prefixes. `used` are the prefixes that it has needed."""
+
+    def __init__(self, prefixes: Mapping[str, str]) -> None:
+        # The longest that fits is taken.
+        self._prefixes = sorted(prefixes.items(), key=lambda prefix: -len(prefix[1]))
+        self.used: dict[str, str] = {}
+
+    def shorten(self, line: str) -> str:
+        return _IRI.sub(self._short, line)
+
+    def _short(self, found: re.Match[str]) -> str:
+        for prefix, start in self._prefixes:
+            name = found[1].removeprefix(start)
+            if prefix and found[1].startswith(start) and _LOCAL.fullmatch(name):
+                self.used[prefix] = start
+                return f"{prefix}:{name}"
+        return found[0]
 
 
 def _coloured(line: str, verdict: str) -> Text:

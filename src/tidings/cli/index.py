@@ -51,9 +51,9 @@ def build(
 
     \b
     Example:
-      tidings index build data/index -s questions.txt -t topics.ttl
-      tidings index build data/index -s questions.txt --network exchange=exchange/
-      tidings index build data/index -s questions.txt --tables tables.toml
+      tidings index build data/index -s subscriptions.txt -t topics.ttl
+      tidings index build data/index -s subscriptions.txt --network exchange=exchange/
+      tidings index build data/index -s subscriptions.txt --tables tables.toml
     """
     compiling.choose([subscriptions, taxonomy, tables, *networks])
     from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
@@ -68,6 +68,7 @@ def build(
         operators=operator_options(modules),
         tables=tables,
     )
+    options.need_folder(root, "as ROOT")
     version = versions.publish(root, engine)
     terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")
 
@@ -76,7 +77,7 @@ def build(
 @ROOT
 @options.operators
 def show(root: Path, modules: tuple[str, ...]) -> None:
-    """Show the versions in ROOT and what the current one holds, after reading all of it."""
+    """Show the versions in ROOT and the content of the current one. All of its files are read and checked."""
     compiling.choose([root])
     from tidings.arrays import folders
     from tidings.cli.subscriptions import operator_options
@@ -107,7 +108,7 @@ def show(root: Path, modules: tuple[str, ...]) -> None:
         ("networks", ", ".join(f"{name}: {len(n):,} nodes" for name, n in engine.networks.items()) or "none"),
         ("operators", _operators(engine)),
         ("tables", ", ".join(f"{table.name} ({', '.join(table.names)})" for table in tables) or "none"),
-        ("questions over tables", f"{len(engine.joins):,}"),
+        ("subscriptions that join tables", f"{len(engine.joins):,}"),
         ("index of patterns", _size(folders.size(patterns), len(patterns["row_shape"]))),
         ("index of filters", _size(folders.size(filters), len(filters["code_at"]))),
         ("ids and texts", _size(folders.size(texts), in_base["count"])),
@@ -131,16 +132,18 @@ def add(root: Path, id: str, text: str, modules: tuple[str, ...]) -> None:
       tidings index add data/index dear "SELECT * FROM stocks JOIN reviews USING (symbol) WHERE per > 90"
     """
     compiling.choose([root])
-    from tidings.cli.subscriptions import operator_options
+    from tidings.cli.subscriptions import operator_options, warn_of_mistakes_in
     from tidings.engine.engine import BroadSubscription, EmptySubscription
     from tidings.storage import versions
 
+    operators = operator_options(modules)
     with warnings.catch_warnings(record=True) as remarks:
         warnings.simplefilter("always", BroadSubscription)
         warnings.simplefilter("always", EmptySubscription)
-        version = versions.append(root, [versions.Change(id, text)], operators=operator_options(modules))
+        version = versions.append(root, [versions.Change(id, text)], operators=operators)
     for remark in remarks:
         terminal.warn(str(remark.message))
+    warn_of_mistakes_in(id, text, versions.open(root, version, operators=operators))
     terminal.out.print(f"{root} is now {version}: {id} added")
 
 
@@ -169,8 +172,8 @@ def remove(root: Path, id: str, modules: tuple[str, ...]) -> None:
 def network(root: Path, name: str, path: Path, modules: tuple[str, ...]) -> None:
     """Add the network at PATH to ROOT under NAME; one with the same NAME is replaced.
 
-    PATH is as for 'tidings network'. Questions are placed in it with VIA NAME AT 'node'; those that have a place
-    in a network that is replaced stay, and hear of nothing while it has no such node.
+    PATH is as for 'tidings network'. Subscriptions are placed in it with VIA NAME AT 'node'. If a network is replaced, the
+    subscriptions in it stay; one whose node is missing gets no notifications.
 
     \b
     Example:
@@ -191,7 +194,7 @@ def network(root: Path, name: str, path: Path, modules: tuple[str, ...]) -> None
 @ROOT
 @options.operators
 def compact(root: Path, modules: tuple[str, ...]) -> None:
-    """Fold the changes behind the base of ROOT into a new base.
+    """Rebuild the index in ROOT with all changes since it was built.
 
     Every change since the last build makes matching a little slower; after many of them this makes it fast again.
     """

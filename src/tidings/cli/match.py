@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from tidings.cli import compiling, options, terminal
-from tidings.cli.notification_output import FORMATS, NotificationWriter, open_writer
+from tidings.cli.notification_output import FORMATS, EventNames, Key, NotificationWriter, key_of, open_writer
 from tidings.cli.operator_statistics import check_stats_file, write_stats
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tidings.cli.events import Portion
     from tidings.engine.engine import Engine
+    from tidings.model.observed_attributes import ObservedAttributes
 
 AT_ONCE = 1000
 
@@ -29,22 +32,36 @@ AT_ONCE = 1000
 @options.tables
 @options.operators
 @click.option(
-    "--all-bindings", is_flag=True, help="A notification for every binding, not only for the first."
+    "--all-bindings",
+    is_flag=True,
+    help="Write a notification for every binding of the variables, not only for the first.",
 )
 @click.option(
-    "--joined", is_flag=True, help="Of questions that join tables: joined rows, not the rows of each table."
+    "--joined",
+    is_flag=True,
+    help="Show the joined rows of subscriptions that join tables, not the rows of each table.",
 )
 @click.option(
-    "--format", "-f", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the answers."
+    "--format",
+    "-f",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="The format of the notifications.",
 )
 @click.option(
-    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="For the answers."
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the notifications to this file, not to standard output.",
 )
 @click.option(
     "--stats",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="What operators were asked and spared: a picture (.png, .svg), or a table (.txt, .csv, .json).",
+    help="Write how often operators were called and how many calls were avoided: a picture (.png, .svg), or a table (.txt,"
+    " .csv, .json).",
 )
 def match(
     subscriptions: Path | None,
@@ -66,11 +83,11 @@ def match(
     EVENTS are files or folders: feeds (RSS, Atom, JSON Feed), RDF (Turtle, N-Triples, RDF/XML, JSON-LD, TriG,
     N-Quads), NDJSON of CloudEvents or of any objects, whose members are attributes; - is standard input.
     Lines that change tables: {"insert": "stocks", "row": {"symbol": "GOOG", "per": 52}}, "update" and "delete"
-    likewise, or change events of Debezium. Rows are there from the first event to the last, not longer.
+    likewise, or change events of Debezium. Tables are empty at the start, and nothing is kept of them at the end.
 
     \b
     A file of subscriptions:
-      # comments, prefixes, then 'id: text'; indented lines go on
+      # comments, prefixes, then 'id: text'; an indented line continues the one before
       @prefix ex: <http://example.org/>
       goals: SELECT ?title WHERE (?item, rss:title, ?title) AND ?title CONTAINS 'goal'
       cheap bicycles:
@@ -89,26 +106,37 @@ def match(
       [reviews]
       columns = { symbol = "text", rating = "number" }
 
-    With --patterns, the questions are rules in JSON: {"name": {pattern}, ...}, a list of {"Name": ...,
+    With --patterns, the subscriptions are rules in JSON: {"name": {pattern}, ...}, a list of {"Name": ...,
     "EventPattern": ...}, what 'aws events list-rules' gives, or such an object in each line. The file may stand
     before EVENTS instead of after -s; without EVENTS, standard input is read.
 
     \b
     Examples:
-      tidings match -s questions.txt feeds/ news.atom
-      tidings match -s questions.txt -t topics.ttl -f ndjson feeds/ | jq .bindings.title
-      tail -f events.ndjson | tidings match -s questions.txt -
+      tidings match -s subscriptions.txt feeds/ news.atom
+      tidings match -s subscriptions.txt -t topics.ttl -f ndjson feeds/ | jq .bindings.title
+      tail -f events.ndjson | tidings match -s subscriptions.txt -
       tidings match --patterns eventbridge rules.json events.ndjson
-      tidings match -s questions.txt --network exchange=exchange/ events.ndjson
-      tidings match -s questions.txt --tables tables.toml changes.ndjson
-      tidings match -s questions.txt --operators operators.py --stats stats.png events.ndjson
+      tidings match -s subscriptions.txt --network exchange=exchange/ events.ndjson
+      tidings match -s subscriptions.txt --tables tables.toml changes.ndjson
+      tidings match -s subscriptions.txt --operators operators.py --stats stats.png events.ndjson
 
-    What cannot be read, a file, an event or a subscription, is one sentence on standard error, and the rest
-    goes on. Exit code: 0 if events met subscriptions, matches or not; 1 if nothing could be read.
+    Matches are written in the order of the events, those of one event in the order of the subscriptions.
+
+    A file, an event or a subscription that cannot be read is reported on standard error, and the others are used. At the end,
+    likely mistakes in subscriptions are reported there too, such as an attribute that no event had. The exit code is 0 if
+    any event was matched against any subscription, and 1 if nothing could be read.
     """
     compiling.choose([subscriptions, taxonomy, tables, *events, *networks])
     from tidings.cli import events as event_files
-    from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
+    from tidings.cli.subscriptions import (
+        Entry,
+        load,
+        network_options,
+        operator_options,
+        prefix_options,
+        warn_of_mistakes,
+    )
+    from tidings.model.observed_attributes import ObservedAttributes
 
     if stats is not None:
         check_stats_file(stats)
@@ -119,6 +147,7 @@ def match(
     if not events:
         raise click.UsageError("Missing argument 'EVENTS…'.")
     paths = event_files.files(events)
+    entries: list[Entry] = []
     engine = load(
         subscriptions,
         taxonomy,
@@ -127,12 +156,18 @@ def match(
         networks=network_options(networks),
         operators=operator_options(modules),
         tables=tables,
+        entries=entries,
     )
+    attributes = ObservedAttributes("event of this run")
     # Notifications in the terminal show progress enough, and a bar between them would be in the way.
     quiet = output is None and terminal.out.is_terminal
     with open_writer(format, output) as writer:
         named = iter(paths) if quiet else terminal.tracked(paths, len(paths), "matching files", 1)
-        read, found = _publish(engine, _portions(named), writer, all_bindings, joined)
+        portions = _observed(_portions(named), attributes)
+        order = {entry.id: number for number, entry in enumerate(entries)}
+        read, found = _publish(engine, portions, writer, order, all_bindings=all_bindings, joined=joined)
+    if not patterns:  # whose texts nobody wrote
+        warn_of_mistakes(str(subscriptions), entries, engine, attributes)
     terminal.note(
         f"{terminal.counted(read, 'event')} against {terminal.counted(len(engine), 'subscription')}: "
         f"{terminal.counted(found, 'notification')}"
@@ -161,15 +196,42 @@ def _portions(paths: Iterator[str]) -> Iterator[Portion]:
         yield held
 
 
+def _observed(portions: Iterator[Portion], attributes: ObservedAttributes) -> Iterator[Portion]:
+    for portion in portions:
+        attributes.observe(portion)
+        yield portion
+
+
 def _publish(
-    engine: Engine, portions: Iterator[Portion], writer: NotificationWriter, all_bindings: bool, joined: bool
+    engine: Engine,
+    portions: Iterator[Portion],
+    writer: NotificationWriter,
+    order: Mapping[str, int],
+    *,
+    all_bindings: bool,
+    joined: bool,
 ) -> tuple[int, int]:
     """Matches all portions; returns the number of events and of notifications."""
     read = found = 0
     for portion in portions:
         notifications = engine.publish_many(portion, all_bindings=all_bindings, joined=joined)
-        writer.write(notifications, portion.places)
+        keys = list(zip(notifications["source"].to_pylist(), notifications["event"].to_pylist(), strict=True))
+        ordered = _in_order(notifications, keys, portion, order)
+        writer.write(ordered, EventNames(portion, portion.places))
         errors = notifications["verdict"].to_pylist().count("error")
         read += len(portion) - errors
         found += len(notifications) - errors
     return read, found
+
+
+def _in_order(
+    notifications: pa.Table, keys: Sequence[Key], portion: Portion, order: Mapping[str, int]
+) -> pa.Table:
+    """Notifications by the order of their events, then by that of the subscriptions in their file; those of an index,
+    which keeps no order, by their ids."""
+    import pyarrow as pa
+
+    rows = {key_of(event): row for row, event in reversed(list(enumerate(portion)))}
+    ids = [id or "" for id in notifications["subscription"].to_pylist()]
+    ranks = [(rows.get(key, -1), order.get(id, -1), id) for key, id in zip(keys, ids, strict=True)]
+    return notifications.take(pa.array(sorted(range(len(ranks)), key=ranks.__getitem__), pa.int64()))

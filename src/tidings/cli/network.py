@@ -18,17 +18,17 @@ NETWORK = click.argument("network", type=click.Path(exists=True, path_type=Path)
 def network() -> None:
     """Show and draw a network of publishers, intermediaries and subscribers.
 
-    NETWORK is a folder with nodes.csv and edges.csv or one of the two, the same as .parquet, a .graphml, or a folder
-    that Network.save has written. Nodes have the columns id, where and cost, edges source, target, where and cost;
-    where and cost may be left out, and so may the nodes: then they are those that edges name. An event passes a
-    node or an edge if it satisfies the expression in its where.
+    NETWORK is a folder with nodes.csv and edges.csv (or one of them), the same as .parquet, a .graphml file, or a folder
+    that Network.save has written. Nodes have the columns id, where and cost; edges have source, target, where and cost.
+    The columns where and cost are optional, and so is the file of nodes: without it the nodes are those that edges name.
+    An event passes a node or an edge if it satisfies the expression in the column where.
     """
 
 
 @network.command()
 @NETWORK
 def show(network: Path) -> None:
-    """Show how large NETWORK is, and what it is like.
+    """Show the size of NETWORK, its expressions and its components.
 
     \b
     Example:
@@ -64,20 +64,20 @@ def show(network: Path) -> None:
 
 @network.command()
 @NETWORK
-@click.option("--around", metavar="NODE", help="Draw what leads to this node, and what it leads to.")
+@click.option("--around", metavar="NODE", help="Draw only this node and those near it.")
 @click.option(
     "--depth",
     type=click.IntRange(min=0),
     default=2,
     show_default=True,
     metavar="N",
-    help="With --around: over so many edges.",
+    help="With --around, how many edges away.",
 )
 @click.option(
     "--event",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Colour the nodes by what this event, the first of the file, does there.",
+    help="Colour the nodes by whether the first event of this file reaches them.",
 )
 @click.option(
     "--from", "source", metavar="NODE", help="Where the event is published; without it, the event's source."
@@ -88,7 +88,7 @@ def show(network: Path) -> None:
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The picture, .svg or .png.",
+    help="The file for the picture, .svg or .png.",
 )
 def draw(
     network: Path, around: str | None, depth: int, event: Path | None, source: str | None, output: Path

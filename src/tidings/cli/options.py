@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, TypeVar
 
 import click
+
+from tidings.errors import TidingsError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -41,7 +44,7 @@ def subscriptions_of(required: bool) -> Callable[[Command], Command]:
         required=required,
         type=click.Path(exists=True, path_type=Path),
         metavar="FILE",
-        help="The questions: a text file (its form: 'tidings match --help'); a .csv, .parquet or .ndjson with the"
+        help="The subscriptions: a text file (see 'tidings match --help'); a .csv, .parquet or .ndjson with the"
         " columns id and text; an index; or rules, with --patterns.",
     )
 
@@ -50,14 +53,14 @@ subscriptions = subscriptions_of(required=True)
 patterns = click.option(
     "--patterns",
     type=click.Choice(("eventbridge",)),
-    help="The questions are rules with event patterns as Amazon EventBridge has them, in JSON.",
+    help="The subscriptions are rules in JSON with event patterns as Amazon EventBridge has them.",
 )
 taxonomy = click.option(
     "--taxonomy",
     "-t",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="What is a kind of what, for ISA: RDFS in any RDF syntax.",
+    help="The taxonomy for ISA, which says what is a kind of what: RDFS in any RDF syntax.",
 )
 prefix = click.option(
     "--prefix",
@@ -65,7 +68,7 @@ prefix = click.option(
     "prefixes",
     multiple=True,
     metavar="NAME=IRI",
-    help="A prefix for the questions, such as ex=http://example.org/. May be repeated.",
+    help="A prefix that subscriptions use, such as ex=http://example.org/. May be repeated.",
 )
 networks = click.option(
     "--network",
@@ -73,21 +76,21 @@ networks = click.option(
     "networks",
     multiple=True,
     metavar="NAME=PATH",
-    help="A network for questions with VIA NAME AT 'node'; its forms: 'tidings network --help'. May be repeated.",
+    help="A network for subscriptions with VIA NAME AT 'node' (see 'tidings network --help'). May be repeated.",
 )
 tables = click.option(
     "--tables",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The tables that questions join, in TOML or JSON (its form: 'tidings match --help'), instead of those that the"
-    " file of questions names by @tables.",
+    help="The tables that subscriptions join, in TOML or JSON (see 'tidings match --help'), instead of those that the"
+    " file of subscriptions names by @tables.",
 )
 operators = click.option(
     "--operators",
     "modules",
     multiple=True,
     metavar="FILE.py",
-    help="Python functions that the questions call, decorated with @tidings.operator: a file, or an installed"
+    help="Python functions that subscriptions call, decorated with @tidings.operator: a file, or an installed"
     " package.module. May be repeated.",
 )
 data = click.option(
@@ -96,7 +99,7 @@ data = click.option(
     show_default=True,
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Where the service keeps everything.",
+    help="The folder of the service, which holds all its data.",
 )
 store = click.option(
     "--store",
@@ -104,3 +107,16 @@ store = click.option(
     help="A PostgreSQL database for subscriptions and notifications, postgresql://user@host/database, instead of files in"
     " the folder.",
 )
+
+
+def need_folder(folder: Path, how: str) -> None:
+    """Makes a folder and tries to write to it, before anything else is begun. `how` names another: "by --data"."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise TidingsError(
+            f"the folder {folder} cannot be written ({reason}); name another one {how}"
+        ) from None

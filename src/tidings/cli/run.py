@@ -15,7 +15,7 @@ import click
 from rich.live import Live
 from rich.text import Text
 
-from tidings.cli import terminal
+from tidings.cli import options, terminal
 from tidings.cli.notification_output import NotificationWriter, open_writer
 
 if TYPE_CHECKING:
@@ -27,18 +27,19 @@ if TYPE_CHECKING:
 
 STARTING = "starting Spark"
 WAITING = "waiting for events"
+DATA = "as 'data' in the configuration"
 
 
 @click.command()
 @click.argument("config", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="CONFIG.toml")
-@click.option("--once", is_flag=True, help="Answer what there is now, and end.")
+@click.option("--once", is_flag=True, help="Match the events that are there now, and end.")
 @click.option(
     "--format",
     "-f",
     type=click.Choice(("text", "ndjson", "none")),
     default="text",
     show_default=True,
-    help="Of the notifications on standard output; Parquet files are written in any case.",
+    help="The format of notifications on standard output; Parquet files are written in any case.",
 )
 def run(config: Path, once: bool, format: str) -> None:
     """Run a stream: sources, event log, Spark, notifications.
@@ -49,13 +50,13 @@ def run(config: Path, once: bool, format: str) -> None:
 
     \b
     A small CONFIG.toml:
-      subscriptions = "questions.txt"
+      subscriptions = "subscriptions.txt"
       [sources]
       feeds = ["https://example.org/news.rss"]
       folders = ["inbox"]
 
-    While it runs, 'tidings index add' and 'tidings index remove' change its questions, 'tidings index network' its
-    networks, which CONFIG.toml names by [networks] and NAME = "PATH". Operators that the questions call are named
+    While it runs, 'tidings index add' and 'tidings index remove' change its subscriptions, 'tidings index network' its
+    networks, which CONFIG.toml names by [networks] and NAME = "PATH". Operators that the subscriptions call are named
     by operators = ["FILE.py", "package.module"].
     """
     from tidings.cli.stream_config import StreamConfig
@@ -83,7 +84,10 @@ class _Run:
         from tidings.cli.stream_sources import StreamSources
         from tidings.storage.event_log import EventLog
 
+        config = self.config
         self._prepare_index()
+        for folder in (config.states, config.log, config.output, config.checkpoint):
+            options.need_folder(folder, DATA)
         with EventLog(self.config.log) as log:
             if self.console.is_terminal:
                 self.status = self.stack.enter_context(Live(console=self.console, transient=True))
@@ -123,6 +127,7 @@ class _Run:
             networks=config.networks,
             operators=self.operators,
         )
+        options.need_folder(config.index, DATA)
         # An index that was lost must not get the versions that the checkpoint has pinned.
         version = versions.publish(config.index, engine, at_least=last_base(config.checkpoint) + 1)
         terminal.note(f"{config.index} is now {version}: {len(engine):,} subscriptions")

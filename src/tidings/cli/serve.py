@@ -30,22 +30,28 @@ DAY = 86_400.0
 @click.command()
 @options.data
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
-@click.option("--port", default=8750, show_default=True, type=click.IntRange(1, 65_535), help="And the port.")
+@click.option(
+    "--port", default=8750, show_default=True, type=click.IntRange(1, 65_535), help="The port to listen at."
+)
 @click.option(
     "--url",
     metavar="URL",
-    help="As which the service is known outside, behind a proxy: it goes into feeds and links.",
+    help="The address that others use for the service, if it is behind a proxy; feeds and links have it.",
 )
 @options.store
 @click.option(
-    "--spark", default="local[*,4]", show_default=True, metavar="MASTER", help="Where the matching runs."
+    "--spark",
+    default="local[*,4]",
+    show_default=True,
+    metavar="MASTER",
+    help="The Spark master that runs the matching.",
 )
 @click.option(
     "--small-batch",
     type=click.IntRange(0),
     metavar="EVENTS",
-    help="Micro-batches of up to so many events are matched without a Spark job, which is quicker; 0: none. Without it the"
-    " number is learnt.",
+    help="Match micro-batches of up to this many events without a Spark job, which is quicker; 0 for none. Without it the"
+    " service measures which number is best.",
 )
 @options.taxonomy
 @options.prefix
@@ -55,22 +61,22 @@ DAY = 86_400.0
     "--tables",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The tables that questions join, in TOML or JSON; its form: 'tidings match --help'.",
+    help="The tables that subscriptions join, in TOML or JSON (see 'tidings match --help').",
 )
 @click.option(
     "--allow-network",
     "allowed",
     multiple=True,
     metavar="CIDR",
-    help="A network inside which feeds and webhooks may be, such as 10.1.0.0/16. Without it no address that is loopback,"
-    " private or link-local is asked. May be repeated.",
+    help="A private network that feeds and webhooks may be in, such as 10.1.0.0/16. Otherwise the service calls no loopback,"
+    " private or link-local address. May be repeated.",
 )
 @click.option(
     "--longest-validity",
     "longest",
     type=click.FloatRange(0, min_open=True),
     metavar="DAYS",
-    help="No subscription is valid for longer; without it one may be for good.",
+    help="The longest validity that a subscription may have. Without it there is no limit.",
 )
 @click.option(
     "--retention",
@@ -85,8 +91,8 @@ DAY = 86_400.0
     "keep_size",
     type=options.Size(least=100_000_000),
     metavar="SIZE",
-    help="And how much of them, such as 5GB: the event log and the mailbox are kept below it, each by itself. Events that"
-    " wait to be matched stay in any case.",
+    help="How much of them is kept, such as 5GB, in the event log and in the mailbox each; the oldest are deleted first. Events"
+    " that wait to be matched are kept in any case.",
 )
 @click.option(
     "--feeds-every",
@@ -95,7 +101,7 @@ DAY = 86_400.0
     show_default=True,
     type=click.FloatRange(1),
     metavar="SECONDS",
-    help="How often a followed feed is fetched, unless it asks for less.",
+    help="How often a feed is fetched, unless the feed itself asks for longer intervals.",
 )
 @click.option(
     "--stall-after",
@@ -103,7 +109,7 @@ DAY = 86_400.0
     show_default=True,
     type=click.FloatRange(60),
     metavar="SECONDS",
-    help="The stream is started again when it makes no progress for so long while events wait. More than any call of an"
+    help="Restart the stream when it makes no progress for this long while events wait. It must be longer than any call of an"
     " operator takes.",
 )
 @click.option(
@@ -112,12 +118,12 @@ DAY = 86_400.0
     show_default=True,
     type=click.FloatRange(1),
     metavar="SECONDS",
-    help="/ready answers 503 when an event has waited longer to be matched.",
+    help="/ready answers 503 when an event has waited longer than this to be matched.",
 )
 @click.option(
     "--protect-metrics",
     is_flag=True,
-    help="Give /metrics only to those with a token, of any role. On a service that needs none, everybody may read them.",
+    help="Require a token, of any role, for /metrics. A service that needs no tokens shows them to everybody.",
 )
 @click.option(
     "--log-format",
@@ -125,7 +131,7 @@ DAY = 86_400.0
     type=click.Choice(("text", "json")),
     default="text",
     show_default=True,
-    help="Of what the service tells on standard error.",
+    help="The format of the log on standard error.",
 )
 def serve(
     data: Path,
@@ -199,6 +205,7 @@ def serve(
     )
     operator_options(modules)  # their errors are reported before anything starts
     need_spark()
+    options.need_folder(settings.data, "by --data")
     from tidings.cli.warm import ahead
     from tidings.service.web.server import serve as serve_until_signal
 

@@ -11,7 +11,7 @@
         WHERE (?item, rss:title, ?title), (?item, ex:price, ?price) AND ?price < 200
 
 An id ends at the first colon that a space or the end of the line follows. A refused text is reported with its
-file, line and column, and the others are loaded.
+file, line and column, and the others are loaded. Likely mistakes are reported alike.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ from typing import TYPE_CHECKING
 from tidings.cli import terminal
 from tidings.errors import EventError, SubscriptionError, TidingsError, check_columns
 from tidings.formats.strict_json import StrictJson
+from tidings.language.faults import line_and_column
+from tidings.language.likely_mistakes import Known, asked_attributes, likely_mistakes
+from tidings.language.parser import parse
+from tidings.model.observed_attributes import ObservedAttributes
 
 if TYPE_CHECKING:
     from tidings.engine.engine import Engine
@@ -36,6 +40,8 @@ _HEAD = re.compile(r"(\S.*?)\s*:(?:\s+|$)")
 _PREFIX = re.compile(r"@prefix\s+([\w.-]*):\s*<([^<>\s]*)>\s*\.?\s*")
 _TABLES = re.compile(r"@tables\s+(\S.*?)\s*")
 _JOIN = re.compile(r"\bJOIN\b", re.IGNORECASE)
+_WARNINGS_SHOWN = 5
+_TEXTS_CHECKED = 1_000  # for likely mistakes: a file of more is made by a program, and would take long
 _TEXT_SUFFIXES = "a text file, or .csv, .parquet or .ndjson with the columns id and text"
 
 
@@ -109,11 +115,12 @@ def load(
     networks: Mapping[str, Path] | None = None,
     operators: Iterable[Operator] = (),
     tables: Path | None = None,
+    entries: list[Entry] | None = None,
 ) -> Engine:
     """An engine with the subscriptions of a file, or of an index folder. Refused ones are reported on standard
     error. With `patterns`, the file holds rules in that form; `networks` are the files of networks by name;
-    `tables` replaces the file that the subscriptions name themselves."""
-    from tidings.engine.engine import BroadSubscription, EmptySubscription
+    `tables` replaces the file that the subscriptions name themselves. A caller who reads events gives `entries`, gets those
+    of the file in it, and warns of likely mistakes in them itself, when it knows the events."""
     from tidings.engine.options import engine_of_files
     from tidings.storage import versions
 
@@ -132,6 +139,22 @@ def load(
         operators=operators,
         tables=tables or file.tables,
     )
+    _subscribe(file, engine, refused)
+    if entries is not None:
+        entries += file.entries
+    elif not patterns:  # whose texts nobody wrote
+        warn_of_mistakes(file.path, file.entries, engine)
+    if not len(engine):
+        raise TidingsError(
+            f"{path} holds no subscription that can be used; see 'tidings match --help' for its form"
+        )
+    return engine
+
+
+def _subscribe(file: SubscriptionFile, engine: Engine, refused: list[str]) -> None:
+    """Adds the subscriptions of a file, and reports those that are refused, with the ones before, and the doubtful ones."""
+    from tidings.engine.engine import BroadSubscription, EmptySubscription
+
     undeclared = False
     with warnings.catch_warnings(record=True) as remarks:
         warnings.simplefilter("always", BroadSubscription)
@@ -152,11 +175,40 @@ def load(
     terminal.warn_all(
         [f"{file.path}: {remark.message}" for remark in remarks], "subscriptions so broad, or empty"
     )
-    if not len(engine):
-        raise TidingsError(
-            f"{path} holds no subscription that can be used; see 'tidings match --help' for its form"
-        )
-    return engine
+
+
+def warn_of_mistakes(
+    path: str, entries: Sequence[Entry], engine: Engine, attributes: ObservedAttributes | None = None
+) -> None:
+    """Warns of the first few, and counts the others. Without `attributes` of events, the names that the file tests stand
+    for them: a name that is only compared with is probably a text without quotes."""
+    asked = [entry for entry in entries[:_TEXTS_CHECKED] if entry.id in engine]
+    if attributes is None:
+        attributes = _tested([entry.text for entry in asked], engine)
+    errors = [(entry, error) for entry in asked for error in _mistakes(entry.text, engine, attributes)]
+    terminal.warn_all([entry.error_at(path, error) for entry, error in errors], "warnings", _WARNINGS_SHOWN)
+
+
+def warn_of_mistakes_in(id: str, text: str, engine: Engine) -> None:
+    """The same for one text that is in no file."""
+    errors = _mistakes(text, engine, _tested([text], engine))
+    terminal.warn_all([f"{id}: {error}" for error in errors], "warnings", _WARNINGS_SHOWN)
+
+
+def _mistakes(text: str, engine: Engine, attributes: ObservedAttributes) -> list[SubscriptionError]:
+    known = Known(attributes, engine.prefixes, engine.taxonomy, engine.networks, engine.joins.tables)
+    return [
+        SubscriptionError(warning.message, *line_and_column(text, warning.start))
+        for warning in likely_mistakes(text, known)
+    ]
+
+
+def _tested(texts: Sequence[str], engine: Engine) -> ObservedAttributes:
+    attributes = ObservedAttributes("subscription of the file")
+    for text in texts:
+        for name in asked_attributes(parse(text, engine.prefixes)):
+            attributes.add(name)
+    return attributes
 
 
 def prefix_options(options: tuple[str, ...]) -> dict[str, str]:
@@ -238,8 +290,10 @@ def _csv(path: Path) -> Iterator[Entry]:
     with path.open(newline="", encoding="utf-8-sig") as file:
         rows = csv.DictReader(file)
         _check_columns(path, rows.fieldnames or [])
+        first = rows.line_num + 1  # a text may go over several lines
         for row in rows:
-            yield Entry(row["id"] or "", row["text"] or "", rows.line_num)
+            yield Entry(row["id"] or "", row["text"] or "", first)
+            first = rows.line_num + 1
 
 
 def _parquet(path: Path) -> Iterator[Entry]:

@@ -6,13 +6,15 @@ Colours and progress are for people: a file or a pipe gets plain lines, and no p
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from tidings.cli.notification_output import EventNames
 
 out = Console(highlight=False, soft_wrap=True, emoji=False, markup=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False, markup=False)
@@ -22,7 +24,6 @@ SHOWN = 20
 _VALUE = 72
 _NAME = 24
 _SIGNS = {"+": "bold green", "-": "bold red"}
-_HASH = re.compile(r"[0-9a-f]{32}")
 
 
 def warn(sentence: str) -> None:
@@ -33,12 +34,12 @@ def note(sentence: str) -> None:
     err.print(Text(sentence, style="dim"))
 
 
-def warn_all(sentences: list[str], of_what: str) -> None:
+def warn_all(sentences: list[str], of_what: str, shown: int = SHOWN) -> None:
     """Prints the first of many sentences, and the number of the others."""
-    for sentence in sentences[:SHOWN]:
+    for sentence in sentences[:shown]:
         warn(sentence)
-    if len(sentences) > SHOWN:
-        warn(f"and {len(sentences) - SHOWN:,} more {of_what}")
+    if len(sentences) > shown:
+        warn(f"and {len(sentences) - shown:,} more {of_what}")
 
 
 def progress() -> Progress:
@@ -64,14 +65,14 @@ def tracked(items: Iterable[Item], total: int, what: str, at_once: int = 500) ->
                 bar.update(task, completed=number)
 
 
-def notification_lines(rows: Iterable[Mapping[str, Any]], source: bool = True) -> Iterator[Text]:
-    """One line per notification: the subscription, the bindings, and the source unless the reader knows it. Joins
-    have a line for each row gained or lost."""
+def notification_lines(rows: Iterable[Mapping[str, Any]], names: EventNames) -> Iterator[Text]:
+    """One line per notification: the subscription, the bindings, and the event. Joins have a line for each row gained or
+    lost."""
     rows = list(rows)
     width = min(max((len(row["subscription"] or "") for row in rows), default=0), _NAME)
     for row in rows:
         if row["changes"] is not None:
-            yield from _change_lines(row, width, source)
+            yield from _change_lines(row, width, names)
             continue
         line = Text()
         line.append((row["subscription"] or "").ljust(width), style="bold green")
@@ -80,12 +81,12 @@ def notification_lines(rows: Iterable[Mapping[str, Any]], source: bool = True) -
         for name, value in row["bindings"] or ():
             line.append(f"  ?{name} ", style="cyan")
             line.append(brief(value))
-        if source:
-            line.append(f"  ({brief(row['source'] or row['event'])})", style="dim")
+        shown = [value for _, value in row["bindings"] or ()]
+        line.append(f"  ({names.label(row, shown)})", style="dim")
         yield line
 
 
-def _change_lines(row: Mapping[str, Any], width: int, source: bool) -> Iterator[Text]:
+def _change_lines(row: Mapping[str, Any], width: int, names: EventNames) -> Iterator[Text]:
     """The rows that a join gained (+) and lost (-), each after the sequence number of its notification."""
     head = Text.assemble(
         ((row["subscription"] or "").ljust(width), "bold green"),
@@ -94,14 +95,13 @@ def _change_lines(row: Mapping[str, Any], width: int, source: bool) -> Iterator[
     )
     if row["verdict"] == "snapshot":
         yield head + Text(f"  snapshot: {counted(len(row['changes']), 'row')}", style="yellow")
-    where = row["source"] or (row["event"] if is_named(row["event"]) else "")
+    label = names.label(row)
     for change in sorted(
         row["changes"], key=lambda change: str(change["change"]), reverse=True
     ):  # lost ones first
         line = head + Text(f"  {change['change']} ", style=_SIGNS[change["change"]])
         line.append_text(_row(change["table"], json.loads(change["row"])))
-        if source and where:
-            line.append(f"  ({brief(where)})", style="dim")
+        line.append(f"  ({label})", style="dim")
         yield line
 
 
@@ -119,11 +119,6 @@ def _row(table: str, content: Mapping[str, Any]) -> Text:
             text.append(brief(value) if isinstance(value, str) else json.dumps(value))
         shown.append(text)
     return Text("  ⋈ ").join(shown)
-
-
-def is_named(event: str) -> bool:
-    """Whether an event's id came with the event, and is not the hash of its content."""
-    return not _HASH.fullmatch(event)
 
 
 def counted(number: int, noun: str) -> str:

@@ -27,8 +27,8 @@ def token() -> None:
     """Make, list and end the tokens of a service.
 
     A token is a secret that is sent with every request, as 'Authorization: Bearer tid_…', or given to the page's
-    login. What is done here counts at once, also while the service runs. A service that only this machine can
-    reach needs none.
+    login. Changes take effect at once, also while the service runs. A service that only this machine can
+    reach needs no tokens.
     """
 
 
@@ -39,8 +39,8 @@ def token() -> None:
     type=click.Choice(ROLES),
     default="subscriber",
     show_default=True,
-    help="A subscriber has subscriptions and sees no others; a publisher sends events and follows feeds; an admin does"
-    " all of it, and sees all.",
+    help="A subscriber has subscriptions and sees only its own; a publisher sends events and follows feeds; an admin may do and"
+    " see everything.",
 )
 @click.option(
     "--subscriptions",
@@ -48,7 +48,7 @@ def token() -> None:
     show_default=True,
     type=click.IntRange(0),
     metavar="N",
-    help="How many it may have at a time.",
+    help="How many subscriptions it may have at a time.",
 )
 @click.option(
     "--events-per-second",
@@ -56,7 +56,7 @@ def token() -> None:
     show_default=True,
     type=click.FloatRange(0, min_open=True),
     metavar="RATE",
-    help="How many events it may publish in the long run.",
+    help="How many events it may publish a second, on average.",
 )
 @click.option(
     "--requests-per-second",
@@ -64,7 +64,7 @@ def token() -> None:
     show_default=True,
     type=click.FloatRange(0, min_open=True),
     metavar="RATE",
-    help="How many requests it may make.",
+    help="How many requests it may make a second, on average.",
 )
 @click.option(
     "--sources",
@@ -86,14 +86,16 @@ def add(
     data: Path,
     store: str | None,
 ) -> None:
-    """Make a token for NAME and print its secret, which is kept nowhere and cannot be shown again.
+    """Make a token for NAME and print its secret.
+
+    The secret is not stored, and cannot be shown again.
 
     \b
     Example:
       tidings token add 'news desk'
       tidings token add crawler --role publisher --events-per-second 5000
     """
-    with _registry(data, store, new=True) as registry:
+    with _registry(data, store) as registry:
         from tidings.service.model import Role
         from tidings.service.subscriptions.access_control import grant
 
@@ -160,7 +162,7 @@ def end(id: str, data: Path, store: str | None) -> None:
 
 
 @contextmanager
-def _registry(data: Path, store: str | None, new: bool = False) -> Iterator[Registry]:
+def _registry(data: Path, store: str | None) -> Iterator[Registry]:
     if find_spec("sqlalchemy") is None or find_spec("alembic") is None:
         raise TidingsError(
             "this command needs more packages; install them with: pip install 'tidings[service]'"
@@ -168,9 +170,10 @@ def _registry(data: Path, store: str | None, new: bool = False) -> Iterator[Regi
     from tidings.service.settings import Settings
     from tidings.service.store.database import open_stores
 
-    if not new and store is None and not (data / "registry.db").exists():
+    if store is None and not (data / "registry.db").exists():
         raise TidingsError(
-            f"no service keeps anything in {data}; name its folder by --data, or its database by --store"
+            f"there is no service in {data}; name its folder by --data, or its database by --store;"
+            " 'tidings serve' makes a new one"
         )
     registry, mailbox = open_stores(Settings(data.absolute(), store=store))
     try:

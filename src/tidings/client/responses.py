@@ -180,6 +180,19 @@ class Source(_Answer):
 
 
 @dataclass(frozen=True, slots=True)
+class TextWarning(_Answer):
+    """What is probably not meant: about the characters of the text from `start` to before `end`."""
+
+    message: str
+    start: int
+    end: int
+
+
+def _warnings(found: list[Mapping[str, Any]]) -> list[TextWarning]:
+    return [TextWarning.read(warning) for warning in found]
+
+
+@dataclass(frozen=True, slots=True)
 class Checked(_Answer):
     """Whether a text can be subscribed to; if not, why and where."""
 
@@ -188,7 +201,7 @@ class Checked(_Answer):
     message: str = ""
     line: int | None = None
     column: int | None = None
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[TextWarning] = field(default_factory=list, metadata={"convert": _warnings})
 
     def __bool__(self) -> bool:
         return self.ok

@@ -27,6 +27,7 @@ def _limit() -> int:
 
 
 MAX_BYTES = _limit()
+LIMIT = "the environment variable TIDINGS_MAX_BYTES"
 MAX_DEPTH = 256  # libxml2's own limit; people's documents stay far below
 MAX_GROWTH, MAX_EXPANSION = (
     32,
@@ -123,7 +124,9 @@ def in_utf8(data: bytes, charset: str | None = None) -> bytes:
 
 def _sized(data: bytes, max_bytes: int) -> bytes:
     if len(data) > max_bytes:
-        raise EventError(f"the document has {len(data):,} bytes; at most {max_bytes:,} are accepted")
+        # A reader may have stopped behind the limit, so the whole size is not known.
+        advice = "give less" if max_bytes != MAX_BYTES else f"{LIMIT} sets a higher one, in bytes"
+        raise EventError(f"the document has more than {max_bytes:,} bytes, which is the limit; {advice}")
     return data
 
 

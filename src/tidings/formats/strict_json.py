@@ -50,7 +50,13 @@ class StrictJson:
         text = safe_text(data, charset=charset)
         self._doubtful = _SURROGATE.search(text) is not None
         try:
-            return self._decoder.decode(text.decode())
+            return self._decoder.decode(text.decode().rstrip())
+        except json.JSONDecodeError as error:
+            # One line may be one of many: its number is known to who divided them.
+            several = "\n" in error.doc.lstrip()
+            place = f"{error.lineno}:{error.colno}" if several else f"column {error.colno}"
+            message = f"{error.msg[0].lower()}{error.msg[1:]} at {place}"
+            raise EventError(f"not readable as JSON: {message}") from None
         except (ValueError, RecursionError) as error:
             raise EventError(f"not readable as JSON: {error}") from None
 

@@ -125,7 +125,7 @@ def syntax_error(text: str, offset: int, acceptable: Collection[str]) -> Subscri
     if word.upper() == "ISA" and "COMPARISON" in acceptable:
         return error_at(text, offset, "ISA stands after something else than a variable", "write ?x ISA Sport")
     if offset and text.startswith("==", offset - 1):
-        return error_at(text, offset - 1, "found '=='", "equality is a single =")
+        return error_at(text, offset - 1, "found '=='", "write =")
     if (opening := _broken_triple(text, offset)) is not None:
         inside = re.compile(r"\([^()]*\)?").match(text, opening)[0]  # type: ignore[index]
         advice = "a triple is (subject, property, object); put quotes around texts and <> around IRIs with ? = ! ( ) ,"

@@ -120,6 +120,10 @@ class Taxonomy:
     def __len__(self) -> int:
         return len(self._classes)
 
+    def __contains__(self, iri: object) -> bool:
+        """Whether an IRI is a class or an instance."""
+        return iri in self._classes or iri in self._types
+
     def is_a(self, term: Term, op: str, cls: str, event_types: Iterable[str] = ()) -> bool:
         """Whether `term ISA op cls` holds; `event_types` are the classes the event itself gives the term.
 

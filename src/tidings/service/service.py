@@ -114,7 +114,7 @@ class Service:
         """What subscriptions mean, the index of them, and their changes."""
         settings, clock = self.settings, self.clock
         self.definitions = Definitions(self.registry, settings, clock=clock)
-        self.preview = Preview(self.definitions.engine)
+        self.preview = Preview(self.definitions.engine, lambda: self.log_writer.recent.events())
         self.vocabulary = EventVocabulary()
         self._use_definitions(self.definitions.engine)
         self.answerability = Answerability(self.registry, self.mailbox, clock=clock)

@@ -28,6 +28,7 @@ from tidings.model.envelope import arrange
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark import version_pins
 from tidings.spark.code_pickle import Operators, pickle_code, unpickle_code
+from tidings.spark.worker_python import need_package
 from tidings.storage import versions
 
 _PIECE = 8_192  # rows
@@ -61,6 +62,7 @@ def match(
     pickled = pickle_code(operators, kinds)
     now = versions.Version.parse(version) if version else versions.current(root)
     versions.check_operators(root, now, unpickle_code(pickled).operators)
+    need_package(events.sparkSession)
     if not events.isStreaming:
         version = str(now)
     return events.mapInArrow(

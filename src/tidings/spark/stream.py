@@ -30,6 +30,7 @@ from tidings.spark.output import Batch
 from tidings.spark.slices import MicroBatch, Recorder, SliceMatcher
 from tidings.spark.source import ChangesSource, LogSource, first_offset
 from tidings.spark.stream_handle import Stream
+from tidings.spark.worker_python import need_package
 from tidings.storage import operator_feedback, versions
 from tidings.storage.event_log import EventLog, Offset
 
@@ -60,6 +61,7 @@ def run(
     If the index has tables, a second query keeps the joins over them: `sink` and `on_batch` are called with the batches of both,
     and each query counts its own from 0.
     """
+    need_package(spark)
     index, output, checkpoint = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
     pickled = pickle_code(operators, kinds)
     parquet = ParquetOutput(output, sink, on_batch)

@@ -255,5 +255,5 @@ def test_rows_of_a_table_that_is_not_asked_for(replica):
 
 
 def test_a_question_about_no_table():
-    with pytest.raises(SubscriptionError, match="the question is of no table"):
+    with pytest.raises(SubscriptionError, match="the subscription names no table"):
         Replica("WHERE topic = 'x'", [STOCKS])

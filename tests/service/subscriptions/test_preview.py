@@ -5,6 +5,7 @@ import pytest
 import tidings
 from tidings import Engine, Event, Taxonomy
 from tidings.kinds.joins.schema.table import Table
+from tidings.language.likely_mistakes import TextWarning
 from tidings.service.subscriptions.class_search import ClassSearch
 from tidings.service.subscriptions.completion import Completer, EventVocabulary
 from tidings.service.subscriptions.preview import Preview
@@ -71,7 +72,26 @@ def test_what_is_wrong_has_its_place(questions):
 def test_a_broad_text_is_remarked(questions):
     checked = questions.check("SELECT * WHERE (?x, ?p, ?y)")
     assert checked.ok
-    assert checked.warnings == ("it would match nearly every event",)
+    assert checked.warnings == (TextWarning("it would match nearly every event", 0, 27),)
+
+
+def test_likely_mistakes_are_remarked_with_their_places(engine):
+    events = [Event("s", {"topic": "sport", "price": 20})]
+    questions = Preview(engine, lambda: events)
+    text = "topc = 'sport'"
+    assert questions.check(text).warnings == (
+        TextWarning("no recent event has the attribute topc; did you mean topic?", 0, 4),
+    )
+    events.insert(0, Event("s", {"topc": "sport"}))
+    assert questions.check(text).warnings == ()
+    assert questions.check("price > '20'").warnings != ()
+    assert questions.check("price > '20'", about_events=False).warnings == ()
+
+
+def test_a_misspelt_node_has_its_place(questions):
+    checked = questions.check("topic = 'a'\nVIA exchange AT 'acme sheos'")
+    assert checked.message == "the network 'exchange' has no node 'acme sheos'; did you mean 'acme shoes'?"
+    assert (checked.ok, checked.line, checked.column) == (False, 2, 17)
 
 
 def test_checking_keeps_nothing(questions):

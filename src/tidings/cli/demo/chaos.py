@@ -89,7 +89,7 @@ class Chaos(Demo):
         while counter.last < number:
             if time.monotonic() > deadline:
                 raise TidingsError(
-                    f"number {number} did not come; the service's last words: {self._last_words()}"
+                    f"number {number} did not come; the last line of the service's log: {self._last_words()}"
                 )
             time.sleep(0.01)
 

@@ -24,7 +24,7 @@ import click
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from tidings.cli import demo_data, terminal
+from tidings.cli import demo_data, options, terminal
 from tidings.errors import TidingsError
 
 if TYPE_CHECKING:
@@ -47,21 +47,27 @@ _POLL_SECONDS = 0.05
     metavar="FOLDER",
     help="Work in this folder and leave everything there, instead of in a temporary one.",
 )
-@click.option("--no-page", is_flag=True, help="End after the summary, instead of staying for the page.")
+@click.option("--no-page", is_flag=True, help="End after the summary, and do not keep the page open.")
 @click.option(
     "--chaos",
     is_flag=True,
-    help="Kill one process of the service after the other instead, while a listener's counter goes on; then end.",
+    help="Kill one process of the service after the other instead, and check that no notification is lost; then end.",
 )
-def demo(keep: Path | None, no_page: bool, chaos: bool) -> None:
-    """Start a service, run sample feeds through it, and stay for its page.
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65_535),
+    metavar="N",
+    help=f"The port of the page. Without it: {PORT}, or any free one if that is taken.",
+)
+def demo(keep: Path | None, no_page: bool, chaos: bool, port: int | None) -> None:
+    """Start a service, publish sample feeds to it, and show its page.
 
-    Sixteen sample feeds are published to a service on this machine and matched by its Spark stream against the questions
-    of examples/subscriptions.txt and 20,000 generated ones. Then news go on, and the page shows them, until Ctrl-C.
+    Sixteen sample feeds are published to a service on this machine and matched by its Spark stream against the subscriptions
+    of examples/subscriptions.txt and 20,000 generated ones. Then more news are published, and the page shows the matches, until Ctrl-C.
     Needs Java 17 or newer; the page is there in under a minute.
 
-    With --chaos a worker, the JVM, the driver and the service are killed: the end says what was published, received, lost
-    and doubled.
+    With --chaos a worker, the JVM, the driver and the service are killed one after the other; at the end it prints how many
+    events were published, received, lost and received twice.
     """
     from tidings.spark.startup import need_spark
 
@@ -69,13 +75,14 @@ def demo(keep: Path | None, no_page: bool, chaos: bool) -> None:
     with ExitStack() as stack:
         stack.enter_context(_ended_by_signals())
         folder = keep or Path(stack.enter_context(TemporaryDirectory(prefix="tidings-demo-")))
-        if folder.exists() and any(folder.iterdir()):
+        options.need_folder(folder, "by --keep")
+        if any(folder.iterdir()):
             raise click.ClickException(f"{folder} is not empty; name a new folder")
-        play = Demo(folder, stack)
+        play = Demo(folder, stack, port)
         if chaos:
             from tidings.cli.demo.chaos import Chaos
 
-            play = Chaos(folder, stack)
+            play = Chaos(folder, stack, port)
         with suppress(KeyboardInterrupt):
             play.play()
             if not no_page and not chaos:
@@ -106,10 +113,11 @@ def _ended_by_signals() -> Iterator[None]:
 class Demo:
     """The steps of the demo, in order; `stack` ends what they began."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, stack: ExitStack, port: int | None) -> None:
         from tidings.cli.subscriptions import SubscriptionFile
 
         self.folder, self.stack = folder, stack
+        self.port = _free_port() if port is None else _need_port(port)
         examples = demo_data.folder()
         questions = SubscriptionFile.read(examples / "subscriptions.txt")
         self.questions = [(entry.id, entry.text) for entry in questions.entries]
@@ -186,12 +194,12 @@ class Demo:
             )
             registry.close()
             mailbox.close()
-        self._say("Crowd", f"{demo_data.OPERATORS:,} generated questions", time.perf_counter() - began)
+        self._say("Crowd", f"{demo_data.OPERATORS:,} generated subscriptions", time.perf_counter() - began)
 
     def _start(self) -> None:
         from tidings.client import Client
 
-        began, self.port = time.perf_counter(), _free_port()
+        began = time.perf_counter()
         self._launch()
         self.stack.callback(self._stop)
         self.client: Client = self.stack.enter_context(Client(f"http://127.0.0.1:{self.port}"))
@@ -213,7 +221,7 @@ class Demo:
     def _subscribe(self) -> None:
         for name, text in self.questions:
             self.asked[name] = self.client.subscribe(text, title=name)
-        self._say("Asked", f"the {len(self.asked)} questions of subscriptions.txt")
+        self._say("Asked", f"the {len(self.asked)} subscriptions of subscriptions.txt")
 
     def _publish_feeds(self) -> int:
         """Posts each feed and waits for its notifications; returns how many feeds were refused."""
@@ -244,7 +252,7 @@ class Demo:
 
     def _subscribe_late(self) -> None:
         self.asked[LATE] = self.client.subscribe(LATE_TEXT, title=LATE)
-        self._print(Text("  + a question is added while the stream runs", style="bold magenta"))
+        self._print(Text("  + a subscription is added while the stream runs", style="bold magenta"))
         self._print(Text(f"      {LATE}: {LATE_TEXT}", style="magenta"))
 
     def _show(self, notifications: int) -> None:
@@ -258,13 +266,13 @@ class Demo:
             self._print(Text("      ") + _notification_line(name, notification))
             self.seen = notification.number
         if crowd := notifications - len(own):
-            self._print(Text(f"      and {crowd} of the crowd are told", style="green"))
+            self._print(Text(f"      and {crowd} notifications of the crowd", style="green"))
 
     def _burst(self) -> float:
         """Publishes many events; the rate is from the first post to the last notification."""
         events = demo_data.advisories()
         subscriptions = demo_data.OPERATORS + len(self.asked)
-        self._say("Burst", f"{len(events):,} generated advisories against {subscriptions:,} questions")
+        self._say("Burst", f"{len(events):,} generated advisories against {subscriptions:,} subscriptions")
         began = time.perf_counter()
         with self._working("advisories"):
             self._publish(events)
@@ -321,12 +329,14 @@ class Demo:
         deadline = time.monotonic() + PATIENCE
         while True:
             if self.process.poll() is not None:
-                raise TidingsError(f"the service has ended; its last words: {self._last_words()}")
+                raise TidingsError(f"the service has ended; the last line of its log: {self._last_words()}")
             with suppress(ServiceError):  # it does not listen yet
                 if holds(status := self.client.status()):
                     return status
             if time.monotonic() > deadline:
-                raise TidingsError(f"the service takes too long; its last words: {self._last_words()}")
+                raise TidingsError(
+                    f"the service takes too long; the last line of its log: {self._last_words()}"
+                )
             time.sleep(_POLL_SECONDS)
 
     def _last_words(self) -> str:
@@ -373,11 +383,26 @@ def _notification_line(name: str, notification: Notification) -> Text:
 def _free_port() -> int:
     """The default port, or any free one."""
     for port in (PORT, 0):
-        with socket.socket() as listener, suppress(OSError):
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(("127.0.0.1", port))
-            return int(listener.getsockname()[1])
+        with suppress(OSError):
+            return _bound(port)
     raise TidingsError("no port of this machine is free; end something that listens, and try again")
+
+
+def _need_port(port: int) -> int:
+    try:
+        return _bound(port)
+    except OSError as error:
+        raise TidingsError(
+            f"port {port} cannot be used ({str(error.strerror).lower()}); name another one by --port"
+        ) from None
+
+
+def _bound(port: int) -> int:
+    """Listens at a port for a moment; 0 is any free one."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        return int(listener.getsockname()[1])
 
 
 def _feed_line(name: str, text: str, style: str, remark: str = "") -> Text:

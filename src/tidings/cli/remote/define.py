@@ -27,7 +27,10 @@ def _of_service(command: Callable[..., Any]) -> Callable[..., Any]:
         help="The address of the service.",
     )
     token = click.option(
-        "--token", envvar="TIDINGS_TOKEN", metavar="TOKEN", help="An admin's token; or TIDINGS_TOKEN has it."
+        "--token",
+        envvar="TIDINGS_TOKEN",
+        metavar="TOKEN",
+        help="An admin's token; by default that of the environment variable TIDINGS_TOKEN.",
     )
     return service(token(command))
 
@@ -36,7 +39,7 @@ _REPLACES = click.option(
     "--replaces",
     type=click.IntRange(0),
     metavar="VERSION",
-    help="Change nothing unless this is the present version.",
+    help="Change nothing unless this is the current version.",
 )
 
 
@@ -44,15 +47,15 @@ _REPLACES = click.option(
 def define() -> None:
     """Change the taxonomy, the prefixes or a network of a running service.
 
-    Each change is the next version. Events that are published after the command has ended are matched by it;
-    subscriptions that it makes impossible become unanswerable, those that it makes possible again active.
+    Each change makes a new version, which is used for all events that are published after the command has ended. A
+    subscription that uses something that is no longer there pauses as unanswerable, and goes on when it is there again.
     """
 
 
 @define.command("list")
 @_of_service
 def list_(service: str, token: str | None) -> None:
-    """List what there is, with its versions."""
+    """List the taxonomy, the prefixes and the networks, with their versions."""
     with _client(service, token) as client:
         found = client.definitions()
     if not found:
@@ -66,7 +69,9 @@ def list_(service: str, token: str | None) -> None:
 @_REPLACES
 @_of_service
 def taxonomy(file: Path, replaces: int | None, service: str, token: str | None) -> None:
-    """Replace the taxonomy by that in FILE: RDFS in the syntax that the end of its name says, Turtle otherwise.
+    """Replace the taxonomy by the one in FILE.
+
+    FILE is RDFS, in the RDF syntax of its file extension, or else in Turtle.
 
     \b
     Example:
@@ -83,7 +88,7 @@ def taxonomy(file: Path, replaces: int | None, service: str, token: str | None) 
 @_REPLACES
 @_of_service
 def prefixes(prefixes: tuple[str, ...], replaces: int | None, service: str, token: str | None) -> None:
-    """Replace all prefixes, but for the built-in ones.
+    """Replace all prefixes except the built-in ones.
 
     \b
     Example:
@@ -101,7 +106,9 @@ def prefixes(prefixes: tuple[str, ...], replaces: int | None, service: str, toke
 @_REPLACES
 @_of_service
 def network(name: str, path: Path, replaces: int | None, service: str, token: str | None) -> None:
-    """Add the network at PATH, which is as for 'tidings network', under NAME; one with the same NAME is replaced.
+    """Add the network at PATH under NAME, or replace the one with this NAME.
+
+    PATH is as for 'tidings network'.
 
     \b
     Example:
@@ -120,7 +127,9 @@ def network(name: str, path: Path, replaces: int | None, service: str, token: st
 @click.argument("name")
 @click.argument("action", type=click.Choice(_ACTIONS))
 @click.argument("arguments", nargs=-1, required=True)
-@click.option("--cost", type=click.FloatRange(0), metavar="COST", help="Of the node or edge that is added.")
+@click.option(
+    "--cost", type=click.FloatRange(0), metavar="COST", help="The cost of the node or edge that is added."
+)
 @_REPLACES
 @_of_service
 def change(
@@ -134,8 +143,13 @@ def change(
 ) -> None:
     """Change the network NAME.
 
-    ARGUMENTS are of add_node: a node and perhaps an expression; of add_edge: two nodes and perhaps an expression; of
-    remove_node and remove_edge: one node and two; of set_where: a node or two, and an expression.
+    \b
+    ARGUMENTS:
+      add_node     NODE [EXPRESSION]
+      add_edge     SOURCE TARGET [EXPRESSION]
+      remove_node  NODE
+      remove_edge  SOURCE TARGET
+      set_where    NODE EXPRESSION, or SOURCE TARGET EXPRESSION
 
     \b
     Examples:

@@ -18,6 +18,7 @@ from tidings.errors import SubscriptionError
 from tidings.kinds.networks.explain import route
 from tidings.kinds.networks.network import Network
 from tidings.language.alternatives import Way
+from tidings.language.likely_mistakes import missing_node
 from tidings.language.query import KindCondition, Via
 from tidings.model.batch import Batch
 from tidings.model.explanation import Clause
@@ -71,9 +72,7 @@ class Places:
                 f"there is no network {via.network!r}; the engine's networks are: {known}. Give it to the engine first"
             )
         if via.node not in self._networks[via.network]:
-            raise SubscriptionError(
-                f"the network {via.network!r} has no node {via.node!r}; add the node, or look at its spelling"
-            )
+            raise SubscriptionError(missing_node(via.network, via.node, self._networks[via.network]))
 
     def add(self, via: Via, prepared: None) -> int:
         return self._places.setdefault(via, len(self._places))

@@ -17,9 +17,10 @@ from tidings.language.printer import condition_text
 from tidings.language.query import Condition, Parameter, TriplePattern, Variable, leaves, variables
 from tidings.model.explanation import Clause
 from tidings.model.taxonomy import Taxonomy
-from tidings.model.terms import Literal, Term, Triple, value_text
+from tidings.model.terms import Iri, Literal, Term, Triple, plain, value_text
 
 MAX_BINDINGS = 1000
+_CHANNEL = Iri("http://purl.org/rss/1.0/channel")
 CUT_SHORT = f"of more than {MAX_BINDINGS:,} ways to bind the clauses before, the first were looked at"
 
 
@@ -72,12 +73,18 @@ def attempt(clauses: Sequence[Condition], view: EventView) -> Attempt:
 
 class _TripleIndex:
     """Of a graph, the triples that can answer a clause under a binding, and a few more: looking through all of a large
-    graph for each of a thousand bindings would take too long."""
+    graph for each of a thousand bindings would take too long.
+
+    They come in a fixed order, because the first binding is shown. What is about the channel of a feed comes last: it is in
+    the graph of each item, and the item is meant."""
 
     def __init__(self, graph: set[Any]) -> None:
-        self._graph = graph
+        channels = {
+            subject for subject, predicate, kind in graph if (predicate, kind) == (naive.TYPE, _CHANNEL)
+        }
+        self._graph = sorted(graph, key=lambda triple: (triple[0] in channels, *map(plain, triple)))
         self._by_term: dict[tuple[int, Term], list[Any]] = {}
-        for triple in graph:
+        for triple in self._graph:
             for position, term in enumerate(triple):
                 self._by_term.setdefault((position, term), []).append(triple)
 

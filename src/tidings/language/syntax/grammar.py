@@ -1,6 +1,6 @@
 """Parses our own language by recursive descent over the tokens of one text (LANGUAGE.md).
 
-Conjunctions in conjunctions and disjunctions in disjunctions are flattened. A parenthesis may open arithmetic:
+WHERE may be left out where the text begins with its condition. Conjunctions in conjunctions and disjunctions in disjunctions are flattened. A parenthesis may open arithmetic:
 `(a + b) > c` is parsed like a condition until the parenthesis closes.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from tidings.errors import nearest
 from tidings.language.faults import Misread, error_at, quoted
 from tidings.language.query import (
     And,
@@ -24,7 +25,7 @@ from tidings.language.query import (
     Variable,
     Via,
 )
-from tidings.language.syntax.operands import BONDS, MAX_NESTING, NAMES, name_of, too_deep
+from tidings.language.syntax.operands import BONDS, MAX_NESTING, NAMES, VALUES, name_of, too_deep
 from tidings.language.syntax.predicates import LONE, TESTS
 from tidings.language.syntax.scanner import END
 from tidings.language.syntax.tables import TableParser
@@ -34,6 +35,9 @@ from tidings.model.terms import Literal
 _JOINING = frozenset({"AND", "SUCHTHAT"})
 # `any = 5` and `missing IN (1)` are about attributes of these names.
 _ABOUT_A_NAME = TESTS | {"NOT", "IS", "COMPARE", *BONDS}
+_OPENING_WORDS = ("SELECT", "FROM", "WHERE", "VIA")
+_BEFORE_A_NAME = frozenset({"NOT", "EXISTS", "MISSING", "ANY"})
+_BEGINNING = NAMES | VALUES | frozenset("QUANTITY VARIABLE IS_A TRIPLE CALL LPAR PLUS MINUS".split())
 _TRIPLE = re.compile(rf"\(({TERM}),({TERM}),({TERM})\)")
 
 
@@ -61,7 +65,7 @@ class QueryParser(TableParser):
         if self.kinds[self.at] != "VIA" and not is_whole:
             named = self._takes("WHERE")
             braced = self._takes("LBRACE")
-            if not (named or braced):
+            if not (named or braced or self._begins_condition()):
                 self._fail(*opening)
             where = self._conditions()
             if braced and not self._takes("RBRACE"):
@@ -73,6 +77,15 @@ class QueryParser(TableParser):
         if self.kinds[self.at] != END:
             self._fail(END, *(["MORE"] if via is None else []))
         return Query(where, select, stream, via, joined)
+
+    def _begins_condition(self) -> bool:
+        """Whether the text begins with its condition, and WHERE is left out. A misspelt WHERE or SELECT begins none."""
+        kind, after = self.kinds[self.at], self.kinds[self.at + 1]
+        if self.at or kind not in _BEGINNING:
+            return False
+        if kind not in NAMES or kind in _BEFORE_A_NAME or after in _ABOUT_A_NAME:
+            return True
+        return nearest(self.tokens[self.at].upper(), _OPENING_WORDS) is None
 
     def _selected(self) -> tuple[Variable, ...]:
         found: dict[Variable, None] = {}

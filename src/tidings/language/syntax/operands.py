@@ -27,6 +27,8 @@ NAMES = WORDS | {"NAME", "QUOTED_NAME", "BOOLEAN"}
 VALUES = frozenset({"NUMBER", "STRING", "DATE", "BOOLEAN", "IRI", "PNAME", "ABSOLUTE", "PARAMETER"})
 _UNSIGNED = frozenset({"NUMBER", "QUANTITY"})
 _ATTRIBUTES = WORDS | {"NAME", "QUOTED_NAME"}
+# What a programmer may write, and what is written here. SPARQL has && and || itself.
+_OTHER_LANGUAGES = {"&&": "write AND", "||": "write OR"}
 _ZERO = Literal("0", XSD + "integer")
 
 
@@ -207,7 +209,10 @@ class OperandParser:
         raise error_at(self.text, self.offset(at), what, advice)
 
     def _fail(self, *acceptable: str) -> NoReturn:
-        raise syntax_error(self.text, self.offset(self.at), acceptable)
+        offset = self.offset(self.at)
+        if advice := _OTHER_LANGUAGES.get(self.text[offset : offset + 2]):
+            raise error_at(self.text, offset, f"found {self.text[offset : offset + 2]!r}", advice)
+        raise syntax_error(self.text, offset, acceptable)
 
 
 def too_deep(text: str, offset: int) -> SubscriptionError:

@@ -42,7 +42,8 @@ TESTS = frozenset("BETWEEN IN_LIST IN LIKE ILIKE CONTAINS STARTS ENDS MATCHES".s
 LONE: Condition = And(())
 _OPERATORS = {**{op: op for op in REVERSED}, "<>": "!="}
 _BEHIND = frozenset({"AND", "OR", "RPAR", END, "COMMA"})
-_IS_A = re.compile(r"\?(\w+)\s+ISA\s*([<>]?=)?\s*(.+)", re.IGNORECASE | re.DOTALL)
+# Variable, comparison and class of the token `?x ISA <= Sport`.
+IS_A = re.compile(r"\?(\w+)\s+ISA\s*([<>]?=)?\s*(.+)", re.IGNORECASE | re.DOTALL)
 _CLASS = re.compile(CLASS)
 
 
@@ -214,7 +215,7 @@ class PredicateParser(OperandParser):
         self._count()
         at = self.at
         self._check_variable(at)
-        name, op, cls = _IS_A.fullmatch(self.tokens[at]).groups()  # type: ignore[union-attr]
+        name, op, cls = IS_A.fullmatch(self.tokens[at]).groups()  # type: ignore[union-attr]
         self.at += 1
         if _CLASS.fullmatch(cls):
             return IsA(Variable(name), op or "<=", self.lexicon.name(cls))

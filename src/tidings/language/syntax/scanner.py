@@ -134,6 +134,11 @@ def token_offset(text: str, at: int) -> int:
     return len(text.rstrip()) if found is None else found.start(1)
 
 
+def tokens_with_offsets(text: str) -> Iterator[tuple[str, int]]:
+    """The tokens of a text, each with its offset."""
+    return ((found[1], found.start(1)) for found in _matches(text))
+
+
 def _matches(text: str) -> Iterator[re.Match[str]]:
     text = text.rstrip()
     position, tokens = 0, _TOKENS

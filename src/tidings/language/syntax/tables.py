@@ -22,7 +22,7 @@ _BEYOND = {
     **dict.fromkeys(("GROUP", "ORDER"), " BY"),
     **dict.fromkeys(("HAVING", "LIMIT", "OFFSET", "FETCH", "UNION", "EXCEPT", "INTERSECT", "WINDOW"), ""),
 }
-_INNER_ONLY = "only inner joins are standing questions"
+_INNER_ONLY = "only inner joins can be subscribed to"
 _INNER_JOINS = f"{_INNER_ONLY}: write JOIN b USING (column, ...) or JOIN b ON a.x = b.y"
 
 
@@ -44,11 +44,13 @@ class TableParser(CallParser):
                 self._fail("TABLE")
             name = self._name()
             if name in tables:
-                advice = "each table can be in a question once"
+                advice = "each table can be in a subscription once"
                 self._refuse(at, f"the table {quoted(name)} stands here again", advice)
             if len(tables) == MAX_TABLES:
                 advice = f"at most {MAX_TABLES} are joined; make two subscriptions of it"
-                self._refuse(at, f"{quoted(name)} is table number {MAX_TABLES + 1} of the question", advice)
+                self._refuse(
+                    at, f"{quoted(name)} is table number {MAX_TABLES + 1} of the subscription", advice
+                )
             tables.append(name)
             self._check_alias(name)
             if self._takes("USING_LIST"):

@@ -244,7 +244,11 @@ class Database:
         return connection.execute(text(f"SELECT version_num FROM {self.name}_version")).scalar()
 
     def __str__(self) -> str:
-        return self.url.render_as_string() if self.on_postgresql else str(self.url.database)
+        return (
+            self.url.set(drivername="postgresql").render_as_string()
+            if self.on_postgresql
+            else str(self.url.database)
+        )
 
 
 def _is_refusal(error: OperationalError) -> bool:

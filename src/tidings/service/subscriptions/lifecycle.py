@@ -458,7 +458,7 @@ class Lifecycle:
             error = SubscriptionError(checked.message)  # which names the place already
             error.line, error.column = checked.line, checked.column
             raise error
-        return tuple(checked.warnings)
+        return tuple(warning.message for warning in checked.warnings)
 
     def _end_of_validity(self, validity: Validity, now: float) -> float | None:
         """The end of a validity from now. A validity longer than the limit is refused, not cut, so that the

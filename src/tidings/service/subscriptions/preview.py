@@ -11,16 +11,20 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import NamedTuple
 
 from tidings.engine.engine import Engine
 from tidings.errors import SubscriptionError, TidingsError
 from tidings.kinds.joins.schema.table import Table
+from tidings.language.faults import line_and_column
+from tidings.language.likely_mistakes import Known, TextWarning, likely_mistakes
 from tidings.language.parser import parse
 from tidings.language.query import Query, TriplePattern, has_calls, leaves
 from tidings.model.event import Event
 from tidings.model.explanation import Explanation
 from tidings.model.notification import Notification, RowChange
+from tidings.model.observed_attributes import ObservedAttributes
 from tidings.service.subscriptions.join_trial import Rows, replay
 
 _THIS = "this"
@@ -37,7 +41,7 @@ class Checked:
     message: str = ""
     line: int | None = None
     column: int | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[TextWarning, ...] = ()
 
 
 class Reason(NamedTuple):
@@ -65,28 +69,57 @@ class Preview:
     """Previews with one engine's taxonomy, prefixes, networks, operators and tables; the engine has no
     subscriptions."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, recent: Callable[[], Sequence[Event]] = tuple) -> None:
+        """`recent` gives the events that were accepted last, newest first."""
         self.engine = engine  # replaced when a definition is
+        self._recent = recent
+        self._newest: Event | None = None
+        self._attributes = ObservedAttributes("recent event")
         self.tables = tuple(engine.joins.tables.values())
         self._warnings_lock = threading.Lock()  # Python keeps one list of warnings for all threads
         self._trial = engine.without_subscriptions()
         self._trial_of, self._left = engine, _CHECKED
 
-    def check(self, text: str) -> Checked:
-        """Whether a text is valid, with its kinds, or the error."""
+    def check(self, text: str, *, about_events: bool = True) -> Checked:
+        """Whether a text is valid, with its kinds, or the error. Warnings `about_events` name attributes of events."""
         try:
             with self._warnings_lock, warnings.catch_warnings(record=True) as remarks:
                 warnings.simplefilter("always")
                 self._trial_engine().subscribe(_THIS, text)
             query = parse(text, self.engine.prefixes)
         except SubscriptionError as error:
+            if error.line is None:
+                return self._refused(text, str(error), about_events)
             return Checked(False, message=str(error), line=error.line, column=error.column)
         except TidingsError as error:
-            return Checked(False, message=str(error))
+            return self._refused(text, str(error), about_events)
         mine = f"subscription {_THIS!r}"  # other threads may remark on theirs meanwhile
         said = (str(remark.message) for remark in remarks)
-        remarked = tuple(text.replace(mine, "it", 1) for text in said if text.startswith(mine))
-        return Checked(True, tuple(self._kinds(query)), warnings=remarked)
+        remarked = (line.replace(mine, "it", 1) for line in said if line.startswith(mine))
+        found = self._likely_mistakes(text, about_events)
+        about_all = (TextWarning(line, 0, len(text)) for line in remarked)
+        return Checked(True, tuple(self._kinds(query)), warnings=(*about_all, *found))
+
+    def _refused(self, text: str, message: str, about_events: bool) -> Checked:
+        """A text that can be parsed, but not be asked. The place is that of the warning with the same sentence, if any."""
+        found = self._likely_mistakes(text, about_events)
+        line, column = None, None
+        for warning in found:
+            if warning.message == message:
+                line, column = line_and_column(text, warning.start)
+        others = tuple(warning for warning in found if warning.message != message)
+        return Checked(False, message=message, line=line, column=column, warnings=others)
+
+    def _likely_mistakes(self, text: str, about_events: bool) -> list[TextWarning]:
+        events, engine = self._recent(), self.engine
+        with self._warnings_lock:
+            self._attributes.observe(takewhile(lambda event: event is not self._newest, events))
+            self._newest = events[0] if events else None
+        attributes = self._attributes if about_events else ObservedAttributes("")
+        tables = engine.joins.tables
+        return likely_mistakes(
+            text, Known(attributes, engine.prefixes, engine.taxonomy, engine.networks, tables)
+        )
 
     def is_over_tables(self, text: str) -> bool:
         """Whether a valid text is a subscription over tables."""

@@ -54,6 +54,29 @@ KINDS: Mapping[int, tuple[str, str]] = {
 _SENTENCES = {
     "missing": "it is missing; send it",
     "extra_forbidden": "nothing of this name is known here; leave it out, or look for the name in /openapi.json",
+    "string_type": "it must be a text",
+    "string_too_long": "it has more than {max_length} characters; shorten it",
+    "string_too_short": "it has fewer than {min_length} characters; make it longer",
+    "int_type": "it must be a whole number",
+    "int_parsing": "it must be a whole number",
+    "int_from_float": "it must be a whole number",
+    "float_type": "it must be a number",
+    "float_parsing": "it must be a number",
+    "finite_number": "it must be a number that is not infinite",
+    "bool_type": "it must be true or false",
+    "bool_parsing": "it must be true or false",
+    "list_type": "it must be a list",
+    "dict_type": "it must be an object",
+    "model_type": "it must be an object",
+    "model_attributes_type": "it must be an object",
+    "greater_than": "it must be more than {gt}",
+    "greater_than_equal": "it must be {ge} or more",
+    "less_than": "it must be less than {lt}",
+    "less_than_equal": "it must be {le} or less",
+    "enum": "it must be {expected}",
+    "literal_error": "it must be {expected}",
+    "too_long": "it has more than {max_length} items; give fewer",
+    "too_short": "it has fewer than {min_length} items; give more",
 }
 
 
@@ -206,7 +229,7 @@ def invalid(errors: Sequence[Any]) -> Problem:
     places = [
         {
             "place": ".".join(str(part)[:_SHOWN] for part in error["loc"][:_NESTED]) or "body",
-            "message": _SENTENCES.get(error["type"]) or _sentence(error["msg"]),
+            "message": _sentence(error),
         }
         for error in errors[:_MOST]
     ]
@@ -215,9 +238,13 @@ def invalid(errors: Sequence[Any]) -> Problem:
     return Problem(422, f"{first['place']}: {first['message']}{more}", errors=places)
 
 
-def _sentence(message: str) -> str:
-    message = message.removeprefix("Value error, ")
-    return message[:1].lower() + message[1:]
+def _sentence(error: Mapping[str, Any]) -> str:
+    """An error in our own words; in those of the library for the few that have none here."""
+    try:
+        return _SENTENCES[error["type"]].format_map(error.get("ctx", {}))
+    except KeyError:
+        message = str(error["msg"]).removeprefix("Value error, ")
+        return message[:1].lower() + message[1:]
 
 
 def dumps(value: object) -> bytes:

@@ -33,6 +33,7 @@ from tidings.spark.micro_batches import Folder, MicroBatches, ParquetOutput, Sin
 from tidings.spark.output import Batch, settle, unfinished
 from tidings.spark.source import ChangesSource, LogSource
 from tidings.spark.stream_handle import Running, Stream
+from tidings.spark.worker_python import need_package
 from tidings.storage import versions
 
 BUCKETS = 16
@@ -79,6 +80,7 @@ def correlate(
     tables = declared_tables(root)
     if tables == NO_TABLES:
         raise IndexFileError(f"the index in {root} has no tables; build it of Engine(tables=[...])")
+    need_package(spark)
     lock = lock_stream(spark, folder)
     try:
         parquet.prepare()

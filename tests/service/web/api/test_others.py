@@ -209,6 +209,9 @@ def test_checked_tried_completed(served: Served) -> None:
     assert "t2" in [one.event.id for one in trial.near]
     assert served.http.post("/api/try", json={"text": "WHERE a ="}).status_code == 422
     found = served.http.get("/api/complete", params={"text": "WHERE a = 1 AN"})
+    warned = served.http.post("/api/check", json={"text": "topic = tried"}).json()
+    message = "tried is read as an attribute; for the text write 'tried'"
+    assert warned["warnings"] == [{"message": message, "start": 8, "end": 13}]
     assert "AND" in [one.text for one in models.Completions.model_validate(found.json()).items]
 
 

@@ -84,7 +84,7 @@ def outline(query: Query, tables: Mapping[str, Table]) -> tuple[JoinShape, tuple
 def _tables(query: Query, tables: Mapping[str, Table]) -> list[Table]:
     if query.stream is None:
         raise SubscriptionError(
-            "the question is of no table; write FROM table JOIN ..., or FROM table WHERE ..."
+            "the subscription names no table; write FROM table JOIN ..., or FROM table WHERE ..."
         )
     names = [query.stream, *(joined_table.name for joined_table in query.joined)]
     if query.via is not None:

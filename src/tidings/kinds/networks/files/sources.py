@@ -7,6 +7,7 @@ the file and line of an error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,6 +128,21 @@ def _named(edges: LocatedTable) -> LocatedTable:
     return LocatedTable(pa.table({"id": pc.unique(pa.concat_arrays(ends))}), lambda row: edges.location(0))
 
 
+def _csv_error(path: Path, error: Exception) -> str:
+    """What is wrong with a file, with its line. Only a single thread knows which line it reads, so it is read again."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    try:
+        pc.read_csv(path, pc.ReadOptions(use_threads=False), pc.ParseOptions(newlines_in_values=True))
+    except pa.ArrowInvalid as again:
+        error = again
+    reason = str(error).removeprefix("CSV parse error: ")
+    found = re.match(r"Row #(\d+): (.*)", reason, re.DOTALL)
+    line, reason = (f":{found[1]}", found[2]) if found else ("", reason)
+    return f"{path}{line} is not readable as CSV: {reason[:1].lower()}{reason[1:]}"
+
+
 def _csv(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> LocatedTable:
     import pyarrow as pa
     import pyarrow.csv as pc
@@ -140,7 +156,7 @@ def _csv(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> Locat
             ),
         )
     except pa.ArrowInvalid as error:
-        raise NetworkError(f"{path} is not readable as CSV: {error}") from None
+        raise NetworkError(_csv_error(path, error)) from None
 
     def location(row: int) -> str:
         with path.open("rb") as file:

@@ -127,7 +127,7 @@ def _prepared(caller: Caller, value: Any) -> Subscribed | TidingsError | Problem
             paused=new.state == "paused",
         )
     except ValidationError as error:
-        return invalid(error.errors(include_url=False, include_context=False, include_input=False))
+        return invalid(error.errors(include_url=False, include_input=False))
     except StoreError:
         raise
     except TidingsError as error:

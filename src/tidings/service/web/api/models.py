@@ -338,13 +338,21 @@ class QuestionText(RequestModel):
     text: Annotated[Text, Field(max_length=MAX_TEXT, examples=["WHERE topic = 'sport'"])]
 
 
+class TextWarning(ResponseModel):
+    message: str
+    start: int = Field(description="The first character that it is about, counted from 0.")
+    end: int = Field(description="The character after the last one.")
+
+
 class Checked(ResponseModel):
     ok: bool
     kinds: list[str]
     message: str
     line: int | None
     column: int | None
-    warnings: list[str]
+    warnings: list[TextWarning] = Field(
+        description="What is probably not meant, such as an attribute that no recent event has."
+    )
 
 
 class Reason(ResponseModel):

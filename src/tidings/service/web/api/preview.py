@@ -20,14 +20,16 @@ api = router("texts")
 @api.post("/check", operation_id="check", summary="Check the text of a subscription")
 def check(caller: CurrentCaller, question: models.QuestionText) -> models.Checked:
     """A text that cannot be subscribed to is no error here: the answer says what is wrong with it, and where."""
-    found = caller.service.preview.check(question.text)
+    # A publisher sees no events of others, nor what is in them.
+    about_events = caller.principal.role is not Role.PUBLISHER
+    found = caller.service.preview.check(question.text, about_events=about_events)
     return models.Checked(
         ok=found.ok,
         kinds=list(found.kinds),
         message=found.message,
         line=found.line,
         column=found.column,
-        warnings=list(found.warnings),
+        warnings=[models.TextWarning(**asdict(warning)) for warning in found.warnings],
     )
 
 

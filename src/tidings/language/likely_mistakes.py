@@ -1,0 +1,271 @@
+"""Warns of what a valid text probably does not mean: names that nothing has, and values that never compare.
+
+The text is compared with what is known of events, classes and networks. What is not known is not warned of: without
+events no attribute is doubted, without a taxonomy no class. A warning is never an error: the next event may have the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+from tidings.errors import SubscriptionError, did_you_mean, nearest
+from tidings.language.parser import parse
+from tidings.language.query import (
+    AnyElement,
+    Attribute,
+    Between,
+    Comparison,
+    Condition,
+    Constant,
+    Exists,
+    Folded,
+    Leaf,
+    Missing,
+    OneOf,
+    Operand,
+    Parameter,
+    Query,
+    TextTest,
+    leaves,
+    operands,
+)
+from tidings.language.syntax.lexicon import Lexicon
+from tidings.language.syntax.operands import NAMES, VALUES, name_of
+from tidings.language.syntax.predicates import IS_A
+from tidings.language.syntax.scanner import kind_of, tokens_with_offsets
+from tidings.model.observed_attributes import ObservedAttributes
+from tidings.model.taxonomy import Taxonomy
+from tidings.model.terms import Iri, Literal
+from tidings.model.values import BOOLEAN, INSTANT, NUMBER, RESOURCE, TEXT, constant_view, number
+
+_COMPARED = 10_000  # nodes or classes that are compared with a misspelt one: more would take too long
+_MANY = {NUMBER: "numbers", TEXT: "texts", INSTANT: "dates", BOOLEAN: "truth values"}
+_TESTS = {"STARTS": "STARTS WITH", "ENDS": "ENDS WITH", "CIDR": "IN CIDR"}
+_ONE = {NUMBER: "a number", TEXT: "a text", INSTANT: "a date", BOOLEAN: "a truth value", RESOURCE: "an IRI"}
+
+
+@dataclass(frozen=True, slots=True)
+class TextWarning:
+    """A sentence about the characters of a text from `start` to before `end`."""
+
+    message: str
+    start: int
+    end: int
+
+
+class Nodes(Protocol):
+    """A network, as far as it is looked at here."""
+
+    def __contains__(self, name: object) -> bool: ...
+    def nodes(self) -> Iterator[tuple[str, str | None]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What texts are compared with. Subscriptions over `tables` name columns, which the engine checks."""
+
+    attributes: ObservedAttributes
+    prefixes: Mapping[str, str]
+    taxonomy: Taxonomy
+    networks: Mapping[str, Nodes]
+    tables: Collection[str] = ()
+
+
+def likely_mistakes(text: str, known: Known) -> list[TextWarning]:
+    """The warnings about a text, in its order; none about a text that is no subscription."""
+    try:
+        query = parse(text, known.prefixes)
+    except SubscriptionError:
+        return []
+    found = [*_classes(text, known), *_node(text, query, known)]
+    if known.attributes and not is_over_tables(query, known.tables):
+        found += _Attributes(text, known).warnings(query.where)
+    first = {warning.message: warning for warning in reversed(found)}
+    return sorted(first.values(), key=lambda warning: warning.start)
+
+
+def is_over_tables(query: Query, tables: Collection[str]) -> bool:
+    return bool(query.joined) or query.stream in tables
+
+
+def asked_attributes(query: Query) -> set[str]:
+    """The attributes that a query tests. Those at the right of a comparison are left out: they may be meant as texts."""
+    return {
+        name.path for leaf in leaves(query.where) for name in _tested(leaf) if isinstance(name, Attribute)
+    }
+
+
+def missing_node(network: str, node: str, nodes: Nodes) -> str:
+    """The sentence about a node that a network does not have."""
+    names = (name for name, _ in islice(nodes.nodes(), _COMPARED))
+    advice = did_you_mean(node, names, "add the node, or look at its spelling")
+    return f"the network {network!r} has no node {node!r}; {advice}"
+
+
+class _Attributes:
+    """The attributes of one text. `_elements` are the names of ANY, each with the path of its list."""
+
+    def __init__(self, text: str, known: Known) -> None:
+        self._known = known.attributes
+        self._tokens = list(tokens_with_offsets(text))
+        self._lexicon = Lexicon(known.prefixes)
+        self._elements: dict[str, str] = {}
+
+    def warnings(self, condition: Condition) -> Iterator[TextWarning]:
+        for leaf in leaves(condition):
+            for name in _tested(leaf):
+                if isinstance(name, Attribute) and not self._has(name):
+                    yield self._unknown(name)
+            if isinstance(leaf, Comparison):
+                for name in operands(leaf.right):
+                    if isinstance(name, Attribute) and not self._has(name):
+                        yield self._unquoted(name) if name is leaf.right else self._unknown(name)
+            yield from self._incomparable(leaf)
+            if isinstance(leaf, AnyElement):
+                outer, self._elements = (
+                    self._elements,
+                    {**self._elements, leaf.name: self._path(leaf.attribute)},
+                )
+                yield from self.warnings(leaf.condition)
+                self._elements = outer
+
+    def _path(self, attribute: Attribute) -> str:
+        """The path in the event; an element of a list has the path of the list."""
+        first, dot, rest = attribute.path.partition(".")
+        return f"{self._elements.get(first, first)}{dot}{rest}"
+
+    def _has(self, attribute: Attribute) -> bool:
+        return self._known.is_full or self._path(attribute) in self._known
+
+    def _unknown(self, attribute: Attribute) -> TextWarning:
+        near = self._nearest(attribute)
+        advice = f"; did you mean {near}?" if near else ""
+        message = f"no {self._known.events_are} has the attribute {attribute.path}{advice}"
+        return TextWarning(message, *self._place(attribute))
+
+    def _unquoted(self, attribute: Attribute) -> TextWarning:
+        path = attribute.path
+        near = self._nearest(attribute, 0.8)
+        advice = f"for the text write '{path}'" + (f", or did you mean {near}?" if near else "")
+        return TextWarning(f"{path} is read as an attribute; {advice}", *self._place(attribute))
+
+    def _nearest(self, attribute: Attribute, likeness: float = 0.7) -> str | None:
+        """The known name that is spelled most like an attribute; of an element, among the names of its list."""
+        path, names = attribute.path, self._known.names()
+        first = path.partition(".")[0]
+        if first in self._elements:
+            inside = f"{self._elements[first]}."
+            names = [f"{first}.{name.removeprefix(inside)}" for name in names if name.startswith(inside)]
+        folded = path.casefold()
+        same = [name for name in names if name.casefold() == folded]
+        inside_others = [name for name in names if name.casefold().endswith(f".{folded}")]
+        return next(iter(same + inside_others), None) or nearest(path, names, likeness)
+
+    def _incomparable(self, leaf: Leaf) -> Iterator[TextWarning]:
+        """A warning if no value of the attribute can be compared with the constants."""
+        operand, constants = _test(leaf)
+        if isinstance(operand, Folded):
+            operand = operand.operand
+        if not isinstance(operand, Attribute) or not constants:
+            return
+        seen = self._known.kinds(self._path(operand)) & _MANY.keys()
+        views = [constant_view(constant) for constant in constants if not isinstance(constant, Parameter)]
+        kinds = {view[0] for view in views if view is not None}
+        if not seen or len(views) < len(constants) or not kinds <= _ONE.keys() or kinds & seen:
+            return
+        constant, kind = constants[0], constant_view(constants[0])[0]  # type: ignore[arg-type, index]
+        assert isinstance(constant, Iri | Literal)
+        has = " and ".join(sorted(_MANY[each] for each in seen))
+        events = self._known.events_are.replace("event", "events", 1)
+        message = f"{operand.path} has {has} in {events}, and"
+        if isinstance(leaf, TextTest):
+            message = f"{message} {_TESTS.get(leaf.op, leaf.op)} looks at texts only"
+            yield TextWarning(message, *self._place(operand))
+            return
+        written, start, end = self._constant(operand, constant)
+        message = f"{message} {written} is {_ONE[kind]}; {_advice(written, constant, seen)}"
+        yield TextWarning(message, start, end)
+
+    def _place(self, attribute: Attribute) -> tuple[int, int]:
+        for token, offset in self._tokens:
+            if kind_of(token) in NAMES and name_of(token) == attribute.path:
+                return offset, offset + len(token)
+        return 0, 0
+
+    def _constant(self, attribute: Attribute, constant: Iri | Literal) -> tuple[str, int, int]:
+        """A constant as it is written beside an attribute, and its place; the attribute's own if it has a sign or a unit."""
+        named = self._place(attribute)
+        for token, offset in self._tokens:
+            if kind_of(token) in VALUES and self._lexicon.term(token) == constant:
+                return token, offset, offset + len(token)
+        return constant.text if isinstance(constant, Literal) else f"<{constant.value}>", *named
+
+
+def _tested(leaf: Leaf) -> Iterator[Operand]:
+    """What a leaf tests: the left side of a comparison, or its only operand."""
+    if isinstance(leaf, Comparison):
+        yield from operands(leaf.left)
+    elif isinstance(leaf, Between | OneOf | TextTest):
+        yield from operands(leaf.operand)
+    elif isinstance(leaf, Exists | Missing | AnyElement):
+        yield leaf.attribute
+
+
+def _test(leaf: Leaf) -> tuple[Operand | None, tuple[Constant, ...]]:
+    """An operand and the constants it is compared with."""
+    if isinstance(leaf, Comparison) and isinstance(leaf.right, Iri | Literal):
+        return leaf.left, (leaf.right,)
+    if isinstance(leaf, Between):
+        return leaf.operand, (leaf.low, leaf.high)
+    if isinstance(leaf, OneOf):
+        return leaf.operand, leaf.options
+    return (leaf.operand, (leaf.pattern,)) if isinstance(leaf, TextTest) else (None, ())
+
+
+def _advice(written: str, constant: Iri | Literal, seen: Iterable[str]) -> str:
+    """How a constant is written that can be compared with values of the seen kinds."""
+    if TEXT in seen:
+        return f"for the text write '{written}'"
+    text = constant.text if isinstance(constant, Literal) and not constant.datatype else ""
+    if (NUMBER in seen and number(text) is not None) or (BOOLEAN in seen and text in ("true", "false")):
+        return f"write {text} without quotes"
+    return "they never compare"
+
+
+def _classes(text: str, known: Known) -> Iterator[TextWarning]:
+    lexicon = Lexicon(known.prefixes)
+    if not len(known.taxonomy):
+        return
+    for token, offset in tokens_with_offsets(text):
+        found = IS_A.fullmatch(token) if kind_of(token) == "IS_A" else None
+        if found is None or found[3].startswith("$"):
+            continue
+        written = found[3]
+        iri = lexicon.iri(written[1:-1]) if written[0] == "<" else lexicon.name(written)
+        if iri.value in known.taxonomy:
+            continue
+        names = (_shortened(name, lexicon.prefixes) for name in islice(known.taxonomy.classes(), _COMPARED))
+        near = nearest(written, names)
+        advice = f"; did you mean {near}?" if near else ""
+        message = f"the taxonomy has no class {written}{advice}"
+        yield TextWarning(message, offset + found.start(3), offset + found.end(3))
+
+
+def _shortened(iri: str, prefixes: Mapping[str, str]) -> str:
+    fitting = [prefix for prefix, start in prefixes.items() if iri.startswith(start)]
+    if not fitting:
+        return f"<{iri}>"
+    prefix = max(fitting, key=lambda prefix: len(prefixes[prefix]))
+    return f"{prefix}:{iri[len(prefixes[prefix]) :]}".removeprefix(":")
+
+
+def _node(text: str, query: Query, known: Known) -> Iterator[TextWarning]:
+    via = query.via
+    network = known.networks.get(via.network) if via is not None else None
+    if via is None or network is None or via.node in network:
+        return
+    token, offset = list(tokens_with_offsets(text))[-1]  # a text with VIA ends with its node
+    yield TextWarning(missing_node(via.network, via.node, network), offset, offset + len(token))

@@ -1,0 +1,58 @@
+"""Records which attributes events have, and what their values can be compared as.
+
+Names and values are bounded: of an event, of a name and in all. Once there are more names than are kept, an unknown name says
+nothing (`is_full`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import islice
+
+from tidings.model.attributes import flatten
+from tidings.model.batch import ENVELOPE, attributes_of
+from tidings.model.event import Event
+from tidings.model.values import views
+
+_NAMES = 5_000
+_OF_ONE_EVENT = 1_000
+_VALUES = 50  # of a name and of a Python type, whose kinds are looked at
+
+
+class ObservedAttributes:
+    """The attributes of events, by their paths. `events_are` names these events in sentences: "recent event"."""
+
+    def __init__(self, events_are: str) -> None:
+        self.events_are = events_are
+        self.is_full = False
+        self._kinds: dict[str, set[str]] = {}
+        self._looked: Counter[tuple[str, type]] = Counter()
+
+    def __bool__(self) -> bool:
+        return bool(self._kinds)
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._kinds or path in ENVELOPE
+
+    def names(self) -> list[str]:
+        return list(self._kinds)
+
+    def kinds(self, path: str) -> frozenset[str]:
+        """What the values at a path can be compared as; empty if none was seen."""
+        return frozenset(self._kinds.get(path, ()))
+
+    def add(self, path: str) -> set[str]:
+        """Adds a name; returns the kinds of its values, for more of them."""
+        if path not in self._kinds and len(self._kinds) >= _NAMES:
+            self.is_full = True
+            return set()
+        return self._kinds.setdefault(path, set())
+
+    def observe(self, events: Iterable[Event]) -> None:
+        for event in events:
+            for path, value in islice(flatten(attributes_of(event)), _OF_ONE_EVENT):
+                kinds = self.add(path)
+                if self._looked[path, type(value)] < _VALUES:
+                    self._looked[path, type(value)] += 1
+                    kinds.update(kind for kind, _ in views(value))

@@ -1,0 +1,103 @@
+"""Valid texts that are probably not meant so: what is warned of, where, and what is not."""
+
+import pytest
+
+from tidings import Event, Network, Taxonomy
+from tidings.language.likely_mistakes import Known, likely_mistakes
+from tidings.model import observed_attributes
+from tidings.model.observed_attributes import ObservedAttributes
+
+EX = "http://example.org/"
+EVENT = {
+    "topic": "sport",
+    "price": 20,
+    "zip": "8750",
+    "day": "2024-01-31",
+    "sold": True,
+    "user": {"age": 5},
+    "offers": [{"price": 3, "shop": "acme"}],
+}
+NUMBER = "price has numbers in recent events, and"
+
+
+@pytest.fixture
+def known():
+    attributes, taxonomy, network = ObservedAttributes("recent event"), Taxonomy(), Network()
+    attributes.observe([Event("here", EVENT)])
+    taxonomy.add_class(EX + "Sport")
+    taxonomy.add_instance(EX + "derby", [EX + "Sport"])
+    network.add_node("acme shoes")
+    return Known(attributes, {"ex": EX}, taxonomy, {"exchange": network}, ("stocks",))
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("topc = 'a'", "topc", "no recent event has the attribute topc; did you mean topic?"),
+        ("TOPIC = 'a'", "TOPIC", "no recent event has the attribute TOPIC; did you mean topic?"),
+        ("age > 5", "age", "no recent event has the attribute age; did you mean user.age?"),
+        ("EXISTS colour", "colour", "no recent event has the attribute colour"),
+        ("price + `the fee` > 5", "`the fee`", "no recent event has the attribute the fee"),
+        ("user.agee > 5", "user.agee", "no recent event has the attribute user.agee; did you mean user.age?"),
+        ("topic = sport", "sport", "sport is read as an attribute; for the text write 'sport'"),
+        ("price > '20'", "'20'", f"{NUMBER} '20' is a text; write 20 without quotes"),
+        ("price IN ('a', 'b')", "'a'", f"{NUMBER} 'a' is a text; they never compare"),
+        ("price STARTS WITH '2'", "price", f"{NUMBER} STARTS WITH looks at texts only"),
+        ("topic = 5", "5", "topic has texts in recent events, and 5 is a number; for the text write '5'"),
+        (
+            "topic = -5",
+            "-5",
+            "topic has texts in recent events, and -5 is a number; for the text write '-5'",
+        ),
+        (
+            "sold = 'true'",
+            "'true'",
+            "sold has truth values in recent events, and 'true' is a text; write true without quotes",
+        ),
+        (
+            "ANY o IN offers SATISFIES (o.price < 5 AND o.shpo = 'a')",
+            "o.shpo",
+            "no recent event has the attribute o.shpo; did you mean o.shop?",
+        ),
+        (
+            "(?x, a, ?c) AND ?c ISA <= ex:Sprot",
+            "ex:Sprot",
+            "the taxonomy has no class ex:Sprot; did you mean ex:Sport?",
+        ),
+        (
+            "topic = 'a' VIA exchange AT 'acme sheos'",
+            "'acme sheos'",
+            "the network 'exchange' has no node 'acme sheos'; did you mean 'acme shoes'?",
+        ),
+    ],
+)
+def test_a_likely_mistake_is_warned_of_at_its_place(known, text, place, message):
+    (warning,) = likely_mistakes(text, known)
+    assert (text[warning.start : warning.end], warning.message) == (place, message)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "topic = 'sport' AND price > 20 AND source = 'x' AND MISSING time",
+        "zip > 5 AND zip = '5' AND day > 2024-01-01 AND day = 'today'",
+        "price IN ('a', 20) AND price < user.age AND price = $limit",
+        "topic = 'A' IGNORE CASE AND topic CONTAINS 'a'",
+        "ANY o IN offers SATISFIES (o.price < 5 AND topic = 'a')",
+        "(?x, a, ?c) AND ?c ISA ex:Sport AND ?c ISA ex:derby AND ?c ISA $class",
+        "topic = 'a' VIA exchange AT 'acme shoes'",
+        "SELECT * FROM stocks WHERE per > 5",
+        "SELECT ?x WHERE { ?x a ex:Sprot . FILTER(?x > 5) }",
+        "this is no subscription",
+    ],
+)
+def test_what_may_be_meant_is_not_warned_of(known, text):
+    assert likely_mistakes(text, known) == []
+
+
+def test_what_is_not_known_is_not_doubted(monkeypatch):
+    nothing = Known(ObservedAttributes("recent event"), {}, Taxonomy(), {})
+    assert likely_mistakes("topic = sport AND ?x ISA Sport AND (?x, a, b) VIA n AT 'b'", nothing) == []
+    monkeypatch.setattr(observed_attributes, "_NAMES", 2)
+    nothing.attributes.observe([Event(attributes={"a": 1, "b": 2, "c": 3})])
+    assert likely_mistakes("topic = 'sport'", nothing) == []
