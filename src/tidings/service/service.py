@@ -35,6 +35,8 @@ from tidings.service.model import StoredNotification
 from tidings.service.open_files import max_streams
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
+from tidings.service.store.reader_marks import ReaderMarks
+from tidings.service.store.received import Received
 from tidings.service.subscriptions.access_control import AccessControl
 from tidings.service.subscriptions.answerability import Answerability
 from tidings.service.subscriptions.class_search import ClassSearch
@@ -147,6 +149,7 @@ class Service:
         self.registry, self.mailbox = open_stores(self.settings)
         later(self.registry.close)
         later(self.mailbox.close)
+        self.received, self.marks = Received(self.mailbox), ReaderMarks(self.mailbox)
         self.log = EventLog(data / "log")
         later(self.log.close)
         self.deduplication = Deduplication(data / "arrivals.db", self.log)
