@@ -81,11 +81,21 @@ class Received:
 
     def page(self, subscriptions: Sequence[str], *, before: int | None = None, limit: int = 50) -> Page:
         """Those that are not undecided. A page may be short although it is not the last."""
-        ids = _ids(subscriptions)
+        numbers, further = self.numbers(subscriptions, before=before, limit=limit)
+        return Page(self.read(numbers), further)
+
+    def numbers(
+        self, subscriptions: Sequence[str], *, before: int | None, limit: int
+    ) -> tuple[list[int], int | None]:
+        """The numbers of such a page, newest first, and where the next one begins."""
         with self._database.reading() as connection:
             span = _before(kept_numbers(connection), before)
-            numbers, further = newest_decided(connection, ids, span, limit, _BLOCKS)
-            return Page(stored_notifications(connection, numbers)[::-1], further)
+            return newest_decided(connection, _ids(subscriptions), span, limit, _BLOCKS)
+
+    def read(self, numbers: Sequence[int]) -> list[StoredNotification]:
+        """The notifications with these numbers that are still kept, newest first."""
+        with self._database.reading() as connection:
+            return stored_notifications(connection, numbers)[::-1]
 
     def news(self, subscriptions: Sequence[str], after: int, limit: int) -> list[StoredNotification]:
         """Those after a number that are not undecided, oldest first."""
