@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from tidings.service.web.pages import editor, home, login, sources, status, subscription, taxonomy
+from tidings.service.web.pages import editor, home, login, received, sources, status, subscription, taxonomy
 from tidings.service.web.pages.rendering import problem_page
 
 __all__ = ["problem_page", "register"]
@@ -32,6 +32,6 @@ class _Static(StaticFiles):
 def register(app: FastAPI) -> None:
     """Adds the pages to an app whose state has the service. Errors are rendered by `problem_page`."""
     app.mount("/static", _Static(directory=Path(__file__).with_name("static")), name="static")
-    # The editor's address comes before the one of any subscription.
-    for part in (home, editor, subscription, sources, taxonomy, status, login):
+    # The editor's address and those of marks come before the ones of any subscription.
+    for part in (home, editor, received, subscription, sources, taxonomy, status, login):
         app.include_router(part.pages, include_in_schema=False)
