@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    ColumnElement,
     Connection,
     FromClause,
     Select,
@@ -170,6 +171,8 @@ def _undecided(numbers: Select[int]) -> Select[int]:
 def _newest(connection: Connection, asked: list[tuple[str, int]]) -> Select[Any]:
     """The largest number of each subscription in a block."""
     rows: FromClause
+    id: ColumnElement[Any]
+    number: ColumnElement[Any]
     if _on_postgresql(connection):
         ids, blocks = zip(*asked, strict=True)
         rows = _rows("asked", id=(ids, Text), block=(blocks, BigInteger))

@@ -7,7 +7,7 @@ is bounded by what the mailbox keeps, and stars by a limit for each reader.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import delete, func, select
 
@@ -54,7 +54,7 @@ class ReaderMarks:
         with self._database.writing() as connection:
             query = select(counter.value).where(counter.name == "number")
             last = int(connection.execute(query).scalar_one())
-            columns = {
+            columns: dict[str, Sequence[Any]] = {
                 "reader": [clean(reader)] * len(positions),
                 "subscription": [clean(id) for id in positions],
                 "number": [min(number, last) for number in positions.values()],
@@ -67,7 +67,7 @@ class ReaderMarks:
             query = select(func.count()).select_from(kept).where(kept.c.reader == reader)
             if connection.execute(query).scalar_one() >= MOST_STARS:
                 raise TooManyStars(f"{MOST_STARS:,} notifications have a star; take some stars away first")
-            columns = {
+            columns: dict[str, Sequence[Any]] = {
                 "reader": [clean(reader)],
                 "number": [notification.number],
                 "subscription": [clean(notification.subscription)],

@@ -65,7 +65,7 @@ class Causes(NamedTuple):
 class Unread(NamedTuple):
     """How many notifications of a subscription are unread; `more` if there are more than were counted."""
 
-    count: int
+    unread: int
     undecided: int
     more: bool
 

@@ -74,8 +74,8 @@ def test_stars_and_read_positions(served: Served, made: dict[str, Any]) -> None:
     assert found(served, "/api/notifications", starred=True) == []
     assert served.http.put(f"{path}/notifications/none/star").status_code == 404
 
-    assert served.http.get(f"{path}/read").json() == {"number": 0, "count": 5, "undecided": 0, "more": False}
+    assert served.http.get(f"{path}/read").json() == {"number": 0, "unread": 5, "undecided": 0, "more": False}
     moved = served.http.put(f"{path}/read", json={"number": newest["number"] - 1}).json()
-    assert moved == {"number": newest["number"] - 1, "count": 1, "undecided": 0, "more": False}
+    assert moved == {"number": newest["number"] - 1, "unread": 1, "undecided": 0, "more": False}
     assert served.http.put(f"{path}/read", json={"number": 1}).json() == moved  # it never goes back
     assert served.http.put(f"{path}/read", json={"number": -1}).status_code == 422

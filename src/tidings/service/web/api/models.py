@@ -247,7 +247,7 @@ class ReadUpTo(RequestModel):
 
 class ReadPosition(ResponseModel):
     number: int = Field(description="Of the last notification that was read; 0 before the first.")
-    count: int = Field(description="Unread notifications that are not undecided.")
+    unread: int = Field(description="Unread notifications that are not undecided.")
     undecided: int = Field(description="Unread notifications that are undecided.")
     more: bool = Field(description="Whether there are more than were counted, which are 100 together.")
 

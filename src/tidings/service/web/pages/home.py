@@ -90,23 +90,13 @@ def _listed(visiting: Caller, chosen: str, search: str, paging: tuple[str | None
     by_group: dict[str, list[Subscription]] = {name: [] for name in _GROUPS}
     for subscription in _by_activity(found[:WATCHED], latest):
         by_group[group_of(subscription)].append(subscription)
-    if state is not None:
-        by_group = {chosen: _by_activity(found[:WATCHED], latest)}
-    elif chosen:
-        by_group = {chosen: by_group[chosen]}
-    most = {name: shown if chosen or search else first for name, (_, first) in _GROUPS.items()}
-    groups = [
-        {
-            "name": name,
-            "title": _GROUPS[name][0] if name in _GROUPS else name.capitalize(),
-            "count": len(members),
-            "subscriptions": subscription_cards(
-                members[: most.get(name, shown)], service, visiting.principal.token, latest
-            ),
-        }
-        for name, members in by_group.items()
-        if members
-    ]
+    groups = []
+    for name, (title, first) in _GROUPS.items():
+        members = by_group[name] if state is not None or chosen in ("", name) else []
+        if members:
+            rows = members[: shown if chosen or search else first]
+            cards = subscription_cards(rows, service, visiting.principal.token, latest)
+            groups.append({"name": name, "title": title, "count": len(members), "subscriptions": cards})
     return {"groups": groups, "next": found[WATCHED - 1].id if len(found) > WATCHED else None}
 
 
