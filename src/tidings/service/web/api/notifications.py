@@ -52,6 +52,7 @@ LastEventId = Annotated[
 def list_notifications(
     caller: CurrentCaller,
     id: Id,
+    *,
     after: Number = None,
     before: Number = None,
     q: Searched = "",

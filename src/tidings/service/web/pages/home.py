@@ -37,6 +37,7 @@ _GROUPS: Mapping[str, tuple[str, int]] = {
 def home(
     request: Request,
     visiting: Visiting,
+    *,
     state: Annotated[str, Query(max_length=20)] = "",
     search: Annotated[str, Query(max_length=200)] = "",
     after: Annotated[str, Query(max_length=100)] = "",

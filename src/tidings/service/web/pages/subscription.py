@@ -51,6 +51,7 @@ def show(
     request: Request,
     visiting: Visiting,
     id: Id,
+    *,
     before: Number = None,
     after: Number = None,
     part: Annotated[str, Query(max_length=20)] = "",

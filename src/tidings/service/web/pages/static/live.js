@@ -13,8 +13,11 @@ async function fragment(address, after) {
 function count(causes, fresh) {
   const known = [...causes.children].find((line) => line.dataset.cause === fresh.dataset.cause);
   if (known) {
-    fresh.dataset.count = Number(known.dataset.count) + Number(fresh.dataset.count);
-    fresh.querySelector("[data-counted]").textContent = Number(fresh.dataset.count).toLocaleString("en");
+    const sum = Number(known.dataset.count) + Number(fresh.dataset.count);
+    if ("more" in known.dataset) fresh.dataset.more = "";
+    fresh.dataset.count = sum;
+    fresh.querySelector("[data-counted]").textContent = sum.toLocaleString("en") + ("more" in fresh.dataset ? "+" : "");
+    fresh.querySelector("[data-because]").textContent = fresh.dataset.cause;
     known.remove();
   }
   causes.prepend(fresh);
