@@ -158,7 +158,7 @@ class TestNotifications:
                 NotificationKind.UNDECIDED, event=Event(attributes={"title": "T"}), message="too hard"
             )
         )
-        assert item.title == "Perhaps: T"
+        assert item.title == "Undecided: T"
         assert item.summary_html.startswith("<p>too hard</p>")
 
 

@@ -112,7 +112,7 @@ def content_of(notification: StoredNotification) -> Item:
         )
         item = replace(
             item,
-            title=one_line(f"Perhaps: {item.title}", TITLE),
+            title=one_line(f"Undecided: {item.title}", TITLE),
             summary_html=f"<p>{reason}</p>{item.summary_html}",
         )
     return item if item.published is not None else replace(item, published=notification.at)
@@ -255,7 +255,11 @@ def _of_attributes(event: Event) -> Item:
     line = _line(_pairs(event.attributes))
     link = _text(named, "url", "link", "href")
     said = {title, link, _text(named, "author", "creator", "by")}
-    others = {name: value for name, value in event.attributes.items() if _shown(value) not in said}
+    others = {
+        name: value
+        for name, value in event.attributes.items()
+        if value is not None and _shown(value) not in said
+    }
     tags = named.get("tags", named.get("categories", named.get("category", ())))
     return Item(
         title=title or plain_text(summary, TITLE) or line or _fallback(event),

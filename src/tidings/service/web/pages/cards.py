@@ -20,6 +20,7 @@ from tidings.service.web.api import responses
 
 _FEEDS = (("RSS 1.0", "rss1"), ("RSS 2.0", "rss2"), ("Atom", "atom"), ("JSON Feed", "json_feed"))
 _EXCERPT = 200  # characters of a summary in the line of a notification
+_MARKUP = re.compile("<(?!/?p>)")
 _IRI = re.compile(r"<([^<>\s]+)>")
 _SPANS = (
     (3_600.0, "an hour"),
@@ -75,18 +76,22 @@ def notification_card(
     excerpt = "" if notification.changes else plain_text(item.summary_html, _EXCERPT)
     if excerpt.rstrip("…").startswith(item.title.rstrip("…")):
         excerpt = excerpt[len(item.title) :].strip(" .:–-")
-    summary = "" if notification.changes else safe_html(item.summary_html)
+    summary = "" if notification.changes or not excerpt else safe_html(item.summary_html)
+    if not excerpt.endswith("…") and not _MARKUP.search(summary):
+        summary = ""  # the excerpt is all of it
     shown = f"{item.title}\n{excerpt}\n{item.link or ''}"
+    bound = {name: value for name, value in notification.bindings.items() if str(value).strip() not in shown}
     return {
         **notification_to_json(notification, settings),
         "notice": notification.event is None and not notification.changes,
         "title": item.title,
         "link": item.link,
         "excerpt": excerpt,
-        "summary": summary if excerpt and ("<" in summary or excerpt.endswith("…")) else "",
-        "bound": {
-            name: value for name, value in notification.bindings.items() if str(value).strip() not in shown
-        },
+        "summary": summary,
+        "bound": bound,
+        "details": bool(
+            summary or notification.changes or sum(map(len, map(str, bound.values()))) > _EXCERPT // 2
+        ),
         "author": item.author,
         "source": notification.event.source if notification.event is not None else "",
         "subscription_title": title,
