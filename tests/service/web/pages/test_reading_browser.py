@@ -10,7 +10,8 @@ from tests.service.web.pages.test_reading import doubts, record
 
 
 def publish(served: Served, topic: str, *titles: str) -> None:
-    served.publish(*({"source": "test", "id": title, "topic": topic, "title": title} for title in titles))
+    rest = {"source": "https://news.example.org/feed.xml", "topic": topic, "author": "Ann Example"}
+    served.publish(*({**rest, "id": title, "title": title} for title in titles))
 
 
 def unread(served: Served, id: str) -> int:
@@ -57,7 +58,7 @@ def test_unread_notifications_and_causes_are_counted_as_they_arrive(service: Ser
 
 
 def test_keys_search_and_stars(service: Served, window: Window) -> None:
-    id = service.subscribe("WHERE topic = 'keys'", title="Keys")["id"]
+    id = service.subscribe("WHERE topic = 'keys'", title="Keys and what they do on the page")["id"]
     publish(service, "keys", "Alpha one", "Beta two", "Gamma three")
     service.notifications(id, 3)
     page = window.page
@@ -95,5 +96,9 @@ def test_keys_search_and_stars(service: Served, window: Window) -> None:
     expect(items).to_contain_text("Beta two")
     items.get_by_role("button", name="Star: Beta two").press("Enter")
     expect(items.get_by_role("button", name="Star")).to_have_attribute("aria-pressed", "false")
+    page.set_viewport_size({"width": 375, "height": 800})
+    for path in ("/", "/notifications", f"/subscriptions/{id}"):
+        window.go(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 375, path
     page.locator("body").press("n")
     window.wait_for("/subscriptions/new")
