@@ -30,7 +30,7 @@ export function moveOn(list) {
       if (document.hidden || number === read) return;
       read = number;
       if (await send(list.dataset.read, { csrf, number })) form?.remove();
-    }, 1000);
+    }, 300);
   };
   later();
   list.addEventListener("arrived", later);
