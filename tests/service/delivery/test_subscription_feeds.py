@@ -104,7 +104,7 @@ class TestEveryFormat:
         assert [item.title for item in items] == [
             "It ends at noon; renew it.",
             "+ stocks: X",
-            "Perhaps: topic: sport",
+            "Undecided: topic: sport",
             "On Ann",
         ]
         assert items[3].link == "https://a.example/1"
