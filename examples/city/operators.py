@@ -8,7 +8,8 @@ ones would run models over the picture or call a service, and take the time that
 Three of them show what an operator can be: `chasePattern` is async, as one that calls a service would be,
 `pedestrianCount` answers many calls at once (batch), and `mobPattern` yields a binding for each group it finds. An
 event whose picture could not be read (`seen` is null) makes all that count things fail: the subscriptions that hang
-on it are then reported as undecided, never silently matched or dropped.
+on it are then reported as undecided, never silently matched or dropped. An event without coordinates or `seen` is not
+of a camera: it does not match, and nothing fails.
 """
 
 import asyncio
@@ -34,19 +35,23 @@ CARS = {"car", "taxi", "policeCar", "bus"}
 def locIn(event, area: str):
     """Whether the camera is in the area."""
     south, west, north, east = known(area, AREAS)
-    return south <= event.attributes["lat"] <= north and west <= event.attributes["lon"] <= east
+    here = position(event)
+    return here is not None and south <= here[0] <= north and west <= here[1] <= east
 
 
 @operator(cost=10e-6)
 def locWithin(event, place: str, metres: float):
     """Whether the camera is at most so far from the place."""
-    return metres_from(event, place) <= metres
+    distance = metres_from(event, place)
+    return distance is not None and distance <= metres
 
 
 @operator(cost=10e-6)
 def distanceFrom(event, place: str, metres: Out[float]):
     """How far the camera is from the place."""
-    yield metres_from(event, place)
+    distance = metres_from(event, place)
+    if distance is not None:
+        yield distance
 
 
 @operator(cost=60e-3, timeout=2, retries=1)
@@ -96,9 +101,10 @@ def coastGuardBoatCount(event, count: Out[int]):
 
 
 def seen(event, kind):
-    if event.attributes.get("seen") is None:
+    found = event.attributes.get("seen", {})
+    if found is None:
         raise ValueError(f"the picture of {event.source} could not be read")
-    return event.attributes["seen"].get(kind, 0)
+    return found.get(kind, 0)
 
 
 def is_a(kind, wanted):
@@ -111,9 +117,17 @@ def known(name, options):
     return options[name]
 
 
+def position(event):
+    """(latitude, longitude) of the camera; None for an event of something else."""
+    found = event.attributes.get("lat"), event.attributes.get("lon")
+    return None if None in found else found
+
+
 def metres_from(event, place):
-    """Along a great circle of a round Earth."""
-    (latitude, longitude), here = known(place, POINTS), (event.attributes["lat"], event.attributes["lon"])
+    """Along a great circle of a round Earth; None for an event without coordinates."""
+    (latitude, longitude), here = known(place, POINTS), position(event)
+    if here is None:
+        return None
     north, east = radians(latitude - here[0]) / 2, radians(longitude - here[1]) / 2
     chord = sin(north) ** 2 + cos(radians(latitude)) * cos(radians(here[0])) * sin(east) ** 2
     return 2 * 6_371_009 * asin(sqrt(chord))

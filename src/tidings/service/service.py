@@ -37,6 +37,8 @@ from tidings.service.open_files import max_streams
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores
 from tidings.service.store.mailbox import Mailbox
+from tidings.service.store.reader_marks import ReaderMarks
+from tidings.service.store.received import Received
 from tidings.service.store.registry import Registry
 from tidings.service.store.transactions import StoreUnreachable
 from tidings.service.subscriptions.access_control import AccessControl
@@ -163,6 +165,7 @@ class Service:
         self.registry, self.mailbox = _opened_stores(self.settings)
         later(self.registry.close)
         later(self.mailbox.close)
+        self.received, self.marks = Received(self.mailbox), ReaderMarks(self.mailbox)
         self.log = EventLog(data / "log")
         later(self.log.close)
         self.deduplication = Deduplication(data / "arrivals.db", self.log)

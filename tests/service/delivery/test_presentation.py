@@ -134,9 +134,18 @@ class TestNotifications:
             {"table": "reviews", "change": "-", "row": {"id": 2}},
         )
         item = content_of(notification(changes=rows))
-        assert item.title == "stocks gained 1 row, reviews lost 2"
+        assert item.title == "+ stocks: <X>, 3; - reviews: 1; - reviews: 2"
         assert "<td>symbol: &lt;X&gt;, price: 3</td>" in item.summary_html
         assert safe_html(item.summary_html).count("<tr>") == 4
+
+        many = content_of(notification(changes=rows * 2))
+        assert many.title == "+ stocks: <X>, 3; - reviews: 1; - reviews: 2; and 3 more"
+        snapshot = content_of(notification(NotificationKind.SNAPSHOT, changes=rows[1:] * 8))
+        assert snapshot.title == "Snapshot: reviews 16 rows"
+
+    def test_the_title_and_the_link_are_not_repeated_in_the_summary(self) -> None:
+        attributes = {"title": "Lead up", "link": "https://example.org/1", "by": "Ann", "price": 20}
+        assert describe(Event(attributes=attributes)).summary_html == "price: 20"
 
     def test_a_notice_says_its_message(self) -> None:
         item = content_of(notification(NotificationKind.EXPIRED, message="It <expired> at noon"))

@@ -103,7 +103,7 @@ class TestEveryFormat:
         items = [describe(event) for event in events]
         assert [item.title for item in items] == [
             "It ends at noon; renew it.",
-            "stocks gained 1 row",
+            "+ stocks: X",
             "Undecided: topic: sport",
             "On Ann",
         ]

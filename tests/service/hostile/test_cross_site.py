@@ -48,7 +48,9 @@ def test_no_route_is_changed_from_elsewhere(served: Served) -> None:
         if method in ("GET", "HEAD"):
             continue
         for site in SITES:
-            answer = served.http.request(method, path.format(id="x", word="pause", name="x"), headers=site)
+            answer = served.http.request(
+                method, path.format(id="x", word="pause", name="x", notification="x"), headers=site
+            )
             assert answer.status_code == 403, (method, path, site)
             assert answer.json()["type"] == "/problems/cross-site"
             assert "content-security-policy" in answer.headers

@@ -76,6 +76,11 @@ ROWS = [
     Row("GET /api/subscriptions/{id}", 401, 404, 200, 404, 200),
     Row("GET /api/subscriptions/{id}/notifications", 401, 404, 200, 404, 200),
     Row("GET /api/subscriptions/{id}/notifications/{notification}/why", 401, 404, 200, 404, 200),
+    Row("GET /api/notifications", 401, 403, 200, 200, 200, None, "?q=x"),
+    Row("PUT /api/subscriptions/{id}/notifications/{notification}/star", 401, 404, 204, 404, 204),
+    Row("DELETE /api/subscriptions/{id}/notifications/{notification}/star", 401, 404, 204, 404, 204),
+    Row("GET /api/subscriptions/{id}/read", 401, 404, 200, 404, 200),
+    Row("PUT /api/subscriptions/{id}/read", 401, 404, 200, 404, 200, {"number": 1}),
     Row("GET /api/subscriptions/{id}/stream", 401, 404, 200, 404, 200),
     Row("PATCH /api/subscriptions/{id}", 401, 404, 200, 404, 200, {"title": "edited"}),
     Row("POST /api/subscriptions/{id}/renew", 401, 404, 200, 404, 200, {}),
@@ -102,6 +107,7 @@ ROWS = [
     Row("GET /subscriptions/{id}/edit", 401, 404, 200, 404, 200),
     Row("GET /events", 401, 403, 200, 200, 200),
     Row("GET /events/match", 401, 403, 200, 200, 200),
+    Row("GET /notifications", 401, 403, 200, 200, 200, None, "?q=x"),
     Row("GET /subscriptions/{id}/notifications/{notification}", 401, 404, 200, 404, 200),
     # Forms: who is not logged in is told so first; a form without its token is refused, whoever sends it.
     Row("POST /login", 403, 403, 403, 403, 403, b"token=x", "", FORM),
@@ -111,7 +117,8 @@ ROWS = [
         for path in (
             "/publish", "/sources", "/sources/fetch", "/sources/opml", "/sources/remove", "/tokens", "/tokens/revoke", "/subscriptions", "/subscriptions/new",
             "/subscriptions/{id}/renew", "/subscriptions/{id}/{word}", "/subscriptions/{id}/edit", "/subscriptions/{id}/compare",
-            "/events/match",
+            "/events/match", "/notifications/read",
+            "/subscriptions/{id}/read", "/subscriptions/{id}/notifications/{notification}/star",
         )
     ),
 ]  # fmt: skip

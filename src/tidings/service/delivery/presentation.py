@@ -10,6 +10,7 @@ from __future__ import annotations
 import html as characters
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -27,7 +28,7 @@ from tidings.model.terms import unescape
 from tidings.service.delivery.markup import MAX_HTML, as_html, one_line, plain_text, safe_html
 from tidings.service.model import NotificationKind, StoredNotification
 
-__all__ = ["Item", "content_of", "describe", "facts_of", "plain_text", "safe_html"]
+__all__ = ["Item", "content_of", "describe", "facts_of", "plain_text", "safe_html", "texts_of"]
 
 TITLE = 200  # characters
 _WORD = 100  # of one value in a line of several
@@ -35,6 +36,7 @@ _READ = 256 << 10  # bytes of a graph or a text that are looked at
 _TRIPLES = 2_000
 _PROPERTIES, _PROPERTY = 50, 2_000  # how many, and characters of each
 _ROWS = 50
+_ROWS_IN_TITLE, _VALUES_IN_TITLE = 3, 3
 
 _FOAF, _SKOS, _SCHEMA = (
     "http://xmlns.com/foaf/0.1/",
@@ -114,6 +116,23 @@ def content_of(notification: StoredNotification) -> Item:
             summary_html=f"<p>{reason}</p>{item.summary_html}",
         )
     return item if item.published is not None else replace(item, published=notification.at)
+
+
+def texts_of(event: Event) -> Iterator[str]:
+    """The texts that an event consists of, without names of properties and attributes, which many events share."""
+    triples = list(_triples(event))
+    if triples:
+        yield from map(_value, triples)
+        return
+    if not event.attributes or event.datacontenttype.startswith("text/"):
+        yield _data(event)
+    rest: list[Any] = [event.attributes]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, Mapping | list | tuple):
+            rest += value.values() if isinstance(value, Mapping) else value
+        elif value is not None:
+            yield value[:MAX_HTML] if isinstance(value, str) else _shown(value)
 
 
 _NOTICES = {
@@ -234,11 +253,18 @@ def _of_attributes(event: Event) -> Item:
         summary = _data(event)
     title = one_line(_text(named, "title", "name", "headline", "subject"), TITLE)
     line = _line(_pairs(event.attributes))
+    link = _text(named, "url", "link", "href")
+    said = {title, link, _text(named, "author", "creator", "by")}
+    others = {
+        name: value
+        for name, value in event.attributes.items()
+        if value is not None and _shown(value) not in said
+    }
     tags = named.get("tags", named.get("categories", named.get("category", ())))
     return Item(
         title=title or plain_text(summary, TITLE) or line or _fallback(event),
         link=next(filter(None, (_address(_text(named, name)) for name in ("url", "link", "href"))), None),
-        summary_html=summary or characters.escape(line),
+        summary_html=summary or characters.escape(_line(_pairs(others)) if title else line),
         author=one_line(_text(named, "author", "creator", "by"), _WORD) or None,
         categories=_categories(
             [tags] if isinstance(tags, str) else tags if isinstance(tags, list | tuple) else ()
@@ -313,18 +339,22 @@ def _fallback(event: Event) -> str:
 
 
 def _changes_title(notification: StoredNotification) -> str:
-    counts: dict[tuple[str, str], int] = {}
-    for change in notification.changes:
-        key = (str(change.get("table", "")), str(change.get("change", "+")))
-        counts[key] = counts.get(key, 0) + 1
-    parts: list[str] = []
-    for (table, sign), count in counts.items():
-        verb = (
-            "has" if notification.kind is NotificationKind.SNAPSHOT else "gained" if sign == "+" else "lost"
-        )
-        noun = "" if parts else " row" if count == 1 else " rows"
-        parts.append(f"{one_line(table, _WORD) or 'a table'} {verb} {count:,}{noun}")
-    return one_line(", ".join(parts), TITLE)
+    """ "+ stocks: ACME, 60; - stocks: ACME, 50"; of a snapshot, how many rows each table has."""
+    if notification.kind is not NotificationKind.SNAPSHOT:
+        rows = [_row_title(change) for change in notification.changes[:_ROWS_IN_TITLE]]
+        more = len(notification.changes) - len(rows)
+        return one_line("; ".join([*rows, f"and {more:,} more"] if more else rows), TITLE)
+    counts = Counter(one_line(str(change.get("table", "")), _WORD) for change in notification.changes)
+    parts = [f"{table or 'a table'} {count:,}" for table, count in counts.items()]
+    return one_line(f"Snapshot: {', '.join(parts)} row{'s' * (counts.total() != 1)}", TITLE)
+
+
+def _row_title(change: Mapping[str, Any]) -> str:
+    row = change.get("row")
+    values = row.values() if isinstance(row, Mapping) else (row,)
+    first = (one_line(_shown(value), _WORD // 2) for value in islice(values, _VALUES_IN_TITLE))
+    table = one_line(str(change.get("table", "")), _WORD) or "a table"
+    return f"{'-' if change.get('change') == '-' else '+'} {table}: {', '.join(first)}"
 
 
 def _changes_table(changes: tuple[Mapping[str, Any], ...]) -> str:

@@ -35,7 +35,7 @@ from tidings.service.store.tables import block_of, clean
 from tidings.service.store.transactions import Database, insert_columns
 from tidings.storage.event_log import Offset, Position
 
-HEAD: Final = "0004"
+HEAD: Final = "0005"
 _PORTION = 5_000
 _ROOM = 0.95  # of the size that is kept, after something was deleted because of it
 _NUMBERS = (1 << 63) - 1
@@ -87,6 +87,11 @@ class Mailbox:
     def on_commit(self, announce: Callable[[], None]) -> None:
         """Has a function called after each commit of notifications that is made through this object."""
         self._announce = announce
+
+    @property
+    def database(self) -> Database:
+        """For what else is read from the same tables: see `received` and `reader_marks`."""
+        return self._database
 
     def close(self) -> None:
         self._database.close()
@@ -214,6 +219,8 @@ class Mailbox:
                 last = rows[-1].number
                 connection.execute(delete(tables.notifications).where(_columns.number <= last))
                 connection.execute(delete(tables.events).where(_event.last <= last))
+                for marks in (tables.stars, tables.read_positions):
+                    connection.execute(delete(marks).where(marks.c.number <= last))
                 notices = missed({row.subscription: row.number for row in rows})
                 for notice in notices:  # which replace those that say less
                     same = _columns.subscription == notice.subscription, _columns.id == notice.id
@@ -237,13 +244,13 @@ class Mailbox:
         ids = sorted({clean(id) for id in subscriptions})
         newest = after is None
         with self._database.reading() as connection:
-            kept = _kept(connection)
+            kept = kept_numbers(connection)
             span = Span(
                 kept.first if after is None else max(kept.first, _bounded(after) + 1),
                 kept.last if before is None else min(kept.last, _bounded(before) - 1),
             )
             # The index has all that is needed to choose; whole rows and events are read of the chosen ones alone.
-            found = _stored(connection, numbers_of(connection, ids, span, limit, newest=newest))
+            found = stored_notifications(connection, numbers_of(connection, ids, span, limit, newest=newest))
         return found[::-1] if newest else found
 
     def pages(self, after: Mapping[str, int], limit: int) -> dict[str, list[StoredNotification]]:
@@ -252,8 +259,10 @@ class Mailbox:
         cursors = {clean(id): _bounded(number) for id, number in after.items()}
         found: defaultdict[str, list[StoredNotification]] = defaultdict(list)
         with self._database.reading() as connection:
-            numbers = numbers_of_each(connection, cursors, _kept(connection), limit)
-            for notification in _stored(connection, sorted(chain.from_iterable(numbers.values()))):
+            numbers = numbers_of_each(connection, cursors, kept_numbers(connection), limit)
+            for notification in stored_notifications(
+                connection, sorted(chain.from_iterable(numbers.values()))
+            ):
                 found[notification.subscription].append(notification)
         return found
 
@@ -261,7 +270,7 @@ class Mailbox:
         key = event_of(id)
         is_it = _columns.id == id if key is None else _columns.event == key  # a notice has its id, others may
         with self._database.reading() as connection:
-            span = _kept(connection) if key is None else _span_of(connection, key)
+            span = kept_numbers(connection) if key is None else _span_of(connection, key)
             for blocks in Blocks(connection).groups(span, newest=True):
                 there = block_of(tables.notifications).in_(blocks), _columns.subscription == subscription
                 query = _NOTIFICATIONS.where(*there, _columns.number.between(*span), is_it)
@@ -277,7 +286,7 @@ class Mailbox:
         of_these = _columns.subscription.in_([clean(id) for id in subscriptions])
         query = select(_columns.subscription, func.count()).where(of_these).group_by(_columns.subscription)
         with self._database.reading() as connection:
-            for blocks in Blocks(connection).groups(_kept(connection)):
+            for blocks in Blocks(connection).groups(kept_numbers(connection)):
                 found.update(
                     dict(connection.execute(query.where(block_of(tables.notifications).in_(blocks))).all())
                 )
@@ -301,7 +310,7 @@ class Mailbox:
     def first(self) -> int:
         """The smallest number that is still kept; one above the last if there is none."""
         with self._database.reading() as connection:
-            return _kept(connection).first
+            return kept_numbers(connection).first
 
     def last(self) -> int:
         """The largest number ever given; 0 before the first."""
@@ -394,7 +403,7 @@ def _insert_notices(connection: Connection, notices: Sequence[Notice]) -> None:
     insert_columns(connection, tables.notifications, columns, _ONCE)
 
 
-def _kept(connection: Connection) -> Span:
+def kept_numbers(connection: Connection) -> Span:
     """The numbers that are kept; nothing is above the last before this transaction ends, as far as it sees."""
     last = _counter(connection, "number")
     first = connection.execute(select(func.min(_columns.number))).scalar()
@@ -404,10 +413,10 @@ def _kept(connection: Connection) -> Span:
 def _span_of(connection: Connection, key: bytes) -> Span:
     """Between which numbers the notifications of an event are; nothing if it is not known."""
     found = connection.execute(select(_event.first, _event.last).where(_event.key == key)).first()
-    return Span(1, 0) if found is None else Span(found.first or _kept(connection).first, found.last)
+    return Span(1, 0) if found is None else Span(found.first or kept_numbers(connection).first, found.last)
 
 
-def _stored(connection: Connection, numbers: Sequence[int]) -> list[StoredNotification]:
+def stored_notifications(connection: Connection, numbers: Sequence[int]) -> list[StoredNotification]:
     """The notifications with these numbers, oldest first."""
     found = []
     for begin in range(0, len(numbers), _PORTION):
@@ -419,7 +428,7 @@ def _stored(connection: Connection, numbers: Sequence[int]) -> list[StoredNotifi
 def _new_rows(connection: Connection, rows: MailboxRows) -> dict[str, Sequence[Any]]:
     """The notifications that are not stored yet. Only events that are known may have others, and are few."""
     known: dict[bytes, Span] = {}
-    whole, there = _kept(connection), Blocks(connection)
+    whole, there = kept_numbers(connection), Blocks(connection)
     keys = rows.events["key"]
     for begin in range(0, len(keys), _PORTION):
         some = _event.key.in_(keys[begin : begin + _PORTION])

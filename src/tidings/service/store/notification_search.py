@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    ColumnElement,
     Connection,
     FromClause,
     Select,
@@ -24,6 +26,7 @@ from sqlalchemy import (
     desc,
     func,
     select,
+    text,
     true,
 )
 
@@ -79,20 +82,106 @@ class Blocks:
         return self._found[newest, start]
 
 
+class Among(Enum):
+    """Which notifications are searched."""
+
+    ALL = "all"
+    DECIDED = "decided"
+    UNDECIDED = "undecided"
+
+
 def numbers_of(
-    connection: Connection, ids: Sequence[str], span: Span, limit: int, *, newest: bool
+    connection: Connection,
+    ids: Sequence[str],
+    span: Span,
+    limit: int,
+    *,
+    newest: bool,
+    among: Among = Among.ALL,
 ) -> list[int]:
     """The first or the newest numbers of some subscriptions together, in this order."""
-    of_several = _of_several_postgresql if _on_postgresql(connection) else _of_several_sqlite
     order = desc if newest else asc
     found: list[int] = []
     for blocks in Blocks(connection).groups(span, newest=newest):
         if len(found) >= limit:
             break
-        numbers = select(_columns.number).where(_columns.number.between(*span))
-        numbers = numbers.order_by(order(_columns.number)).limit(limit - len(found))
-        found += connection.execute(of_several(numbers, ids, blocks, order)).scalars()
+        found += _numbers_in(connection, ids, span, blocks, (order, limit - len(found), among))
     return found
+
+
+def newest_decided(
+    connection: Connection, ids: Sequence[str], span: Span, limit: int, most: int
+) -> tuple[list[int], int | None]:
+    """The newest numbers of some subscriptions that are not undecided, in about `most` blocks; and the number to go on
+    before, None if there is nothing more. Thousands of undecided ones may lie between two others."""
+    found: list[int] = []
+    looked = 0
+    for blocks in Blocks(connection).groups(span, newest=True):
+        if looked >= most:
+            return found, numbers_in(blocks[-1])[1] + 1
+        found += _numbers_in(connection, ids, span, blocks, (desc, limit - len(found), Among.DECIDED))
+        looked += len(blocks)
+        if len(found) >= limit:
+            return found, found[-1]
+    return found, None
+
+
+def newest_of_each(connection: Connection, ids: Sequence[str], span: Span, most: int) -> dict[str, int]:
+    """The newest number of each subscription in about the last `most` blocks; those without any are left out."""
+    found: dict[str, int] = {}
+    looked = 0
+    for blocks in Blocks(connection).groups(span, newest=True):
+        rest = [id for id in ids if id not in found]
+        if looked >= most or not rest:
+            break
+        looked += len(blocks)
+        asked = [(id, number) for number in blocks for id in rest]
+        for begin in range(0, len(asked), _PORTION):
+            for id, number in connection.execute(_newest(connection, asked[begin : begin + _PORTION])):
+                if number is not None:
+                    found[id] = max(number, found.get(id, 0))
+    return found
+
+
+def _numbers_in(
+    connection: Connection, ids: Sequence[str], span: Span, blocks: list[int], how: tuple[Any, int, Among]
+) -> list[int]:
+    order, limit, among = how
+    of_several = _of_several_postgresql if _on_postgresql(connection) else _of_several_sqlite
+    numbers = select(_columns.number).where(_columns.number.between(*span))
+    numbers = numbers.order_by(order(_columns.number)).limit(limit)
+    if among is Among.UNDECIDED:
+        numbers = _undecided(numbers)
+    elif among is Among.DECIDED and _on_postgresql(connection):
+        numbers = numbers.where(_columns.kind != "undecided")
+    elif among is Among.DECIDED:
+        # By both indexes, so that of those that are not undecided, which mostly are all, no row is read.
+        inner = of_several(_undecided(select(_columns.number)), ids, blocks, order)
+        numbers = numbers.where(_columns.number.not_in(inner.correlate(None)))
+    return list(connection.execute(of_several(numbers, ids, blocks, order)).scalars())
+
+
+def _undecided(numbers: Select[int]) -> Select[int]:
+    # Written as the index has it: with a parameter in its place the index is not used.
+    return numbers.where(text("kind = 'undecided'"))
+
+
+def _newest(connection: Connection, asked: list[tuple[str, int]]) -> Select[Any]:
+    """The largest number of each subscription in a block."""
+    rows: FromClause
+    id: ColumnElement[Any]
+    number: ColumnElement[Any]
+    if _on_postgresql(connection):
+        ids, blocks = zip(*asked, strict=True)
+        rows = _rows("asked", id=(ids, Text), block=(blocks, BigInteger))
+        id, number = rows.c.id, rows.c.block
+    else:
+        rows = func.json_each(json.dumps(asked)).table_valued("value")
+        id, number = (func.json_extract(rows.c.value, f"$[{column}]") for column in range(2))
+    largest = select(func.max(_columns.number)).where(
+        block_of(tables.notifications) == number, _columns.subscription == id
+    )
+    return select(id, largest.correlate(rows).scalar_subquery()).select_from(rows)
 
 
 def numbers_of_each(

@@ -170,6 +170,7 @@ deliveries = Table(
 # --- mailbox
 
 _OF_NOTICES: Any = dict.fromkeys(("sqlite_where", "postgresql_where"), text("event IS NULL"))
+_OF_UNDECIDED: Any = dict.fromkeys(("sqlite_where", "postgresql_where"), text("kind = 'undecided'"))
 
 _BLOCK: Final = 16  # bits of a number within its block; what an index is made of cannot be changed here alone
 
@@ -207,6 +208,10 @@ notifications = Table(
     Index("notifications_block", text(f"(number >> {_BLOCK})"), "subscription", "number"),
     # A unique index over the ids of all notifications took more than half of the time of recording them.
     Index("notifications_notice", "subscription", "id", unique=True, **_OF_NOTICES),
+    # A failing operator makes thousands: pages leave them out and count them, without reading what they are.
+    Index(
+        "notifications_undecided", text(f"(number >> {_BLOCK})"), "subscription", "number", **_OF_UNDECIDED
+    ),
 )
 
 # An event is here once, however many notifications refer to it. Their numbers are from `first`, which events of an older
@@ -226,6 +231,26 @@ events = Table(
     Column("first", BigInteger),
     Column("last", BigInteger, nullable=False),
     Index("events_last", "last"),
+)
+
+# What readers mark. A reader is the id of a token, "" where nobody has one. Marks go with what they mark: a position
+# below all notifications that are kept says the same as none.
+read_positions = Table(
+    "read_positions",
+    MAILBOX,
+    Column("reader", CleanText, primary_key=True),
+    Column("subscription", CleanText, primary_key=True),
+    Column("number", BigInteger, nullable=False),  # the last notification that was read
+    Index("read_positions_number", "number"),
+)
+
+stars = Table(
+    "stars",
+    MAILBOX,
+    Column("reader", CleanText, primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("subscription", CleanText, nullable=False),
+    Index("stars_number", "number"),
 )
 
 batches = Table(

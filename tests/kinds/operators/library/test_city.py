@@ -46,6 +46,12 @@ def test_the_subscriptions_are_as_printed():
     assert texts() == PRINTED
 
 
+def test_events_of_something_else_match_nothing_and_fail_nothing(catalogue):
+    for attributes in ({"title": "An article"}, {"lat": None, "lon": None}, {"lat": 40.8}):
+        for text in [*texts().values(), "{trafficPattern(accident)}"]:
+            assert ask(text, catalogue, Event("feed", attributes)).verdict is None
+
+
 def test_every_subscription_is_accepted_and_has_its_matches(catalogue, events):
     found, doubts = {}, {}
     for id, text in texts().items():

@@ -46,8 +46,8 @@ def test_subscribe_publish_and_see_it_arrive(service: Served, window: Window) ->
     expect(page.get_by_role("heading", name="Too dear")).to_have_count(0)
     expect(page.get_by_text("Nothing yet")).to_be_hidden()
     assert page.evaluate("window.samePage") is True, "the page was loaded anew"
-    page.get_by_role("link", name="Why was I told").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Why you were notified")
+    page.get_by_role("link", name="Why this notification: Markets rise").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Why this notification")
     expect(page.locator(".why .held").first).to_contain_text("topic = 'finance'")
     expect(page.get_by_text('"price": 20')).to_be_visible()
     assert service.notifications(id)[0]["event"]["title"] == "Markets rise"

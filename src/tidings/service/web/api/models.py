@@ -254,6 +254,17 @@ class NotificationPage(ResponseModel):
     next: str | None = Field(description="The cursor of the next page; null on the last one.")
 
 
+class ReadUpTo(RequestModel):
+    number: int = Field(strict=True, ge=0, le=2**62, description="Of the last notification that was read.")
+
+
+class ReadPosition(ResponseModel):
+    number: int = Field(description="Of the last notification that was read; 0 before the first.")
+    unread: int = Field(description="Unread notifications that are not undecided.")
+    undecided: int = Field(description="Unread notifications that are undecided.")
+    more: bool = Field(description="Whether there are more than were counted, which are 100 together.")
+
+
 class Clause(ResponseModel):
     text: str
     depth: int

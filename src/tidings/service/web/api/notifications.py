@@ -21,6 +21,7 @@ from tidings.service.web.api import responses
 from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
 from tidings.service.web.api.cursors import Cursor, Limit, Number, link, number_cursor, read_number_cursor
 from tidings.service.web.api.models import Explanation, NotificationPage
+from tidings.service.web.api.received import Filter, Searched, Starred, listed
 from tidings.service.web.api.subscriptions import Id
 from tidings.service.web.problems import Problem, dumps
 from tidings.service.web.streaming import StreamResponse
@@ -51,8 +52,11 @@ LastEventId = Annotated[
 def list_notifications(
     caller: CurrentCaller,
     id: Id,
+    *,
     after: Number = None,
     before: Number = None,
+    q: Searched = "",
+    starred: Starred = False,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Response:
@@ -64,6 +68,11 @@ def list_notifications(
         after, before = (number, None) if direction == "a" else (None, number)
     service = caller.service
     service.lifecycle.find(caller.principal, id)
+    if q or starred:
+        given = cursor if after is None else number_cursor("a", after)
+        given = given if before is None else number_cursor("b", before)
+        path = f"/api/subscriptions/{id}/notifications"
+        return listed(caller, path, [id], Filter(q, starred), (given, limit))
     found = service.mailbox.page([id], after=after, before=before, limit=limit + 1)
     page, next = found[:limit], None
     if len(found) > limit:

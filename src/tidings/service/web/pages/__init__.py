@@ -20,6 +20,7 @@ from tidings.service.web.pages import (
     events,
     home,
     login,
+    received,
     sources,
     status,
     subscription,
@@ -43,7 +44,8 @@ class _Static(StaticFiles):
 def register(app: FastAPI) -> None:
     """Adds the pages to an app whose state has the service. Errors are rendered by `problem_page`."""
     app.mount("/static", _Static(directory=Path(__file__).with_name("static")), name="static")
-    # The editors' addresses come before the one of any subscription, and before the steps of its life.
+    # The editors' addresses and those of marks come before the one of any subscription, and before the steps of its life.
     admin = (definitions, tokens, api_reference)
-    for part in (home, editor, edit, subscription, events, sources, taxonomy, status, login, *admin):
+    parts = (home, editor, edit, received, subscription, events, sources, taxonomy, status, login, *admin)
+    for part in parts:
         app.include_router(part.pages, include_in_schema=False)

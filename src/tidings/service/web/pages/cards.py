@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,12 +14,15 @@ from tidings.service.delivery.presentation import content_of, describe, plain_te
 from tidings.service.model import Delivery, StoredNotification, Subscription
 from tidings.service.service import Service
 from tidings.service.settings import DAY, Settings
+from tidings.service.store.received import NOTHING_UNREAD
 from tidings.service.subscriptions.class_search import ClassSearch
 from tidings.service.subscriptions.lifecycle import title_of_text
 from tidings.service.subscriptions.preview import Reason, Trial
 from tidings.service.web.api import responses
 
 _FEEDS = (("RSS 1.0", "rss1"), ("RSS 2.0", "rss2"), ("Atom", "atom"), ("JSON Feed", "json_feed"))
+_EXCERPT = 200  # characters of a summary in the line of a notification
+_MARKUP = re.compile("<(?!/?p>)")
 _IRI = re.compile(r"<([^<>\s]+)>")
 COMPARED = 20  # matches of each text that are shown side by side
 _SPANS = (
@@ -32,31 +35,35 @@ _SPANS = (
 
 
 def subscription_card(
-    subscription: Subscription, service: Service, delivery: Delivery | None = None
+    subscription: Subscription, service: Service, reader: str, delivery: Delivery | None = None
 ) -> dict[str, Any]:
-    return subscription_cards([subscription], service, delivery)[0]
+    card = subscription_cards([subscription], service, reader, service.received.latest([subscription.id]))[0]
+    return {
+        **card,
+        "webhook": None if delivery is None else responses.webhook(delivery).model_dump(mode="json"),
+    }
 
 
 def subscription_cards(
-    subscriptions: Sequence[Subscription], service: Service, delivery: Delivery | None = None
+    subscriptions: Sequence[Subscription], service: Service, reader: str, latest: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """The cards of subscriptions. `told` counts the notifications that are kept; `last_told` is the time of the
-    last."""
-    counts = (
-        service.mailbox.counts([subscription.id for subscription in subscriptions]) if subscriptions else {}
-    )
+    """The cards of subscriptions. `unread` counts what the reader has not read, `more` says that this is not all;
+    `latest` are the numbers of the latest notifications, of which the time is shown."""
+    ids = [subscription.id for subscription in subscriptions]
+    unread = service.received.unread(service.marks.positions(reader, ids)) if ids else {}
+    times = service.received.times([latest[id] for id in ids if id in latest])
     cards = []
     for subscription in subscriptions:
-        newest = service.mailbox.page([subscription.id], limit=1) if subscription.id in counts else []
-        more = {
-            "titled": subscription.title != title_of_text(subscription.text),
-            "told": counts.get(subscription.id, 0),
-            "last_told": moment(newest[0].at) if newest else None,
-        }
+        at = times.get(latest.get(subscription.id, 0))
+        count, undecided, more = unread.get(subscription.id, NOTHING_UNREAD)
         cards.append(
             {
-                **responses.subscription(subscription, service.settings, delivery).model_dump(mode="json"),
-                **more,
+                **responses.subscription(subscription, service.settings).model_dump(mode="json"),
+                "titled": subscription.title != title_of_text(subscription.text),
+                "unread": count,
+                "undecided": undecided,
+                "more": more,
+                "latest": None if at is None else moment(at),
             }
         )
     return cards
@@ -66,21 +73,28 @@ def notification_card(
     notification: StoredNotification, settings: Settings, title: str = ""
 ) -> dict[str, Any]:
     """The card of a notification. `title` is that of its subscription, where notifications of several stand
-    together."""
+    together. `bound` are the bindings that nothing else on the card shows."""
     item = content_of(notification)
     # Events without any text of their own have one line that says all; once is enough.
-    told_twice = plain_text(item.summary_html, 500).startswith(item.title.rstrip("…"))
-    summary = (
-        ""
-        if notification.changes or (told_twice and "<" not in item.summary_html)
-        else safe_html(item.summary_html)
-    )
+    excerpt = "" if notification.changes else plain_text(item.summary_html, _EXCERPT)
+    if excerpt.rstrip("…").startswith(item.title.rstrip("…")):
+        excerpt = excerpt[len(item.title) :].strip(" .:–-")
+    summary = "" if notification.changes or not excerpt else safe_html(item.summary_html)
+    if not excerpt.endswith("…") and not _MARKUP.search(summary):
+        summary = ""  # the excerpt is all of it
+    shown = f"{item.title}\n{excerpt}\n{item.link or ''}"
+    bound = {name: value for name, value in notification.bindings.items() if str(value).strip() not in shown}
     return {
         **notification_to_json(notification, settings),
         "notice": notification.event is None and not notification.changes,
         "title": item.title,
         "link": item.link,
+        "excerpt": excerpt,
         "summary": summary,
+        "bound": bound,
+        "details": bool(
+            summary or notification.changes or sum(map(len, map(str, bound.values()))) > _EXCERPT // 2
+        ),
         "author": item.author,
         "source": notification.event.source if notification.event is not None else "",
         "subscription_title": title,

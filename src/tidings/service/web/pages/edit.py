@@ -122,7 +122,7 @@ def _editor(
     wrong: str = "",
     compared: dict[str, Any] | None = None,
 ) -> Response:
-    card = subscription_card(found, visiting.service)
+    card = subscription_card(found, visiting.service, visiting.principal.token)
     return render(
         request,
         "edit.html",

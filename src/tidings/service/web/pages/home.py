@@ -1,26 +1,36 @@
-"""/: the visitor's subscriptions, their latest notifications, and the current rates."""
+"""/: the visitor's subscriptions in groups, the latest activity first, and their latest notifications."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from tidings.service.model import LIVING, Role, State
+from tidings.service.model import LIVING, Role, State, Subscription
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.cursors import read_id_cursor
 from tidings.service.web.api.notifications import MOST_OF_MINE
-from tidings.service.web.pages.cards import notification_card, subscription_cards
+from tidings.service.web.api.received import EVERYTHING, WATCHED
+from tidings.service.web.pages.cards import subscription_cards
 from tidings.service.web.pages.figures import figures_of
+from tidings.service.web.pages.news import arrivals, listing, undecided_causes
 from tidings.service.web.pages.rendering import render, sent_to
 from tidings.service.web.pages.visitor import Visiting
 
 pages = APIRouter()
 
-LISTED = 25
 LATEST = 20
-WATCHED = 1_000  # subscriptions whose notifications stand together
+_MORE = 100  # rows of a group, when it is asked for by itself
+# In this order, with how many rows of each are shown at first.
+_GROUPS: Mapping[str, tuple[str, int]] = {
+    "unanswerable": ("Unanswerable", 5),
+    "active": ("Active", 15),
+    "paused": ("Paused", 5),
+    "public": ("Public", 5),
+    "ended": ("Ended", 3),
+}
 
 
 @pages.get("/")
@@ -32,6 +42,7 @@ def home(
     search: Annotated[str, Query(max_length=200)] = "",
     tag: Annotated[str, Query(max_length=200)] = "",
     after: Annotated[str, Query(max_length=100)] = "",
+    shown: Annotated[int, Query(ge=1, le=WATCHED)] = _MORE,
     part: Annotated[str, Query(max_length=20)] = "",
 ) -> Response:
     service, visitor = visiting.service, visiting.principal
@@ -40,51 +51,69 @@ def home(
     if part == "strip":
         return render(request, "strip.html", {"figures": figures_of(service)}, visitor=visitor)
     if part == "news":
-        number = (
-            int(after)
-            if after.isascii() and after.isdecimal() and len(after) < 19
-            else service.mailbox.last()
-        )
+        is_number = after.isascii() and after.isdecimal() and len(after) < 19
+        number = int(after) if is_number else service.mailbox.last()
         return render(
-            request, "news.html", {"notifications": _news(visiting, number)}, visitor=visitor, named=True
+            request, "news.html", arrivals(visiting, _titles(visiting), number), visitor=visitor, named=True
         )
-    search = " ".join(search.replace("\0", " ").split())
-    chosen = next((known for known in State if known.value == state), None)
+    search, tag = " ".join(search.replace("\0", " ").split()), tag.replace("\0", " ")
+    chosen = state if state in _GROUPS or state in {known.value for known in State} else ""
     last = service.mailbox.last()  # before the page: what comes in between is sent again, not missed
-    found = service.lifecycle.page(
-        visitor,
-        state=chosen,
-        search=search,
-        tag=tag.replace("\0", " "),
-        after=read_id_cursor(after or None),
-        limit=LISTED + 1,
-    )
+    titles = _titles(visiting)
     counts = service.lifecycle.counts(visitor)
     data: dict[str, Any] = {
-        "subscriptions": subscription_cards(found[:LISTED], service),
-        "next": found[LISTED - 1].id if len(found) > LISTED else None,
-        "state": chosen.value if chosen else "",
+        **_listed(visiting, chosen, (search, tag), (read_id_cursor(after or None), shown)),
+        "state": chosen,
         "search": search,
         "tag": tag,
         "counts": {"all": sum(counts.values()), **{known.value: counts.get(known, 0) for known in State}},
-        "notifications": _news(visiting, None),
+        "notifications": listing(visiting, titles, EVERYTHING, lines=LATEST)["notifications"],
+        "causes": undecided_causes(visiting, titles),
         "live": sum(counts.get(known, 0) for known in LIVING) <= MOST_OF_MINE,
         "figures": figures_of(service),
     }
-    return render(request, "home.html", data, visitor=visitor, last=last)
+    return render(request, "home.html", data, visitor=visitor, last=last, after=after)
 
 
-def _news(visiting: Caller, after: int | None) -> list[dict[str, Any]]:
-    """The latest notifications of the visitor's subscriptions, newest first; or those after a number, oldest first."""
-    service = visiting.service
-    mine = {
-        subscription.id: subscription.title
-        for subscription in service.lifecycle.page(visiting.principal, limit=WATCHED)
-    }
-    if not mine:
-        return []
-    notifications = service.mailbox.page(list(mine), after=after, limit=LATEST)
-    return [
-        notification_card(notification, service.settings, mine[notification.subscription])
-        for notification in notifications
-    ]
+def _titles(visiting: Caller) -> dict[str, str]:
+    """The visitor's newest subscriptions, whose notifications stand together."""
+    mine = visiting.service.lifecycle.page(visiting.principal, limit=WATCHED)
+    return {subscription.id: subscription.title for subscription in mine}
+
+
+def _listed(
+    visiting: Caller, chosen: str, wanted: tuple[str, str], paging: tuple[str | None, int]
+) -> dict[str, Any]:
+    """The groups of subscriptions, and the id after which older ones follow. Only those on one page are in order of
+    their activity: to know it of all would take a search for each."""
+    service, (search, tag), (after, shown) = visiting.service, wanted, paging
+    state = next((known for known in State if known.value == chosen), None)
+    found = service.lifecycle.page(
+        visiting.principal, state=state, search=search, tag=tag, after=after, limit=WATCHED + 1
+    )
+    latest = service.received.latest([subscription.id for subscription in found[:WATCHED]])
+    by_group: dict[str, list[Subscription]] = {name: [] for name in _GROUPS}
+    for subscription in _by_activity(found[:WATCHED], latest):
+        by_group[group_of(subscription)].append(subscription)
+    groups = []
+    for name, (title, first) in _GROUPS.items():
+        members = by_group[name] if state is not None or chosen in ("", name) else []
+        if members:
+            rows = members[: shown if chosen or search or tag else first]
+            cards = subscription_cards(rows, service, visiting.principal.token, latest)
+            groups.append({"name": name, "title": title, "count": len(members), "subscriptions": cards})
+    return {"groups": groups, "next": found[WATCHED - 1].id if len(found) > WATCHED else None}
+
+
+def group_of(subscription: Subscription) -> str:
+    """The group that a subscription is listed in."""
+    if subscription.state not in LIVING:
+        return "ended"
+    return (
+        "public" if subscription.public and subscription.state is State.ACTIVE else subscription.state.value
+    )
+
+
+def _by_activity(found: Sequence[Subscription], latest: Mapping[str, int]) -> list[Subscription]:
+    """Those with the latest notification first; those without one follow, the newest first."""
+    return sorted(found, key=lambda subscription: -latest.get(subscription.id, 0))

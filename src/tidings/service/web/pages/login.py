@@ -30,7 +30,7 @@ async def log_in(request: Request, form: Form) -> Response:
         session = await run_in_threadpool(service.access.log_in, text_of(form, "token"))
     except AccessError as error:
         return _show(request, wanted, status=problem_of(error).status_code, wrong=sentence(str(error)))
-    response = sent_to(_own(wanted))
+    response = sent_to(own_address(wanted))
     set_cookie(response, service.settings, SESSION_COOKIE, session)
     return response
 
@@ -47,10 +47,12 @@ async def log_out(request: Request, form: Form) -> Response:
 
 def _show(request: Request, next: str, *, status: int = 200, wrong: str = "") -> Response:
     is_open = request.app.state.service.settings.open
-    return render(request, "login.html", {"open": is_open}, status=status, wrong=wrong, next=_own(next))
+    return render(
+        request, "login.html", {"open": is_open}, status=status, wrong=wrong, next=own_address(next)
+    )
 
 
-def _own(address: str) -> str:
+def own_address(address: str) -> str:
     """The address if it is of this service, otherwise the home page: a login never redirects to another site."""
     if not address.startswith("/") or address.startswith(("//", "/\\", "/login")):
         return "/"

@@ -105,6 +105,7 @@ def render(
     page = _templates.get_template(template).render(
         {
             "here": request.url.path,
+            "back": _address_of(request),
             "visitor": visitor,
             "is_open": service.settings.open,
             "form_token": token,
@@ -119,6 +120,13 @@ def render(
     if visit_of(request) is None:
         set_cookie(response, service.settings, VISIT_COOKIE, visit)
     return response
+
+
+def _address_of(request: Request) -> str:
+    """Where a small form, such as that of a star, comes back to."""
+    if request.method != "GET":
+        return "/"
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
 
 
 def sent_to(address: str, done: str = "") -> RedirectResponse:

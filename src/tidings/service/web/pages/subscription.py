@@ -19,6 +19,7 @@ from tidings.service.subscriptions.access_control import NotFound, Unauthorized
 from tidings.service.subscriptions.lifecycle import Lifecycle, read_validity
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.cursors import Number
+from tidings.service.web.api.received import EVERYTHING, Filter
 from tidings.service.web.api.subscriptions import Id, send_test
 from tidings.service.web.pages import flash_secret
 from tidings.service.web.pages.admin.definitions import references
@@ -29,6 +30,8 @@ from tidings.service.web.pages.cards import (
     subscription_card,
     validities,
 )
+from tidings.service.web.pages.news import arrivals, listing, undecided_causes
+from tidings.service.web.pages.received import PAGE, Searched
 from tidings.service.web.pages.rendering import render, sent_to
 from tidings.service.web.pages.status import IndexWords
 from tidings.service.web.pages.visitor import Form, Visiting, text_of, ticket_of
@@ -36,7 +39,6 @@ from tidings.service.web.problems import Problem, problem_of
 
 pages = APIRouter()
 
-PAGE = 25
 _RAW = 20_000  # characters of an event that are shown
 
 Step = Callable[[Lifecycle, Principal, str, "str | None"], Subscription]
@@ -52,17 +54,20 @@ def show(
     request: Request,
     visiting: Visiting,
     id: Id,
+    *,
     before: Number = None,
     after: Number = None,
     part: Annotated[str, Query(max_length=20)] = "",
+    q: Searched = "",
+    starred: bool = False,
+    undecided: bool = False,
 ) -> Response:
     if part == "news":
-        service = visiting.service
-        service.lifecycle.find(visiting.principal, id)
-        notifications = service.mailbox.page([id], after=after or 0, limit=PAGE)
-        cards = [notification_card(notification, service.settings) for notification in notifications]
-        return render(request, "news.html", {"notifications": cards}, named=False)
-    return _show(request, visiting, id, before=before)
+        found = visiting.service.lifecycle.find(visiting.principal, id)
+        news = arrivals(visiting, {id: found.title}, after or 0)
+        return render(request, "news.html", news, named=False)
+    wanted = Filter(" ".join(q.replace("\0", " ").split()), starred, undecided)
+    return _show(request, visiting, id, wanted=wanted, before=before)
 
 
 @pages.post("/subscriptions/{id}/renew")
@@ -104,8 +109,8 @@ def why(request: Request, visiting: Visiting, id: Id, notification: str) -> Resp
     if found.event is None:
         raise Problem(404, "this is a notice of the subscription's life; there is no event to explain")
     data = {
-        "subscription": subscription_card(subscription, service),
-        "notification": notification_card(found, service.settings),
+        "subscription": subscription_card(subscription, service, visiting.principal.token),
+        "notification": {**notification_card(found, service.settings), "starred": False, "unread": False},
         "reason": reason_card(service.preview.explain(subscription.text, found.event), service.class_search),
         "versions": _versions(service),
         "raw": _raw(found.event),
@@ -172,24 +177,25 @@ def _show(
     visiting: Caller,
     id: str,
     *,
+    wanted: Filter = EVERYTHING,
     before: int | None = None,
     status: int = 200,
     problem: str = "",
 ) -> Response:
     service, visitor = visiting.service, visiting.principal
     subscription = service.lifecycle.find(visitor, id)
+    titles = {id: subscription.title}
     last = service.mailbox.last()  # before the page: what comes in between is sent again, not missed
-    notifications = service.mailbox.page([id], before=before, limit=PAGE + 1)
-    card = subscription_card(subscription, service, service.registry.delivery(id))
+    card = subscription_card(subscription, service, visitor.token, service.registry.delivery(id))
+    newest = before is None and wanted == EVERYTHING
     data: dict[str, Any] = {
         "subscription": card,
         "refers_to": references(subscription.text, service.preview.engine),
         "webhook": card["webhook"],
         "feeds": feed_cards(subscription, service.settings),
-        "notifications": [
-            notification_card(notification, service.settings) for notification in notifications[:PAGE]
-        ],
-        "next": notifications[PAGE - 1].number if len(notifications) > PAGE else None,
+        **listing(visiting, titles, wanted, before=before, lines=PAGE),
+        "causes": undecided_causes(visiting, titles) if newest else [],
+        **wanted._asdict(),
     }
     secrets = flash_secret.read_secrets(request) if not problem else {}
     response = render(
@@ -200,7 +206,8 @@ def _show(
         status=status,
         problem=problem,
         last=last,
-        newest=before is None,
+        newest=newest,
+        before=before,
         needs_ticket=not visitor.token,
         validities=validities(service.settings),
         ticket=secrets.get("ticket"),

@@ -9,9 +9,32 @@ async function fragment(address, after) {
   return new DOMParser().parseFromString(await answer.text(), "text/html").body;
 }
 
+// A failing operator sends thousands: the line of a cause counts them.
+function count(causes, fresh) {
+  const known = [...causes.children].find((line) => line.dataset.cause === fresh.dataset.cause);
+  if (known) {
+    const sum = Number(known.dataset.count) + Number(fresh.dataset.count);
+    if ("more" in known.dataset) fresh.dataset.more = "";
+    fresh.dataset.count = sum;
+    fresh.querySelector("[data-counted]").textContent = sum.toLocaleString("en") + ("more" in fresh.dataset ? "+" : "");
+    fresh.querySelector("[data-because]").textContent = fresh.dataset.cause;
+    known.remove();
+  }
+  causes.prepend(fresh);
+  causes.classList.remove("hidden");
+}
+
+function raise(unread) {
+  if (!unread) return;
+  const number = unread.querySelector("b");
+  number.textContent = Number(number.textContent) + 1;
+  unread.classList.remove("hidden");
+}
+
 export function follow(list) {
   const sign = list.closest("section").querySelector("[data-live-state]");
   const empty = list.parentElement.querySelector("[data-empty]");
+  const causes = list.parentElement.querySelector("[data-causes]");
   let last = Number(list.dataset.last);
   let looking = false;
   let again = false;
@@ -28,17 +51,20 @@ export function follow(list) {
     try {
       do {
         again = false;
-        const items = (await fragment(list.dataset.fragment, last)).querySelectorAll("li[data-number]");
-        for (const item of items) {
-          const number = Number(item.dataset.number);
-          if (number <= last) continue;
-          last = number;
+        const news = await fragment(list.dataset.fragment, last);
+        const arrived = news.querySelector("[data-reached]");
+        for (const item of [...arrived.children]) {
+          if (Number(item.dataset.number) <= last) continue;
           item.classList.add("fresh");
           list.prepend(item);
-          again = true;
+          raise(document.querySelector(`[data-unread="${item.dataset.subscription}"]`));
         }
+        for (const cause of news.querySelectorAll("[data-cause]")) count(causes, cause);
         if (empty && list.children.length) empty.hidden = true;
         while (list.children.length > Number(list.dataset.most)) list.lastElementChild.remove();
+        list.dataset.last = last = Number(arrived.dataset.reached);
+        list.dispatchEvent(new Event("arrived"));
+        if ("full" in arrived.dataset) again = true;
       } while (again);
     } catch { /* the stream tells again when the service is back */ }
     looking = false;

@@ -1,12 +1,22 @@
 // What every page does better with a script than without. Nothing here is needed to read a page or to send a form.
 
+import { useKeys } from "./keys.js";
 import { follow, refresh } from "./live.js";
+import { keepStars, moveOn } from "./marks.js";
 import { keepTickets } from "./tickets.js";
 import { keepTrue } from "./times.js";
 
 keepTickets();
 keepTrue();
+keepStars();
+useKeys();
 for (const list of document.querySelectorAll("[data-live]")) follow(list);
+for (const list of document.querySelectorAll("[data-read]")) moveOn(list);
+for (const list of document.querySelectorAll("[data-live]")) {
+  list.addEventListener("arrived", () => {
+    for (const field of list.parentElement.querySelectorAll("input[data-number]")) field.value = list.dataset.last;
+  });
+}
 for (const part of document.querySelectorAll("[data-refresh]")) refresh(part);
 
 for (const button of document.querySelectorAll("[data-copy], [data-copy-text]")) {

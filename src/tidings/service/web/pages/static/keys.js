@@ -1,0 +1,34 @@
+// Single keys, for those who read with the keyboard. Each does what a link, a field or a button of the page does too.
+
+const typing = "input, textarea, select, [contenteditable]";
+
+function step(by) {
+  const items = [...document.querySelectorAll(".news > li")];
+  const at = items.indexOf(document.activeElement.closest(".news > li"));
+  items[Math.max(0, Math.min(items.length - 1, at + by))]?.focus();
+}
+
+export function useKeys() {
+  const help = document.getElementById("keys");
+  const button = document.querySelector("[data-keys]");
+  button.classList.remove("hidden");
+  button.addEventListener("click", () => help.showModal());
+  const actions = {
+    "/": () => {
+      const field = document.querySelector("[data-search]");
+      if (field) field.focus();
+      else location.assign("/notifications");
+    },
+    n: () => location.assign("/subscriptions/new"),
+    j: () => step(1),
+    k: () => step(-1),
+    s: () => document.activeElement.closest(".news > li")?.querySelector(".star")?.click(),
+    "?": () => help.showModal(),
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || help.open) return;
+    if (event.target.closest(typing) || !Object.hasOwn(actions, event.key)) return;
+    event.preventDefault();
+    actions[event.key]();
+  });
+}
