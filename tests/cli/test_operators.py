@@ -70,7 +70,7 @@ def test_explanations_say_what_ran_and_what_was_spared():
     result = tidings("explain", *QUESTIONS, "-i", "mob", "--event", "p02", EVENTS)
     assert result.exit_code == 0
     assert told(result.stdout) == [
-        "camera/fordham-road  event p02",
+        "camera/fordham-road  event 2: p02",
         "mob: match",
         "  ✓ locIn('Bronx')   ran: true",
         "  ✓ mobPattern(?people)   ran: ?people = 85 (1 of 2)",
@@ -82,9 +82,9 @@ def test_explanations_say_what_ran_and_what_was_spared():
     )
     assert result.stdout.count("full streets: ") == 12
     result = tidings("explain", *QUESTIONS, "-i", "mob", "--event", "p99", EVENTS)
-    assert (result.exit_code, result.stderr) == (
-        1,
-        f"Error: no event with the id 'p99' could be read from {EVENTS}\n",
+    assert result.exit_code == 1
+    assert (
+        f"{EVENTS} has no event with the id, number or title 'p99'; it has 1 'p01', 2 'p02'" in result.stderr
     )
 
 

@@ -194,7 +194,7 @@ class TestBounds:
     def test_size(self) -> None:
         assert safe_xml(b"<a/>", max_bytes=4) == b"<a/>"
         for safe in (safe_xml, safe_text):
-            with pytest.raises(EventError, match="5 bytes; at most 4"):
+            with pytest.raises(EventError, match="more than 4 bytes"):
                 safe(b"<ab/>", max_bytes=4)
 
     @pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 100_000])

@@ -144,7 +144,7 @@ def test_the_example_is_read():
         (NODES + 'x,"a\n= 1",\ny,,-1\n', EDGES, "nodes.csv: row 6: the cost '-1'"),
         ("ids\na\n", EDGES, "nodes.csv has no column 'id'; is 'ids' it?"),
         (NODES, "from,to\na,b\n", "edges.csv has no column 'source'; its columns are from, to"),
-        (NODES, EDGES + "a,b,c,d,e\n", "edges.csv is not readable as CSV"),
+        (NODES, EDGES + "a,b,c,d,e\n", "edges.csv:4 is not readable as CSV"),
         (NODES, "", "edges.csv is not readable as CSV"),
     ],
 )
