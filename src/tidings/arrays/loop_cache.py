@@ -46,12 +46,20 @@ _DECORATOR = "tidings.arrays.compiled"
 OURS: set[CodeType] = set()
 """The loops that are kept this way."""
 
-_before_compiling: list[Callable[[], None]] = []
+
+def _tell() -> None:
+    """A program of one's own, or a session, would seem to hang."""
+    if sys.stderr.isatty():
+        print("tidings: compiling the matching loops, once; this takes about half a minute", file=sys.stderr)
+
+
+_before_compiling: list[Callable[[], None]] = [_tell]
 
 
 def before_compiling(tell: Callable[[], None]) -> None:
-    """Has a function called once, before the first loop is compiled that is not kept."""
-    _before_compiling.append(tell)
+    """Has a function called once, before the first loop is compiled that is not kept; by default a line is printed in a
+    terminal."""
+    _before_compiling[:] = [tell]
 
 
 class _ByContent(caching._CacheLocator):

@@ -204,6 +204,7 @@ def ahead() -> Iterator[None]:
 
 def main(arguments: list[str]) -> None:
     """Warms the parts that are named; without any, all of them, from both ends in two processes that share the work."""
+    loop_cache.before_compiling(lambda: None)
     names = [name for name in arguments if name in PARTS]
     if names:
         for name in names:
