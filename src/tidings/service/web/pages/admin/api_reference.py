@@ -1,7 +1,6 @@
 """/api: the description of the HTTP API for people, made of the OpenAPI document, with a form to try each operation.
 
-Ready-made pages for OpenAPI documents bring more than a megabyte of scripts, know no dark colours, and break the rules of
-accessibility that the other pages keep.
+The ready-made pages that were looked at bring more than a megabyte of scripts.
 """
 
 from __future__ import annotations
