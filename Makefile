@@ -3,10 +3,10 @@
 BIN := .venv/bin
 PYTHON ?= python3
 
-# Spark needs Java 17+: found, or installed where the user may, or asked for in a sentence.
+# Spark needs Java 17+: found, or installed where the user may, or named in a message.
 WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 
-.PHONY: help setup demo test bench docs lint lock wheel clean
+.PHONY: help setup demo test bench docs lint lock warm wheel clean
 
 help:
 	@echo "make demo   run sample feeds through a service and show its page"
@@ -26,24 +26,22 @@ setup: .venv/ready
 	@PYTHON="$(PYTHON)" scripts/setup.sh
 	@touch $@
 
-# Machine code of the matching loops is kept in the user's cache folder, for all clones; what has changed is compiled.
-LOOPS := $(wildcard src/tidings/arrays/*.py src/tidings/*/kernels/*.py src/tidings/kinds/*/kernels/*.py)
-.venv/warm: .venv/ready $(LOOPS)
+# Machine code of the matching loops is kept in the user's cache folder, for all clones; only what has changed is compiled.
+warm: .venv/ready
 	@$(BIN)/python -m tidings.cli.warm
-	@touch $@
 
 demo: .venv/ready
 	@$(WITH_JAVA) $(BIN)/tidings demo
 
 # Two at a time, but for Spark, which takes all cores by itself. Coverage is measured in the first run alone: it costs Python
 # code 40 % more time (Python 3.11; pyproject.toml says what is left out).
-test: lint .venv/warm
+test: lint warm
 	@scripts/servers.sh
 	@echo "== pytest"
 	@$(WITH_JAVA) $(BIN)/pytest -q -n 2 --dist loadscope --cov --cov-report= -m 'not slow' --ignore tests/spark
 	@$(WITH_JAVA) $(BIN)/pytest -q -m 'not slow' tests/spark
 
-bench: .venv/warm
+bench: warm
 	@$(WITH_JAVA) $(BIN)/pytest -q -m slow
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks
 

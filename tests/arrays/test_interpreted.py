@@ -15,9 +15,13 @@ from tidings.arrays.interpreted import interpreted
 
 ROOT = Path(__file__).parents[2]
 QUICK = (
-    "filters/test_agreement.py::test_agrees_with_sql",
     "patterns/test_fixture.py",
     "networks/test_figures.py",
+    "joins/test_deltas.py",
+    *(
+        f"contract/test_contract.py::test_some_match_and_some_do_not[{kind}-0]"
+        for kind in ("filters", "operators")
+    ),
 )
 
 

@@ -109,11 +109,12 @@ def test_it_is_open_only_to_its_own_machine(settings_of, args, is_open):
         (("--host", "no.such.host.invalid"), "is no address of this machine"),
         (("--host", "192.0.2.1"), "is no address of this machine"),
         (("--store", "mysql://x/y"), "is no address of PostgreSQL"),
-        (("--store", "postgresql://nobody@127.0.0.1:9/none"), "cannot be used"),
+        (("--store", "postgresql://nobody@127.0.0.1:9/none"), "the registry does not answer"),
     ],
 )
 def test_mistakes_are_one_sentence(args, sentence, tmp_path, port, monkeypatch):
     monkeypatch.setattr("tidings.spark.startup.need_spark", lambda: None)
+    monkeypatch.setattr("tidings.service.service._STORE_SECONDS", 0.0)
     result = tidings("serve", "--data", tmp_path / "data", "--port", port, *args)
     assert result.exit_code == 1
     assert sentence in result.stderr

@@ -95,7 +95,7 @@ def test_mistakes_are_sentences(data):
     (token,) = kept(data)
     assert f"did you mean {token.id}?" in tidings("token", "end", "desk", "--data", data).stderr
     for store, said in (
-        ("postgresql://nobody@127.0.0.1:9/none", "cannot be used"),
+        ("postgresql://nobody@127.0.0.1:9/none", "the registry does not answer"),
         ("mysql://x/y", "is no address of PostgreSQL"),
     ):
         result = tidings("token", "list", "--store", store)

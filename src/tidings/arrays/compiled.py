@@ -23,9 +23,13 @@ _FLAGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", 
 loop_cache.install()
 
 
+_is_interpreting = bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]
+
+
 def interpret() -> None:
-    """Has loops that are defined from now on run in Python (interpreted.py)."""
-    numba.config.DISABLE_JIT = True  # type: ignore[attr-defined]
+    """Has all loops run in Python (interpreted.py). To be called before any is defined; afterwards it does nothing."""
+    global _is_interpreting
+    _is_interpreting = _is_interpreting or not loop_cache.OURS
 
 
 def compiled(function: Function) -> Function:
@@ -38,7 +42,7 @@ def inlined(function: Function) -> Function:
 
 
 def _compiled(function: Function, **flags: Any) -> Any:
-    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    if _is_interpreting:
         return interpreted(function)
     loop_cache.OURS.add(function.__code__)
     return numba.njit(**_FLAGS, **flags)(function)

@@ -2,7 +2,8 @@
 
 A thousand times slower, but nothing is compiled. Machine code computes with 64 bits whatever an array's elements have, where
 NumPy's scalars keep the element's width. So elements are read as Python's numbers here, and conversions wrap around. Only
-elements of uint64, of which hashes are made, and of float64 stay NumPy's: they wrap around and divide by zero as there.
+elements of uint64, of which hashes are made, and of float64 stay NumPy's: they wrap around and divide by zero as there. What is
+computed with elements of float32 is more exact here: estimates that decide in which order operators are called.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class _Record:
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._element[name] = value
+
+    __getitem__, __setitem__ = __getattr__, __setattr__
 
 
 class _Conversion:

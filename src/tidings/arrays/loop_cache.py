@@ -34,7 +34,7 @@ from typing import Any
 import llvmlite.binding
 import numba
 from numba import types
-from numba.core import caching
+from numba.core import caching, event
 
 _IMPORT = re.compile(r"^\s*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+([\w.]+))", re.MULTILINE)
 _UNUSED_SECONDS = 30 * 86_400.0
@@ -47,13 +47,13 @@ OURS: set[CodeType] = set()
 """The loops that are kept this way."""
 
 
-def _tell() -> None:
-    """A program of one's own, or a session, would seem to hang."""
+def _announce() -> None:
+    """Without a line, a program that imports Tidings would seem to hang."""
     if sys.stderr.isatty():
         print("tidings: compiling the matching loops, once; this takes about half a minute", file=sys.stderr)
 
 
-_before_compiling: list[Callable[[], None]] = [_tell]
+_before_compiling: list[Callable[[], None]] = [_announce]
 
 
 def before_compiling(tell: Callable[[], None]) -> None:
@@ -97,9 +97,12 @@ class _ByContent(caching._CacheLocator):
 def _root() -> Path:
     """The folder of all loops; OSError if there can be none of the user's own."""
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        root = Path(chosen)
+        root = Path(chosen) / "tidings-loops"
     else:
-        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidings" / "loops"
+        try:
+            root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidings" / "loops"
+        except RuntimeError as error:  # an account without a home
+            raise FileNotFoundError(str(error)) from error
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = root.stat()
     if found.st_uid != os.geteuid():
@@ -116,10 +119,9 @@ def _open(folder: Path) -> None:
         os.utime(folder)
         return
     folder.mkdir(mode=0o700, exist_ok=True)
-    module = folder.name.rpartition("-")[0]
-    for other in folder.parent.glob(f"{module}-*"):
+    for other in folder.parent.glob("*-*"):
         with suppress(OSError):
-            if other.stat().st_mtime < time.time() - _UNUSED_SECONDS:
+            if other.is_dir() and other.stat().st_mtime < time.time() - _UNUSED_SECONDS:
                 shutil.rmtree(other, ignore_errors=True)
 
 
@@ -136,7 +138,7 @@ def _digest(file: Path, module: str) -> str:
             if name not in found and (imported := _file_of(name, root)) is not None:
                 found[name] = imported
                 waiting.append(name)
-    whole = blake2b(digest_size=12)
+    whole = blake2b(numba.__version__.encode(), digest_size=12)
     for name in sorted(found):
         source = _source(found[name])
         whole.update(f"{name} {len(source)} ".encode() + source)
@@ -170,11 +172,20 @@ def _source(file: Path) -> bytes:
 
 
 class _SharedFiles(caching.IndexDataCacheFile):
-    """Numba's files of a loop. What names a class or module that is gone is not there."""
+    """Numba's files of a loop. What cannot be read is not there."""
 
     _held: int | None = None  # the lock, while this process compiles the loop
 
+    @property
+    def _is_ours(self) -> bool:
+        """Other packages' loops are kept as Numba keeps them."""
+        with suppress(OSError):
+            return self._cache_path.startswith(f"{_root()}{os.sep}")
+        return False
+
     def load(self, key: Any) -> Any:
+        if not self._is_ours:
+            return super().load(key)
         key = _with_fields(key)
         found = super().load(key)
         if found is None and self._held is None:
@@ -187,6 +198,9 @@ class _SharedFiles(caching.IndexDataCacheFile):
         return found
 
     def save(self, key: Any, data: Any) -> None:
+        if not self._is_ours:
+            super().save(key, data)
+            return
         try:
             super().save(_with_fields(key), data)
         finally:
@@ -195,13 +209,17 @@ class _SharedFiles(caching.IndexDataCacheFile):
     def _load_index(self) -> Any:
         try:
             return super()._load_index()
-        except (AttributeError, ImportError):
+        except Exception:  # cut off by a loss of power, or of a class that is gone
+            if not self._is_ours:
+                raise
             return {}
 
     def _load_data(self, name: str) -> Any:
         try:
             return super()._load_data(name)
-        except (AttributeError, ImportError) as error:
+        except Exception as error:
+            if not self._is_ours:
+                raise
             raise FileNotFoundError(name) from error  # which `load` takes for a loop that is not kept
 
     def _lock(self) -> int | None:
@@ -215,13 +233,19 @@ class _SharedFiles(caching.IndexDataCacheFile):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return file
-            except OSError:
+            except BlockingIOError:
                 time.sleep(_POLL_SECONDS)
+            except OSError:  # a file system without locks
+                break
         os.close(file)
         return None
 
     def _release(self) -> None:
         if self._held is not None:
+            with suppress(OSError):
+                fcntl.flock(
+                    self._held, fcntl.LOCK_UN
+                )  # a process that was forked meanwhile has the file open too
             os.close(self._held)
             self._held = None
 
@@ -250,6 +274,14 @@ def complete_mark() -> Path:
     return _root() / f"complete-{whole.hexdigest()}"
 
 
+def is_kept() -> bool:
+    """Whether machine code can be kept."""
+    try:
+        return _root().is_dir()
+    except OSError:
+        return False
+
+
 def is_complete() -> bool:
     """Whether every loop was compiled."""
     with suppress(OSError):
@@ -257,7 +289,20 @@ def is_complete() -> bool:
     return False
 
 
+class _Failures(event.Listener):
+    """Gives the lock back when a loop cannot be compiled, because then it is not saved."""
+
+    def on_start(self, event: event.Event) -> None:
+        pass
+
+    def on_end(self, event: event.Event) -> None:
+        cache = event.data["dispatcher"]._cache
+        if event.is_failed and isinstance(cache, caching.FunctionCache):
+            cache._cache_file._release()  # type: ignore[attr-defined]
+
+
 def install() -> None:
     """Has Numba use all of this for the loops in `OURS`."""
+    event.register("numba:compile", _Failures())
     caching.IndexDataCacheFile = _SharedFiles  # type: ignore[misc]
     caching.CacheImpl._locator_classes.insert(0, _ByContent)  # type: ignore[arg-type]

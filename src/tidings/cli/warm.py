@@ -188,7 +188,7 @@ def warm() -> None:
 @contextmanager
 def ahead() -> Iterator[None]:
     """Has everything compiled in the background, if it is not yet, so that what needs it soon waits less."""
-    if loop_cache.is_complete():
+    if loop_cache.is_complete() or not loop_cache.is_kept():
         yield
         return
     command = [sys.executable, "-m", "tidings.cli.warm", "--quiet"]
@@ -209,6 +209,8 @@ def main(arguments: list[str]) -> None:
     if names:
         for name in names:
             PARTS[name]()
+        return
+    if loop_cache.is_complete():
         return
     if "--quiet" in arguments:
         os.nice(_NICE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
@@ -67,11 +68,12 @@ class Part(Protocol):
 
 
 class Service:
-    """All parts as attributes. The server calls `start` and then `stop`, once each."""
+    """All parts as attributes. The server calls `begin`, `prepare` in a thread, and then `stop`."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         self.settings, self.clock = settings, clock
         self._stack = ExitStack()
+        self._changing, self._is_stopped = threading.Lock(), False
         try:
             self._assemble()
         except BaseException:
@@ -172,16 +174,27 @@ class Service:
         later(self.deduplication.close)
 
     def start(self, *, driver: bool = True) -> None:
-        """Starts every part except the HTTP server, which may answer meanwhile. Without a driver, the caller has to match
-        the log."""
-        if driver:  # Spark takes its time, and needs the index only then
+        """Starts every part except the HTTP server. Without a driver, the caller has to match the log."""
+        self.begin(driver=driver)
+        self.prepare()
+
+    def begin(self, *, driver: bool = True) -> None:
+        """Starts what requests need, and Spark, which takes its time."""
+        if driver:
             self.supervisor.start()
             self._stack.callback(self.supervisor.stop)
         self._start_parts(self.hub, self.stream_metrics)
+
+    def prepare(self) -> None:
+        """Opens or builds the index, and has events matched from then on. Requests may be answered meanwhile."""
         self.index_writer.prepare(self.definitions.engine, self.definitions.hash)
-        notify_of_lost_events(self.log, self.registry, self.mailbox, self.clock())
-        self.supervisor.go()
-        self._start_parts(self.index_writer, self.expiry, self.feed_poller)
+        with self._changing:
+            if self._is_stopped:
+                return
+            self._start_parts(self.index_writer)
+            notify_of_lost_events(self.log, self.registry, self.mailbox, self.clock())
+            self.supervisor.go()
+            self._start_parts(self.expiry, self.feed_poller)
 
     def _start_parts(self, *parts: Part) -> None:
         for part in parts:
@@ -209,6 +222,8 @@ class Service:
 
     def stop(self) -> None:
         """Stops every part, in the reverse order of starting."""
+        with self._changing:
+            self._is_stopped = True
         self._stack.close()
 
     def to_json(self, notification: StoredNotification) -> Mapping[str, Any]:

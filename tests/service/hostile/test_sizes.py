@@ -55,7 +55,7 @@ def head(served: Served, method: str, path: str, *more: str) -> str:
 @pytest.fixture(scope="module")
 def changing(served: Served) -> list[tuple[str, str]]:
     return [
-        (method, path.format(id="none", word="pause", name="x"))
+        (method, path.format(id="none", word="pause", name="x", notification="none"))
         for method, path in routes_of(served.service)
         if method not in ("GET", "HEAD")
     ]
@@ -72,7 +72,7 @@ def test_the_length_is_enough_to_refuse(served: Served, changing: list[tuple[str
 def test_without_a_length_it_ends_at_the_limit(served: Served, changing: list[tuple[str, str]]) -> None:
     piece = b"10000\r\n" + b"x" * 65536 + b"\r\n"
     for method, path in changing:
-        if method == "DELETE" or not path.startswith("/api/"):
+        if method == "DELETE" or path == "/api/sources/fetch" or not path.startswith("/api/"):
             continue  # it is read by nobody, whatever comes
         limit = served.service.settings.max_body if path in LARGE else SMALL
         pieces = (piece for _ in range(SIZE // 65536))

@@ -150,7 +150,8 @@ class Page(HTMLParser):
             self.found.append(tag)
         for name, value in given.items():
             if name.startswith("on") or (
-                name in ("style", "srcdoc", "formaction") and not value.startswith("/subscriptions/")
+                name in ("style", "srcdoc", "formaction")
+                and not value.startswith(("/subscriptions/", "/sources/"))
             ):
                 self.found.append(f"{tag} {name}")
             plain = re.sub(r"[\s\x00-\x20]", "", value)

@@ -160,7 +160,9 @@ class IndexWriter:
             self._report_refused()
             last = max(last, changes[-1].number)
             self._registry.applied(changes[-1].number)
-        self._reached = self._applied = last
+        with self._news:
+            self._reached = self._applied = last
+            self._news.notify_all()
         return refused
 
     def _unknown(self, changes: Sequence[IndexChange]) -> Sequence[IndexChange]:
@@ -178,6 +180,7 @@ class IndexWriter:
     def define(self, definitions: Engine, store: Callable[[], str]) -> Version:
         """Builds the index with other definitions, while the one before goes on. `store` commits them and returns their
         hash; from then on a failure is mended: by the thread, or at the next start."""
+        self._need_prepared()
         with self._turn:
             hash = store()
             if definitions.joins.tables:
@@ -244,6 +247,7 @@ class IndexWriter:
             for change in changes:
                 apply(change, self._definitions)
 
+        self._need_prepared()
         with self._turn:
             version = versions.append(self.root, changes, before_write=commit)
             _write(self.root / "FINGERPRINT", self._fingerprint)
@@ -251,6 +255,10 @@ class IndexWriter:
             self._compaction.appended(len(changes))
             self.on_definitions(self._definitions)
             return version
+
+    def _need_prepared(self) -> None:
+        if not self._is_prepared:
+            raise IndexTimeout("the index is being prepared; try again in a moment")
 
     def _build_with_definitions(self) -> None:
         self.on_definitions(self._definitions)

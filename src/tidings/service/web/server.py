@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -38,38 +38,43 @@ def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda s
     settings.data.mkdir(parents=True, exist_ok=True)
     with _locked(settings.data), _listening(settings) as listener:
         service = Service(settings)
+        preparing = threading.Thread(target=lambda: server.prepare(), name="prepare", daemon=True)
         try:
             # For people the command line prints its own messages.
             level = None if settings.log_format == "json" else "warning"
-            config = configuration(create_app(service), graceful_seconds=PATIENCE, log_level=level)
-            memory.collect_less_often()
+            server = _Server(
+                configuration(create_app(service), graceful_seconds=PATIENCE, log_level=level), service
+            )
+            service.begin()
             on_listening(service)
-            server = _Server(config, service)
-            starting = threading.Thread(target=server.start_service, name="start", daemon=True)
-            starting.start()
+            preparing.start()
             server.run([listener])
-            starting.join(PATIENCE)
             if server.failure is not None:
                 raise server.failure
         finally:
+            if preparing.ident is not None:
+                preparing.join(PATIENCE)  # so that it does not meet stores that are closed
             service.stop()
 
 
 class _Server(uvicorn.Server):
-    """Tells the service of the first signal, so that endless requests do not delay the end; ends if the service fails to
-    start."""
+    """Tells the service of the first signal, so that endless requests do not delay the end; ends if the service cannot be
+    prepared."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
         self.failure: BaseException | None = None
 
-    def start_service(self) -> None:
+    def prepare(self) -> None:
         try:
-            self._service.start()
+            self._service.prepare()
+            memory.collect_less_often()
         except BaseException as error:
-            self.failure = None if self.should_exit else error
-            self.should_exit = True
+            if not self.should_exit:
+                self.failure, self.should_exit = error, True
+                with suppress(AttributeError):  # it ends before it has begun
+                    self._service.begin_to_stop()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._service.begin_to_stop()
