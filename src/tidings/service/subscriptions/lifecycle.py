@@ -453,7 +453,8 @@ class Lifecycle:
             )
         if bad := _unprintable(text):
             raise SubscriptionError(f"the text has the character {bad} in it; take it out")
-        checked = self._preview.check(text)
+        # Whoever writes a text sees warnings about events when it is checked.
+        checked = self._preview.check(text, about_events=False)
         if not checked.ok:
             error = SubscriptionError(checked.message)  # which names the place already
             error.line, error.column = checked.line, checked.column
