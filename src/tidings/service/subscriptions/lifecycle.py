@@ -225,6 +225,10 @@ class Lifecycle:
         owner, tag = self._owner(principal), tag.lower()
         return self._registry.page(owner=owner, state=state, search=search, tag=tag, after=after, limit=limit)
 
+    def titles(self, principal: Principal, *, limit: int) -> dict[str, str]:
+        """The ids and titles of the subscriptions that the principal may see, newest first."""
+        return self._registry.titles(owner=self._owner(principal), limit=limit)
+
     def living(self, principal: Principal, *, limit: int) -> list[str]:
         """The ids of those subscriptions that the principal may see and that have not ended."""
         return self._registry.ids(owner=self._owner(principal), states=LIVING, limit=limit)
