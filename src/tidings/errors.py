@@ -5,7 +5,12 @@ prints it, the engine reports it per subscription or per event, and nothing else
 """
 
 import difflib
+import heapq
 from collections.abc import Iterable, Sequence
+
+_LONGEST = 100  # letters of a word that is compared
+_COMPARED = 500  # options that are compared with a word letter by letter, and fewer with a long word
+_COMPARED_LETTERS = 100_000  # of the word, with each letter of the options
 
 
 class TidingsError(Exception):
@@ -46,8 +51,19 @@ def check_columns(names: Sequence[str], what: str, error: type[TidingsError] = T
 
 
 def nearest(word: str, options: Iterable[str], likeness: float = 0.6) -> str | None:
-    """The option that is spelled most like `word`; None if none is at least `likeness` (0 to 1) similar."""
-    found = difflib.get_close_matches(word, list(options), n=1, cutoff=likeness)
+    """The option that is spelled most like `word`; None if none is at least `likeness` (0 to 1) similar. Of many options
+    only those with the most similar letters are compared; a very long word is like none."""
+    length, letters = len(word), set(word)
+    if length > _LONGEST:
+        return None
+    most = min(_COMPARED, _COMPARED_LETTERS // max(1, length * length))
+    shortest, longest = length * likeness / (2 - likeness), length * (2 - likeness) / likeness
+    similar = [one for one in options if shortest <= len(one) <= longest]
+    if len(similar) > most:
+        similar = heapq.nsmallest(
+            most, similar, key=lambda one: len(letters ^ set(one)) + abs(length - len(one))
+        )
+    found = difflib.get_close_matches(word, similar, n=1, cutoff=likeness)
     return found[0] if found else None
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tidings import Client, Event
 from tidings.client import ServiceError, calls
-from tidings.client.responses import Notification, Receipt, error_of
+from tidings.client.responses import Checked, Notification, Receipt, Trial, error_of
 from tidings.client.stream import Parser
 from tidings.errors import EventError
 from tidings.formats import rdf
@@ -171,3 +171,10 @@ def test_equal_changes_of_rows_are_changes_each():
     assert calls.to_cloudevent(Event.insert("stocks", {"symbol": "IBM"}, id="mine"))["id"] == "mine"
     plain = Event("s", {"a": 1})
     assert calls.to_cloudevent(plain)["id"] == plain.id
+
+
+def test_rows_that_are_not_known_and_warnings_of_an_older_service() -> None:
+    assert Trial.read({"looked": 0, "matched": 0, "rows": None}).rows is None
+    assert Trial.read({"looked": 0, "matched": 0, "rows": []}).rows == []
+    older = Checked.read({"ok": True, "warnings": ["it matches everything"]})
+    assert [warning.message for warning in older.warnings] == ["it matches everything"]

@@ -64,6 +64,7 @@ class Running:
 
     def __enter__(self) -> Served:
         service = Service(self.settings)
+        service.feed_poller._host_interval = 0.0  # all feeds of these tests are on one host
         service.start(driver=False)
         stream = InProcessStream(self.settings.data, service.mailbox, service.preview.engine.operators)
         stream.start()

@@ -52,9 +52,9 @@ def _moment(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def _row_changes(changes: list[Mapping[str, Any]] | None) -> list[RowChange]:
+def _row_changes(changes: list[Mapping[str, Any]] | None) -> list[RowChange] | None:
     if not changes:
-        return []
+        return None if changes is None else []
     from tidings.model.notification import RowChange  # here: it needs Arrow, and most notifications do not
 
     return [RowChange(change["table"], change["change"], change["row"]) for change in changes]
@@ -188,8 +188,9 @@ class TextWarning(_Answer):
     end: int
 
 
-def _warnings(found: list[Mapping[str, Any]]) -> list[TextWarning]:
-    return [TextWarning.read(warning) for warning in found]
+def _warnings(found: list[Mapping[str, Any] | str]) -> list[TextWarning]:
+    """A service of version 0.1.0 sends sentences without a place."""
+    return [TextWarning(one, 0, 0) if isinstance(one, str) else TextWarning.read(one) for one in found]
 
 
 @dataclass(frozen=True, slots=True)

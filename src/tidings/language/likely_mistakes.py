@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from functools import cached_property
+from itertools import chain, islice
 from typing import Protocol
 
 from tidings.errors import SubscriptionError, did_you_mean, nearest
@@ -41,6 +42,7 @@ from tidings.model.taxonomy import Taxonomy
 from tidings.model.terms import Iri, Literal
 from tidings.model.values import BOOLEAN, INSTANT, NUMBER, RESOURCE, TEXT, constant_view, number
 
+_MOST = 10  # warnings about one text
 _COMPARED = 10_000  # nodes or classes that are compared with a misspelt one: more would take too long
 _MANY = {NUMBER: "numbers", TEXT: "texts", INSTANT: "dates", BOOLEAN: "truth values"}
 _TESTS = {"STARTS": "STARTS WITH", "ENDS": "ENDS WITH", "CIDR": "IN CIDR"}
@@ -75,15 +77,19 @@ class Known:
 
 
 def likely_mistakes(text: str, known: Known) -> list[TextWarning]:
-    """The warnings about a text, in its order; none about a text that is no subscription."""
+    """The first warnings about a text, in its order; none about a text that is no subscription."""
     try:
         query = parse(text, known.prefixes)
     except SubscriptionError:
         return []
-    found = [*_classes(text, known), *_node(text, query, known)]
+    found = chain(_node(text, query, known), _classes(text, known))
     if known.attributes and not is_over_tables(query, known.tables):
-        found += _Attributes(text, known).warnings(query.where)
-    first = {warning.message: warning for warning in reversed(found)}
+        found = chain(found, _Attributes(text, known).warnings(query.where))
+    first: dict[str, TextWarning] = {}
+    for warning in found:
+        first.setdefault(warning.message, warning)
+        if len(first) == _MOST:
+            break
     return sorted(first.values(), key=lambda warning: warning.start)
 
 
@@ -113,15 +119,16 @@ class _Attributes:
         self._tokens = list(tokens_with_offsets(text))
         self._lexicon = Lexicon(known.prefixes)
         self._elements: dict[str, str] = {}
+        self._doubted: set[tuple[str, bool]] = set()  # paths, and whether they stand for a text
 
     def warnings(self, condition: Condition) -> Iterator[TextWarning]:
         for leaf in leaves(condition):
             for name in _tested(leaf):
-                if isinstance(name, Attribute) and not self._has(name):
+                if isinstance(name, Attribute) and self._is_new(name):
                     yield self._unknown(name)
             if isinstance(leaf, Comparison):
                 for name in operands(leaf.right):
-                    if isinstance(name, Attribute) and not self._has(name):
+                    if isinstance(name, Attribute) and self._is_new(name, name is leaf.right):
                         yield self._unquoted(name) if name is leaf.right else self._unknown(name)
             yield from self._incomparable(leaf)
             if isinstance(leaf, AnyElement):
@@ -137,8 +144,13 @@ class _Attributes:
         first, dot, rest = attribute.path.partition(".")
         return f"{self._elements.get(first, first)}{dot}{rest}"
 
-    def _has(self, attribute: Attribute) -> bool:
-        return self._known.is_full or self._path(attribute) in self._known
+    def _is_new(self, attribute: Attribute, for_text: bool = False) -> bool:
+        """Whether an attribute is unknown, and not warned of yet."""
+        key = attribute.path, for_text
+        if self._known.is_full or self._path(attribute) in self._known or key in self._doubted:
+            return False
+        self._doubted.add(key)
+        return True
 
     def _unknown(self, attribute: Attribute) -> TextWarning:
         near = self._nearest(attribute)
@@ -154,15 +166,21 @@ class _Attributes:
 
     def _nearest(self, attribute: Attribute, likeness: float = 0.7) -> str | None:
         """The known name that is spelled most like an attribute; of an element, among the names of its list."""
-        path, names = attribute.path, self._known.names()
+        path, names = attribute.path, self._folded
         first = path.partition(".")[0]
         if first in self._elements:
             inside = f"{self._elements[first]}."
-            names = [f"{first}.{name.removeprefix(inside)}" for name in names if name.startswith(inside)]
+            inner = (f"{first}.{name.removeprefix(inside)}" for name in names if name.startswith(inside))
+            names = {name: name.casefold() for name in inner}
         folded = path.casefold()
-        same = [name for name in names if name.casefold() == folded]
-        inside_others = [name for name in names if name.casefold().endswith(f".{folded}")]
+        same = [name for name, other in names.items() if other == folded]
+        inside_others = [name for name, other in names.items() if other.endswith(f".{folded}")]
         return next(iter(same + inside_others), None) or nearest(path, names, likeness)
+
+    @cached_property
+    def _folded(self) -> dict[str, str]:
+        """The known names, each with its form for a comparison in any case."""
+        return {name: name.casefold() for name in self._known.names()}
 
     def _incomparable(self, leaf: Leaf) -> Iterator[TextWarning]:
         """A warning if no value of the attribute can be compared with the constants."""
@@ -190,18 +208,33 @@ class _Attributes:
         yield TextWarning(message, start, end)
 
     def _place(self, attribute: Attribute) -> tuple[int, int]:
+        return self._names.get(attribute.path, (0, 0))
+
+    @cached_property
+    def _names(self) -> dict[str, tuple[int, int]]:
+        """Where each name is written first."""
+        found: dict[str, tuple[int, int]] = {}
         for token, offset in self._tokens:
-            if kind_of(token) in NAMES and name_of(token) == attribute.path:
-                return offset, offset + len(token)
-        return 0, 0
+            if kind_of(token) in NAMES:
+                found.setdefault(name_of(token), (offset, offset + len(token)))
+        return found
+
+    @cached_property
+    def _constants(self) -> dict[object, tuple[str, int, int]]:
+        """How each constant is written first, and where."""
+        found: dict[object, tuple[str, int, int]] = {}
+        for token, offset in self._tokens:
+            if kind_of(token) in VALUES:
+                found.setdefault(self._lexicon.term(token), (token, offset, offset + len(token)))
+        return found
 
     def _constant(self, attribute: Attribute, constant: Iri | Literal) -> tuple[str, int, int]:
         """A constant as it is written beside an attribute, and its place; the attribute's own if it has a sign or a unit."""
-        named = self._place(attribute)
-        for token, offset in self._tokens:
-            if kind_of(token) in VALUES and self._lexicon.term(token) == constant:
-                return token, offset, offset + len(token)
-        return constant.text if isinstance(constant, Literal) else f"<{constant.value}>", *named
+        if constant in self._constants:
+            return self._constants[constant]
+        return constant.text if isinstance(constant, Literal) else f"<{constant.value}>", *self._place(
+            attribute
+        )
 
 
 def _tested(leaf: Leaf) -> Iterator[Operand]:
@@ -239,15 +272,20 @@ def _classes(text: str, known: Known) -> Iterator[TextWarning]:
     lexicon = Lexicon(known.prefixes)
     if not len(known.taxonomy):
         return
+    names: list[str] = []
+    doubted: set[str] = set()
     for token, offset in tokens_with_offsets(text):
         found = IS_A.fullmatch(token) if kind_of(token) == "IS_A" else None
         if found is None or found[3].startswith("$"):
             continue
         written = found[3]
         iri = lexicon.iri(written[1:-1]) if written[0] == "<" else lexicon.name(written)
-        if iri.value in known.taxonomy:
+        if iri.value in known.taxonomy or written in doubted:
             continue
-        names = (_shortened(name, lexicon.prefixes) for name in islice(known.taxonomy.classes(), _COMPARED))
+        doubted.add(written)
+        names = names or [
+            _shortened(name, lexicon.prefixes) for name in islice(known.taxonomy.classes(), _COMPARED)
+        ]
         near = nearest(written, names)
         advice = f"; did you mean {near}?" if near else ""
         message = f"the taxonomy has no class {written}{advice}"

@@ -328,14 +328,12 @@ def test_notifications_of_many_blocks(mailbox: Mailbox) -> None:
         "first": [of_all[0] + 2],
         "last": [of_all[199] + 2],
     }
-    assert mailbox.counts(["all", "none", "nobody", "last"]) == {"all": 200, "none": 198, "last": 1}
     oldest = mailbox.page(["all"], after=0, limit=1)[0]
     assert mailbox.find("all", oldest.id) == oldest
     assert mailbox.find("last", oldest.id) is None
     with mailbox._database.writing() as connection:  # as a restoration does
         connection.exec_driver_sql("UPDATE counters SET value = value + 100000000000 WHERE name = 'number'")
     assert numbers(mailbox.page(["first", "last"])) == [of_all[199] + 2, of_all[0] + 2]
-    assert mailbox.counts(["last"]) == {"last": 1}
     told = mailbox.last()
     assert mailbox.record(*batch(200, [notification_row("all", "e0"), notification_row("new", "e0")]))
     assert numbers(mailbox.page(["all", "new"], after=told)) == [

@@ -66,7 +66,7 @@ def test_undecided_notifications_are_left_out_and_counted_by_cause(
     assert [n.event.id for n in found.page(["a"], before=short.further, limit=5).notifications] == ["first"]
 
 
-def test_the_latest_of_each_and_what_is_unread(flooded: Mailbox) -> None:
+def test_the_latest_of_each_and_what_is_unread(flooded: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
     found, marks = Received(flooded), ReaderMarks(flooded)
     latest = found.latest(["a", "b", "none"])
     assert latest == {"a": 3 * BLOCK + 101, "b": 3 * BLOCK + 102}
@@ -80,6 +80,10 @@ def test_the_latest_of_each_and_what_is_unread(flooded: Mailbox) -> None:
     marks.move("ann", {"a": 5})  # a position never goes back
     assert marks.positions("ann", ["a"]) == {"a": 3 * BLOCK + 90}
     assert marks.positions("ben", ["a"]) == {"a": 0}  # of another reader
+    monkeypatch.setattr(received, "_NAMED", 30)
+    assert found.unread(positions) == {"a": Unread(1, 99, True), "b": Unread(1, 0, False)}
+    monkeypatch.setattr(received, "_ACTIVE_BLOCKS", 1)
+    assert found.unread({"a": 0}) == {"a": Unread(0, 100, True)}
 
 
 def test_stars_are_of_a_reader_and_go_with_their_notifications(
@@ -101,6 +105,7 @@ def test_stars_are_of_a_reader_and_go_with_their_notifications(
     monkeypatch.setattr(reader_marks, "MOST_STARS", 1)
     with pytest.raises(TooManyStars, match="take some stars away"):
         marks.star("ann", newest)
+    marks.star("ann", first)  # which has one
     marks.move("ann", {"a": 1})
     forgotten(flooded, before=2.5)
     assert marks.starred_page("ben", None) == ([], None)

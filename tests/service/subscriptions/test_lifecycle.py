@@ -269,7 +269,9 @@ def test_a_subscriber_sees_only_its_own(world, lifecycle):
     id = mine.subscription.id
     assert lifecycle.page(one) == [mine.subscription]
     assert lifecycle.page(two) == [theirs.subscription]
+    assert lifecycle.titles(two, limit=9) == {theirs.subscription.id: theirs.subscription.title}
     assert {each.id for each in lifecycle.page(admin)} == {id, theirs.subscription.id}
+    assert list(lifecycle.titles(admin, limit=9)) == [each.id for each in lifecycle.page(admin)]
     assert lifecycle.counts(one)[State.ACTIVE] == 1
     assert lifecycle.find(admin, id).owner == one.token
     answers = set()

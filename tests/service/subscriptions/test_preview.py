@@ -161,6 +161,8 @@ def test_a_join_is_tried_on_the_rows_that_were_there_before():
     ]
     assert sorted(change.row["symbol"] for change in trial.rows) == ["NEW", "NEW", "NEW", "OLD", "OLD"]
     assert preview.try_on(JOIN, [], rows=lambda tables: present).rows is not None
+    unknown = preview.try_on(JOIN, [], rows=lambda tables: None)
+    assert (unknown.is_join, unknown.rows) == (True, None)
 
 
 def completions(engine, text, events=()):

@@ -6,7 +6,7 @@ what is searched is mostly the last days, and an index would be written with eve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from tidings.service.delivery.markup import plain_text
@@ -16,7 +16,7 @@ from tidings.service.store.received import Page, Received
 
 LONGEST: Final = 200  # characters of what is searched for
 LOOKED_AT: Final = 2_000  # notifications, in one request
-_BYTES: Final = 16 << 20  # of their events
+_LETTERS: Final = 16 << 20  # of their texts
 _PORTION: Final = 50  # that are read at once; an event may have a megabyte
 
 
@@ -36,18 +36,23 @@ def search(
     size = 0
     for begin in range(0, len(numbers), _PORTION):
         for notification in received.read(numbers[begin : begin + _PORTION]):
-            size += len(notification.event.data) if notification.event else 0
-            if has_words(notification, words):
+            texts = list(_texts(notification))
+            size += sum(map(len, texts))
+            if _have_words(texts, words):
                 found.append(notification)
-            if len(found) == limit or size > _BYTES:
+            if len(found) == limit or size > _LETTERS:
                 is_last = further is None and notification.number == numbers[-1]
                 return Page(found, None if is_last else notification.number)
     return Page(found, further)
 
 
 def has_words(notification: StoredNotification, words: Sequence[str]) -> bool:
+    return _have_words(_texts(notification), words)
+
+
+def _have_words(texts: Iterable[str], words: Sequence[str]) -> bool:
     rest = set(words)
-    for text in _texts(notification):
+    for text in texts:
         text = plain_text(text).casefold()
         rest = {word for word in rest if word not in text}
         if not rest:

@@ -38,6 +38,7 @@ FIRST_RETRY = 2.0
 LAST_RETRY = 600.0
 LATE = 3_600.0  # after failing for longer, the subscriber gets a notice of the delay
 TICK = 0.25  # seconds between two looks at what is due and what is to be noted
+TESTS = 8  # test deliveries at once; more wait
 GRACE = 5.0  # for tries under way when the service stops
 
 
@@ -91,6 +92,7 @@ class Webhooks:
         ] = {}  # host -> subscriptions that wait until it has fewer attempts
         self._quick: asyncio.Queue[str] = asyncio.Queue()
         self._slow: asyncio.Queue[str] = asyncio.Queue()
+        self._tests = asyncio.Semaphore(TESTS)
 
     def poke(self, subscription: str) -> None:
         """Looks at a webhook again: it is new, was changed or removed, or shall be tried now."""
@@ -100,7 +102,8 @@ class Webhooks:
         """Sends a test delivery now, past the queue; the cursor and the retries stay as they are. Only in the event loop
         that `run` runs in."""
         id = f"test_{secrets.token_hex(12)}"
-        return await attempt_test(self._receivers, delivery, id, self._clock(), self._timeout)
+        async with self._tests:
+            return await attempt_test(self._receivers, delivery, id, self._clock(), self._timeout)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Delivers until `stop` is set, and lets attempts under way end."""

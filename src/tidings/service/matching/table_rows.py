@@ -98,12 +98,15 @@ class TableRows:
         next = found[limit - 1][0] if len(found) > limit else None
         return RowPage([row for _, row in found[:limit]], len(rows), next)
 
-    def present(self, tables: Collection[Table]) -> dict[str, list[dict[str, Any]]]:
-        """The rows of tables, at most 10,000 of each; none of any table if the stream does not answer."""
+    def present(self, tables: Collection[Table]) -> dict[str, list[dict[str, Any]]] | None:
+        """The rows of tables; None if the stream does not answer, or if a table has more than 10,000."""
         try:
-            return {table.name: self.page(table, None, _MOST).rows for table in tables}
+            pages = {table.name: self.page(table, None, _MOST) for table in tables}
         except RowsUnavailable:
-            return {}
+            return None
+        if any(page.next is not None for page in pages.values()):
+            return None
+        return {name: page.rows for name, page in pages.items()}
 
     def _follow(self, copy: _Copy) -> None:
         """Makes sure that the table is subscribed to, for a while from now on."""

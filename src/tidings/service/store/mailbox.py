@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain
@@ -279,18 +279,6 @@ class Mailbox:
                     if notification.id == clean(id):
                         return notification
         return None
-
-    def counts(self, subscriptions: Sequence[str]) -> dict[str, int]:
-        """How many notifications are kept of each subscription; those without any are left out."""
-        found: Counter[str] = Counter()
-        of_these = _columns.subscription.in_([clean(id) for id in subscriptions])
-        query = select(_columns.subscription, func.count()).where(of_these).group_by(_columns.subscription)
-        with self._database.reading() as connection:
-            for blocks in Blocks(connection).groups(kept_numbers(connection)):
-                found.update(
-                    dict(connection.execute(query.where(block_of(tables.notifications).in_(blocks))).all())
-                )
-        return dict(found)
 
     def news(self, after: int) -> tuple[int, dict[str, int]]:
         """The last number now, and the last number of each subscription that has notifications after `after`."""

@@ -64,7 +64,8 @@ class ReaderMarks:
     def star(self, reader: str, notification: StoredNotification) -> None:
         kept = tables.stars
         with self._database.writing() as connection:
-            query = select(func.count()).select_from(kept).where(kept.c.reader == reader)
+            others = kept.c.reader == reader, kept.c.number != notification.number
+            query = select(func.count()).select_from(kept).where(*others)
             if connection.execute(query).scalar_one() >= MOST_STARS:
                 raise TooManyStars(f"{MOST_STARS:,} notifications have a star; take some stars away first")
             columns: dict[str, Sequence[Any]] = {

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from tidings.service.model import StoredNotification
 from tidings.service.store import tables
@@ -24,12 +24,13 @@ from tidings.service.store.notification_search import (
     numbers_of,
     numbers_of_each,
 )
-from tidings.service.store.tables import clean
+from tidings.service.store.tables import block, clean, numbers_in
 
 CAUSES_FROM: Final = 2_000  # undecided notifications that are looked at to count their causes
 UNREAD: Final = 100  # notifications after the last that was read, of each subscription, that are counted
 _BLOCKS: Final = 8  # half a million numbers
-_ACTIVE_BLOCKS: Final = 16  # a subscription without a notification in so many has no latest one
+_ACTIVE_BLOCKS: Final = 16  # a subscription without notifications in these has no latest one, and none unread
+_NAMED: Final = 1_000  # numbers in one statement
 _OF_ERROR = re.compile(r"\S+ failed: \w+")
 _VARIES = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
@@ -144,14 +145,22 @@ class Received:
             return dict(connection.execute(query).all())
 
     def unread(self, positions: Mapping[str, int]) -> dict[str, Unread]:
-        """What each subscription has after the number that was read last; those without any are left out."""
+        """What each subscription has after the number that was read last, in the last blocks of numbers; those without
+        any are left out."""
         cursors = {clean(id): number for id, number in positions.items()}
         with self._database.reading() as connection:
-            numbers = numbers_of_each(connection, cursors, kept_numbers(connection), UNREAD + 1)
+            kept = kept_numbers(connection)
+            newest = connection.execute(select(func.max(_columns.number))).scalar() or 0
+            first, _ = numbers_in(block(newest) - _ACTIVE_BLOCKS + 1)
+            span = Span(max(kept.first, first), kept.last)
+            numbers = numbers_of_each(connection, cursors, span, UNREAD + 1)
             counted = {id: given[:UNREAD] for id, given in numbers.items()}
             wanted = [number for given in counted.values() for number in given]
-            query = select(_columns.number).where(_columns.number.in_(wanted), _columns.kind == "undecided")
-            undecided = set(connection.execute(query).scalars())
+            query = select(_columns.number).where(_columns.kind == "undecided")
+            undecided: set[int] = set()
+            for begin in range(0, len(wanted), _NAMED):
+                portion = _columns.number.in_(wanted[begin : begin + _NAMED])
+                undecided.update(connection.execute(query.where(portion)).scalars())
         found = {}
         for id, given in counted.items():
             doubtful = sum(number in undecided for number in given)

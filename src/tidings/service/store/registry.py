@@ -153,6 +153,13 @@ class Registry:
                 query = query.where(tuple_(kept.created, kept.id) < tuple_(last.created, last.id))
             return [_subscription(row) for row in connection.execute(query)]
 
+    def titles(self, *, owner: str | None, limit: int) -> dict[str, str]:
+        """The ids and titles of subscriptions, newest first; without an owner those of all."""
+        kept = tables.subscriptions.c
+        query = select(kept.id, kept.title).order_by(kept.created.desc(), kept.id.desc())
+        with self._database.reading() as connection:
+            return dict(connection.execute(query.where(_owned_by(owner)).limit(limit)).all())
+
     def ids(self, *, owner: str | None, states: Sequence[State], limit: int) -> list[str]:
         """The ids of subscriptions in these states, in any order; without an owner those of all."""
         kept = tables.subscriptions.c

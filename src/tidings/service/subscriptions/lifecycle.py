@@ -225,6 +225,10 @@ class Lifecycle:
         owner, tag = self._owner(principal), tag.lower()
         return self._registry.page(owner=owner, state=state, search=search, tag=tag, after=after, limit=limit)
 
+    def titles(self, principal: Principal, *, limit: int) -> dict[str, str]:
+        """The ids and titles of the subscriptions that the principal may see, newest first."""
+        return self._registry.titles(owner=self._owner(principal), limit=limit)
+
     def living(self, principal: Principal, *, limit: int) -> list[str]:
         """The ids of those subscriptions that the principal may see and that have not ended."""
         return self._registry.ids(owner=self._owner(principal), states=LIVING, limit=limit)
@@ -453,7 +457,8 @@ class Lifecycle:
             )
         if bad := _unprintable(text):
             raise SubscriptionError(f"the text has the character {bad} in it; take it out")
-        checked = self._preview.check(text)
+        # Whoever writes a text sees warnings about events when it is checked.
+        checked = self._preview.check(text, about_events=False)
         if not checked.ok:
             error = SubscriptionError(checked.message)  # which names the place already
             error.line, error.column = checked.line, checked.column

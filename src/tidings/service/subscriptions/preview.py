@@ -62,7 +62,8 @@ class Trial:
     near: list[Reason] = field(default_factory=list)
     late: bool = False  # the time was over before all events were looked at
     found: frozenset[tuple[str, str]] = frozenset()  # source and id of every event that matches
-    rows: tuple[RowChange, ...] | None = None  # of a join: its result now
+    is_join: bool = False
+    rows: tuple[RowChange, ...] | None = None  # of a join: its result now, if known
 
 
 class Preview:
@@ -143,10 +144,10 @@ class Preview:
         *,
         seconds: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
-        rows: Callable[[Collection[Table]], Rows] = lambda _: {},
+        rows: Callable[[Collection[Table]], Rows | None] = lambda _: {},
     ) -> Trial:
         """Tries a text on events that come newest first. A near miss is an event for which most clauses hold. `rows` gives
-        the rows that tables have now."""
+        the rows that tables have now, None if they are not known."""
         query = parse(text, self.engine.prefixes)
         if self.engine.joins.takes(query):
             return self._replay(text, query, list(events), rows)
@@ -173,19 +174,20 @@ class Preview:
         text: str,
         query: Query,
         events: Sequence[Event],
-        rows: Callable[[Collection[Table]], Rows],
+        rows: Callable[[Collection[Table]], Rows | None],
     ) -> Trial:
         """Tries a join, which depends on earlier rows. All changes at once: one by one, a second is over after 300."""
         tables = self.engine.joins.tables
         named = dict.fromkeys([query.stream or "", *(joined.name for joined in query.joined)])
         present = rows([tables[name] for name in named if name in tables])
-        replayed = replay(self.engine, text, events[::-1], present)
+        replayed = replay(self.engine, text, events[::-1], present or {})
         matches = [
             Reason(event, Explanation("", "match", message=_changes(notification)), notification.changes)
             for event, notification in reversed(replayed.matches)
         ]
         found = frozenset((reason.event.source, reason.event.id) for reason in matches)
-        return Trial(len(events), len(matches), matches[:SHOWN], found=found, rows=replayed.rows)
+        known = None if present is None else replayed.rows
+        return Trial(len(events), len(matches), matches[:SHOWN], found=found, is_join=True, rows=known)
 
     def _kinds(self, query: Query) -> Iterable[str]:
         if self.engine.joins.takes(query):

@@ -50,17 +50,23 @@ def test_words_are_found_newest_first(served: Served, made: dict[str, Any]) -> N
     assert served.http.get(path, params={"q": "news", "after": 1}).status_code == 422
 
 
+@pytest.mark.parametrize(("bound", "most", "requests"), [("LOOKED_AT", 2, 3), ("_LETTERS", 1, 5)])
 def test_a_search_is_bounded_and_goes_on_further_back(
-    served: Served, made: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    served: Served,
+    made: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    bound: str,
+    most: int,
+    requests: int,
 ) -> None:
-    monkeypatch.setattr(received_search, "LOOKED_AT", 2)
+    monkeypatch.setattr(received_search, bound, most)
     seen, cursor, pages = [], None, 0
     while pages == 0 or cursor:
         query = {"q": "ducks"} if cursor is None else {"q": "ducks", "cursor": cursor}
         answer = served.http.get("/api/notifications", params=query).json()
         seen += [item["event"]["id"] for item in answer["items"]]
         cursor, pages = answer["next"], pages + 1
-    assert (seen, pages) == (["2", "1"], 3)
+    assert (seen, pages) == (["2", "1"], requests)
 
 
 def test_stars_and_read_positions(served: Served, made: dict[str, Any]) -> None:

@@ -115,6 +115,7 @@ def test_without_the_stream_rows_are_unavailable(joining: Served, monkeypatch: p
     monkeypatch.setattr("tidings.service.matching.table_rows._PATIENCE", 0.2)
     answer = joining.http.get("/api/tables/stocks/rows")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+    assert joining.service.table_rows.present(joining.service.preview.tables) is None
     monkeypatch.undo()
 
 

@@ -11,8 +11,11 @@ import httpx
 import pytest
 
 from tests.service.conftest import Running, Served
+from tidings.service.matching import table_rows
+from tidings.service.web.pages import cards
 
 HTML = {"Accept": "text/html"}
+JSON = {"Accept": "application/json"}
 TABLES = '[stocks]\ncolumns = { symbol = "text", per = "number" }\nkey = ["symbol"]\n[reviews]\ncolumns = { symbol = "text" }\n'
 JOIN = "SELECT * FROM stocks JOIN reviews USING (symbol)\nWHERE stocks.per > 10"
 
@@ -92,7 +95,9 @@ def test_a_subscription_is_edited_after_its_answers_were_compared(
 def test_recent_events_and_what_they_match(desk: Served, visitor: httpx.Client) -> None:
     desk.subscribe("WHERE topic = 'recent' AND size > 3", title="Large ones", tags=["big"])
     desk.publish({"source": "shop", "id": "r1", "topic": "recent", "size": 5, "title": "A large one"})
-    page = visitor.get("/events").text
+    assert "Count matches" in visitor.get("/events").text
+    assert {one["matches"] for one in desk.http.get("/events", headers=JSON).json()["events"]} == {None}
+    page = visitor.get("/events?counts=1").text
     row = re.search(r'<tr>\s*<td><a href="([^"]+)">A large one</a>.*?</tr>', page, re.DOTALL)
     assert row is not None
     assert words(row[0]).split()[-1] == "1"  # matches
@@ -114,7 +119,9 @@ def test_recent_events_and_what_they_match(desk: Served, visitor: httpx.Client) 
     assert (gone.status_code, "no longer among the last" in gone.text) == (404, True)
 
 
-def test_a_join_is_tried_on_the_rows_that_are_there(desk: Served, visitor: httpx.Client) -> None:
+def test_a_join_is_tried_on_the_rows_that_are_there(
+    desk: Served, visitor: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for n in range(3):
         insert(desk, "stocks", f"s{n}", symbol=f"S{n}", per=10 * n)
     insert(desk, "reviews", "v", symbol="S2")
@@ -131,4 +138,11 @@ def test_a_join_is_tried_on_the_rows_that_are_there(desk: Served, visitor: httpx
     page = visitor.post("/subscriptions/new?part=trial", data=form).text
     assert "reviews gained 1 row" in page
     assert "Rows of its result now 3" in words(page)
+    monkeypatch.setattr(cards, "MOST_ROWS", 2)
+    page = words(visitor.post("/subscriptions/new?part=trial", data=form).text)
+    assert "Rows of its result now 3, the first 2 are shown" in page
+    monkeypatch.setattr(table_rows, "_MOST", 1)
+    assert desk.http.post("/api/try", json={"text": JOIN}).json()["rows"] is None
+    page = words(visitor.post("/subscriptions/new?part=trial", data=form).text)
+    assert "The present rows are not known." in page
     assert "tidings.snapshot" not in visitor.get("/events").text

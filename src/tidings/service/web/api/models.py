@@ -379,7 +379,8 @@ class Trial(ResponseModel):
     near: list[Reason]
     late: bool = Field(description="The time was over before all events were looked at.")
     rows: list[RowChange] | None = Field(
-        default=None, description=f"Of a join: its result now, at most {MOST_ROWS} rows."
+        default=None,
+        description=f"Of a join: its result now, at most {MOST_ROWS} rows; null if the rows of its tables are not known.",
     )
 
 

@@ -87,8 +87,7 @@ def search_notifications(
     limit: Limit = 50,
 ) -> Response:
     """Of the newest 1,000 subscriptions, without what is undecided."""
-    mine = caller.service.lifecycle.page(caller.principal, limit=WATCHED)
-    ids = [subscription.id for subscription in mine]
+    ids = list(caller.service.lifecycle.titles(caller.principal, limit=WATCHED))
     return listed(caller, "/api/notifications", ids, Filter(q, starred), (cursor, limit))
 
 

@@ -19,6 +19,7 @@ from tidings.service.subscriptions.class_search import ClassSearch
 from tidings.service.subscriptions.lifecycle import title_of_text
 from tidings.service.subscriptions.preview import Reason, Trial
 from tidings.service.web.api import responses
+from tidings.service.web.api.models import MOST_ROWS
 
 _FEEDS = (("RSS 1.0", "rss1"), ("RSS 2.0", "rss2"), ("Atom", "atom"), ("JSON Feed", "json_feed"))
 _EXCERPT = 200  # characters of a summary in the line of a notification
@@ -122,7 +123,7 @@ def trial_card(trial: Trial, class_search: ClassSearch) -> dict[str, Any]:
         "late": trial.late,
         "matches": [_tried(reason, class_search) for reason in trial.matches],
         "near": [_tried(reason, class_search) for reason in trial.near],
-        "rows": None if trial.rows is None else [asdict(change) for change in trial.rows],
+        **_result(trial),
     }
 
 
@@ -142,10 +143,19 @@ def comparison_card(old: Trial, new: Trial, events: Sequence[Event]) -> dict[str
             }
             for event in found[:COMPARED]
         ]
-        rows = None if mine.rows is None else [asdict(change) for change in mine.rows]
         only = len(mine.found.intersection(keys) - other.found)
-        sides.append({"matched": len(found), "only": only, "items": items, "rows": rows})
+        sides.append({"matched": len(found), "only": only, "items": items, **_result(mine)})
     return {"problem": "", "looked": looked, "late": old.late or new.late, "old": sides[0], "new": sides[1]}
+
+
+def _result(trial: Trial) -> dict[str, Any]:
+    """The first rows of a join's result, and how many there are."""
+    rows = trial.rows or ()
+    return {
+        "join": trial.is_join,
+        "rows": None if trial.rows is None else [asdict(change) for change in rows[:MOST_ROWS]],
+        "row_count": len(rows),
+    }
 
 
 def _tried(reason: Reason, class_search: ClassSearch) -> dict[str, Any]:

@@ -36,20 +36,33 @@ Text = Annotated[str, Query(max_length=2_000)]
 
 @pages.get("/events")
 def show(
-    request: Request, visiting: Visiting, page: Annotated[int, Query(alias="from", ge=0, le=10_000)] = 0
+    request: Request,
+    visiting: Visiting,
+    page: Annotated[int, Query(alias="from", ge=0, le=10_000)] = 0,
+    counts: bool = False,
 ) -> Response:
+    """Matches are counted only on request: the index is searched for it, in this process."""
     visiting.need(Role.SUBSCRIBER)
     arrivals = visiting.service.log_writer.recent.arrivals()
     shown = arrivals[page : page + LISTED]
-    counts = visiting.service.event_preview.counts(
-        [arrival.event for arrival in shown], visible=active_of(visiting)
-    )
+    found = None
+    if counts:
+        events = [arrival.event for arrival in shown]
+        found = visiting.service.event_preview.counts(events, visible=active_of(visiting))
     data = {
-        "events": [_card(arrival, counts) for arrival in shown],
+        "events": [_card(arrival, found) for arrival in shown],
         "next": page + LISTED if len(arrivals) > page + LISTED else None,
         "first": page == 0,
     }
-    return render(request, "events.html", data, visitor=visiting.principal, counted=counts is not None)
+    return render(
+        request,
+        "events.html",
+        data,
+        visitor=visiting.principal,
+        page=page,
+        asked=counts,
+        counted=found is not None,
+    )
 
 
 @pages.get("/events/match")

@@ -23,6 +23,7 @@ pages = APIRouter()
 
 LATEST = 20
 _MORE = 100  # rows of a group, when it is asked for by itself
+_MOST = 200  # when all of it are asked for: what is unread is counted of each
 # In this order, with how many rows of each are shown at first.
 _GROUPS: Mapping[str, tuple[str, int]] = {
     "unanswerable": ("Unanswerable", 5),
@@ -42,7 +43,7 @@ def home(
     search: Annotated[str, Query(max_length=200)] = "",
     tag: Annotated[str, Query(max_length=200)] = "",
     after: Annotated[str, Query(max_length=100)] = "",
-    shown: Annotated[int, Query(ge=1, le=WATCHED)] = _MORE,
+    shown: Annotated[int, Query(ge=1, le=_MOST)] = _MORE,
     part: Annotated[str, Query(max_length=20)] = "",
 ) -> Response:
     service, visitor = visiting.service, visiting.principal
@@ -77,8 +78,7 @@ def home(
 
 def _titles(visiting: Caller) -> dict[str, str]:
     """The visitor's newest subscriptions, whose notifications stand together."""
-    mine = visiting.service.lifecycle.page(visiting.principal, limit=WATCHED)
-    return {subscription.id: subscription.title for subscription in mine}
+    return visiting.service.lifecycle.titles(visiting.principal, limit=WATCHED)
 
 
 def _listed(

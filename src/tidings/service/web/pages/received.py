@@ -34,8 +34,7 @@ def show(
     undecided: bool = False,
     before: Number = None,
 ) -> Response:
-    mine = visiting.service.lifecycle.page(visiting.principal, limit=WATCHED)
-    titles = {subscription.id: subscription.title for subscription in mine}
+    titles = visiting.service.lifecycle.titles(visiting.principal, limit=WATCHED)
     wanted = Filter(" ".join(q.replace("\0", " ").split()), starred, undecided)
     data = {**listing(visiting, titles, wanted, before=before, lines=PAGE), **wanted._asdict()}
     return render(request, "received.html", data, visitor=visiting.principal, before=before)
@@ -44,11 +43,9 @@ def show(
 @pages.post("/notifications/read")
 async def mark_all_read(visiting: Visiting, form: Form) -> Response:
     def mark() -> None:
-        mine = visiting.service.lifecycle.page(visiting.principal, limit=WATCHED)
+        mine = visiting.service.lifecycle.titles(visiting.principal, limit=WATCHED)
         number = _number(text_of(form, "number"))
-        visiting.service.marks.move(
-            visiting.principal.token, {subscription.id: number for subscription in mine}
-        )
+        visiting.service.marks.move(visiting.principal.token, dict.fromkeys(mine, number))
 
     await run_in_threadpool(mark)
     return sent_to(own_address(text_of(form, "back")))

@@ -23,7 +23,7 @@ from tidings.storage.versions import Version
 pages = APIRouter()
 
 BATCHES = 10
-_TAIL = 16 << 20  # bytes of changes that are counted
+_TAIL = 1 << 20  # bytes of changes that are counted
 
 
 @pages.get("/status")
