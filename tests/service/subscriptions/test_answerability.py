@@ -1,4 +1,4 @@
-"""Subscriptions that cannot be asked any more say so, and go on by themselves when they can."""
+"""Subscriptions that cannot be matched any more say so, and go on by themselves when they can."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_restart_without_what_they_need_and_one_with_it(
         assert kinds(served, made["plain"]["id"]) == []
         page = served.http.get(f"/subscriptions/{made['table']['id']}").text
         assert "unanswerable" in page
-        assert "It cannot be asked" in page
+        assert "No event can be matched" in page
         assert "stocks" in served.http.get("/?state=unanswerable").text
         assert served.http.get("/api/status").json()["subscriptions"]["unanswerable"] == 8
         change_while_unanswerable(served, others)
