@@ -67,7 +67,7 @@ def test_a_taxonomy_is_used_from_the_answer_on(served: Served) -> None:
     assert (why["verdict"], why["versions"]["taxonomy"], why["versions"]["index"]) == ("match", 2, current)
     assert why["text"].endswith(f"by index {current}, taxonomy version 2")
     page = served.http.get(f"/subscriptions/{games['id']}/notifications/{notification['id']}").text
-    assert f"By index {current}, taxonomy version 2." in page
+    assert "By index version 3 with no changes, taxonomy version 2." in page
 
 
 def test_prefixes_make_subscriptions_possible_and_impossible(served: Served) -> None:
