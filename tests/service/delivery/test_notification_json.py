@@ -34,7 +34,7 @@ def test_all_of_a_notification() -> None:
             "time": "2003-06-03T14:39:21Z",
             "title": "T",
             "link": None,
-            "summary": "title: T, age: 24",
+            "summary": "age: 24",
             "attributes": {"title": "T", "age": 24},
         },
         "bindings": {"x": "1"},
