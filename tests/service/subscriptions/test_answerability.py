@@ -1,4 +1,4 @@
-"""Subscriptions that cannot be asked any more say so, and go on by themselves when they can."""
+"""Subscriptions that cannot be matched any more say so, and go on by themselves when they can."""
 
 from __future__ import annotations
 

@@ -139,8 +139,8 @@ _NOTICES = {
     NotificationKind.EXPIRES_SOON: "The subscription expires soon",
     NotificationKind.EXPIRED: "The subscription has expired",
     NotificationKind.MISSED: "Something was missed",
-    NotificationKind.UNANSWERABLE: "The subscription cannot be asked",
-    NotificationKind.ANSWERABLE: "The subscription is asked again",
+    NotificationKind.UNANSWERABLE: "The subscription cannot be matched",
+    NotificationKind.ANSWERABLE: "The subscription is matched again",
 }
 
 

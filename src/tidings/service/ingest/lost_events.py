@@ -33,5 +33,7 @@ def notify_of_lost_events(log: EventLog, registry: Registry, mailbox: Mailbox, n
                 for subscription in page
             )
             after, count = page[-1].id, count + len(page)
-        logger.warning("%d subscriptions are told that events from %s to %s may be missing", count, low, high)
+        logger.warning(
+            "%d subscriptions are notified that events from %s to %s may be missing", count, low, high
+        )
     log.forget_lost()

@@ -107,7 +107,7 @@ def _tell_of_gap(index: Path, mailbox: Mailbox, reached: Offset, now: float) -> 
     subscriptions = versions.joins(index, versions.current(index)).subscriptions
     live = subscriptions.id_column.filter(pa.array(subscriptions.live)).to_pylist()
     logger.warning(
-        "the state of %d subscriptions over tables was lost or restored; they are told so", len(live)
+        "the state of %d subscriptions over tables was lost or restored; they are notified", len(live)
     )
     message = (
         "changes of its tables may be missing, and sequence numbers go on higher, since the state of the stream was lost"

@@ -38,12 +38,14 @@ class Answerability:
         for subscription in found:
             fields = {"subscription": subscription.id}
             logger.warning(
-                "a subscription cannot be asked: %s", reasons[subscription.id], extra={"fields": fields}
+                "a subscription cannot be matched: %s", reasons[subscription.id], extra={"fields": fields}
             )
         self._notify(
             found,
             NotificationKind.UNANSWERABLE,
-            lambda id: f"this subscription cannot be asked: {reasons[id]}; it goes on by itself when it can",
+            lambda id: (
+                f"this subscription cannot be matched: {reasons[id]}; it goes on by itself when it can"
+            ),
         )
         self._registry.refuse(found, reasons)
 
@@ -61,9 +63,7 @@ class Answerability:
             self._notify(
                 found,
                 NotificationKind.ANSWERABLE,
-                lambda id: (
-                    "this subscription is asked again; events from while it could not be were not matched"
-                ),
+                lambda id: "this subscription is matched again; events that came meanwhile were not matched",
             )
             self._registry.restore(found)
 

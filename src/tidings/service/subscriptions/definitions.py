@@ -112,10 +112,10 @@ class Definitions:
             "networks": {found.name: found.version for found in networks},
         }
 
-    def described(self) -> str:
-        """The versions in words: "index v3+17, taxonomy 2"."""
-        words = (f"{found.kind} {found.name}".strip() + f" {found.version}" for found in self.all())
-        return ", ".join([f"index {self.index_version()}", *words])
+    def described(self, index: str | None = None) -> str:
+        """The versions in words: "index v3+17, taxonomy version 2". `index` are other words for that of the index."""
+        words = (f"{found.kind} {found.name}".strip() + f" version {found.version}" for found in self.all())
+        return ", ".join([f"index {index or self.index_version()}", *words])
 
     def network(self, name: str) -> Network:
         found = self.engine.networks.get(name)

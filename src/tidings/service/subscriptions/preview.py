@@ -102,7 +102,7 @@ class Preview:
         return Checked(True, tuple(self._kinds(query)), warnings=(*about_all, *found))
 
     def _refused(self, text: str, message: str, about_events: bool) -> Checked:
-        """A text that can be parsed, but not be asked. The place is that of the warning with the same sentence, if any."""
+        """A text that can be parsed, but not be matched. The place is that of the warning with the same sentence, if any."""
         found = self._likely_mistakes(text, about_events)
         line, column = None, None
         for warning in found:

@@ -47,7 +47,7 @@ class StreamMetrics:
         self._answered, self._clock = answered, clock
         self._seen: dict[str, int] = {}  # query -> its last batch that was counted
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="stream-metrics", daemon=True)
 
     def start(self) -> None:
         """Starts the thread; batches that are already in the mailbox are not counted."""
@@ -71,9 +71,9 @@ class StreamMetrics:
                     newest = events[0].id
                     self._vocabulary.observe(events)
             except (TidingsError, OSError):  # an unreachable store is logged by the parts that need it
-                log.debug("the pulse could not be taken", exc_info=True)
+                log.debug("the metrics of the stream could not be updated", exc_info=True)
             except Exception:
-                log.exception("the pulse could not be taken")
+                log.exception("the metrics of the stream could not be updated")
 
     def update(self) -> None:
         """Counts the batches that are new in the mailbox, and the latencies of their events."""

@@ -225,7 +225,7 @@ def invalid(errors: Sequence[Any]) -> Problem:
     broken = next((error for error in errors if error["type"] == "json_invalid"), None)
     if broken is not None:
         why = broken.get("ctx", {}).get("error", "it is broken")
-        return Problem(400, f"the body is not JSON: {why} at character {broken['loc'][-1]}; mend it there")
+        return Problem(400, f"the body is not JSON: {why} at character {broken['loc'][-1]}; fix it there")
     places = [
         {
             "place": ".".join(str(part)[:_SHOWN] for part in error["loc"][:_NESTED]) or "body",
@@ -240,8 +240,11 @@ def invalid(errors: Sequence[Any]) -> Problem:
 
 def _sentence(error: Mapping[str, Any]) -> str:
     """An error in our own words; in those of the library for the few that have none here."""
+    kind, context = error["type"], error.get("ctx", {})
+    if context.get("field_type") == "Value":  # a text whose length is checked after a check of ours
+        kind = f"string_{kind}"
     try:
-        return _SENTENCES[error["type"]].format_map(error.get("ctx", {}))
+        return _SENTENCES[kind].format_map(context)
     except KeyError:
         message = str(error["msg"]).removeprefix("Value error, ")
         return message[:1].lower() + message[1:]

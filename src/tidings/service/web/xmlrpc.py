@@ -159,8 +159,8 @@ def _subscribe(call: _Call, given: Any, seconds: Any = None) -> dict[str, Any]:
         if len(them) != 1:
             raise CallFault(
                 BAD_PARAMETERS,
-                f"the document has {len(them)} items with GQL in their titles, and one is needed; put the question"
-                " into its description, or send several with tidings.publish",
+                f"the document has {len(them)} items with GQL in their titles, and one is needed; put the text of"
+                " the subscription into its description, or send several with tidings.publish",
             )
         title, text = them[0]
     return _begin(call, text, title, read_validity(seconds))
@@ -259,7 +259,7 @@ def _kind(body: bytes) -> str:
     if start.startswith((b"{", b"[")):
         return "application/json"
     raise CallFault(
-        BAD_PARAMETERS, "it cannot be told what the document is; name its media type, such as text/turtle"
+        BAD_PARAMETERS, "the type of the document is not known; name its media type, such as text/turtle"
     )
 
 
@@ -320,7 +320,7 @@ def _number(call: _Call, subscription: Subscription, after: Any) -> int | None:
     if notification is None:
         raise CallFault(
             BAD_PARAMETERS,
-            "no such item was told, or it is no longer kept; leave it out to get the newest ones",
+            "no item has this id, or it is no longer kept; leave the id out to get the newest ones",
         )
     return notification.number
 
@@ -345,13 +345,13 @@ def _help(call: _Call, name: Any) -> str:
 METHODS: Mapping[str, Method] = {
     "tidings.subscribe": Method(
         _subscribe, 1, 2,
-        "give a text, or a feed with one item whose title has the keyword GQL and whose description is the text, and,"
-        " if you like, for how many seconds it is valid, or 'never'; keep the ticket of the answer",
+        "give a text, or a feed with one item whose title has the keyword GQL and whose description is the text, and"
+        " (optional) for how many seconds it is valid, or 'never'; keep the ticket of the answer",
     ),
     "tidings.unsubscribe": Method(_unsubscribe, 1, 2, "give the subscription's id and its ticket"),
     "tidings.renew": Method(
         _renew, 1, 3,
-        "give the subscription's id, its ticket and, if you like, for how many seconds it is valid from now on",
+        "give the subscription's id, its ticket and (optional) for how many seconds it is valid from now on",
     ),
     "tidings.publish": Method(
         _publish, 1, 2,
@@ -360,7 +360,7 @@ METHODS: Mapping[str, Method] = {
     ),
     "tidings.notifications": Method(
         _notifications, 1, 3,
-        "give the subscription's id, its ticket or its feed's secret and, if you like, the id of the last item that you"
+        "give the subscription's id, its ticket or its feed's secret and (optional) the id of the last item that you"
         " have; the answer is RSS 1.0",
     ),
     "system.listMethods": Method(lambda call: sorted(METHODS), 0, 0, "give nothing"),

@@ -66,7 +66,7 @@ def test_a_taxonomy_is_used_from_the_answer_on(served: Served) -> None:
     why = done(served.http.get(f"/api/subscriptions/{games['id']}/notifications/{notification['id']}/why"))
     current = str(versions.current(served.service.index_writer.root))
     assert (why["verdict"], why["versions"]["taxonomy"], why["versions"]["index"]) == ("match", 2, current)
-    assert why["text"].endswith(f"by index {current}, taxonomy 2")
+    assert why["text"].endswith(f"by index {current}, taxonomy version 2")
     page = served.http.get(f"/subscriptions/{games['id']}/notifications/{notification['id']}").text
     assert re.search(r"Explained by .*index .*taxonomy version 2", page)
 

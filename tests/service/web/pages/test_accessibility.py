@@ -1,13 +1,15 @@
-"""Whether everybody can use the pages: names, headings, landmarks, the keyboard, and contrast, by plain checks."""
+"""Whether everybody can use the pages: names, headings, landmarks and the keyboard, by plain checks."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests.service.conftest import Served
+from tests.service.web.pages.test_axe import barriers
 
 # What is wrong with a page, as a list of sentences.
 STRUCTURE = """() => {
@@ -50,43 +52,6 @@ STRUCTURE = """() => {
   return wrong;
 }"""
 
-CONTRAST = """() => {
-  const channels = (text) => { const c = text.match(/[\\d.]+/g).map(Number); return { rgb: c.slice(0, 3), alpha: c[3] ?? 1 }; };
-  const over = (above, below) => above.rgb.map((v, i) => v * above.alpha + below[i] * (1 - above.alpha));
-  const light = (rgb) => rgb.map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const ground = (element) => {
-    const above = [];
-    for (let at = element; at; at = at.parentElement) {
-      const colour = channels(getComputedStyle(at).backgroundColor);
-      if (colour.alpha) above.push(colour);
-      if (colour.alpha === 1) break;
-    }
-    return above.reverse().reduce((below, colour) => over(colour, below), [255, 255, 255]);
-  };
-  const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
-  const wrong = new Set();
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    const element = node.parentElement;
-    if (!node.data.trim() || !element.checkVisibility() || element.closest("textarea, option, .unseen, :disabled")) continue;
-    const style = getComputedStyle(element);
-    const size = parseFloat(style.fontSize);
-    const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
-    const back = ground(element);
-    const front = over(channels(element.closest("svg") ? style.fill : style.color), back);
-    const found = ratio(front, back);
-    if (found < (large ? 3 : 4.5)) wrong.add(`${found.toFixed(2)} for "${node.data.trim().slice(0, 40)}" in ${element.tagName}.${element.className}`);
-  }
-  // What has to be seen to be used: the edges of fields.
-  for (const field of document.querySelectorAll("input[type=text], input[type=url], input[type=search], select, .editor")) {
-    if (!field.checkVisibility()) continue;
-    const found = ratio(channels(getComputedStyle(field).borderTopColor).rgb, ground(field.parentElement));
-    if (found < 3) wrong.add(`${found.toFixed(2)} for the edge of ${field.id || field.className}`);
-  }
-  return [...wrong];
-}"""
-
 
 @pytest.fixture(scope="module")
 def paths(service: Served) -> list[str]:
@@ -127,13 +92,12 @@ def paths(service: Served) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_structure_and_contrast(service: Served, open_window: Any, paths: list[str], scheme: str) -> None:
-    window = open_window(service, color_scheme=scheme)
+def test_structure(service: Served, open_window: Any, paths: list[str]) -> None:
+    window = open_window(service)
     wrong: dict[str, list[str]] = {}
     for path in paths:
         window.go(path)
-        found = window.page.evaluate(STRUCTURE) + window.page.evaluate(CONTRAST)
+        found = window.page.evaluate(STRUCTURE)
         if found:
             wrong[path] = found
     assert wrong == {}
@@ -144,15 +108,16 @@ def test_colours_of_the_editor_and_of_a_trial(service: Served, open_window: Any,
         window = open_window(service, color_scheme=scheme)
         window.go("/subscriptions/new")
         page = window.page
+        page.evaluate(Axe().axe_script)
         page.get_by_label("Subscription text").press_sequentially("WHERE topic = 'seen' AND ?x > 5 A")
         expect(page.get_by_role("listbox")).to_be_visible()
         expect(page.locator(".verdict.bad")).to_be_visible()
-        assert page.evaluate(STRUCTURE) + page.evaluate(CONTRAST) == []
+        assert page.evaluate(STRUCTURE) + barriers(page, scheme, runOnly=["color-contrast"]) == []
         page.get_by_label("Subscription text").fill("WHERE topic = 'seen' AND price < 10")
         page.get_by_role("button", name="Try it").click()
         expect(page.locator("details.near").first).to_be_visible()
         expect(page.locator(".verdict.good")).to_be_visible()
-        assert page.evaluate(STRUCTURE) + page.evaluate(CONTRAST) == []
+        assert page.evaluate(STRUCTURE) + barriers(page, scheme, runOnly=["color-contrast"]) == []
 
 
 def test_the_keyboard_gets_everywhere(service: Served, open_window: Any, paths: list[str]) -> None:

@@ -84,7 +84,7 @@ def test_a_subscription_is_edited_after_its_answers_were_compared(
     page = visitor.get(path).text
     assert 'href="/?tag=dear"' in page
     assert "Dear" in words(visitor.get("/?tag=shop").text)
-    assert "No subscription is like that" in visitor.get("/?tag=cheap").text
+    assert "No subscription was found" in visitor.get("/?tag=cheap").text
     begun = visitor.post(
         "/subscriptions",
         data={**form_of(visitor, "/subscriptions/new"), "text": "WHERE topic = 'x'", "tags": "new two"},

@@ -60,6 +60,10 @@ def test_the_editor_completes_and_tries_without_being_in_the_way(service: Served
         assert not overlap(options, attempt)
         first = options.locator(".what").first.bounding_box()
         assert first["height"] < 30  # on one line
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+        assert window.complaints == []
+        if size == PHONE:
+            continue
         area.press("ArrowDown")
         area.press("Enter")
         expect(area).to_have_value("WHERE colour = ")
@@ -70,26 +74,23 @@ def test_the_editor_completes_and_tries_without_being_in_the_way(service: Served
         area.press_sequentially("AND weight < 10")
         expect(area).to_have_value("WHERE colour = 'red'\nAND weight < 10")
         expect(verdict).to_have_text("Valid: a filter.")
-        if size != PHONE:
-            # What is unfinished becomes wrong after a while.
-            area.press_sequentially(" OR ")
-            expect(page.locator(".verdict.bad")).to_be_visible()
-            said = page.evaluate("window.verdicts")
-            assert said[0].startswith("verdict idle: Not finished")
-            assert any("Not finished: expected a comparison" in words for words in said)
+        # What is unfinished becomes wrong after a while.
+        area.press_sequentially(" OR ")
+        expect(page.locator(".verdict.bad")).to_be_visible()
+        said = page.evaluate("window.verdicts")
+        assert said[0].startswith("verdict idle: Not finished")
+        assert any("Not finished: expected a comparison" in words for words in said)
         area.fill("WHERE colour = 'red' AND weight < 10")
         attempt.click()
         expect(page.get_by_role("heading", name="On the last events")).to_be_focused()
         expect(page.get_by_text("A red one, 3", exact=False).first).to_be_in_viewport()
-        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-        assert window.complaints == []
 
 
 def test_warnings_are_shown_below_the_verdict(service: Served, window: Window) -> None:
     checked = {
         "ok": True,
         "kinds": ["filter"],
-        "warnings": [{"message": "The 𝄞 is rare", "start": 10, "end": 15}, "Old style"],
+        "warnings": [{"message": "The 𝄞 is rare", "start": 10, "end": 15}],
     }
     window.page.route(
         "**/api/check", lambda route: route.fulfill(body=json.dumps(checked), content_type="application/json")
@@ -97,7 +98,7 @@ def test_warnings_are_shown_below_the_verdict(service: Served, window: Window) -
     window.go("/subscriptions/new")
     window.page.get_by_label("Subscription text").fill("WHERE 𝄞 = 'red'")
     expect(window.page.locator("#verdict")).to_have_text("Valid: a filter.")
-    expect(window.page.locator("#warnings li")).to_have_text(["The 𝄞 is rare", "Old style"])
+    expect(window.page.locator("#warnings li")).to_have_text(["The 𝄞 is rare"])
     expect(window.page.locator(".paint mark.wary")).to_have_text("'red'")
 
 
@@ -107,10 +108,8 @@ def test_edited_in_place_after_a_comparison(service: Served, open_window: Any) -
     window.go("/subscriptions/new")
     page = window.page
     page.get_by_label("Subscription text").fill("WHERE colour = 'red' AND weight < 10")
-    page.get_by_label("Tags").fill("Paint light")
     page.get_by_role("button", name="Subscribe").click()
     window.wait_for("/subscriptions/s")
-    expect(page.get_by_role("link", name="paint")).to_be_visible()
     page.get_by_role("link", name="Edit").click()
     area = page.get_by_label("Subscription text")
     expect(area).to_have_value("WHERE colour = 'red' AND weight < 10")
@@ -120,15 +119,6 @@ def test_edited_in_place_after_a_comparison(service: Served, open_window: Any) -
     expect(page.locator(".compared .plus")).to_contain_text("A red one, 30")
     expect(page.get_by_role("heading", name="As it is")).to_be_in_viewport()
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    page.get_by_label("Title").fill("Heavy")
-    page.get_by_role("button", name="Save changes").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Heavy")
+    page.get_by_role("button", name="Save changes").click()  # with the ticket that the browser has kept
     expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
-    page.get_by_role("link", name="light").click()
-    expect(page.get_by_role("link", name="Heavy")).to_be_visible()
-    expect(page.get_by_text("Tagged light")).to_be_visible()
-    page.get_by_role("navigation").get_by_role("link", name="Events").click()
-    page.get_by_role("link", name="A red one, 30").click()
-    expect(page.get_by_role("heading", name="1 of your subscriptions matches")).to_be_visible()
-    expect(page.locator(".why .held").first).to_be_visible()
     assert window.complaints == []

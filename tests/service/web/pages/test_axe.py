@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from tests.service.conftest import Served
 
 AXE = {"resultTypes": ["violations"], "iframes": False}
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+PHONE = {"viewport": {"width": 375, "height": 812}, "has_touch": True, "is_mobile": True}
 LAYOUT = """() => {
   const wrong = [];
   if (document.documentElement.scrollWidth > innerWidth) {
@@ -49,7 +49,8 @@ def paths(house: Served) -> list[str]:
     notification = house.notifications(made["id"])[0]
     subscription = f"/subscriptions/{made['id']}"
     return [
-        "/", "/subscriptions/new", subscription, f"{subscription}/notifications/{notification['id']}", "/sources", "/taxonomy",
+        "/", "/subscriptions/new", subscription, f"{subscription}/edit", "/notifications", "/events", "/events/match",
+        f"{subscription}/notifications/{notification['id']}", "/sources", "/taxonomy",
         "/taxonomy?class=http://example.org/Sport", "/definitions", "/definitions/tables/stocks", "/definitions/networks/exchange",
         "/status?window=1h", "/tokens", "/api#send_webhook_test", "/login", "/nothing/is/here",
     ]  # fmt: skip

@@ -7,7 +7,6 @@ import re
 import time
 from typing import Any
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.service.conftest import Served
@@ -254,33 +253,6 @@ def test_publishing_following_and_refusing_by_the_page(service: Served, window: 
     expect(page.get_by_role("status")).to_contain_text("1 event accepted")
     page.get_by_role("button", name="Publish").click()
     expect(page.get_by_role("status")).to_contain_text("known already")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_quiet_and_fit(service: Served, open_window: Any, scheme: str) -> None:
-    """No complaint of the browser on any page, and nothing wider than a phone."""
-    made = service.subscribe("WHERE topic = 'quiet'", title="Quiet")
-    window = open_window(service, color_scheme=scheme, viewport={"width": 375, "height": 800})
-    for path in (
-        "/",
-        "/?state=active&search=quiet",
-        "/subscriptions/new",
-        f"/subscriptions/{made['id']}/edit",
-        "/events",
-        "/events/match",
-        f"/subscriptions/{made['id']}",
-        "/sources",
-        "/taxonomy",
-        "/taxonomy?class=http://example.org/Sport",
-        "/taxonomy?search=row",
-        "/status",
-        "/login",
-    ):
-        window.go(path)
-        window.page.wait_for_load_state("load")
-        assert window.complaints == [], path
-        wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        assert window.page.evaluate(wider) <= 0, path
 
 
 def test_everything_works_without_a_script(service: Served, open_window: Any) -> None:

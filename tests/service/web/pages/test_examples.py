@@ -38,7 +38,7 @@ def test_examples_are_readable_and_of_every_kind() -> None:
         "Both together, for Bronx": "WHERE district = 'Bronx'\n  AND price <= 1800",
         "Rows of stocks and reviews with the same symbol": "SELECT * FROM stocks JOIN reviews USING (symbol)\nWHERE stocks.per > 40",
         "What the network exchange lets through to acme": "WHERE district = 'Bronx'\nVIA exchange AT 'acme'",
-        "Asks the operator locIn": "WHERE locIn('Bronx', 10)",
+        "Calls the operator locIn": "WHERE locIn('Bronx', 10)",
     }
     made, from_events = examples([], preview)
     assert not from_events

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from playwright.sync_api import expect
 
@@ -57,6 +58,13 @@ def test_unread_notifications_and_causes_are_counted_as_they_arrive(service: Ser
     expect(badge).to_be_hidden()
 
 
+def switch(page: Any, on: bool) -> None:
+    """Switches the single keys on or off."""
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    page.get_by_label("Use these keys").set_checked(on)
+    page.keyboard.press("Escape")
+
+
 def test_keys_search_and_stars(service: Served, window: Window) -> None:
     id = service.subscribe("WHERE topic = 'keys'", title="Keys and what they do on the page")["id"]
     publish(service, "keys", "Alpha one", "Beta two", "Gamma three")
@@ -75,11 +83,19 @@ def test_keys_search_and_stars(service: Served, window: Window) -> None:
         items.nth(1).get_by_role("link", name="Why this")
     ).to_be_focused()  # the keyboard goes on from there
     page.keyboard.press("?")
-    keys = page.get_by_role("dialog", name="Keyboard keys")
+    keys = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(keys).to_contain_text("next notification")
     page.keyboard.press("n")  # not below a dialog
     page.keyboard.press("Escape")
     expect(keys).to_be_hidden()
+    switch(page, False)
+    page.keyboard.press("n")
+    page.keyboard.press("?")
+    page.reload()  # it is remembered
+    page.keyboard.press("n")
+    page.keyboard.press("?")
+    expect(keys).to_be_hidden()
+    switch(page, True)
     page.keyboard.press("/")
     field = page.get_by_role("searchbox", name="Search what was received")
     expect(field).to_be_focused()

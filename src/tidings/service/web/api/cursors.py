@@ -31,6 +31,11 @@ _PLACE = re.compile(r"([ab])([0-9]{1,18})")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
+def read_number(text: str) -> int | None:
+    """The number that a text is, if it is one that the store can hold."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
+
+
 def number_cursor(direction: str, number: int) -> str:
     """The cursor after ("a") or before ("b") the notification with this number."""
     return f"{direction}{number}"

@@ -21,7 +21,7 @@ def _whole(text: str) -> str:
     if "\0" in text:
         raise ValueError("it has a NUL character in it; take it out")
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise ValueError("it has half a character in it; mend its Unicode")
+        raise ValueError("it has half a character in it; fix its Unicode")
     return text
 
 
@@ -345,7 +345,7 @@ class SnapshotRequested(ResponseModel):
 # Texts of subscriptions
 
 
-class QuestionText(RequestModel):
+class TextToCheck(RequestModel):
     text: Annotated[Text, Field(max_length=MAX_TEXT, examples=["WHERE topic = 'sport'"])]
 
 
@@ -362,7 +362,7 @@ class Checked(ResponseModel):
     line: int | None
     column: int | None
     warnings: list[TextWarning] = Field(
-        description="What is probably not meant, such as an attribute that no recent event has."
+        description="What is probably a mistake, such as an attribute that no recent event has."
     )
 
 
@@ -475,7 +475,7 @@ class Status(ResponseModel):
     ready: bool = Field(description="Whether events that are published now are matched now.")
     reason: str | None = Field(description="Why they are not.")
     driver: Driver
-    subscriptions: dict[str, int] = Field(description="By state; those that whoever asks may see.")
+    subscriptions: dict[str, int] = Field(description="By state; those that the caller may see.")
     events: int
     notifications: int
     events_per_second: float

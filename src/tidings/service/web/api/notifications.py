@@ -21,7 +21,7 @@ from tidings.service.web.api import responses
 from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
 from tidings.service.web.api.cursors import Cursor, Limit, Number, link, number_cursor, read_number_cursor
 from tidings.service.web.api.models import Explanation, NotificationPage
-from tidings.service.web.api.received import Filter, Searched, Starred, listed
+from tidings.service.web.api.received import Filter, Searched, Starred, find_notification, listed
 from tidings.service.web.api.subscriptions import Id
 from tidings.service.web.problems import Problem, dumps
 from tidings.service.web.streaming import StreamResponse
@@ -91,13 +91,7 @@ def list_notifications(
 def explain_notification(caller: CurrentCaller, id: Id, notification: str) -> Explanation:
     """By the text and the definitions as they are now, and the event as it was."""
     service = caller.service
-    subscription = service.lifecycle.find(caller.principal, id)
-    found = None if "\0" in notification else service.mailbox.find(id, notification)
-    if found is None:
-        raise Problem(
-            404,
-            f"subscription {id} has no notification with the id {notification[:60]!r}; list its notifications for those that are kept",
-        )
+    subscription, found = find_notification(caller, id, notification)
     if found.event is None:
         raise Problem(404, "this is a notice of the subscription's life; there is no event to explain")
     explained = service.preview.explain(subscription.text, found.event)

@@ -18,11 +18,11 @@ api = router("texts")
 
 
 @api.post("/check", operation_id="check", summary="Check the text of a subscription")
-def check(caller: CurrentCaller, question: models.QuestionText) -> models.Checked:
+def check(caller: CurrentCaller, given: models.TextToCheck) -> models.Checked:
     """A text that cannot be subscribed to is no error here: the answer says what is wrong with it, and where."""
     # A publisher sees no events of others, nor what is in them.
     about_events = caller.principal.role is not Role.PUBLISHER
-    found = caller.service.preview.check(question.text, about_events=about_events)
+    found = caller.service.preview.check(given.text, about_events=about_events)
     return models.Checked(
         ok=found.ok,
         kinds=list(found.kinds),
@@ -34,17 +34,17 @@ def check(caller: CurrentCaller, question: models.QuestionText) -> models.Checke
 
 
 @api.post("/try", operation_id="try", summary="Try a text on the latest events", responses=problems(403, 422))
-def try_(caller: CurrentCaller, question: models.QuestionText) -> models.Trial:
+def try_(caller: CurrentCaller, given: models.TextToCheck) -> models.Trial:
     """Tried on the last 1,000 events, with the reason for each match and near miss."""
     caller.need(Role.SUBSCRIBER)
     service = caller.service
-    found = service.preview.check(question.text)
+    found = service.preview.check(given.text)
     if not found.ok:
         error = SubscriptionError(found.message)
         error.line, error.column = found.line, found.column
         raise error
     events, rows = service.log_writer.recent.events(), service.table_rows.present
-    trial = service.preview.try_on(question.text, events, rows=rows)
+    trial = service.preview.try_on(given.text, events, rows=rows)
     return models.Trial(
         looked=trial.looked,
         matched=trial.matched,

@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 from fastapi import Query, Response
 
 from tidings.service.delivery.received_search import LONGEST, has_words, search, words_of
-from tidings.service.model import StoredNotification
+from tidings.service.model import StoredNotification, Subscription
 from tidings.service.store.received import NOTHING_UNREAD, Page
 from tidings.service.subscriptions.access_control import NotFound
 from tidings.service.web.api.callers import Caller, CurrentCaller, problems, router
@@ -62,6 +62,19 @@ def find(
     if words:
         return search(service.received, subscriptions, wanted.q, before=before, limit=limit)
     return service.received.page(subscriptions, before=before, limit=limit)
+
+
+def find_notification(caller: Caller, id: str, notification: str) -> tuple[Subscription, StoredNotification]:
+    """A subscription that the caller may see, and one of its notifications."""
+    subscription = caller.service.lifecycle.find(caller.principal, id)
+    found = None if "\0" in notification else caller.service.mailbox.find(id, notification)
+    if found is None:
+        raise Problem(
+            404,
+            f"subscription {id} has no notification {notification[:60]!r}, or it is no longer kept; look at the list"
+            " of its notifications",
+        )
+    return subscription, found
 
 
 def _may_see(caller: Caller, notification: StoredNotification, known: Sequence[str]) -> bool:
@@ -146,7 +159,7 @@ def _position(caller: Caller, id: str) -> ReadPosition:
     responses=problems(404, 422),
 )
 def star_notification(caller: CurrentCaller, id: Id, notification: str) -> None:
-    """It is kept no longer for it than others."""
+    """A star does not keep the notification longer."""
     set_star(caller, id, notification, True)
 
 
@@ -163,11 +176,7 @@ def unstar_notification(caller: CurrentCaller, id: Id, notification: str) -> Non
 
 def set_star(caller: Caller, id: str, notification: str, starred: bool) -> None:
     """Gives or takes the star of one notification."""
-    service = caller.service
-    service.lifecycle.find(caller.principal, id)
-    found = None if "\0" in notification else service.mailbox.find(id, notification)
-    if found is None:
-        raise Problem(404, f"subscription {id} has no notification {notification[:60]!r}; it may be deleted")
+    service, (_, found) = caller.service, find_notification(caller, id, notification)
     if starred:
         service.marks.star(caller.principal.token, found)
     else:

@@ -15,6 +15,7 @@ from tidings.service.model import State, Subscription
 from tidings.service.subscriptions.access_control import NotFound, Unauthorized
 from tidings.service.subscriptions.lifecycle import Edit, title_of_text
 from tidings.service.web.api.callers import Caller
+from tidings.service.web.api.cursors import read_number
 from tidings.service.web.api.subscriptions import Id
 from tidings.service.web.pages import flash_secret
 from tidings.service.web.pages.cards import comparison_card, subscription_card
@@ -61,16 +62,13 @@ async def save(request: Request, visiting: Visiting, id: Id, form: Form) -> Resp
 def _save(request: Request, visiting: Caller, id: str, form: Mapping[str, str | UploadFile]) -> Response:
     typed = _typed(form)
     found = visiting.service.lifecycle.find(visiting.principal, id)
-    revision = typed["revision"]
     try:
         edit = Edit(
             text=typed["text"],
             title=typed["title"],
             tags=read_tags(typed["tags"]),
             public=bool(typed["public"]),
-            revision=int(revision)
-            if revision.isascii() and revision.isdecimal() and len(revision) < 19
-            else None,
+            revision=read_number(typed["revision"]),
         )
         edited = visiting.service.lifecycle.edit(visiting.principal, id, ticket_of(form), edit)
     except (Unauthorized, NotFound):
@@ -82,8 +80,8 @@ def _save(request: Request, visiting: Caller, id: str, form: Mapping[str, str | 
         return _editor(request, visiting, found, typed, status=status, problem=str(error))
     response = sent_to(f"/subscriptions/{id}", "edited")
     if edited.warnings:
-        warnings = {"warnings": list(edited.warnings)}
-        flash_secret.set_secrets(response, visiting.service.settings, id, warnings)
+        warnings = {"warnings": flash_secret.brief(edited.warnings)}
+        flash_secret.set_secrets(response, visiting.service.settings, f"/subscriptions/{id}", warnings)
     return response
 
 

@@ -51,6 +51,7 @@ async def try_it(
 
 @pages.post("/subscriptions")
 async def subscribe(request: Request, visiting: Visiting, form: Form) -> Response:
+    visiting.need(Role.SUBSCRIBER)  # others see no examples from events
     return await run_in_threadpool(_subscribe, request, visiting, form)
 
 
@@ -75,11 +76,11 @@ def _subscribe(request: Request, visiting: Caller, form: Mapping[str, str | Uplo
         return _editor(request, visiting, typed, status=status, problem=str(error))
     if begun.webhook is not None:
         visiting.service.webhooks.poke(begun.subscription.id)
-    response = sent_to(f"/subscriptions/{begun.subscription.id}")
-    secrets = {"ticket": begun.ticket, "warnings": list(begun.warnings)}
+    address = f"/subscriptions/{begun.subscription.id}"
+    response = sent_to(address)
+    secrets = {"ticket": begun.ticket, "warnings": flash_secret.brief(begun.warnings)}
     if begun.webhook is not None:
         secrets["webhook_secret"] = begun.webhook.secret
-    address = f"/subscriptions/{begun.subscription.id}"
     flash_secret.set_secrets(response, visiting.service.settings, address, secrets)
     return response
 

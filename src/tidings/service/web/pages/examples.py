@@ -177,7 +177,7 @@ def _of_operators(engine: Engine, words: Counter[tuple[str, str]]) -> Iterator[t
             text = f"'{common.get(parameter.name, 'text')}'"
             is_text = not parameter.types or str in parameter.types
             given.append(f"?{parameter.name}" if parameter.is_out else text if is_text else "10")
-        yield f"Asks the operator {operator.name}", f"WHERE {operator.name}({', '.join(given)})"
+        yield f"Calls the operator {operator.name}", f"WHERE {operator.name}({', '.join(given)})"
 
 
 def _of_feeds(events: list[Event]) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from tidings.service.model import LIVING, Role, State, Subscription
 from tidings.service.web.api.callers import Caller
-from tidings.service.web.api.cursors import read_id_cursor
+from tidings.service.web.api.cursors import read_id_cursor, read_number
 from tidings.service.web.api.notifications import MOST_OF_MINE
 from tidings.service.web.api.received import EVERYTHING, WATCHED
 from tidings.service.web.pages.cards import subscription_cards
@@ -52,8 +52,8 @@ def home(
     if part == "strip":
         return render(request, "strip.html", {"figures": figures_of(service)}, visitor=visitor)
     if part == "news":
-        is_number = after.isascii() and after.isdecimal() and len(after) < 19
-        number = int(after) if is_number else service.mailbox.last()
+        number = read_number(after)
+        number = service.mailbox.last() if number is None else number
         return render(
             request, "news.html", arrivals(visiting, _titles(visiting), number), visitor=visitor, named=True
         )

@@ -4,15 +4,12 @@ the forms that mark notifications as read or with a star.
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from tidings.service.delivery.received_search import LONGEST
-from tidings.service.web.api.cursors import Number
-from tidings.service.web.api.received import WATCHED, Filter, set_star
+from tidings.service.web.api.cursors import Number, read_number
+from tidings.service.web.api.received import WATCHED, Filter, Searched, set_star
 from tidings.service.web.api.subscriptions import Id
 from tidings.service.web.pages.login import own_address
 from tidings.service.web.pages.news import listing
@@ -22,7 +19,6 @@ from tidings.service.web.pages.visitor import Form, Visiting, text_of
 pages = APIRouter()
 
 PAGE = 25
-Searched = Annotated[str, Query(max_length=LONGEST)]
 
 
 @pages.get("/notifications")
@@ -44,7 +40,7 @@ def show(
 async def mark_all_read(visiting: Visiting, form: Form) -> Response:
     def mark() -> None:
         mine = visiting.service.lifecycle.titles(visiting.principal, limit=WATCHED)
-        number = _number(text_of(form, "number"))
+        number = read_number(text_of(form, "number")) or 0
         visiting.service.marks.move(visiting.principal.token, dict.fromkeys(mine, number))
 
     await run_in_threadpool(mark)
@@ -55,7 +51,7 @@ async def mark_all_read(visiting: Visiting, form: Form) -> Response:
 async def mark_read(visiting: Visiting, id: Id, form: Form) -> Response:
     def mark() -> None:
         visiting.service.lifecycle.find(visiting.principal, id)
-        visiting.service.marks.move(visiting.principal.token, {id: _number(text_of(form, "number"))})
+        visiting.service.marks.move(visiting.principal.token, {id: read_number(text_of(form, "number")) or 0})
 
     await run_in_threadpool(mark)
     return sent_to(f"/subscriptions/{id}")
@@ -66,7 +62,3 @@ async def star(visiting: Visiting, id: Id, notification: str, form: Form) -> Res
     starred = text_of(form, "starred") == "yes"
     await run_in_threadpool(set_star, visiting, id, notification, starred)
     return sent_to(own_address(text_of(form, "back")))
-
-
-def _number(given: str) -> int:
-    return int(given) if given.isascii() and given.isdecimal() and len(given) < 19 else 0

@@ -38,6 +38,7 @@ DONE = {
     "webhook": "The webhook is set.",
     "no-webhook": "The webhook is removed.",
     "followed": "The feed is followed. It is fetched now, and then regularly.",
+    "unfollowed": "The feed was removed: it is not fetched any more.",
     "known": "That feed was followed already.",
     "revoked": "The token is revoked: whoever uses it is refused from now on.",
     "fetching": "The feed is being fetched; load the page again in a moment.",

@@ -76,7 +76,9 @@ async def unfollow(request: Request, visiting: Visiting, form: Form) -> Response
         url = text_of(form, "url")
         source = visiting.service.registry.source(url)
         api.unfollow(visiting, url)
-        removed = f"{url} {source.title if source is not None else ''}"
+        if source is None or source.owner != visiting.principal.token:
+            return sent_to("/sources", "unfollowed")  # an undo would not give it back to its owner
+        removed = f"{url} {source.title}"
         signed = visiting.service.access.sign("removed", removed)
         return sent_to(f"/sources?{urlencode({'removed': removed, 'signed': signed})}")
 

@@ -14,12 +14,11 @@ from starlette.responses import Response
 from tidings.errors import TidingsError
 from tidings.model.event import Event
 from tidings.service.model import Principal, Subscription
-from tidings.service.service import Service
 from tidings.service.subscriptions.access_control import NotFound, Unauthorized
 from tidings.service.subscriptions.lifecycle import Lifecycle, read_validity
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.cursors import Number
-from tidings.service.web.api.received import EVERYTHING, Filter
+from tidings.service.web.api.received import EVERYTHING, Filter, Searched, find_notification
 from tidings.service.web.api.subscriptions import Id, send_test
 from tidings.service.web.pages import flash_secret
 from tidings.service.web.pages.admin.definitions import references
@@ -31,7 +30,7 @@ from tidings.service.web.pages.cards import (
     validities,
 )
 from tidings.service.web.pages.news import arrivals, listing, undecided_causes
-from tidings.service.web.pages.received import PAGE, Searched
+from tidings.service.web.pages.received import PAGE
 from tidings.service.web.pages.rendering import render, sent_to
 from tidings.service.web.pages.status import IndexWords
 from tidings.service.web.pages.visitor import Form, Visiting, text_of, ticket_of
@@ -100,32 +99,18 @@ async def change(request: Request, visiting: Visiting, id: Id, word: str, form: 
 @pages.get("/subscriptions/{id}/notifications/{notification}")
 def why(request: Request, visiting: Visiting, id: Id, notification: str) -> Response:
     service = visiting.service
-    subscription = service.lifecycle.find(visiting.principal, id)
-    found = None if "\0" in notification else service.mailbox.find(id, notification)
-    if found is None:
-        raise Problem(
-            404, "this notification is not kept any more, or never was; go back to the subscription"
-        )
+    subscription, found = find_notification(visiting, id, notification)
     if found.event is None:
         raise Problem(404, "this is a notice of the subscription's life; there is no event to explain")
+    index = IndexWords(service.settings.data / "index")
     data = {
         "subscription": subscription_card(subscription, service, visiting.principal.token),
         "notification": {**notification_card(found, service.settings), "starred": False, "unread": False},
         "reason": reason_card(service.preview.explain(subscription.text, found.event), service.class_search),
-        "versions": _versions(service),
+        "versions": service.definitions.described(index.words(service.definitions.index_version())),
         "raw": _raw(found.event),
     }
     return render(request, "why.html", data, visitor=visiting.principal)
-
-
-def _versions(service: Service) -> str:
-    """The versions of the index and of the definitions, in words."""
-    definitions = service.definitions
-    words = [f"index {IndexWords(service.settings.data / 'index').words(definitions.index_version())}"]
-    words += [
-        f"{found.kind} {found.name}".strip() + f" version {found.version}" for found in definitions.all()
-    ]
-    return ", ".join(words)
 
 
 def _set_webhook(visiting: Caller, id: str, form: Mapping[str, str | UploadFile]) -> Response:

@@ -30,7 +30,7 @@ def show(
         "about": about,
         "roots": [] if search or about else found["items"],
         "found": found["items"] if search and not about else [],
-        "question": items_of_class(about["written"]) if about else None,
+        "subscription_text": items_of_class(about["written"]) if about else None,
     }
     return render(request, "taxonomy.html", data, visitor=visiting.principal)
 

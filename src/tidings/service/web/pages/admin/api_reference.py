@@ -62,7 +62,6 @@ def _operation(method: str, path: str, operation: Mapping[str, Any], schemas: Sc
         "path": path,
         "summary": operation["summary"],
         "about": operation.get("description", ""),
-        "needs_token": "security" in operation,
         "parameters": [_parameter(given, schemas) for given in operation.get("parameters", ())],
         "body_kinds": list(bodies),
         "body": _body(bodies, schemas),

@@ -55,7 +55,7 @@ def _add(request: Request, visiting: Caller, form: Mapping[str, str | UploadFile
     try:
         new = NewToken(name=name, role=Role(text_of(form, "role")))
     except ValidationError as error:
-        problem = invalid(error.errors(include_url=False, include_context=False, include_input=False))
+        problem = invalid(error.errors(include_url=False, include_input=False))
         return _show(request, visiting, status=problem.status_code, problem=problem.detail, name=name)
     except ValueError:
         raise Problem(

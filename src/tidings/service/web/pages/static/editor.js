@@ -79,11 +79,10 @@ function say(kind, words) {
 function warn(text, found) {
   // Places count characters; a string's indices count halves of pairs.
   const index = (place) => [...text].slice(0, place).join("").length;
-  const said = found.map((warning) => (typeof warning === "string" ? { message: warning } : warning));
   const size = [...text].length;
-  doubtful = said.filter(({ start, end }) => Number.isInteger(start) && end > start && end - start < size) // not all of it
+  doubtful = found.filter(({ start, end }) => Number.isInteger(start) && end > start && end - start < size) // not all of it
     .map(({ start, end }) => ({ start: index(start), end: index(end) })).sort((a, b) => a.start - b.start);
-  const items = said.map(({ message }) => Object.assign(document.createElement("li"), { textContent: message }));
+  const items = found.map(({ message }) => Object.assign(document.createElement("li"), { textContent: message }));
   warnings.replaceChildren(...items);
   warnings.hidden = !items.length;
 }

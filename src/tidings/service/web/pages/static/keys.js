@@ -1,5 +1,7 @@
 // Single keys, for those who read with the keyboard. Each does what a link, a field or a button of the page does too.
+// They can be switched off: a speech input or a shaking hand presses keys that nobody meant.
 
+const KEY = "tidings.keys";
 const typing = "input, textarea, select, [contenteditable]";
 
 function step(by) {
@@ -13,6 +15,11 @@ export function useKeys() {
   const button = document.querySelector("[data-keys]");
   button.classList.remove("hidden");
   button.addEventListener("click", () => help.showModal());
+  const on = document.getElementById("keys-on");
+  try { on.checked = localStorage.getItem(KEY) !== "off"; } catch { /* a browser that keeps nothing */ }
+  on.addEventListener("change", () => {
+    try { localStorage.setItem(KEY, on.checked ? "on" : "off"); } catch { /* it holds for this page */ }
+  });
   const actions = {
     "/": () => {
       const field = document.querySelector("[data-search]");
@@ -26,7 +33,7 @@ export function useKeys() {
     "?": () => help.showModal(),
   };
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || help.open) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || help.open || !on.checked) return;
     if (event.target.closest(typing) || !Object.hasOwn(actions, event.key)) return;
     event.preventDefault();
     actions[event.key]();

@@ -10,9 +10,9 @@ keepTickets();
 keepTrue();
 keepStars();
 useKeys();
-for (const list of document.querySelectorAll("[data-live]")) follow(list);
 for (const list of document.querySelectorAll("[data-read]")) moveOn(list);
 for (const list of document.querySelectorAll("[data-live]")) {
+  follow(list);
   list.addEventListener("arrived", () => {
     for (const field of list.parentElement.querySelectorAll("input[data-number]")) field.value = list.dataset.last;
   });
