@@ -1,7 +1,7 @@
 """Warns of what a valid text probably does not mean: names that nothing has, and values that never compare.
 
 The text is compared with what is known of events, classes and networks. What is not known is not warned of: without
-events no attribute is doubted, without a taxonomy no class. A warning is never an error: the next event may have the name.
+events no attribute is doubted, but for a name that stands where a text probably should; without a taxonomy no class. A warning is never an error: the next event may have the name.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Protocol
 from tidings.errors import SubscriptionError, did_you_mean, nearest
 from tidings.language.parser import parse
 from tidings.language.query import (
+    And,
     AnyElement,
     Attribute,
     Between,
@@ -24,8 +25,10 @@ from tidings.language.query import (
     Folded,
     Leaf,
     Missing,
+    Not,
     OneOf,
     Operand,
+    Or,
     Parameter,
     Query,
     TextTest,
@@ -35,6 +38,7 @@ from tidings.language.query import (
 from tidings.language.syntax.lexicon import Lexicon
 from tidings.language.syntax.operands import NAMES, VALUES, name_of
 from tidings.language.syntax.predicates import IS_A
+from tidings.language.syntax.prefixes import shortened
 from tidings.language.syntax.scanner import kind_of, tokens_with_offsets
 from tidings.model.observed_attributes import ObservedAttributes
 from tidings.model.taxonomy import Taxonomy
@@ -72,6 +76,7 @@ class Known:
     taxonomy: Taxonomy
     networks: Mapping[str, Nodes]
     tables: Collection[str] = ()
+    by_events: bool = True  # without events, `attributes` are those that the subscriptions test
 
 
 def likely_mistakes(text: str, known: Known) -> list[TextWarning]:
@@ -82,7 +87,8 @@ def likely_mistakes(text: str, known: Known) -> list[TextWarning]:
         return []
     found = [*_classes(text, known), *_node(text, query, known)]
     if known.attributes and not is_over_tables(query, known.tables):
-        found += _Attributes(text, known).warnings(query.where)
+        attributes = _Attributes(text, known)
+        found += attributes.warnings(query.where) if known.by_events else attributes.unquoted(query.where)
     first = {warning.message: warning for warning in reversed(found)}
     return sorted(first.values(), key=lambda warning: warning.start)
 
@@ -91,7 +97,7 @@ def is_over_tables(query: Query, tables: Collection[str]) -> bool:
     return bool(query.joined) or query.stream in tables
 
 
-def asked_attributes(query: Query) -> set[str]:
+def tested_attributes(query: Query) -> set[str]:
     """The attributes that a query tests. Those at the right of a comparison are left out: they may be meant as texts."""
     return {
         name.path for leaf in leaves(query.where) for name in _tested(leaf) if isinstance(name, Attribute)
@@ -114,10 +120,23 @@ class _Attributes:
         self._lexicon = Lexicon(known.prefixes)
         self._elements: dict[str, str] = {}
 
-    def warnings(self, condition: Condition) -> Iterator[TextWarning]:
+    def unquoted(self, condition: Condition) -> Iterator[TextWarning]:
+        """Names that are only compared with; a dot or backquotes show that a name is meant."""
         for leaf in leaves(condition):
+            if isinstance(leaf, Comparison) and leaf.op in ("=", "!=") and isinstance(leaf.right, Attribute):
+                start, end = self._place(leaf.right)
+                is_bare = "." not in leaf.right.path and end - start == len(leaf.right.path)
+                if is_bare and not self._has(leaf.right):
+                    yield self._unquoted(leaf.right)
+
+    def warnings(self, condition: Condition, negated: bool = False) -> Iterator[TextWarning]:
+        for leaf, under_not in _with_negation(condition, negated):
+            may_lack = under_not or isinstance(
+                leaf, Missing
+            )  # it may hold because no event has the attribute
             for name in _tested(leaf):
-                if isinstance(name, Attribute) and not self._has(name):
+                doubtful = isinstance(name, Attribute) and not self._has(name)
+                if doubtful and (not may_lack or self._nearest(name)):
                     yield self._unknown(name)
             if isinstance(leaf, Comparison):
                 for name in operands(leaf.right):
@@ -129,7 +148,7 @@ class _Attributes:
                     self._elements,
                     {**self._elements, leaf.name: self._path(leaf.attribute)},
                 )
-                yield from self.warnings(leaf.condition)
+                yield from self.warnings(leaf.condition, under_not)
                 self._elements = outer
 
     def _path(self, attribute: Attribute) -> str:
@@ -174,7 +193,9 @@ class _Attributes:
         seen = self._known.kinds(self._path(operand)) & _MANY.keys()
         views = [constant_view(constant) for constant in constants if not isinstance(constant, Parameter)]
         kinds = {view[0] for view in views if view is not None}
-        if not seen or len(views) < len(constants) or not kinds <= _ONE.keys() or kinds & seen:
+        if None in views or not kinds or len(views) < len(constants):
+            return
+        if not seen or not kinds <= _ONE.keys() or kinds & seen:
             return
         constant, kind = constants[0], constant_view(constants[0])[0]  # type: ignore[arg-type, index]
         assert isinstance(constant, Iri | Literal)
@@ -204,6 +225,17 @@ class _Attributes:
         return constant.text if isinstance(constant, Literal) else f"<{constant.value}>", *named
 
 
+def _with_negation(condition: Condition, negated: bool) -> Iterator[tuple[Leaf, bool]]:
+    """The leaves of a condition, each with whether it is under NOT."""
+    if isinstance(condition, And | Or):
+        for part in condition.parts:
+            yield from _with_negation(part, negated)
+    elif isinstance(condition, Not):
+        yield from _with_negation(condition.part, True)
+    else:
+        yield condition, negated
+
+
 def _tested(leaf: Leaf) -> Iterator[Operand]:
     """What a leaf tests: the left side of a comparison, or its only operand."""
     if isinstance(leaf, Comparison):
@@ -228,7 +260,7 @@ def _test(leaf: Leaf) -> tuple[Operand | None, tuple[Constant, ...]]:
 def _advice(written: str, constant: Iri | Literal, seen: Iterable[str]) -> str:
     """How a constant is written that can be compared with values of the seen kinds."""
     if TEXT in seen:
-        return f"for the text write '{written}'"
+        return f"for the text write '{constant.value if isinstance(constant, Iri) else written}'"
     text = constant.text if isinstance(constant, Literal) and not constant.datatype else ""
     if (NUMBER in seen and number(text) is not None) or (BOOLEAN in seen and text in ("true", "false")):
         return f"write {text} without quotes"
@@ -247,19 +279,17 @@ def _classes(text: str, known: Known) -> Iterator[TextWarning]:
         iri = lexicon.iri(written[1:-1]) if written[0] == "<" else lexicon.name(written)
         if iri.value in known.taxonomy:
             continue
-        names = (_shortened(name, lexicon.prefixes) for name in islice(known.taxonomy.classes(), _COMPARED))
+        names = (_written(name, lexicon.prefixes) for name in islice(known.taxonomy.classes(), _COMPARED))
         near = nearest(written, names)
         advice = f"; did you mean {near}?" if near else ""
         message = f"the taxonomy has no class {written}{advice}"
         yield TextWarning(message, offset + found.start(3), offset + found.end(3))
 
 
-def _shortened(iri: str, prefixes: Mapping[str, str]) -> str:
-    fitting = [prefix for prefix, start in prefixes.items() if iri.startswith(start)]
-    if not fitting:
-        return f"<{iri}>"
-    prefix = max(fitting, key=lambda prefix: len(prefixes[prefix]))
-    return f"{prefix}:{iri[len(prefixes[prefix]) :]}".removeprefix(":")
+def _written(iri: str, prefixes: Mapping[str, str]) -> str:
+    """A class as a text names it; the default prefix is not written."""
+    found = shortened(iri, prefixes)
+    return f"<{iri}>" if found is None else ":".join(found).removeprefix(":")
 
 
 def _node(text: str, query: Query, known: Known) -> Iterator[TextWarning]:
