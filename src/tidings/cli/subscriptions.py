@@ -185,8 +185,8 @@ def warn_of_mistakes(
     checked = [
         entry
         for entry in entries[:_TEXTS_CHECKED]
-        if entry.id in engine
-        and engine.text(entry.id) == entry.text  # of two with one id, the other may be used
+        # Of two with one id, the other may be used.
+        if entry.id in engine and engine.text(entry.id) == entry.text
     ]
     by_events = attributes is not None
     if attributes is None:

@@ -1,7 +1,8 @@
 """Warns of what a valid text probably does not mean: names that nothing has, and values that never compare.
 
 The text is compared with what is known of events, classes and networks. What is not known is not warned of: without
-events no attribute is doubted, but for a name that stands where a text probably should; without a taxonomy no class. A warning is never an error: the next event may have the name.
+events no attribute is doubted, unless it stands where a text is probably meant; without a taxonomy no class. A warning is
+never an error: the next event may have the name.
 """
 
 from __future__ import annotations
@@ -131,12 +132,9 @@ class _Attributes:
 
     def warnings(self, condition: Condition, negated: bool = False) -> Iterator[TextWarning]:
         for leaf, under_not in _with_negation(condition, negated):
-            may_lack = under_not or isinstance(
-                leaf, Missing
-            )  # it may hold because no event has the attribute
+            may_lack = under_not or isinstance(leaf, Missing)
             for name in _tested(leaf):
-                doubtful = isinstance(name, Attribute) and not self._has(name)
-                if doubtful and (not may_lack or self._nearest(name)):
+                if isinstance(name, Attribute) and self._is_doubtful(name, may_lack):
                     yield self._unknown(name)
             if isinstance(leaf, Comparison):
                 for name in operands(leaf.right):
@@ -158,6 +156,11 @@ class _Attributes:
 
     def _has(self, attribute: Attribute) -> bool:
         return self._known.is_full or self._path(attribute) in self._known
+
+    def _is_doubtful(self, attribute: Attribute, may_lack: bool) -> bool:
+        """Whether an unknown attribute is probably a mistake. MISSING and NOT may hold because events lack it (`may_lack`):
+        there it is one only if a known name is near."""
+        return not self._has(attribute) and (not may_lack or self._nearest(attribute) is not None)
 
     def _unknown(self, attribute: Attribute) -> TextWarning:
         near = self._nearest(attribute)
@@ -279,14 +282,14 @@ def _classes(text: str, known: Known) -> Iterator[TextWarning]:
         iri = lexicon.iri(written[1:-1]) if written[0] == "<" else lexicon.name(written)
         if iri.value in known.taxonomy:
             continue
-        names = (_written(name, lexicon.prefixes) for name in islice(known.taxonomy.classes(), _COMPARED))
+        names = (_shortened(name, lexicon.prefixes) for name in islice(known.taxonomy.classes(), _COMPARED))
         near = nearest(written, names)
         advice = f"; did you mean {near}?" if near else ""
         message = f"the taxonomy has no class {written}{advice}"
         yield TextWarning(message, offset + found.start(3), offset + found.end(3))
 
 
-def _written(iri: str, prefixes: Mapping[str, str]) -> str:
+def _shortened(iri: str, prefixes: Mapping[str, str]) -> str:
     """A class as a text names it; the default prefix is not written."""
     found = shortened(iri, prefixes)
     return f"<{iri}>" if found is None else ":".join(found).removeprefix(":")

@@ -363,7 +363,7 @@ class Demo:
 
     def _say(self, title: str, sentence: str, seconds: float | None = None) -> None:
         took = f"  ({seconds:.1f} s)" if seconds is not None else ""
-        self._print(Text.assemble((f"{title:<8}", "bold blue"), sentence, (took, "dim")))
+        self._print(Text.assemble((f"{title:<12}", "bold blue"), sentence, (took, "dim")))
 
     def _print(self, line: Text) -> None:
         # Lines stay whole in a log; in a terminal a long one is cut rather than wrapped into the next.
