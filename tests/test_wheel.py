@@ -78,7 +78,7 @@ def _serve(installed: Path, home: dict[str, str], folder: Path) -> tuple[float, 
                 time.sleep(0.05)
         answered = time.monotonic() - began
         made = _ask(f"{address}/api/subscriptions", {"text": "WHERE topic = 'sport' AND price < 20"})
-        _ask(f"{address}/api/events", {"topic": "sport", "price": 12})
+        _ask(f"{address}/api/events", {"topic": "sport", "price": 12, "at": time.time()})
         while not _ask(f"{address}/api/subscriptions/{made['id']}/notifications")["items"]:
             assert time.monotonic() - began < 300
             time.sleep(0.1)

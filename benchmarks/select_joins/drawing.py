@@ -17,7 +17,7 @@ def check(path: Path) -> None:
     if path.suffix.lower() not in (".png", ".svg"):
         raise TidingsError(f"{path} is not the name of a picture; end it with .png or .svg")
     if find_spec("matplotlib") is None:
-        raise TidingsError("drawing needs Matplotlib; install it with: pip install 'tidings[draw]'")
+        raise TidingsError("drawing needs Matplotlib; install Tidings with the extra 'draw'")
 
 
 def draw(tallies: Mapping[str, Tally], subscriptions: int, path: Path) -> None:

@@ -34,7 +34,7 @@ def test_the_demo_runs_to_its_page_from_any_folder(tmp_path):
     assert counts["events"] == f"{140 + demo_data.ADVISORIES:,}"
     assert counts["subscriptions"] == f"{11 + demo_data.OPERATORS:,}"
     page = after.partition("Page")[2]
-    assert "notifications, first of all" in page
+    assert " notifications\n" in page
     # Nobody serves it any more, and what is kept is the service's own.
     with (tmp_path / "kept" / "LOCK").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -4,7 +4,8 @@ import socket
 
 import pytest
 
-from tidings.cli import demo_data, subscriptions
+from tidings import Event, TidingsError
+from tidings.cli import demo_data, events, subscriptions
 from tidings.formats import documents
 
 from .conftest import EXAMPLES, tidings
@@ -90,6 +91,16 @@ def test_without_events_classes_nodes_and_missing_quotes_are_warned_of(here):
     assert warnings(result) == ["! new: sport is read as an attribute; for the text write 'sport' at 1:9"]
 
 
+def test_a_refused_text_with_the_id_of_another_is_no_reason_for_more_errors(here):
+    (here / "q.txt").write_text("a: topic = 'sport'\na: topic ==\n")
+    result = tidings("index", "build", "index", "-s", "q.txt")
+    assert result.exit_code == 0
+    assert [line.partition(";")[0] for line in warnings(result)] == [
+        "! q.txt:2: a is there twice",
+        "! q.txt:2:10: a: found '=='",
+    ]
+
+
 @pytest.mark.parametrize(
     ("wanted", "number"),
     [("2", 2), ("derby", 1), ("Tennis: sixteen-year-old  Lindqvist beats the second SEED", 3)],
@@ -106,6 +117,16 @@ def test_explain_says_which_item_it_is_about(wanted, number):
         "@prefix rss: <http://purl.org/rss/1.0/>",
         "@prefix dc: <http://purl.org/dc/elements/1.1/>",
     ]
+
+
+def test_explain_prints_while_events_are_read(here, monkeypatch):
+    def read(path):
+        yield [Event("shop", {"topic": "sport"}, id="e1")]
+        raise TidingsError("the rest is not there yet")
+
+    monkeypatch.setattr(events, "read", read)
+    result = tidings("explain", "-s", "q.txt", "-i", "sport", "-")
+    assert result.stdout.startswith("shop  event 1: e1\nsport: match")
 
 
 def test_explain_names_the_events_there_are(here):

@@ -252,7 +252,7 @@ def test_a_bad_feed_gets_a_sentence_with_its_name(document: bytes, said: str) ->
 
 
 def test_size_limit() -> None:
-    with pytest.raises(EventError, match="more than 10 bytes, which is the limit; give less"):
+    with pytest.raises(EventError, match="more than 10 bytes, which is the limit; send a smaller document"):
         read_feed(rss("<title>A</title>"), max_bytes=10)
 
 

@@ -52,6 +52,14 @@ def known():
             "topic has texts in recent events, and -5 is a number; for the text write '-5'",
         ),
         (
+            "topic = ex:a",
+            "ex:a",
+            f"topic has texts in recent events, and ex:a is an IRI; for the text write '{EX}a'",
+        ),
+        ("MISSING topc", "topc", "no recent event has the attribute topc; did you mean topic?"),
+        ("NOT (topc = 'a')", "topc", "no recent event has the attribute topc; did you mean topic?"),
+        ("NOT topic = sport", "sport", "sport is read as an attribute; for the text write 'sport'"),
+        (
             "sold = 'true'",
             "'true'",
             "sold has truth values in recent events, and 'true' is a text; write true without quotes",
@@ -91,6 +99,9 @@ def test_a_likely_mistake_is_warned_of_at_its_place(known, text, place, message)
         "SELECT * FROM stocks WHERE per > 5",
         "SELECT ?x WHERE { ?x a ex:Sprot . FILTER(?x > 5) }",
         "this is no subscription",
+        "price = 'x'^^xsd:integer AND price IN ('x'^^xsd:integer, 'y'^^xsd:integer)",
+        "MISSING error AND error IS NULL AND NOT EXISTS error AND NOT city = 'Linz'",
+        "NOT (topic = 'a' OR NOT ANY x IN errors SATISFIES (x.code = 5))",
     ],
 )
 def test_what_may_be_meant_is_not_warned_of(known, text):
@@ -115,3 +126,24 @@ def test_warnings_are_few_and_quick_about_a_long_text_and_many_names():
     assert time.process_time() - began < 1.0  # 0.2 s on a machine of 2024; without bounds minutes
     assert len({warning.message for warning in found}) == len(found) == 10
     assert found[7].message.endswith("did you mean temperature0007?")
+
+
+def test_events_that_are_cut_leave_no_name_doubtful(monkeypatch, known):
+    monkeypatch.setattr(observed_attributes, "_OF_ONE_EVENT", 20)
+    known.attributes.observe([Event(attributes={"a": [1] * 10})])
+    assert likely_mistakes("topc = 'a'", known)
+    known.attributes.observe([Event(attributes={"a": [1] * 20, "b": 1})])
+    assert not likely_mistakes("topc = 'a'", known)
+
+
+def test_without_events_only_a_text_without_quotes_is_doubted():
+    attributes = ObservedAttributes("subscription of the file")
+    attributes.add("topic")
+    known = Known(attributes, {}, Taxonomy(), {}, by_events=False)
+    texts = ["topic = sport", "NOT topic != sport"]
+    for text in texts:
+        (warning,) = likely_mistakes(text, known)
+        assert warning.message == "sport is read as an attribute; for the text write 'sport'"
+    meant = ["price < limit", "topic = user.topic", "topic = `sport`", "topc = 'a'", "EXISTS sport"]
+    for text in [*meant, "ANY o IN offers SATISFIES (o.seller = owner)", "topic = price + fee"]:
+        assert likely_mistakes(text, known) == []

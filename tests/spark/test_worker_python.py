@@ -19,12 +19,14 @@ BARE = Path(sys.base_prefix) / "bin" / "python3"  # without the packages of the 
 RUN = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read())(0))"
 
 
-def test_the_probe_runs_where_the_package_is_missing():
+def test_the_probe_runs_where_the_package_is_missing(tmp_path):
     """The function that is sent to a worker needs nothing of this package."""
     sent = cloudpickle.dumps(worker_python._probe())
     assert pickle.loads(sent)(0) == ""
     # What Spark gives every worker, and nothing else.
     path = ":".join(map(str, (Path(pyspark.__file__).parent / "python" / "lib").glob("*.zip")))
+    (tmp_path / "tidings").mkdir()  # a folder of this name is not the package
+    path += f":{tmp_path}"
     done = subprocess.run([BARE, "-S", "-c", RUN], env={"PYTHONPATH": path}, input=sent, capture_output=True)
     assert Path(done.stdout.decode().strip()).exists(), done.stderr
 

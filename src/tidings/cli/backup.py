@@ -71,9 +71,7 @@ def restore(file: Path, data: Path, store: str | None) -> None:
 
 def _need_packages() -> None:
     if find_spec("sqlalchemy") is None or find_spec("alembic") is None:
-        raise TidingsError(
-            "this command needs more packages; install them with: pip install 'tidings[service]'"
-        )
+        raise TidingsError("this command needs more packages; install Tidings with the extra 'service'")
 
 
 @contextmanager

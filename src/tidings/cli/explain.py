@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +12,13 @@ from rich.text import Text
 
 from tidings.cli import compiling, options, terminal
 from tidings.cli.notification_output import title_of
+from tidings.language.syntax.prefixes import WELL_KNOWN, shortened
 
 if TYPE_CHECKING:
     from tidings.model.event import Event
 
 _COLOURS = {"match": "bold green", "no match": "bold yellow", "undecided": "bold yellow", "error": "bold red"}
 _IRI = re.compile(r"<([^<>\s]+)>")
-_LOCAL = re.compile(r"[\w-]+")
 _NAMED = 5  # events that an error names
 _MARKS = {"✓": "green", "✗": "bold red", "·": "dim", "?": "bold yellow"}
 
@@ -53,9 +53,9 @@ def explain(
 ) -> None:
     """Explain why EVENT matches a subscription or does not.
 
-    EVENT is a file as for 'tidings match'; of a feed every item is explained, or the one that --event names. A clause that holds has ✓ and what
-    its variables were bound to, the first that does not has ✗, and those after it were not reached. A call of an
-    operator says what it answered and how long that took, that it failed (?), or why it was spared.
+    EVENT is a file as for 'tidings match'; of a feed every item is explained, or the one that --event names. A clause
+    that holds has ✓ and what its variables were bound to, the first that does not has ✗, and those after it were not
+    reached. A call of an operator shows its result, its time, or why it was not called; one that failed has ?.
 
     For a subscription that joins tables, every change of EVENT is explained with the rows that the changes before it have
     left: the conditions on the row that comes or goes, the rows that join it, and what the subscription gains and loses.
@@ -80,7 +80,6 @@ def explain(
         prefix_options,
         warn_of_mistakes,
     )
-    from tidings.language.syntax.prefixes import WELL_KNOWN
     from tidings.model.observed_attributes import ObservedAttributes
 
     entries: list[Entry] = []
@@ -95,18 +94,25 @@ def explain(
         entries=entries,
     )
     engine.text(id)  # an unknown id is an error before anything is printed
-    items = [
+    items: Iterable[tuple[str, Event]] = (
         (path, item)
         for path in event_files.files([event])
         for portion in event_files.read(path)
         for item in portion
-    ]
-    chosen = _chosen([item for _, item in items], wanted, event)
+    )
+    chosen = None
+    if wanted is not None:
+        items = list(items)
+        chosen = _chosen([item for _, item in items], wanted, event)
     abbreviations = _Abbreviations({**WELL_KNOWN, **engine.prefixes})
+    attributes = ObservedAttributes("event of this run")
+    number = shown = 0
     for number, (path, item) in enumerate(items, 1):
-        if number in chosen:
-            if number != chosen[0]:
+        attributes.observe([item])
+        if chosen is None or number in chosen:
+            if shown:
                 terminal.out.print()
+            shown += 1
             name = title_of(item) or item.id
             terminal.out.print(Text(f"{item.source or path}  event {number}: {name}", style="dim"))
             explanation = engine.explain(id, item)
@@ -114,21 +120,19 @@ def explain(
                 terminal.out.print(_coloured(abbreviations.shorten(line), explanation.verdict))
         if id in engine.joins:
             engine.correlate([item])  # the next one finds its rows
+    if not number:
+        raise click.ClickException(f"no event could be read from {event}")
     for prefix, iri in abbreviations.used.items():
         terminal.out.print(Text(f"@prefix {prefix}: <{iri}>", style="dim"))
-    if not patterns:  # whose texts nobody wrote
-        attributes = ObservedAttributes("event of this run")
-        attributes.observe(item for _, item in items)
-        asked = [entry for entry in entries if entry.id == id]
-        warn_of_mistakes(str(subscriptions), asked, engine, attributes)
+    if not patterns:  # rules have no text of their own
+        explained = [entry for entry in entries if entry.id == id]
+        warn_of_mistakes(str(subscriptions), explained, engine, attributes)
 
 
-def _chosen(items: Sequence[Event], wanted: str | None, path: str) -> list[int]:
+def _chosen(items: Sequence[Event], wanted: str, path: str) -> set[int]:
     """The numbers of the events that are meant, from 1 on: by id, by number, by title, or by a part of one title."""
     if not items:
-        raise click.ClickException(f"no event could be read from {path}")
-    if wanted is None:
-        return list(range(1, len(items) + 1))
+        return set()
     titles = {number: title_of(item) for number, item in enumerate(items, 1)}
     folded = " ".join(wanted.split()).casefold()
     for found in (
@@ -138,7 +142,7 @@ def _chosen(items: Sequence[Event], wanted: str | None, path: str) -> list[int]:
         [number for number, title in titles.items() if folded in title.casefold()],
     ):
         if found:
-            return found
+            return set(found)
     shown = [
         f"{number} {terminal.brief(titles[number] or item.id)!r}"
         for number, item in enumerate(items[:_NAMED], 1)
@@ -153,20 +157,18 @@ class _Abbreviations:
     """Shortens IRIs by prefixes. `used` are the prefixes that it has needed."""
 
     def __init__(self, prefixes: Mapping[str, str]) -> None:
-        # The longest that fits is taken.
-        self._prefixes = sorted(prefixes.items(), key=lambda prefix: -len(prefix[1]))
+        self._prefixes = {prefix: start for prefix, start in prefixes.items() if prefix}
         self.used: dict[str, str] = {}
 
     def shorten(self, line: str) -> str:
         return _IRI.sub(self._short, line)
 
     def _short(self, found: re.Match[str]) -> str:
-        for prefix, start in self._prefixes:
-            name = found[1].removeprefix(start)
-            if prefix and found[1].startswith(start) and _LOCAL.fullmatch(name):
-                self.used[prefix] = start
-                return f"{prefix}:{name}"
-        return found[0]
+        parts = shortened(found[1], self._prefixes)
+        if parts is None:
+            return found[0]
+        self.used[parts[0]] = self._prefixes[parts[0]]
+        return ":".join(parts)
 
 
 def _coloured(line: str, verdict: str) -> Text:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from tidings.cli import compiling, options, terminal
-from tidings.cli.notification_output import FORMATS, EventNames, Key, NotificationWriter, key_of, open_writer
+from tidings.cli.notification_output import FORMATS, EventNames, NotificationWriter, key_of, open_writer
 from tidings.cli.operator_statistics import check_stats_file, write_stats
 
 if TYPE_CHECKING:
@@ -165,8 +165,10 @@ def match(
         named = iter(paths) if quiet else terminal.tracked(paths, len(paths), "matching files", 1)
         portions = _observed(_portions(named), attributes)
         order = {entry.id: number for number, entry in enumerate(entries)}
-        read, found = _publish(engine, portions, writer, order, all_bindings=all_bindings, joined=joined)
-    if not patterns:  # whose texts nobody wrote
+        read, found = _publish(
+            engine, portions, writer, order, named=format == "text", all_bindings=all_bindings, joined=joined
+        )
+    if not patterns:  # rules have no text of their own
         warn_of_mistakes(str(subscriptions), entries, engine, attributes)
     terminal.note(
         f"{terminal.counted(read, 'event')} against {terminal.counted(len(engine), 'subscription')}: "
@@ -208,30 +210,31 @@ def _publish(
     writer: NotificationWriter,
     order: Mapping[str, int],
     *,
+    named: bool,
     all_bindings: bool,
     joined: bool,
 ) -> tuple[int, int]:
-    """Matches all portions; returns the number of events and of notifications."""
+    """Matches all portions; returns the number of events and of notifications. `named`: the writer shows names of events."""
     read = found = 0
     for portion in portions:
         notifications = engine.publish_many(portion, all_bindings=all_bindings, joined=joined)
-        keys = list(zip(notifications["source"].to_pylist(), notifications["event"].to_pylist(), strict=True))
-        ordered = _in_order(notifications, keys, portion, order)
-        writer.write(ordered, EventNames(portion, portion.places))
+        ordered = _in_order(notifications, portion, order)
+        writer.write(ordered, EventNames(portion, portion.places) if named else None)
         errors = notifications["verdict"].to_pylist().count("error")
         read += len(portion) - errors
         found += len(notifications) - errors
     return read, found
 
 
-def _in_order(
-    notifications: pa.Table, keys: Sequence[Key], portion: Portion, order: Mapping[str, int]
-) -> pa.Table:
+def _in_order(notifications: pa.Table, portion: Portion, order: Mapping[str, int]) -> pa.Table:
     """Notifications by the order of their events, then by that of the subscriptions in their file; those of an index,
     which keeps no order, by their ids."""
     import pyarrow as pa
 
     rows = {key_of(event): row for row, event in reversed(list(enumerate(portion)))}
-    ids = [id or "" for id in notifications["subscription"].to_pylist()]
-    ranks = [(rows.get(key, -1), order.get(id, -1), id) for key, id in zip(keys, ids, strict=True)]
+    columns = (notifications[name].to_pylist() for name in ("source", "event", "subscription"))
+    ranks = [
+        (rows.get((source, event), -1), order.get(id or "", -1), id or "")
+        for source, event, id in zip(*columns, strict=True)
+    ]
     return notifications.take(pa.array(sorted(range(len(ranks)), key=ranks.__getitem__), pa.int64()))

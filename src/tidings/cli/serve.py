@@ -173,7 +173,7 @@ def serve(
     for package in ("fastapi", "sqlalchemy", "uvicorn"):
         if find_spec(package) is None:
             raise TidingsError(
-                "this command needs more packages; install them with: pip install 'tidings[service,spark]'"
+                "this command needs more packages; install Tidings with the extras 'service' and 'spark'"
             )
     from tidings.cli.subscriptions import network_options, operator_options, prefix_options
     from tidings.service.settings import Settings

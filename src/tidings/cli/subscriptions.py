@@ -28,7 +28,7 @@ from tidings.cli import terminal
 from tidings.errors import EventError, SubscriptionError, TidingsError, check_columns
 from tidings.formats.strict_json import StrictJson
 from tidings.language.faults import line_and_column
-from tidings.language.likely_mistakes import Known, asked_attributes, likely_mistakes
+from tidings.language.likely_mistakes import Known, likely_mistakes, tested_attributes
 from tidings.language.parser import parse
 from tidings.model.observed_attributes import ObservedAttributes
 
@@ -142,7 +142,7 @@ def load(
     _subscribe(file, engine, refused)
     if entries is not None:
         entries += file.entries
-    elif not patterns:  # whose texts nobody wrote
+    elif not patterns:  # rules have no text of their own
         warn_of_mistakes(file.path, file.entries, engine)
     if not len(engine):
         raise TidingsError(
@@ -182,21 +182,32 @@ def warn_of_mistakes(
 ) -> None:
     """Warns of the first few, and counts the others. Without `attributes` of events, the names that the file tests stand
     for them: a name that is only compared with is probably a text without quotes."""
-    asked = [entry for entry in entries[:_TEXTS_CHECKED] if entry.id in engine]
+    checked = [
+        entry
+        for entry in entries[:_TEXTS_CHECKED]
+        # Of two with one id, the other may be used.
+        if entry.id in engine and engine.text(entry.id) == entry.text
+    ]
+    by_events = attributes is not None
     if attributes is None:
-        attributes = _tested([entry.text for entry in asked], engine)
-    errors = [(entry, error) for entry in asked for error in _mistakes(entry.text, engine, attributes)]
+        attributes = _tested([entry.text for entry in checked], engine)
+    known = _known(engine, attributes, by_events)
+    errors = [(entry, error) for entry in checked for error in _mistakes(entry.text, known)]
     terminal.warn_all([entry.error_at(path, error) for entry, error in errors], "warnings", _WARNINGS_SHOWN)
 
 
 def warn_of_mistakes_in(id: str, text: str, engine: Engine) -> None:
     """The same for one text that is in no file."""
-    errors = _mistakes(text, engine, _tested([text], engine))
+    errors = _mistakes(text, _known(engine, _tested([text], engine), by_events=False))
     terminal.warn_all([f"{id}: {error}" for error in errors], "warnings", _WARNINGS_SHOWN)
 
 
-def _mistakes(text: str, engine: Engine, attributes: ObservedAttributes) -> list[SubscriptionError]:
-    known = Known(attributes, engine.prefixes, engine.taxonomy, engine.networks, engine.joins.tables)
+def _known(engine: Engine, attributes: ObservedAttributes, by_events: bool) -> Known:
+    tables = engine.joins.tables
+    return Known(attributes, engine.prefixes, engine.taxonomy, engine.networks, tables, by_events)
+
+
+def _mistakes(text: str, known: Known) -> list[SubscriptionError]:
     return [
         SubscriptionError(warning.message, *line_and_column(text, warning.start))
         for warning in likely_mistakes(text, known)
@@ -206,7 +217,7 @@ def _mistakes(text: str, engine: Engine, attributes: ObservedAttributes) -> list
 def _tested(texts: Sequence[str], engine: Engine) -> ObservedAttributes:
     attributes = ObservedAttributes("subscription of the file")
     for text in texts:
-        for name in asked_attributes(parse(text, engine.prefixes)):
+        for name in tested_attributes(parse(text, engine.prefixes)):
             attributes.add(name)
     return attributes
 
@@ -259,7 +270,7 @@ def _plain(path: str, content: str) -> SubscriptionFile:
         if line[0].isspace():
             if current is None:
                 raise SubscriptionError(
-                    f"{path}:{number}: an indented line goes on, but nothing comes before it"
+                    f"{path}:{number}: an indented line continues a subscription, and none is before it"
                 )
             lines.append(bare)
             current.spots.append((number, len(line) - len(line.lstrip())))

@@ -164,9 +164,7 @@ def end(id: str, data: Path, store: str | None) -> None:
 @contextmanager
 def _registry(data: Path, store: str | None) -> Iterator[Registry]:
     if find_spec("sqlalchemy") is None or find_spec("alembic") is None:
-        raise TidingsError(
-            "this command needs more packages; install them with: pip install 'tidings[service]'"
-        )
+        raise TidingsError("this command needs more packages; install Tidings with the extra 'service'")
     from tidings.service.settings import Settings
     from tidings.service.store.database import open_stores
 

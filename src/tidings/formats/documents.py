@@ -125,7 +125,9 @@ def in_utf8(data: bytes, charset: str | None = None) -> bytes:
 def _sized(data: bytes, max_bytes: int) -> bytes:
     if len(data) > max_bytes:
         # A reader may have stopped behind the limit, so the whole size is not known.
-        advice = "give less" if max_bytes != MAX_BYTES else f"{LIMIT} sets a higher one, in bytes"
+        advice = (
+            "send a smaller document" if max_bytes != MAX_BYTES else f"{LIMIT} sets a higher one, in bytes"
+        )
         raise EventError(f"the document has more than {max_bytes:,} bytes, which is the limit; {advice}")
     return data
 

@@ -50,7 +50,7 @@ class StrictJson:
         text = safe_text(data, charset=charset)
         self._doubtful = _SURROGATE.search(text) is not None
         try:
-            return self._decoder.decode(text.decode().rstrip())
+            return self._decoder.decode(text.decode().rstrip(" \t\r\n"))
         except json.JSONDecodeError as error:
             # One line may be one of many: its number is known to who divided them.
             several = "\n" in error.doc.lstrip()

@@ -67,7 +67,7 @@ _GROUPS: tuple[tuple[set[str], set[str], str], ...] = (
 _WORD = re.compile(rf"{STRING}|[?$]?\w+|\S?")
 _QUOTED_NAME = re.compile(QUOTED_NAME)
 _TRIPLE = re.compile(TRIPLE)
-_BEYOND_SUBSET = set(
+BEYOND_SUBSET = set(
     "OPTIONAL UNION GRAPH BIND VALUES MINUS SERVICE GROUP ORDER LIMIT OFFSET HAVING ASK CONSTRUCT DESCRIBE BASE".split()
 )
 
@@ -119,7 +119,7 @@ def syntax_error(text: str, offset: int, acceptable: Collection[str]) -> Subscri
         return error_at(text, offset, "the text ends", _expected(acceptable))
     if word in "'\"" or (word == "`" and not _QUOTED_NAME.match(text, offset)):
         return error_at(text, offset, f"the quote {word} is never closed", f"close it with another {word}")
-    if word.upper() in _BEYOND_SUBSET and "CONDITION" not in acceptable:
+    if word.upper() in BEYOND_SUBSET and "CONDITION" not in acceptable:
         advice = "the SPARQL subset has SELECT, WHERE, triples and FILTER only"
         return error_at(text, offset, f"{word.upper()} is not understood", advice)
     if word.upper() == "ISA" and "COMPARISON" in acceptable:

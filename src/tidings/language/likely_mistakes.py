@@ -1,7 +1,8 @@
 """Warns of what a valid text probably does not mean: names that nothing has, and values that never compare.
 
 The text is compared with what is known of events, classes and networks. What is not known is not warned of: without
-events no attribute is doubted, without a taxonomy no class. A warning is never an error: the next event may have the name.
+events no attribute is doubted, unless it stands where a text is probably meant; without a taxonomy no class. A warning is
+never an error: the next event may have the name.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Protocol
 from tidings.errors import SubscriptionError, did_you_mean, nearest
 from tidings.language.parser import parse
 from tidings.language.query import (
+    And,
     AnyElement,
     Attribute,
     Between,
@@ -25,8 +27,10 @@ from tidings.language.query import (
     Folded,
     Leaf,
     Missing,
+    Not,
     OneOf,
     Operand,
+    Or,
     Parameter,
     Query,
     TextTest,
@@ -36,6 +40,7 @@ from tidings.language.query import (
 from tidings.language.syntax.lexicon import Lexicon
 from tidings.language.syntax.operands import NAMES, VALUES, name_of
 from tidings.language.syntax.predicates import IS_A
+from tidings.language.syntax.prefixes import shortened
 from tidings.language.syntax.scanner import kind_of, tokens_with_offsets
 from tidings.model.observed_attributes import ObservedAttributes
 from tidings.model.taxonomy import Taxonomy
@@ -74,6 +79,7 @@ class Known:
     taxonomy: Taxonomy
     networks: Mapping[str, Nodes]
     tables: Collection[str] = ()
+    by_events: bool = True  # without events, `attributes` are those that the subscriptions test
 
 
 def likely_mistakes(text: str, known: Known) -> list[TextWarning]:
@@ -84,7 +90,9 @@ def likely_mistakes(text: str, known: Known) -> list[TextWarning]:
         return []
     found = chain(_node(text, query, known), _classes(text, known))
     if known.attributes and not is_over_tables(query, known.tables):
-        found = chain(found, _Attributes(text, known).warnings(query.where))
+        attributes = _Attributes(text, known)
+        warnings = attributes.warnings if known.by_events else attributes.unquoted
+        found = chain(found, warnings(query.where))
     first: dict[str, TextWarning] = {}
     for warning in found:
         first.setdefault(warning.message, warning)
@@ -97,7 +105,7 @@ def is_over_tables(query: Query, tables: Collection[str]) -> bool:
     return bool(query.joined) or query.stream in tables
 
 
-def asked_attributes(query: Query) -> set[str]:
+def tested_attributes(query: Query) -> set[str]:
     """The attributes that a query tests. Those at the right of a comparison are left out: they may be meant as texts."""
     return {
         name.path for leaf in leaves(query.where) for name in _tested(leaf) if isinstance(name, Attribute)
@@ -121,10 +129,25 @@ class _Attributes:
         self._elements: dict[str, str] = {}
         self._doubted: set[tuple[str, bool]] = set()  # paths, and whether they stand for a text
 
-    def warnings(self, condition: Condition) -> Iterator[TextWarning]:
+    def unquoted(self, condition: Condition) -> Iterator[TextWarning]:
+        """Names that are only compared with; a dot or backquotes show that a name is meant."""
         for leaf in leaves(condition):
+            if isinstance(leaf, Comparison) and leaf.op in ("=", "!=") and isinstance(leaf.right, Attribute):
+                start, end = self._place(leaf.right)
+                is_bare = "." not in leaf.right.path and end - start == len(leaf.right.path)
+                if is_bare and self._is_new(leaf.right, True):
+                    yield self._unquoted(leaf.right)
+
+    def warnings(self, condition: Condition, negated: bool = False) -> Iterator[TextWarning]:
+        for leaf, under_not in _with_negation(condition, negated):
+            may_lack = under_not or isinstance(leaf, Missing)
             for name in _tested(leaf):
-                if isinstance(name, Attribute) and self._is_new(name):
+                if (
+                    isinstance(name, Attribute)
+                    # MISSING and NOT may hold because events lack the attribute: then a known name has to be near.
+                    and (not may_lack or self._nearest(name) is not None)
+                    and self._is_new(name)
+                ):
                     yield self._unknown(name)
             if isinstance(leaf, Comparison):
                 for name in operands(leaf.right):
@@ -136,7 +159,7 @@ class _Attributes:
                     self._elements,
                     {**self._elements, leaf.name: self._path(leaf.attribute)},
                 )
-                yield from self.warnings(leaf.condition)
+                yield from self.warnings(leaf.condition, under_not)
                 self._elements = outer
 
     def _path(self, attribute: Attribute) -> str:
@@ -192,7 +215,9 @@ class _Attributes:
         seen = self._known.kinds(self._path(operand)) & _MANY.keys()
         views = [constant_view(constant) for constant in constants if not isinstance(constant, Parameter)]
         kinds = {view[0] for view in views if view is not None}
-        if not seen or len(views) < len(constants) or not kinds <= _ONE.keys() or kinds & seen:
+        if None in views or not kinds or len(views) < len(constants):
+            return
+        if not seen or not kinds <= _ONE.keys() or kinds & seen:
             return
         constant, kind = constants[0], constant_view(constants[0])[0]  # type: ignore[arg-type, index]
         assert isinstance(constant, Iri | Literal)
@@ -237,6 +262,17 @@ class _Attributes:
         )
 
 
+def _with_negation(condition: Condition, negated: bool) -> Iterator[tuple[Leaf, bool]]:
+    """The leaves of a condition, each with whether it is under NOT."""
+    if isinstance(condition, And | Or):
+        for part in condition.parts:
+            yield from _with_negation(part, negated)
+    elif isinstance(condition, Not):
+        yield from _with_negation(condition.part, True)
+    else:
+        yield condition, negated
+
+
 def _tested(leaf: Leaf) -> Iterator[Operand]:
     """What a leaf tests: the left side of a comparison, or its only operand."""
     if isinstance(leaf, Comparison):
@@ -261,7 +297,7 @@ def _test(leaf: Leaf) -> tuple[Operand | None, tuple[Constant, ...]]:
 def _advice(written: str, constant: Iri | Literal, seen: Iterable[str]) -> str:
     """How a constant is written that can be compared with values of the seen kinds."""
     if TEXT in seen:
-        return f"for the text write '{written}'"
+        return f"for the text write '{constant.value if isinstance(constant, Iri) else written}'"
     text = constant.text if isinstance(constant, Literal) and not constant.datatype else ""
     if (NUMBER in seen and number(text) is not None) or (BOOLEAN in seen and text in ("true", "false")):
         return f"write {text} without quotes"
@@ -293,11 +329,9 @@ def _classes(text: str, known: Known) -> Iterator[TextWarning]:
 
 
 def _shortened(iri: str, prefixes: Mapping[str, str]) -> str:
-    fitting = [prefix for prefix, start in prefixes.items() if iri.startswith(start)]
-    if not fitting:
-        return f"<{iri}>"
-    prefix = max(fitting, key=lambda prefix: len(prefixes[prefix]))
-    return f"{prefix}:{iri[len(prefixes[prefix]) :]}".removeprefix(":")
+    """A class as a text names it; the default prefix is not written."""
+    found = shortened(iri, prefixes)
+    return f"<{iri}>" if found is None else ":".join(found).removeprefix(":")
 
 
 def _node(text: str, query: Query, known: Known) -> Iterator[TextWarning]:

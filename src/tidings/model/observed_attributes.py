@@ -1,7 +1,7 @@
 """Records which attributes events have, and what their values can be compared as.
 
-Names and values are bounded: of an event, of a name and in all. Once there are more names than are kept, an unknown name says
-nothing (`is_full`).
+Names and values are bounded: of an event, of a name and in all. Once there are more than are kept, an unknown name says nothing
+(`is_full`).
 """
 
 from __future__ import annotations
@@ -51,8 +51,11 @@ class ObservedAttributes:
 
     def observe(self, events: Iterable[Event]) -> None:
         for event in events:
-            for path, value in islice(flatten(attributes_of(event)), _OF_ONE_EVENT):
+            found = flatten(attributes_of(event))
+            for path, value in islice(found, _OF_ONE_EVENT):
                 kinds = self.add(path)
                 if self._looked[path, type(value)] < _VALUES:
                     self._looked[path, type(value)] += 1
                     kinds.update(kind for kind, _ in views(value))
+            if next(found, None) is not None:
+                self.is_full = True

@@ -39,7 +39,7 @@ def start_spark(master: str, index: Path, settings: Mapping[str, str] | None = N
 def need_spark() -> None:
     """Raises an error that names what is missing, before anything is started."""
     if find_spec("pyspark") is None:
-        raise TidingsError("this command needs PySpark; install it with: pip install 'tidings[spark]'")
+        raise TidingsError("this command needs PySpark; install Tidings with the extra 'spark'")
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java", path=f"{home}/bin" if home else None) is None:
         where = f"there is none in JAVA_HOME={home}" if home else "there is none on the PATH"

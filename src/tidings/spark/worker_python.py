@@ -60,7 +60,9 @@ def _probe() -> Callable[[object], str]:
         import importlib.util
         import sys
 
-        return sys.executable if importlib.util.find_spec(package) is None else ""
+        spec = importlib.util.find_spec(package)
+        # A folder of the same name without code is found too, as a namespace.
+        return sys.executable if spec is None or spec.origin is None else ""
 
     return missing
 

@@ -58,7 +58,7 @@ def test_a_condition_is_an_expression_too() -> None:
         (lambda n: n.add_edge("p", "a"), "edge 'p' -> 'a' is there already"),
         (lambda n: n.add_node("z", "topic = = 1"), "expression of node 'z' cannot be read: found '=' at 1:9"),
         (lambda n: n.add_edge("p", "b", "topic ="), "expression of edge 'p' -> 'b' cannot be read"),
-        (lambda n: n.add_node("z", "(?a, b, ?c)"), "asks for a graph pattern"),
+        (lambda n: n.add_node("z", "(?a, b, ?c)"), "has a graph pattern"),
         (lambda n: n.add_node("z", ["x"]), "labels need Network(match=…)"),
         (lambda n: n.add_node("z", cost=-1), "cost of node 'z' is -1"),
         (lambda n: n.add_node("z", cost=float("nan")), "cost of node 'z' is nan"),

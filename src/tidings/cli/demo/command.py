@@ -62,12 +62,12 @@ _POLL_SECONDS = 0.05
 def demo(keep: Path | None, no_page: bool, chaos: bool, port: int | None) -> None:
     """Start a service, publish sample feeds to it, and show its page.
 
-    Sixteen sample feeds are published to a service on this machine and matched by its Spark stream against the subscriptions
-    of examples/subscriptions.txt and 20,000 generated ones. Then more news are published, and the page shows the matches, until Ctrl-C.
-    Needs Java 17 or newer; the page is there in under a minute.
+    Sixteen sample feeds are published to a service on this machine and matched by its Spark stream against the
+    subscriptions of examples/subscriptions.txt and 20,000 generated ones. Then more news are published, and the page
+    shows the matches, until Ctrl-C. Needs Java 17 or newer; the page is there in under a minute.
 
-    With --chaos a worker, the JVM, the driver and the service are killed one after the other; at the end it prints how many
-    events were published, received, lost and received twice.
+    With --chaos a worker, the JVM, the driver and the service are killed one after the other; at the end it prints how
+    many events were published, received, lost and received twice.
     """
     from tidings.spark.startup import need_spark
 
@@ -125,7 +125,7 @@ class Demo:
         for name, iri in questions.prefixes.items():
             self.options += ["--prefix", f"{name}={iri}"]
         self.feeds = sorted((examples / "feeds").iterdir())
-        self.asked: dict[str, Subscription] = {}
+        self.subscribed: dict[str, Subscription] = {}
         self.seen = 0  # number of the last notification
         self.published = self.notifications = 0
         self.latencies: list[float] = []
@@ -175,7 +175,7 @@ class Demo:
         from tidings.service.subscriptions import tickets
 
         began, now = time.perf_counter(), time.time()
-        with self._working("the crowd subscribes"):
+        with self._working("adding generated subscriptions"):
             registry, mailbox = open_stores(Settings(self.folder.absolute()))
             registry.add_many(
                 [
@@ -194,7 +194,7 @@ class Demo:
             )
             registry.close()
             mailbox.close()
-        self._say("Crowd", f"{demo_data.OPERATORS:,} generated subscriptions", time.perf_counter() - began)
+        self._say("Generated", f"{demo_data.OPERATORS:,} subscriptions", time.perf_counter() - began)
 
     def _start(self) -> None:
         from tidings.client import Client
@@ -220,8 +220,8 @@ class Demo:
 
     def _subscribe(self) -> None:
         for name, text in self.questions:
-            self.asked[name] = self.client.subscribe(text, title=name)
-        self._say("Asked", f"the {len(self.asked)} subscriptions of subscriptions.txt")
+            self.subscribed[name] = self.client.subscribe(text, title=name)
+        self._say("Subscribed", f"to the {len(self.subscribed)} subscriptions of subscriptions.txt")
 
     def _publish_feeds(self) -> int:
         """Posts each feed and waits for its notifications; returns how many feeds were refused."""
@@ -251,7 +251,7 @@ class Demo:
         return refused
 
     def _subscribe_late(self) -> None:
-        self.asked[LATE] = self.client.subscribe(LATE_TEXT, title=LATE)
+        self.subscribed[LATE] = self.client.subscribe(LATE_TEXT, title=LATE)
         self._print(Text("  + a subscription is added while the stream runs", style="bold magenta"))
         self._print(Text(f"      {LATE}: {LATE_TEXT}", style="magenta"))
 
@@ -259,19 +259,19 @@ class Demo:
         """Prints the notifications of the sample subscriptions, and the count of the generated ones."""
         own = [
             (name, notification)
-            for name, asked in self.asked.items()
-            for notification in self.client.notifications(asked, after=self.seen)
+            for name, subscription in self.subscribed.items()
+            for notification in self.client.notifications(subscription, after=self.seen)
         ]
         for name, notification in sorted(own, key=lambda pair: pair[1].number):
             self._print(Text("      ") + _notification_line(name, notification))
             self.seen = notification.number
-        if crowd := notifications - len(own):
-            self._print(Text(f"      and {crowd} notifications of the crowd", style="green"))
+        if others := notifications - len(own):
+            self._print(Text(f"      and {others} notifications of generated subscriptions", style="green"))
 
     def _burst(self) -> float:
         """Publishes many events; the rate is from the first post to the last notification."""
         events = demo_data.advisories()
-        subscriptions = demo_data.OPERATORS + len(self.asked)
+        subscriptions = demo_data.OPERATORS + len(self.subscribed)
         self._say("Burst", f"{len(events):,} generated advisories against {subscriptions:,} subscriptions")
         began = time.perf_counter()
         with self._working("advisories"):
@@ -307,7 +307,7 @@ class Demo:
             for notification in latest.json()["notifications"]
             if notification["event"]
         ]
-        self._say("Page", f"{self.client.address} shows the last {len(shown)} notifications, first of all")
+        self._say("Page", f"{self.client.address} shows the last {len(shown)} notifications")
         self._print(Text(f"  {shown[0]}", style="bold"))
 
     # What they have in common
@@ -363,7 +363,7 @@ class Demo:
 
     def _say(self, title: str, sentence: str, seconds: float | None = None) -> None:
         took = f"  ({seconds:.1f} s)" if seconds is not None else ""
-        self._print(Text.assemble((f"{title:<8}", "bold blue"), sentence, (took, "dim")))
+        self._print(Text.assemble((f"{title:<12}", "bold blue"), sentence, (took, "dim")))
 
     def _print(self, line: Text) -> None:
         # Lines stay whole in a log; in a terminal a long one is cut rather than wrapped into the next.

@@ -48,7 +48,8 @@ def define() -> None:
     """Change the taxonomy, the prefixes or a network of a running service.
 
     Each change makes a new version, which is used for all events that are published after the command has ended. A
-    subscription that uses something that is no longer there pauses as unanswerable, and goes on when it is there again.
+    subscription that needs a prefix or a network that was removed is paused, with the status 'unanswerable', until there
+    is one again.
     """
 
 

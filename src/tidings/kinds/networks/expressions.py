@@ -119,5 +119,5 @@ def _check(query: Query, location: object) -> None:
         raise NetworkError(f"the expression of {location} is a whole subscription; give its condition only")
     if variables(query.where) or any(isinstance(leaf, TriplePattern | IsA) for leaf in leaves(query.where)):
         raise NetworkError(
-            f"the expression of {location} asks for a graph pattern; a network decides by attributes, such as topic = 'x'"
+            f"the expression of {location} has a graph pattern; a network decides by attributes, such as topic = 'x'"
         )

@@ -75,7 +75,7 @@ class Evaluator:
         """Decides cases, in the order in which they are done; `every`: all bindings, not the first."""
         if self._checking:  # it would take the answers that the other check waits for
             raise OperatorError(
-                "an operator cannot publish to the engine that asks it; give it an engine of its own"
+                "an operator cannot publish to the engine that calls it; give it an engine of its own"
             )
         self._checking = True
         try:

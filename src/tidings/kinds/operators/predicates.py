@@ -283,7 +283,7 @@ def renumbered(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _unknown(number: int) -> Condition:
-    raise LookupError("only predicates of a table can be asked what they say")
+    raise LookupError("only predicates that are in a table have a text")
 
 
 def _is_variable(out: object) -> bool:

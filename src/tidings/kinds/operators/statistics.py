@@ -70,7 +70,7 @@ class Statistics:
         return self.rows.take(pa.array(order))
 
     def plot(self, path: str | Path) -> None:
-        """Draws a picture, SVG or PNG by the name of the file; needs `pip install 'tidings[draw]'`."""
+        """Draws a picture, SVG or PNG by the name of the file; needs the extra `draw`."""
         from tidings.kinds.operators.statistics_plot import draw
 
         draw(self, path)

@@ -47,7 +47,7 @@ def draw(statistics: Statistics, output: str | Path) -> None:
     if output.suffix.lower() not in FORMATS:
         raise TidingsError(f"a picture cannot be written to {str(output)!r}; name a file .svg or .png")
     if find_spec("matplotlib") is None:
-        raise TidingsError("drawing needs Matplotlib; install it with: pip install 'tidings[draw]'")
+        raise TidingsError("drawing needs Matplotlib; install Tidings with the extra 'draw'")
     if not statistics.evaluations + statistics.spared:
         raise TidingsError(
             "no operator was asked for, so there is nothing to draw; publish events to subscriptions with calls"

@@ -1,7 +1,8 @@
 """Parses our own language by recursive descent over the tokens of one text (LANGUAGE.md).
 
-WHERE may be left out where the text begins with its condition. Conjunctions in conjunctions and disjunctions in disjunctions are flattened. A parenthesis may open arithmetic:
-`(a + b) > c` is parsed like a condition until the parenthesis closes.
+WHERE may be left out where the text begins with its condition. Conjunctions in conjunctions and disjunctions in
+disjunctions are flattened. A parenthesis may open arithmetic: `(a + b) > c` is parsed like a condition until the
+parenthesis closes.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 
 from tidings.errors import nearest
-from tidings.language.faults import Misread, error_at, quoted
+from tidings.language.faults import BEYOND_SUBSET, Misread, error_at, quoted
 from tidings.language.query import (
     And,
     AnyElement,
@@ -29,7 +30,7 @@ from tidings.language.syntax.operands import BONDS, MAX_NESTING, NAMES, VALUES, 
 from tidings.language.syntax.predicates import LONE, TESTS
 from tidings.language.syntax.scanner import END
 from tidings.language.syntax.tables import TableParser
-from tidings.language.syntax.tokens import TERM
+from tidings.language.syntax.tokens import IRI, TERM
 from tidings.model.terms import Literal
 
 _JOINING = frozenset({"AND", "SUCHTHAT"})
@@ -38,6 +39,7 @@ _ABOUT_A_NAME = TESTS | {"NOT", "IS", "COMPARE", *BONDS}
 _OPENING_WORDS = ("SELECT", "FROM", "WHERE", "VIA")
 _BEFORE_A_NAME = frozenset({"NOT", "EXISTS", "MISSING", "ANY"})
 _BEGINNING = NAMES | VALUES | frozenset("QUANTITY VARIABLE IS_A TRIPLE CALL LPAR PLUS MINUS".split())
+_BEFORE_IRI = re.compile(rf"\s*+\w++\s*+{IRI}")
 _TRIPLE = re.compile(rf"\(({TERM}),({TERM}),({TERM})\)")
 
 
@@ -51,6 +53,7 @@ class QueryParser(TableParser):
         via: Via | None = None
         where: Condition = LONE
         self._check_size()
+        self._check_first_word()
         opening = ["LBRACE", "FROM", "SELECT", "WHERE", "PLACE"]
         if self._takes("SELECT"):
             opening = ["LBRACE", "FROM", "WHERE", "PLACE"]
@@ -78,10 +81,22 @@ class QueryParser(TableParser):
             self._fail(END, *(["MORE"] if via is None else []))
         return Query(where, select, stream, via, joined)
 
+    def _check_first_word(self) -> None:
+        """Refuses `from = 'bob'`: after WHERE it would be about an attribute of this name."""
+        if self.kinds[0] in ("SELECT", "FROM", "VIA") and self.kinds[1] in ("COMPARE", "IN_LIST"):
+            word = self.tokens[0]
+            advice = f"for an attribute of this name write WHERE {word} {self.tokens[1].split()[0]} …"
+            self._refuse(0, f"{quoted(word)} begins no condition", advice)
+
     def _begins_condition(self) -> bool:
-        """Whether the text begins with its condition, and WHERE is left out. A misspelt WHERE or SELECT begins none."""
+        """Whether the text begins with its condition, and WHERE is left out. A misspelt WHERE or SELECT begins none, nor
+        does a word of SPARQL that is not understood, be it before an IRI, whose `<` is read as a comparison."""
         kind, after = self.kinds[self.at], self.kinds[self.at + 1]
         if self.at or kind not in _BEGINNING:
+            return False
+        if self.tokens[0].upper() in BEYOND_SUBSET and (
+            after not in _ABOUT_A_NAME or _BEFORE_IRI.match(self.text)
+        ):
             return False
         if kind not in NAMES or kind in _BEFORE_A_NAME or after in _ABOUT_A_NAME:
             return True
@@ -229,7 +244,7 @@ class QueryParser(TableParser):
             self._refuse(at, "a triple cannot stand under NOT", advice)
         if self._element:
             self._refuse(
-                at, "a triple cannot stand in ANY ... SATISFIES", "there only attributes can be asked"
+                at, "a triple cannot stand in ANY ... SATISFIES", "only attributes can be tested there"
             )
         parts = _TRIPLE.fullmatch(self.tokens[at]).groups()  # type: ignore[union-attr]
         term = self.lexicon.term

@@ -188,7 +188,7 @@ class OperandParser:
     def _check_variable(self, at: int) -> None:
         if self._element:
             self._refuse(
-                at, "a ?variable cannot stand in ANY ... SATISFIES", "there only attributes can be asked"
+                at, "a ?variable cannot stand in ANY ... SATISFIES", "only attributes can be tested there"
             )
         (self.used_under_not if self._negated else self.used).append(at)
 

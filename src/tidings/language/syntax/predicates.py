@@ -251,7 +251,7 @@ class PredicateParser(OperandParser):
         self._predicates += 1
         if self._predicates > MAX_PREDICATES:
             what = f"the expression has more than {MAX_PREDICATES:,} predicates"
-            advice = "at most that many are read; ask for values of one attribute with IN, or make several subscriptions"
+            advice = "at most that many are read; combine values of one attribute with IN, or make several subscriptions"
             self._refuse(0, what, advice)
 
 

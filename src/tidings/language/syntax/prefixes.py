@@ -1,4 +1,4 @@
-"""The prefixes that every subscription may use without declaring them.
+"""The prefixes that every subscription may use without declaring them, and IRIs written with prefixes.
 
 The empty prefix is the default one: a bare word of a triple, such as `project` or `RSS Filter`, is a name in it.
 A user's own prefixes override these.
@@ -6,7 +6,12 @@ A user's own prefixes override these.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 from tidings.formats.namespaces import RDF, RDFS, XSD
+
+_LOCAL = re.compile(r"[\w-](?:[\w.-]*[\w-])?")
 
 WELL_KNOWN: dict[str, str] = {
     "": "urn:tidings:",
@@ -24,3 +29,14 @@ WELL_KNOWN: dict[str, str] = {
     "schema": "https://schema.org/",
     "atom": "http://www.w3.org/2005/Atom",
 }
+
+
+def shortened(iri: str, prefixes: Mapping[str, str]) -> tuple[str, str] | None:
+    """The longest prefix that fits an IRI, and the name behind it; None if none leaves a plain name."""
+    fitting = (
+        prefix
+        for prefix, start in prefixes.items()
+        if iri.startswith(start) and _LOCAL.fullmatch(iri, len(start))
+    )
+    prefix = max(fitting, key=lambda prefix: len(prefixes[prefix]), default=None)
+    return None if prefix is None else (prefix, iri[len(prefixes[prefix]) :])

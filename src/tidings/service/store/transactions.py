@@ -372,7 +372,7 @@ def _postgresql(url: URL) -> Engine:
         )
     except ModuleNotFoundError:
         raise StoreError(
-            "PostgreSQL needs the package psycopg; try: pip install 'tidings[postgresql]'"
+            "PostgreSQL needs the package psycopg; install Tidings with the extra 'postgresql'"
         ) from None
 
     @event.listens_for(engine, "connect")

@@ -137,7 +137,7 @@ def test_the_example_is_read():
         (
             NODES,
             EDGES + 'pub,sub,"(?a, b, ?c)",\n',
-            "edges.csv:4: the expression of this row asks for a graph",
+            "edges.csv:4: the expression of this row has a graph",
         ),
         (NODES + "x,,-1\n", EDGES, "nodes.csv:6: the cost '-1' is no number from 0 up"),
         (NODES + "x,,cheap\n", EDGES, "nodes.csv:6: the cost 'cheap' is no number"),

@@ -13,5 +13,5 @@ def without(missing, module):
 
 @pytest.mark.parametrize(("missing", "module"), [("shapely", "spatial"), ("sqlalchemy", "lookup")])
 def test_a_missing_library_is_named(missing, module):
-    assert f"install it with: pip install 'tidings[{module}]'" in without(missing, module)
+    assert f"install Tidings with the extra '{module}'" in without(missing, module)
     assert without(missing, "text") == ""

@@ -67,7 +67,7 @@ _PLACES = {
 _EDGES = {
     PASSED: _Style("#009E73", "#006B4F", "passed"),
     REFUSES: _Style("#D55E00", "#A34700", "refused the event"),
-    ASIDE: _Style("#A0A0A0", "#666666", "not asked"),
+    ASIDE: _Style("#A0A0A0", "#666666", "not reached"),
 }
 _PLAIN = _Style("#777777", "#444444", "")
 
@@ -87,7 +87,7 @@ def draw(
     if output.suffix.lower() not in FORMATS:
         raise NetworkError(f"a picture cannot be written to {str(output)!r}; name a file .svg or .png")
     if find_spec("matplotlib") is None:
-        raise TidingsError("drawing needs Matplotlib; install it with: pip install 'tidings[draw]'")
+        raise TidingsError("drawing needs Matplotlib; install Tidings with the extra 'draw'")
     part = excerpt(network, around, depth)
     if not part.nodes:
         raise NetworkError("the network has no nodes, so there is nothing to draw; add some")

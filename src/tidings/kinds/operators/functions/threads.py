@@ -40,7 +40,7 @@ class OperatorLock:
     def __enter__(self) -> None:
         if not self._lock.acquire(blocking=not getattr(_thread_state, "is_operator_thread", False)):
             raise OperatorError(
-                "an operator cannot use the engine that asks it; give it an engine of its own"
+                "an operator cannot use the engine that calls it; give it an engine of its own"
             )
 
     def __exit__(self, *_: object) -> None:

@@ -1,5 +1,5 @@
 """Operators that come with Tidings: places, keywords, tables. Each is made for the user's own data, and needs its
-library's extra: `tidings[spatial]`, `tidings[lookup]`; keywords need none.
+library's extra: `spatial`, `lookup`; keywords need none.
 
 A module is loaded when it is first used: `tidings.library.spatial`.
 """

@@ -1,5 +1,5 @@
 """A SQL table as an operator: a SELECT whose parameters come from the call and from the event. On SQLAlchemy
-(`tidings[lookup]`), so for SQLite, PostgreSQL and every other database it knows.
+(the extra `lookup`), so for SQLite, PostgreSQL and every other database it knows.
 
 Answers are cached for a while, so that many events query the database once; failures are never cached. Within that
 time the same inputs have the same answer.
@@ -25,7 +25,7 @@ try:
     import sqlalchemy
     from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 except ModuleNotFoundError:
-    raise TidingsError("lookups need SQLAlchemy; install it with: pip install 'tidings[lookup]'") from None
+    raise TidingsError("lookups need SQLAlchemy; install Tidings with the extra 'lookup'") from None
 
 Row = tuple[Any, ...]
 

@@ -1,4 +1,4 @@
-"""Spatial operators: whether an event is in a place or near it, how far, and in which places. On shapely (`tidings[spatial]`).
+"""Spatial operators: whether an event is in a place or near it, how far, and in which places. On shapely (the extra `spatial`).
 
 Places are the user's own, so the operators are made for a set of them. Coordinates are longitude and latitude in
 degrees (WGS 84, as in GeoJSON), an edge is straight in them, and a border belongs to its place; a place across the
@@ -24,7 +24,7 @@ try:
     from shapely.geometry import shape
     from shapely.geometry.base import BaseGeometry
 except ModuleNotFoundError:
-    raise TidingsError("places need shapely; install it with: pip install 'tidings[spatial]'") from None
+    raise TidingsError("places need shapely; install Tidings with the extra 'spatial'") from None
 
 # An edge that is straight in degrees is no great circle; pieces of a tenth of a degree stay within 1.5 m of one.
 STEP = 0.1
