@@ -48,6 +48,7 @@ from tidings.model.terms import Iri, Literal
 from tidings.model.values import BOOLEAN, INSTANT, NUMBER, RESOURCE, TEXT, constant_view, number
 
 _MOST = 10  # warnings about one text
+_COMPARED = 100  # names of a text that are compared with known ones
 _COMPARED = 10_000  # nodes or classes that are compared with a misspelt one: more would take too long
 _MANY = {NUMBER: "numbers", TEXT: "texts", INSTANT: "dates", BOOLEAN: "truth values"}
 _TESTS = {"STARTS": "STARTS WITH", "ENDS": "ENDS WITH", "CIDR": "IN CIDR"}
@@ -127,6 +128,7 @@ class _Attributes:
         self._tokens = list(tokens_with_offsets(text))
         self._lexicon = Lexicon(known.prefixes)
         self._elements: dict[str, str] = {}
+        self._near: dict[tuple[str, float], str | None] = {}
         self._doubted: set[tuple[str, bool]] = set()  # paths, and whether they stand for a text
 
     def unquoted(self, condition: Condition) -> Iterator[TextWarning]:
@@ -188,7 +190,14 @@ class _Attributes:
         return TextWarning(f"{path} is read as an attribute; {advice}", *self._place(attribute))
 
     def _nearest(self, attribute: Attribute, likeness: float = 0.7) -> str | None:
-        """The known name that is spelled most like an attribute; of an element, among the names of its list."""
+        """The known name that is spelled most like an attribute; of an element, among the names of its list. None after many
+        others: comparing takes time."""
+        key = attribute.path, likeness
+        if key not in self._near and len(self._near) < _COMPARED:
+            self._near[key] = self._most_like(attribute, likeness)
+        return self._near.get(key)
+
+    def _most_like(self, attribute: Attribute, likeness: float) -> str | None:
         path, names = attribute.path, self._folded
         first = path.partition(".")[0]
         if first in self._elements:
