@@ -48,7 +48,7 @@ from tidings.model.terms import Iri, Literal
 from tidings.model.values import BOOLEAN, INSTANT, NUMBER, RESOURCE, TEXT, constant_view, number
 
 _MOST = 10  # warnings about one text
-_COMPARED = 100  # names of a text that are compared with known ones
+_TRIED = 25  # names of a text that are compared with known ones
 _COMPARED = 10_000  # nodes or classes that are compared with a misspelt one: more would take too long
 _MANY = {NUMBER: "numbers", TEXT: "texts", INSTANT: "dates", BOOLEAN: "truth values"}
 _TESTS = {"STARTS": "STARTS WITH", "ENDS": "ENDS WITH", "CIDR": "IN CIDR"}
@@ -193,7 +193,7 @@ class _Attributes:
         """The known name that is spelled most like an attribute; of an element, among the names of its list. None after many
         others: comparing takes time."""
         key = attribute.path, likeness
-        if key not in self._near and len(self._near) < _COMPARED:
+        if key not in self._near and len(self._near) < _TRIED:
             self._near[key] = self._most_like(attribute, likeness)
         return self._near.get(key)
 
