@@ -7,6 +7,7 @@ and an admin. `{id}` is a subscription of the subscriber, `{nid}` a notification
 from __future__ import annotations
 
 import json
+import time
 from typing import Any, NamedTuple
 
 import httpx
@@ -171,7 +172,8 @@ def house(guarded: Served) -> House:
     made = http.post("/api/subscriptions", json={"text": "WHERE topic = 'x'"}, headers=headers["subscriber"])
     id = made.json()["id"]
     http.post("/api/events", json={"source": "s", "topic": "x"}, headers=headers["publisher"])
-    for _ in range(500):
+    for _ in range(600):
+        time.sleep(0.05)
         items = http.get(f"/api/subscriptions/{id}/notifications", headers=headers["subscriber"]).json()[
             "items"
         ]

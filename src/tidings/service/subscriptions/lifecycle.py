@@ -160,10 +160,12 @@ class Lifecycle:
         webhook: str | None = None,
         tags: Sequence[str] = (),
         paused: bool = False,
+        one_of_many: bool = False,
     ) -> Subscribed:
-        """A new subscription, checked and not yet stored; `begin` stores it."""
+        """A new subscription, checked and not yet stored; `begin` stores it. One of many gets no warnings about events, which
+        take time."""
         self._access.need(principal, Role.SUBSCRIBER)
-        warnings = self._check(text)
+        warnings = self._check(text, about_events=not one_of_many)
         title = check_title(title) or title_of_text(text)
         now = self._clock()
         until = self._end_of_validity(validity, now)
@@ -448,7 +450,7 @@ class Lifecycle:
         if found.state is not State.ACTIVE:
             raise Conflict(f"subscription {found.id} is {found.state}; resume it first")
 
-    def _check(self, text: str) -> tuple[str, ...]:
+    def _check(self, text: str, *, about_events: bool = True) -> tuple[str, ...]:
         """The warnings for a valid text; SubscriptionError for an invalid one."""
         size = len(text.encode("utf-8", "surrogatepass"))
         if size > MAX_TEXT:
@@ -457,8 +459,7 @@ class Lifecycle:
             )
         if bad := _unprintable(text):
             raise SubscriptionError(f"the text has the character {bad} in it; take it out")
-        # Whoever writes a text sees warnings about events when it is checked.
-        checked = self._preview.check(text, about_events=False)
+        checked = self._preview.check(text, about_events=about_events)
         if not checked.ok:
             error = SubscriptionError(checked.message)  # which names the place already
             error.line, error.column = checked.line, checked.column

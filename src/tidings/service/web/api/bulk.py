@@ -124,6 +124,7 @@ def _prepared(caller: Caller, value: Any) -> Subscribed | TidingsError | Problem
             public=new.public,
             webhook=new.webhook,
             tags=new.tags,
+            one_of_many=True,
             paused=new.state == "paused",
         )
     except ValidationError as error:
