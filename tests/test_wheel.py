@@ -82,7 +82,11 @@ def _serve(installed: Path, home: dict[str, str], folder: Path) -> tuple[float, 
         while not _ask(f"{address}/api/subscriptions/{made['id']}/notifications")["items"]:
             assert time.monotonic() - began < 300
             time.sleep(0.1)
-        return answered, time.monotonic() - began
+        told = time.monotonic() - began
+        while not any(folder.glob(".cache/tidings/loops/complete-*")):  # what compiles in the background
+            assert time.monotonic() - began < 600
+            time.sleep(0.5)
+        return answered, told
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(60)

@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -209,8 +209,13 @@ def serve(
     from tidings.cli.warm import ahead
     from tidings.service.web.server import serve as serve_until_signal
 
-    with _signals(), ahead():
-        serve_until_signal(settings, lambda service: _welcome(service, settings))
+    with _signals(), ExitStack() as stack:
+
+        def welcome(service: Service) -> None:
+            _welcome(service, settings)
+            stack.enter_context(ahead())
+
+        serve_until_signal(settings, welcome)
 
 
 @contextmanager

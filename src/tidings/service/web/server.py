@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from fastapi import FastAPI
 
 from tidings.errors import TidingsError
 from tidings.service import memory, open_files
@@ -42,9 +43,9 @@ def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda s
         try:
             # For people the command line prints its own messages.
             level = None if settings.log_format == "json" else "warning"
-            server = _Server(
-                configuration(create_app(service), graceful_seconds=PATIENCE, log_level=level), service
-            )
+            app = create_app(service)
+            server = _Server(configuration(app, graceful_seconds=PATIENCE, log_level=level), service)
+            _build_routes(app)
             service.begin()
             on_listening(service)
             preparing.start()
@@ -55,6 +56,14 @@ def serve(settings: Settings, on_listening: Callable[[Service], None] = lambda s
             if preparing.ident is not None:
                 preparing.join(PATIENCE)  # so that it does not meet stores that are closed
             service.stop()
+
+
+def _build_routes(app: FastAPI) -> None:
+    """FastAPI builds its routes when they are first looked through. The first request would wait for that, in a process
+    and on a machine that are busy starting."""
+    nowhere = {"type": "http", "method": "GET", "path": "/nowhere", "root_path": "", "headers": []}
+    for route in app.routes:
+        route.matches(nowhere)
 
 
 class _Server(uvicorn.Server):
