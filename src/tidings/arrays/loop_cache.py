@@ -50,7 +50,7 @@ OURS: set[CodeType] = set()
 def _announce() -> None:
     """Without a line, a program that imports Tidings would seem to hang."""
     if sys.stderr.isatty():
-        print("tidings: compiling the matching loops, once; this takes about half a minute", file=sys.stderr)
+        print("tidings: compiling the matching loops, once; this may take a minute", file=sys.stderr)
 
 
 _before_compiling: list[Callable[[], None]] = [_announce]

@@ -21,7 +21,7 @@ def choose(files: Iterable[str | Path | None]) -> None:
         compiled.interpret()
     else:
         loop_cache.before_compiling(
-            lambda: terminal.note("Compiling the matching loops, once; this takes about half a minute.")
+            lambda: terminal.note("Compiling the matching loops, once; this may take a minute.")
         )
 
 

@@ -271,7 +271,7 @@ def _announce_matching(supervisor: Supervisor) -> None:
             terminal.note("Events are being matched.")
 
     if not loop_cache.is_complete():
-        terminal.note("Compiling the matching loops, once; this takes about a minute.")
+        terminal.note("Compiling the matching loops, once; this may take a minute.")
     terminal.note("Starting Spark; events that are published meanwhile are kept, and matched then.")
     supervisor.on_change = announce
     announce(supervisor.state)

@@ -215,7 +215,7 @@ def main(arguments: list[str]) -> None:
     if "--quiet" in arguments:
         os.nice(_NICE)
     else:
-        print("compiling the matching loops, once; this takes two or three minutes", file=sys.stderr)
+        print("compiling the matching loops, once; this may take two minutes", file=sys.stderr)
     aside = subprocess.Popen([sys.executable, "-m", "tidings.cli.warm", *reversed(PARTS)])
     warm()
     if code := aside.wait():

@@ -57,7 +57,11 @@ class StreamHealth:
 
 
 def _compiling() -> str:
-    return "" if loop_cache.is_complete() else "the matching loops are compiled, once, in about a minute; "
+    return (
+        ""
+        if loop_cache.is_complete()
+        else "the matching loops are being compiled, once; this may take a minute; "
+    )
 
 
 def _waiting(lag: Backlog) -> str:
