@@ -6,12 +6,11 @@ PYTHON ?= python3
 # Spark needs Java 17+: found, or installed where the user may, or named in a message.
 WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 
-.PHONY: help setup demo test coverage bench docs lint lock warm wheel clean
+.PHONY: help setup demo test bench docs lint lock warm wheel clean
 
 help:
 	@echo "make demo   run sample feeds through a service and show its page"
 	@echo "make test   check style, types and layers, then run all tests"
-	@echo "make coverage  run the tests without Spark, and say which lines they do not reach"
 	@echo "make bench  run the slow tests, reproduce the papers' figures (JSON and PNG)"
 	@echo "make docs   build the documentation as a site, in build/site"
 	@echo "make setup  make .venv with all that is needed"
@@ -34,16 +33,11 @@ warm: .venv/ready
 demo: .venv/ready
 	@$(WITH_JAVA) $(BIN)/tidings demo
 
-# Two at a time, but for Spark, which takes all cores by itself.
+# Three at a time, because many tests wait; those of Spark share one session, so one of the three has them all.
 test: lint warm
 	@scripts/servers.sh
 	@echo "== pytest"
-	@$(WITH_JAVA) $(BIN)/pytest -q -n 2 --dist loadscope -m 'not slow' --ignore tests/spark
-	@$(WITH_JAVA) $(BIN)/pytest -q -m 'not slow' tests/spark
-
-# Measuring costs Python code 40 % more time, so `make test` does without; pyproject.toml has the floor.
-coverage: warm
-	@$(WITH_JAVA) $(BIN)/pytest -q -n 2 --dist loadscope --cov --cov-report=term:skip-covered -m 'not slow' --ignore tests/spark
+	@$(WITH_JAVA) $(BIN)/pytest -q -n 3 --dist loadgroup --cov --cov-report=term:skip-covered -m 'not slow'
 
 bench: warm
 	@$(WITH_JAVA) $(BIN)/pytest -q -m slow

@@ -35,6 +35,16 @@ def seed(request: pytest.FixtureRequest) -> int:
     return int(request.config.getoption("--seed"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share fixtures go to one worker. Random inputs are not measured: tracing doubles their time, most of it
+    in Hypothesis, and what they reach the tests beside them reach too."""
+    for item in items:
+        scope = item.nodeid.rsplit("::", 1)[0]
+        item.add_marker(pytest.mark.xdist_group("spark" if scope.startswith("tests/spark/") else scope))
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.no_cover)
+
+
 class _Matching(threading.local):
     """How many matching calls are under way in a thread."""
 
