@@ -33,11 +33,10 @@ warm: .venv/ready
 demo: .venv/ready
 	@$(WITH_JAVA) $(BIN)/tidings demo
 
-# Three at a time, because many tests wait; those of Spark share one session, so one of the three has them all.
 test: lint warm
 	@scripts/servers.sh
 	@echo "== pytest"
-	@$(WITH_JAVA) $(BIN)/pytest -q -n 3 --dist loadgroup --cov --cov-report=term:skip-covered -m 'not slow'
+	@$(WITH_JAVA) scripts/test.sh
 
 bench: warm
 	@$(WITH_JAVA) $(BIN)/pytest -q -m slow
@@ -67,5 +66,5 @@ wheel: .venv/ready
 	@ls dist/*.whl
 
 clean:
-	rm -rf .venv build dist .coverage* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,6 +3,7 @@ are matched."""
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +16,7 @@ settings.load_profile("tidings")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--coverage", action="store_true", help="say how many lines of the package are reached")
     parser.addoption("--worlds", type=int, default=4, help="how many random worlds of joins are tried")
     parser.addoption("--rounds", type=int, default=1, help="how often each part of the service is killed")
     parser.addoption("--seed", type=int, default=1, help="of the moments when it is")
@@ -35,14 +37,20 @@ def seed(request: pytest.FixtureRequest) -> int:
     return int(request.config.getoption("--seed"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share fixtures go to one worker. Random inputs are not measured: tracing doubles their time, most of it
-    in Hypothesis, and what they reach the tests beside them reach too."""
-    for item in items:
-        scope = item.nodeid.rsplit("::", 1)[0]
-        item.add_marker(pytest.mark.xdist_group("spark" if scope.startswith("tests/spark/") else scope))
-        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
-            item.add_marker(pytest.mark.no_cover)
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("--coverage"):
+        return
+    from tests.line_coverage import Measuring, Reporting
+
+    workerinput = getattr(config, "workerinput", None)
+    folder = config.rootpath / "build" / "coverage"
+    if workerinput is None:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        config.pluginmanager.register(Reporting(folder))
+    if workerinput is not None or not config.getoption("numprocesses", None):
+        worker = workerinput["workerid"] if workerinput else "only"
+        config.pluginmanager.register(Measuring(folder, worker))
 
 
 class _Matching(threading.local):

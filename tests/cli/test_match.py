@@ -100,7 +100,7 @@ REFUSED = {
     '{"source": "s", "a": 1e999}': "the number '1e999' is too large",
     '{"source": "s", "a": 1, "a": 2}': "an object has two members 'a'; leave one out",
     '{"source": "s", "a": {"b": [{"c": 1, "c": 1}]}}': "two members 'c'",
-    '{"source": "s", "a": "\\ud83d"}': "has half a character in it; mend its Unicode",
+    '{"source": "s", "a": "\\ud83d"}': "has half a surrogate pair in it; correct its Unicode",
 }
 
 

@@ -360,5 +360,5 @@ def test_eight_tables_are_joined() -> None:
 
 
 def test_half_a_surrogate_pair_is_refused() -> None:
-    with pytest.raises(SubscriptionError, match="half a character at 1:12"):
+    with pytest.raises(SubscriptionError, match="half a surrogate pair at 1:12"):
         parse("WHERE a = '\ud800'")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,6 +127,8 @@ def match(
     any event was matched against any subscription, and 1 if nothing could be read.
     """
     compiling.choose([subscriptions, taxonomy, tables, *events, *networks])
+    import pyarrow as pa
+
     from tidings.cli import events as event_files
     from tidings.cli.subscriptions import (
         Entry,
@@ -164,7 +166,7 @@ def match(
     with open_writer(format, output) as writer:
         named = iter(paths) if quiet else terminal.tracked(paths, len(paths), "matching files", 1)
         portions = _observed(_portions(named), attributes)
-        order = {entry.id: number for number, entry in enumerate(entries)}
+        order = pa.array([entry.id for entry in entries], pa.string())
         read, found = _publish(
             engine, portions, writer, order, named=format == "text", all_bindings=all_bindings, joined=joined
         )
@@ -208,7 +210,7 @@ def _publish(
     engine: Engine,
     portions: Iterator[Portion],
     writer: NotificationWriter,
-    order: Mapping[str, int],
+    order: pa.Array,
     *,
     named: bool,
     all_bindings: bool,
@@ -226,15 +228,19 @@ def _publish(
     return read, found
 
 
-def _in_order(notifications: pa.Table, portion: Portion, order: Mapping[str, int]) -> pa.Table:
+def _in_order(notifications: pa.Table, portion: Portion, order: pa.Array) -> pa.Table:
     """Notifications by the order of their events, then by that of the subscriptions in their file; those of an index,
     which keeps no order, by their ids."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    rows = {key_of(event): row for row, event in reversed(list(enumerate(portion)))}
-    columns = (notifications[name].to_pylist() for name in ("source", "event", "subscription"))
-    ranks = [
-        (rows.get((source, event), -1), order.get(id or "", -1), id or "")
-        for source, event, id in zip(*columns, strict=True)
-    ]
-    return notifications.take(pa.array(sorted(range(len(ranks)), key=ranks.__getitem__), pa.int64()))
+    keys = pa.array(["\0".join(key_of(event)) for event in portion], pa.string())
+    events = pc.binary_join_element_wise(notifications["source"], notifications["event"], "\0")
+    ranks = pa.table(
+        {
+            "event": pc.fill_null(pc.index_in(events, keys), -1),
+            "subscription": pc.fill_null(pc.index_in(notifications["subscription"], order), -1),
+            "id": pc.fill_null(notifications["subscription"], ""),
+        }
+    )
+    return notifications.take(pc.sort_indices(ranks, [(name, "ascending") for name in ranks.column_names]))

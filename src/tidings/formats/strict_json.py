@@ -75,7 +75,7 @@ class StrictJson:
             elif isinstance(part, list):
                 waiting += part
             elif isinstance(part, str) and not part.isascii() and _is_surrogate(part):
-                return f"{_shown(part)} has half a character in it; mend its Unicode"
+                return f"{_shown(part)} has half a surrogate pair in it; correct its Unicode"
         return None
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:

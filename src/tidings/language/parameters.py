@@ -96,7 +96,7 @@ def check_constant(text: str) -> None:
     literal = from_ntriples(text)
     if isinstance(literal, Literal) and constant_view(literal) is None:
         raise SubscriptionError(
-            f"{literal.text!r} is not a value of the type <{literal.datatype}>; mend one of them"
+            f"{literal.text!r} is not a value of the type <{literal.datatype}>; correct one of them"
         )
 
 

@@ -84,4 +84,4 @@ def _check_characters(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         advice = "give the text in Unicode, without halves of surrogate pairs"
-        raise error_at(text, error.start, "found half a character", advice) from None
+        raise error_at(text, error.start, "found half a surrogate pair", advice) from None

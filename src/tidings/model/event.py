@@ -256,7 +256,7 @@ def _check_text(name: str, value: object) -> None:
             value.encode()
         except UnicodeEncodeError:
             raise EventError(
-                f"an event's {name} has half a character in it: {value!r}; mend its Unicode"
+                f"an event's {name} has half a surrogate pair in it: {value!r}; correct its Unicode"
             ) from None
 
 

@@ -172,7 +172,7 @@ REFUSED = [
     ),
     ({"a": [float("nan")]}, "$.a[0]: nan is no number that can be compared"),
     ({"a": [10**500]}, "write one of at most 400 digits"),
-    ({"a": ["\ud800"]}, "$.a[0]: '\\ud800' has half a character"),
+    ({"a": ["\ud800"]}, "$.a[0]: '\\ud800' has half a surrogate pair"),
     ({"a": [{"anything-but": []}]}, "$.a[0].anything-but: anything-but takes a text, a number"),
     ({"a": [{"anything-but": ["x", 5]}]}, "$.a[0].anything-but: anything-but takes a text, a number"),
     ({"a": [{"anything-but": None}]}, "$.a[0].anything-but: anything-but takes a text, a number"),

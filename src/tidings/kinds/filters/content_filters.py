@@ -364,7 +364,7 @@ def any_of(conditions: list[Condition]) -> Condition:
 
 def _text(text: str, location: str) -> Literal:
     if not is_whole(text):
-        raise refusal(location, f"{format_value(text)} has half a character in it; mend its Unicode")
+        raise refusal(location, f"{format_value(text)} has half a surrogate pair in it; correct its Unicode")
     return Literal(text)
 
 

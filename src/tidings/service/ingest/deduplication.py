@@ -57,7 +57,7 @@ class Deduplication:
             self.catch_up()
         except sqlite3.OperationalError as error:
             raise TidingsError(
-                f"{self._path} cannot be used: {error}; make room, or mend its rights"
+                f"{self._path} cannot be used: {error}; free some space, or correct its permissions"
             ) from None
         except (sqlite3.DatabaseError, LogError):
             self._build_anew()

@@ -265,7 +265,7 @@ def _decoded(header: str, value: str) -> str:
     try:
         return unquote(value, errors="strict")
     except UnicodeDecodeError:
-        raise EventError(f"the header {header[:80]!r} has percents that are not UTF-8; mend it") from None
+        raise EventError(f"the header {header[:80]!r} has percents that are not UTF-8; correct it") from None
 
 
 def _binary(body: bytes, kind: _MediaType, given: dict[str, str], source: str) -> Event:

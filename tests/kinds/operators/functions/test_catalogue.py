@@ -181,7 +181,7 @@ def test_operators_of_a_module(installed: Path) -> None:
         ("def (", r"ops.py cannot be loaded: SyntaxError: .*line 1"),
         (
             "import no_such_library",
-            "cannot be loaded: ModuleNotFoundError: No module named 'no_such_library'; mend",
+            "cannot be loaded: ModuleNotFoundError: No module named 'no_such_library'; correct",
         ),
         ("open('/no/such/file')", "cannot be loaded: FileNotFoundError"),
         ("raise SystemExit(2)", "cannot be loaded: SystemExit: 2"),

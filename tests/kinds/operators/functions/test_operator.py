@@ -349,7 +349,7 @@ def test_numbers_of_numpy_become_plain_ones() -> None:
         ([float("nan")], (float,), "asked yielded nan; yield finite numbers for out0: Out[float]"),
         ([float("inf")], (Any,), "asked yielded inf; yield finite numbers for out0: Out"),
         ([Decimal("NaN")], (Decimal,), "asked yielded Decimal('NaN'); yield finite numbers"),
-        (["\ud800"], (str,), "asked yielded '\\ud800', which has half a character in it"),
+        (["\ud800"], (str,), "asked yielded '\\ud800', which has half a surrogate pair in it"),
         ((1, "a"), (int, str), "asked yielded 1; yield tuples of out0, out1"),
         ([(1,)], (int, str), "asked yielded (1,); yield tuples of out0, out1"),
         ([(1, 2)], (int, str), "asked yielded 2; yield values for out1: Out[str]"),

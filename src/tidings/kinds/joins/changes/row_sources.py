@@ -72,7 +72,7 @@ class TextRows:
         try:
             message = json.loads(self.texts[event].as_py())
         except (ValueError, RecursionError) as error:
-            raise EventError(f"the change cannot be read as JSON: {error}; mend it") from None
+            raise EventError(f"the change is not valid JSON: {error}; correct it") from None
         if form == OURS:
             return message.get("row"), message.get("before")
         payload, hints = (

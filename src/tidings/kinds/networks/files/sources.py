@@ -260,7 +260,7 @@ def _wrong_values(rows: LocatedTable) -> Iterator[NetworkError]:
     for row in range(rows.table.num_rows):
         if (cost := columns.get("cost", {row: None})[row]) is not None and not _is_cost(cost):
             yield NetworkError(
-                f"{rows.location(row)}: the cost {cost!r} is no number from 0 up; mend or omit it"
+                f"{rows.location(row)}: the cost {cost!r} is not a number from 0 up; correct or omit it"
             )
         where = columns.get("where", {row: None})[row]
         if where is None or not where.strip() or where in read:

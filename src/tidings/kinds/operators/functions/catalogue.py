@@ -71,7 +71,7 @@ def _read_file(path: Path) -> ModuleType:
 
 def _broken(where: str, error: BaseException) -> OperatorError:
     what = " ".join(f"{type(error).__name__}: {error}".split())
-    return OperatorError(f"{where} cannot be loaded: {what}; mend it, or install what it needs")
+    return OperatorError(f"{where} cannot be loaded: {what}; correct it, or install what it needs")
 
 
 class Catalogue:
@@ -154,7 +154,7 @@ class Catalogue:
             loaded = entry.load()
         except Exception as error:
             raise SubscriptionError(
-                f"{origin} cannot be loaded: {type(error).__name__}: {error}; mend or remove that package"
+                f"{origin} cannot be loaded: {type(error).__name__}: {error}; repair or remove that package"
             ) from error
         if not isinstance(loaded, Operator):
             raise SubscriptionError(

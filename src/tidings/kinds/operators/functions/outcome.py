@@ -123,7 +123,7 @@ def _value(operator: Operator, position: int, accepted: tuple[type, ...], value:
             value.encode()
         except UnicodeEncodeError:
             raise UnusableAnswer(
-                f"yielded {value!r:.80}, which has half a character in it; mend its Unicode"
+                f"yielded {value!r:.80}, which has half a surrogate pair in it; correct its Unicode"
             ) from None
     return value
 

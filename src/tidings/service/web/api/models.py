@@ -21,7 +21,7 @@ def _whole(text: str) -> str:
     if "\0" in text:
         raise ValueError("it has a NUL character in it; take it out")
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise ValueError("it has half a character in it; fix its Unicode")
+        raise ValueError("it has half a surrogate pair in it; correct its Unicode")
     return text
 
 
