@@ -33,13 +33,14 @@ warm: .venv/ready
 demo: .venv/ready
 	@$(WITH_JAVA) $(BIN)/tidings demo
 
-test: lint warm
+test: .venv/ready
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint warm
 	@scripts/servers.sh
 	@echo "== pytest"
 	@$(WITH_JAVA) scripts/test.sh
 
 bench: warm
-	@$(WITH_JAVA) $(BIN)/pytest -q -m slow
+	@$(WITH_JAVA) $(BIN)/pytest -q -m 'slow or hypothesis' --hypothesis-profile=thorough
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks
 
 # The variable silences an advertisement of the theme.

@@ -1,5 +1,5 @@
-"""What all tests share: one Hypothesis profile, the same cases on every run, and a parser that must rest while events
-are matched."""
+"""What all tests share: a Hypothesis profile with the same cases on every run, another for `make bench`, and a parser
+that must rest while events are matched."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-settings.register_profile("tidings", derandomize=True, deadline=None)
+settings.register_profile("tidings", derandomize=True, deadline=None, max_examples=50)
+settings.register_profile("thorough", deadline=None, max_examples=1_000)
 settings.load_profile("tidings")
 
 

@@ -22,7 +22,7 @@ from tidings.errors import IndexFileError, TidingsError
 from tidings.model.terms import ntriples
 
 ROOT = Path(__file__).parents[3]
-ROUNDS = 2  # for each array and kind of damage
+ROUNDS = 1  # for each array and kind of damage
 
 # Ranks, flags and the subscriptions' own texts: with any values they are an index, of other subscriptions.
 FREE = {
