@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -80,7 +80,7 @@ class Engine:
         self.networks = dict(networks or {})
         self.operators = Catalogue(operators)
         self._scheduler = scheduler or Adaptive()
-        own = self._own_kinds = all_kinds(kinds)
+        own = self.own_kinds = all_kinds(kinds)
         self._conditions = tuple(condition for kind in own for condition in kind.conditions)
         self._kinds = arranged(
             Networks(self.networks),
@@ -107,8 +107,13 @@ class Engine:
             operators=self.operators,
             scheduler=self._scheduler,
             tables=self.joins.tables.values(),
-            kinds=self._own_kinds,
+            kinds=self.own_kinds,
         )
+
+    @property
+    def index(self) -> SubscriptionIndex:
+        """The subscriptions and their rows, but for those of kinds that keep state."""
+        return self._index
 
     @property
     def joins(self) -> Joins:
@@ -273,7 +278,7 @@ class Engine:
         """The notifications of many events, as a table."""
         table = _table(events)
         with self._lock:
-            found = [match(table, self._index.snapshot(), all_bindings)]
+            found = [self._match(table, all_bindings)]
             if self._keeps_state:
                 moments = event_times(table)
                 for stateful in self._stateful.values():
@@ -301,9 +306,13 @@ class Engine:
         """The notifications of a batch of events, as a batch, for a worker that gets only a part of all events: kinds
         that keep state are left out."""
         with self._lock:
-            found = match(pa.Table.from_batches([events]), self._index.snapshot())
+            found = self._match(pa.Table.from_batches([events]))
         batches = found.combine_chunks().to_batches()
         return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=found.schema)
+
+    def _match(self, events: pa.Table, every: bool = False) -> pa.Table:
+        """The notifications of the kinds that find and check."""
+        return match(events, self._index.snapshot(), every)
 
     def index_snapshot(self) -> Snapshot:
         """What events are matched against now, for callers of single steps of the pipeline."""
@@ -385,17 +394,25 @@ class Engine:
 
     @classmethod
     def load(
-        cls, folder: str | Path, *, operators: Iterable[Operator] = (), kinds: Iterable[Kind] = ()
-    ) -> Engine:
+        cls,
+        folder: str | Path,
+        *,
+        operators: Iterable[Operator] = (),
+        kinds: Iterable[Kind] = (),
+        taxonomy: Taxonomy | None = None,
+    ) -> Self:
         """The engine that was saved there; its arrays are mapped into memory, not read.
 
-        Operators and kinds are code and not saved: give those that its subscriptions use.
+        Operators and kinds are code and not saved: give those that its subscriptions use. `taxonomy` is the one that was
+        saved, if it is at hand.
         """
         folder = Path(folder)
         try:
             engine = cls(
                 operators=operators,
-                taxonomy=Taxonomy.from_ntriples((folder / "taxonomy.nt").read_bytes()),
+                taxonomy=taxonomy
+                if taxonomy is not None
+                else Taxonomy.from_ntriples((folder / "taxonomy.nt").read_bytes()),
                 prefixes=json.loads((folder / "prefixes.json").read_text()),
                 networks=load_networks(folder),
                 kinds=kinds,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,9 +21,9 @@ from tidings.arrays.bounds import refuse_unless
 from tidings.engine.contracts import Builder, Checker, Compiling, Kind
 from tidings.engine.every_event import EveryEvent
 from tidings.engine.kind_registry import BUILT_IN
-from tidings.engine.plan import EVERY_EVENT, Plan
-from tidings.engine.residual import Residuals
-from tidings.engine.segment import Owners, Segment
+from tidings.engine.plan import EVERY_EVENT, RESIDUALS, Plan
+from tidings.engine.residual import ResidualChecker, Residuals
+from tidings.engine.segment import OwnedFinder, Owners, Segment
 from tidings.engine.snapshot import OwnedChecker, Snapshot
 from tidings.engine.subscriptions import Subscriptions
 from tidings.engine.templates import Template
@@ -35,6 +35,7 @@ FOLD_SHARE = 0.25
 EVENTS_AT_ONCE = 1 << 14  # fewer would pay more often for what is paid by the batch
 _PAIRS_AT_ONCE = 1 << 20  # where every event is a candidate for many ways
 _PLAIN = {"filters", "networks"}
+DIVISIBLE = frozenset({"filters", "patterns", RESIDUALS})
 
 
 class SubscriptionIndex:
@@ -53,6 +54,10 @@ class SubscriptionIndex:
         self.checkers: dict[str, Checker] = {name: kind.builder() for name, kind in self.checking.items()}
         self.way_rows = {name: WayRows() for name in self.checking}
         self._snapshot: Snapshot | None = None
+        self.keeps_numbers = False
+        """Whether a large tail stays one, because somebody refers to subscriptions by their numbers."""
+        self.reads: frozenset[str] = frozenset()
+        """The kinds that read every event even if they have no rows here: they report what cannot be read."""
 
     def _segment(self, first: int = 0) -> Segment:
         builders: dict[str, Builder] = {name: kind.builder() for name, kind in self.finding.items()}
@@ -114,7 +119,7 @@ class SubscriptionIndex:
         """What events are matched against now."""
         if self._snapshot is None:
             tail = len(self.subscriptions) - self.tail.first
-            if tail > max(FOLD_AT_LEAST, FOLD_SHARE * self.tail.first):
+            if not self.keeps_numbers and tail > max(FOLD_AT_LEAST, FOLD_SHARE * self.tail.first):
                 self.fold()
             self._snapshot = self._freeze()
         return self._snapshot
@@ -125,6 +130,9 @@ class SubscriptionIndex:
             segment.finders[name] for name in self.finding for segment in segments if name in segment.finders
         ]
         used = {name for segment in segments for name in segment.finders}
+        for name in sorted(self.reads - used):
+            finders.append(OwnedFinder(self.base.builders[name].finder(), *self.base.owners[name].arrays()))
+        used |= self.reads
         checkers = {name: rows for name, rows in self.way_rows.items() if rows}
         base = self.base.ways(self.tail.first)
         tail = self.tail.ways(len(self.subscriptions) - self.tail.first)
@@ -173,6 +181,32 @@ class SubscriptionIndex:
             self.base, self.subscriptions = folded, subscriptions
         self.tail = self._segment(len(self.subscriptions))
         self._snapshot = None
+
+    def divisible(self) -> np.ndarray:
+        """Of each subscription whether it may be apart from others: it is found by its filters or patterns, and nothing
+        but residual conditions has to be checked."""
+        found = np.frombuffer(bytes(self.subscriptions.live), dtype=np.bool_).copy()
+        for segment in (self.base, self.tail):
+            for name, owners in segment.owners.items():
+                if name not in DIVISIBLE:
+                    found[owners.arrays()[0]] = False
+        for name, rows in self.way_rows.items():
+            if name not in DIVISIBLE:
+                found &= ~rows.has(len(found))
+        return found
+
+    def take_over(self, other: SubscriptionIndex, chosen: np.ndarray) -> None:
+        """Adds the chosen subscriptions of another index, a mask; they are divisible."""
+        first, numbers = len(self.subscriptions), len(self.subscriptions) + np.cumsum(chosen) - 1
+        self._snapshot = None
+        for segment in (other.base, other.tail):
+            self.tail.extend(segment, chosen, numbers)
+        rows, used = other.way_rows[RESIDUALS].kept(chosen)
+        if len(used):
+            checker = cast(ResidualChecker, self.checkers[RESIDUALS])
+            self.way_rows[RESIDUALS].extend(first, rows, len(checker))
+            checker.extend(cast(ResidualChecker, other.checkers[RESIDUALS]), used)
+        self.subscriptions.extend(other.subscriptions, np.flatnonzero(chosen))
 
     def used_kinds(self) -> set[str]:
         """The names of the kinds that have rows."""

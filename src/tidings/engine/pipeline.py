@@ -38,7 +38,12 @@ def match(events: pa.Table, index: Snapshot, every: bool = False) -> pa.Table:
 
 def matched(batch: Batch, index: Snapshot) -> Pairs:
     """The pairs of a batch that match, or that nobody can decide."""
-    pairs = live_and_valid(batch, index, find(batch, index))
+    return settled(batch, index, find(batch, index))
+
+
+def settled(batch: Batch, index: Snapshot, pairs: Pairs) -> Pairs:
+    """What the steps after `find` leave."""
+    pairs = live_and_valid(batch, index, pairs)
     for checker in index.checkers:
         pairs = checker.check(batch, pairs)
     return one_answer_each(batch, index, pairs)

@@ -62,6 +62,10 @@ class ResidualChecker:
     def keep(self, rows: np.ndarray) -> None:
         self._conditions = self._conditions.kept(rows)
 
+    def extend(self, other: ResidualChecker, rows: np.ndarray) -> None:
+        """Adds some rows of another, behind its own."""
+        self._conditions.extend(other._conditions, rows)
+
     def check(self, batch: Batch, pairs: Pairs, rows: np.ndarray) -> Pairs:
         keep = np.ones(len(pairs), dtype=np.bool_)
         graphs: dict[int, list[Triple]] = {}

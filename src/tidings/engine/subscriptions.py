@@ -99,6 +99,16 @@ class Subscriptions:
         self._id_columns[1] = None
         self.some_end = self.some_end or until < ALWAYS
 
+    def extend(self, other: Subscriptions, numbers: np.ndarray) -> None:
+        """Adds some subscriptions of another."""
+        until = other.valid_until(numbers)
+        self._ids += other.id_list(numbers.tolist())
+        self._texts += [other.text(number) for number in numbers.tolist()]
+        self._until.frombytes(until.tobytes())
+        self.live += b"\x01" * len(numbers)
+        self._numbers, self._id_columns[1] = None, None
+        self.some_end = self.some_end or bool(np.min(until, initial=ALWAYS) < ALWAYS)
+
     def skip(self, count: int) -> None:
         """Gives numbers to nobody: their rows were added in part, and must not become another's."""
         first = len(self)

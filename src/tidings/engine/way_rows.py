@@ -42,6 +42,12 @@ class WayRows:
         self.first.extend(np.concatenate([np.full(missing, NONE, dtype=np.int32), starts]))
         self.rows.extend(rows.ravel())
 
+    def extend(self, first: int, other: WayRows, rows: int) -> None:
+        """The rows of subscriptions from `first` on, whose rows in the checker are behind `rows` others."""
+        missing, known = np.full(first - len(self.first), NONE, dtype=np.int32), other.first.all
+        self.first.extend(np.concatenate([missing, np.where(known < 0, NONE, known + len(self.rows))]))
+        self.rows.extend(np.where(other.rows.all < 0, NONE, other.rows.all + rows))
+
     def find(self, subscription: np.ndarray, way: np.ndarray) -> np.ndarray:
         """The rows of ways, -1 where there is none."""
         known = len(self.first)

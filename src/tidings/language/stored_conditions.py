@@ -120,21 +120,26 @@ class StoredConditions:
     def kept(self, rows: np.ndarray) -> StoredConditions:
         """Some of the rows, in this order."""
         made = StoredConditions()
-        used, new_numbers = np.unique(np.array(self.row_template)[rows], return_inverse=True)
         made._kinds = self._kinds
-        for number in used.tolist():
-            made._templates.number(self._templates.text(number))
-            made._names.append(self._names[number])
-        made.row_template = array("i", new_numbers.tolist())
-        first = np.array(self._first)
-        sizes = first[rows + 1] - first[rows]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        at = np.repeat(first[rows] - starts[:-1], sizes) + np.arange(starts[-1])
-        constants = np.array(self._constants, dtype=np.int32)[at]
-        used, new_numbers = np.unique(constants, return_inverse=True)
-        made._texts = Vocabulary(self._texts.text(i) for i in used.tolist())
-        made._constants, made._first = array("i", new_numbers.tolist()), array("q", starts.tolist())
+        made.extend(self, rows)
         return made
+
+    def extend(self, other: StoredConditions, rows: np.ndarray) -> None:
+        """Adds some rows of another, in this order."""
+        used, place = np.unique(np.array(other.row_template, dtype=np.int32)[rows], return_inverse=True)
+        numbers = self._templates.number_all([other._templates.text(number) for number in used.tolist()])
+        for number, known in zip(used.tolist(), numbers.tolist(), strict=True):
+            if known == len(self._names):
+                self._names.append(other._names[number])
+        self.row_template.frombytes(numbers[place].tobytes())
+        first = np.array(other._first)
+        sizes = first[rows + 1] - first[rows]
+        ends = np.cumsum(sizes)
+        at = np.repeat(first[rows] - (ends - sizes), sizes) + np.arange(sizes.sum())
+        used, place = np.unique(np.array(other._constants, dtype=np.int32)[at], return_inverse=True)
+        numbers = self._texts.number_all([other._texts.text(number) for number in used.tolist()])
+        self._first.frombytes((len(self._constants) + ends).astype(np.int64).tobytes())
+        self._constants.frombytes(numbers[place].tobytes())
 
     def freeze(self) -> dict[str, np.ndarray]:
         """The rows as arrays, for `thaw`."""

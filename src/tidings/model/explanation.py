@@ -36,9 +36,14 @@ class Explanation:
     clauses: tuple[Clause, ...] = ()
     bindings: dict[str, str] = field(default_factory=dict)
     message: str = ""
+    place: str = ""
+    """Where the subscription is, if its index is divided: "in part 3"."""
 
     def __str__(self) -> str:
-        lines = [f"{self.subscription}: {self.verdict}" + (f" ({self.message})" if self.message else "")]
+        where = f", {self.place}" if self.place else ""
+        lines = [
+            f"{self.subscription}: {self.verdict}{where}" + (f" ({self.message})" if self.message else "")
+        ]
         marks = {True: "✓", False: "✗", None: "·"}
         for clause in self.clauses:
             mark = "?" if clause.fate == "failed" else marks[clause.held]

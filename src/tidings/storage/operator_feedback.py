@@ -19,6 +19,7 @@ from tidings.kinds.operators.functions.catalogue import Catalogue
 from tidings.kinds.operators.integrity import refuse_damage
 from tidings.kinds.operators.learning import Learning, LearningRecorder, merged
 from tidings.kinds.operators.predicates import Predicates
+from tidings.storage.division import front_of
 from tidings.storage.event_log import sync
 
 FOLDER = "learnt"
@@ -136,8 +137,9 @@ def write_applied(folder: Path, applied: dict[str, bytes]) -> None:
 
 def _saved_learning(base: Path) -> Learning:
     try:
-        arrays, _ = folders.load(base / "operators")
-        refuse_damage(base / "operators", arrays)
+        folder = front_of(base) / "operators"
+        arrays, _ = folders.load(folder)
+        refuse_damage(folder, arrays)
     except (IndexFileError, KeyError):  # the base may be rebuilt because of that
         return Learning()
     return LearningRecorder.whole(Predicates.thaw(arrays, Catalogue().find))

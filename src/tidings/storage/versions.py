@@ -1,7 +1,7 @@
 """Versions of an index as folders: a base that is mapped into memory, and a tail of changes behind it.
 
     ROOT/CURRENT     the number of the newest base
-    ROOT/v3/         a base: the folder of a saved engine
+    ROOT/v3/         a base: the folder of a saved engine, or of several if its subscriptions are divided (division.py)
     ROOT/v3.tail     changes since, one JSON object a line, only ever appended to
     ROOT/checked/    what checks of bases have found (checksums.py)
     ROOT/learnt/     what streams have learnt of operators (operator_feedback.py), which the next base begins with
@@ -44,6 +44,8 @@ from tidings.language.parser import parse
 from tidings.language.query import Call, leaves
 from tidings.language.query_json import json_calls
 from tidings.storage import checksums, operator_feedback
+from tidings.storage.divided_index import DividedIndex
+from tidings.storage.division import Division, Placement, divide, front_of, load_whole, refuse_too_large
 from tidings.storage.event_log import sync, write_all
 from tidings.storage.renumbering import keep_numbers
 from tidings.storage.tail_changes import Change as Change
@@ -79,9 +81,11 @@ class Version(NamedTuple):
         return cls(int(found[1]), int(found[2]))
 
 
-def publish(root: str | Path, engine: Engine, *, at_least: int = 1) -> Version:
+def publish(
+    root: str | Path, engine: Engine, *, at_least: int = 1, placement: Placement | None = None
+) -> Version:
     """Writes the engine's subscriptions and networks as a new base and makes it the current one; its number is at
-    least `at_least`.
+    least `at_least`. It is divided by `placement`, or as the current one is.
 
     Subscriptions over tables that were in the last version too, with the same text, go on with their sequences.
     """
@@ -92,20 +96,22 @@ def publish(root: str | Path, engine: Engine, *, at_least: int = 1) -> Version:
             kept = False
             with suppress(TidingsError):  # of what cannot be read nothing goes on
                 version = current(root)
-                checksums.verify(_folder(root, version), "joins/")
+                folder = _folder(root, version)
+                checksums.verify(folder, (front_of(folder) / "joins/").relative_to(folder).as_posix() + "/")
                 kept = keep_numbers(joins(root, version), engine)
             if not kept:
                 engine.joins.numbering = uuid.uuid4().hex
-        return _publish(root, engine, at_least)
+        return _publish(root, engine, at_least, placement)
 
 
 def write_aside(root: str | Path, engine: Engine) -> Path:
     """Writes the engine as a base that has no number yet, while the current one goes on; for `switch`."""
     root = Path(root)
     with _lock(root):
-        taken = operator_feedback.apply_feedback(root, _current_base(root), engine)
+        base = _current_base(root)
+        taken = operator_feedback.apply_feedback(root, base, engine)
     aside = root / "defining"
-    _write(aside, engine, taken)
+    _write(aside, engine, taken, _placement(root, base))
     return aside
 
 
@@ -135,7 +141,7 @@ def append(
         lines = [to_line(change) for change in changes]
         named = any(b'"network"' in line or b"via" in line.lower() for line in lines)
         networks = _networks(root, version) if named else {}
-        folder = _folder(root, version)
+        folder = front_of(_folder(root, version))
         with _reading(folder):
             prefixes = json.loads((folder / "prefixes.json").read_text())
             tables = saved_tables(json.loads((folder / "joins" / "tables.json").read_text())["tables"])
@@ -185,7 +191,7 @@ def compact(
         with _lock(root):
             taken = operator_feedback.apply_feedback(root, version.base, engine)
         aside = root / "compacting"
-        _write(aside, engine, taken)
+        _write(aside, engine, taken, _placement(root, version.base))
         with _lock(root):
             now = current(root)
             if now.base != version.base:
@@ -248,7 +254,10 @@ def try_open(root: str | Path, version: Version, *, operators: Iterable[Operator
     """Opens a version without keeping it; an error says why it cannot be."""
     root = Path(root)
     checksums.refuse_damaged(root, version.base)
-    Engine.load(_folder(root, version), operators=operators)
+    index = _load(_folder(root, version), Code.of(operators, ()))
+    if isinstance(index, DividedIndex):
+        for number in range(len(index.division.parts)):
+            index.part(number)
     _changes(_tail(root, version), 0, version)
 
 
@@ -263,6 +272,7 @@ def verify(root: str | Path, version: Version) -> bool:
 class _Opened(NamedTuple):
     version: Version
     code: Code
+    memory: int | None
     engine: Engine
 
 
@@ -271,10 +281,16 @@ _opening = threading.Lock()  # two threads must not replay one tail on the same 
 
 
 def open(
-    root: str | Path, version: Version, *, operators: Iterable[Operator] = (), kinds: Iterable[Kind] = ()
+    root: str | Path,
+    version: Version,
+    *,
+    operators: Iterable[Operator] = (),
+    kinds: Iterable[Kind] = (),
+    memory: int | None = None,
 ) -> Engine:
     """The engine of a version, with the operators that its subscriptions call and the kinds that they are of, beside
-    those of installed packages.
+    those of installed packages. A `DividedIndex` if its base is divided; `memory` is how many bytes of the files of a
+    base may be open at once.
 
     The last one opened of each root is kept, and a longer tail is replayed on it. So are the rows of tables that were
     published to it: they are no part of a version. The checksums of a base are looked at in a thread: once they were found to
@@ -284,9 +300,11 @@ def open(
     checksums.refuse_damaged(root, version.base)
     with _opening:
         kept = _opened.get(root)
-        if kept is None or kept.version != version or kept.code != code:
+        if kept is not None and (kept.code, kept.memory) != (code, memory):
+            kept = None
+        if kept is None or kept.version != version:
             _opened.pop(root, None)  # a replay that fails midway leaves an engine of no version
-            kept = _opened[root] = _Opened(version, code, _replay(root, version, kept, code))
+            kept = _opened[root] = _Opened(version, code, memory, _replay(root, version, kept, code, memory))
         return kept.engine
 
 
@@ -313,9 +331,9 @@ def calls(root: str | Path, version: Version, *, since: Version | None = None) -
         start = since.offset
     else:
         with _reading(folder):
-            found += saved_calls(folders.load(folder / "operators")[0])
+            found += saved_calls(folders.load(front_of(folder) / "operators")[0])
     with _reading(folder):
-        prefixes = json.loads((folder / "prefixes.json").read_text())
+        prefixes = json.loads((front_of(folder) / "prefixes.json").read_text())
     for change in _changes(_tail(root, version), start, version):
         text = change.text if isinstance(change, Change) else None
         if isinstance(text, StoredQuery):
@@ -326,26 +344,33 @@ def calls(root: str | Path, version: Version, *, since: Version | None = None) -
     return found
 
 
-def _replay(root: Path, version: Version, kept: _Opened | None, code: Code) -> Engine:
-    if (
-        kept is not None
-        and kept.version.base == version.base
-        and kept.version.offset <= version.offset
-        and kept.code == code
-    ):
+def _load(base: Path, code: Code, memory: int | None = None) -> Engine:
+    """What a base holds, without its tail."""
+    division = Division.read(base)
+    if division is not None:
+        return DividedIndex.open(base, division, operators=code.operators, kinds=code.kinds, memory=memory)
+    if memory is not None:
+        refuse_too_large(base, None, memory)
+    return Engine.load(base, operators=code.operators, kinds=code.kinds)
+
+
+def _replay(root: Path, version: Version, kept: _Opened | None, code: Code, memory: int | None) -> Engine:
+    if kept is not None and kept.version.base == version.base and kept.version.offset <= version.offset:
         start, engine = kept.version.offset, kept.engine
     else:
-        start, engine = 0, Engine.load(_folder(root, version), operators=code.operators, kinds=code.kinds)
+        start, engine = 0, _load(_folder(root, version), code, memory)
         checksums.start_check(root, version.base)
     _replay_changes(_changes(_tail(root, version), start, version), engine)
     return engine
 
 
 def _replay_whole(root: Path, version: Version, code: Code) -> Engine:
-    """For a new base: damage must not be copied into it, where new checksums would confirm it."""
+    """One engine of all parts, for a new base: damage must not be copied into it, where new checksums would confirm it."""
     checksums.check(root, version.base)
     checksums.refuse_damaged(root, version.base)
-    return _replay(root, version, None, code)
+    engine = load_whole(_folder(root, version), operators=code.operators, kinds=code.kinds)
+    _replay_changes(_changes(_tail(root, version), 0, version), engine)
+    return engine
 
 
 def _replay_changes(changes: Iterable[Change | NetworkChange], engine: Engine) -> None:
@@ -369,7 +394,7 @@ def _reading(folder: Path) -> Iterator[None]:
 def joins(root: str | Path, version: Version) -> Joins:
     """The subscriptions over tables of a version, and no others."""
     root = Path(root)
-    folder = _folder(root, version)
+    folder = front_of(_folder(root, version))
     with _reading(folder):
         engine = Engine(prefixes=json.loads((folder / "prefixes.json").read_text()))
         engine.joins = Joins.load(folder / "joins", engine.prefixes)
@@ -391,7 +416,7 @@ def _networks(root: Path, version: Version) -> dict[str, Network]:
     if kept is not None and kept[0].base == version.base and kept[0].offset <= version.offset:
         start, trial = kept[0].offset, Engine(networks=kept[1])
     else:
-        with _reading(folder := _folder(root, version)):
+        with _reading(folder := front_of(_folder(root, version))):
             start, trial = 0, Engine(networks=load_networks(folder))
     for change in _changes(_tail(root, version), start, version):
         if isinstance(change, NetworkChange):
@@ -434,21 +459,34 @@ def _extend(tail: Path, offset: int, data: bytes) -> None:
         os.close(descriptor)
 
 
-def _publish(root: Path, engine: Engine, at_least: int = 1) -> Version:
+def _publish(root: Path, engine: Engine, at_least: int = 1, placement: Placement | None = None) -> Version:
     """Of one who holds the lock."""
     base = None
     with suppress(IndexFileError):
         base = _current_base(root)
     aside = root / "publishing"
-    _write(aside, engine, operator_feedback.apply_feedback(root, base, engine))
+    taken = operator_feedback.apply_feedback(root, base, engine)
+    _write(aside, engine, taken, placement or _placement(root, base))
     return _set_current(root, aside, b"", at_least)
 
 
-def _write(aside: Path, engine: Engine, taken: dict[str, bytes]) -> None:
+def _placement(root: Path, base: int | None) -> Placement:
+    """How a base is divided; in one part if it is not, or cannot be read."""
+    with suppress(IndexFileError):
+        division = Division.read(root / f"v{base}")
+        if division is not None:
+            return division.placement
+    return Placement("split", 1)
+
+
+def _write(aside: Path, engine: Engine, taken: dict[str, bytes], placement: Placement) -> None:
     """Writes a base that has no number yet."""
     shutil.rmtree(aside, ignore_errors=True)
     try:
-        engine.save(aside)
+        if placement.parts == 1:
+            engine.save(aside)
+        else:
+            divide(engine, aside, placement)
         operator_feedback.write_applied(aside, taken)
         checksums.write(aside)
         for path in [*aside.rglob("*"), aside]:

@@ -1,0 +1,268 @@
+"""An opened base whose subscriptions are divided: an engine, which is its front, with parts that are opened when needed.
+
+Changes of the tail are made in the front. A subscription in a part that was removed or replaced is dead there, which the
+table of ids finds without opening the part. The front never folds: routes go by its numbers, and a container that was
+removed, or has expired, must go on to route.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.arrays import folders
+from tidings.arrays.bounds import ascends, refuse_unless
+from tidings.arrays.vocabulary import StoredTexts
+from tidings.engine.contracts import Kind, Stateful
+from tidings.engine.engine import Engine
+from tidings.engine.pipeline import find, matched, notifications, settled
+from tidings.errors import IndexFileError
+from tidings.kinds.operators.functions.operator import Operator
+from tidings.model.batch import Batch, check_columns
+from tidings.model.event import Event
+from tidings.model.explanation import Explanation
+from tidings.model.notification import NOTIFICATION_SCHEMA, Notification, error_table
+from tidings.model.pairs import Pairs
+from tidings.storage.division import (
+    Division,
+    front_of,
+    id_hash,
+    part_of,
+    refuse_too_large,
+    taxonomy_hash,
+)
+
+
+class Forwards(NamedTuple):
+    """Which events have to visit which parts: event[i], by its row, visits part[i]."""
+
+    event: np.ndarray
+    part: np.ndarray
+
+
+class DividedIndex(Engine):
+    """The front is this engine itself: prefixes, networks, operators and joins are its own."""
+
+    division: Division
+
+    @classmethod
+    def open(
+        cls,
+        base: Path,
+        division: Division,
+        *,
+        operators: Iterable[Operator] = (),
+        kinds: Iterable[Kind] = (),
+        memory: int | None = None,
+    ) -> DividedIndex:
+        """Opens the front of a base. `memory` is how many bytes of its files may be open at once."""
+        if memory is not None:
+            refuse_too_large(base, division, memory)
+        index = cls.load(front_of(base), operators=operators, kinds=kinds)
+        index._attach(base, division, memory)
+        return index
+
+    def _attach(self, base: Path, division: Division, memory: int | None) -> None:
+        if taxonomy_hash(front_of(base)) != division.taxonomy:
+            raise IndexFileError(f"{base} was divided by another taxonomy; build the index anew")
+        self.base, self.division = base, division
+        self._room = None if memory is None else memory - division.front.bytes
+        self._routes = folders.load(base / "routes")[0]["parts"]
+        self._places = folders.load(base / "ids")[0]
+        self._check()
+        self._texts: dict[int, tuple[StoredTexts, StoredTexts]] = {}
+        self._ended: list[set[int]] = [set() for _ in division.parts]
+        self._parts: dict[int, Engine] = {}  # the one that was used last is the last one
+        self._index.keeps_numbers = True
+        self._index.reads = frozenset(division.reads)
+
+    def _check(self) -> None:
+        """Refuses arrays that do not fit each other."""
+        counts = np.array([piece.subscriptions for piece in self.division.parts], dtype=np.int64)
+        hash, part, number = (self._places[name] for name in ("hash", "part", "number"))
+        known = len(part) == len(hash) and bool(np.all((part >= 0) & (part < len(counts))))
+        shape = (self.division.front.subscriptions, (len(counts) + 7) // 8)
+        refuse_unless(
+            self.base / "ids",
+            [
+                ("hash", len(hash) == counts.sum() and bool(np.all(hash[1:] >= hash[:-1]))),
+                ("part", known),
+                (
+                    "number",
+                    len(number) == len(part) and bool(np.all((number >= 0) & (number < counts[part]))),
+                ),
+            ],
+        )
+        fits = self._routes.shape == shape and len(self._index.subscriptions) == shape[0]
+        refuse_unless(self.base / "routes", [("parts", fits)])
+
+    def __len__(self) -> int:
+        in_parts = sum(piece.subscriptions for piece in self.division.parts)
+        return super().__len__() + in_parts - sum(map(len, self._ended))
+
+    def __contains__(self, id: str) -> bool:
+        return super().__contains__(id) or self._find(id) is not None
+
+    def part_with(self, id: str) -> int | None:
+        """The part that has the subscription with this id; None if the front has it, or nobody."""
+        found = self._find(id)
+        return None if found is None else found[0]
+
+    def _find(self, id: str) -> tuple[int, int] | None:
+        """Part and number of the live subscription with this id, if it is in a part."""
+        hash, hashes = id_hash(id), self._places["hash"]
+        for at in range(np.searchsorted(hashes, hash), np.searchsorted(hashes, hash, side="right")):
+            part, number = int(self._places["part"][at]), int(self._places["number"][at])
+            if self._stored(part)[0][number] == id:
+                return None if number in self._ended[part] else (part, number)
+        return None
+
+    def _stored(self, part: int) -> tuple[StoredTexts, StoredTexts]:
+        """The ids and the texts of a part, which need not be open."""
+        if part not in self._texts:
+            arrays, _ = folders.load(part_of(self.base, part) / "subscriptions")
+            count = self.division.parts[part].subscriptions
+            for name in ("id", "text"):
+                start = arrays[f"{name}_start"]
+                fits = len(start) - 1 == count and ascends(start, len(arrays[f"{name}_blob"]))
+                refuse_unless(part_of(self.base, part) / "subscriptions", [(f"{name}_start", fits)])
+            self._texts[part] = (
+                StoredTexts(arrays["id_blob"], arrays["id_start"]),
+                StoredTexts(arrays["text_blob"], arrays["text_start"]),
+            )
+        return self._texts[part]
+
+    def text(self, id: str) -> str:
+        found = self._find(id)
+        if found is None:
+            return super().text(id)
+        text: str = self._stored(found[0])[1][found[1]]
+        return text
+
+    def explain(self, id: str, event: Event) -> Explanation:
+        """As every engine does; it says which part the subscription is in."""
+        explanation, part = super().explain(id, event), self.part_with(id)
+        return explanation if part is None else replace(explanation, place=f"in part {part}")
+
+    def unsubscribe(self, id: str) -> bool:
+        with self._lock:
+            return self._end_in_part(id) or super().unsubscribe(id)
+
+    def _end(self, ids: Sequence[str], numbers: Sequence[int] = (), but: Stateful | None = None) -> None:
+        super()._end(ids, numbers, but)
+        for id in ids:
+            self._end_in_part(id)
+
+    def _end_in_part(self, id: str) -> bool:
+        found = self._find(id)
+        if found is None:
+            return False
+        part, number = found
+        self._ended[part].add(number)
+        if part in self._parts:
+            self._parts[part].index.subscriptions.end(number)
+        return True
+
+    def part(self, number: int) -> Engine:
+        """An open part. As many as there is room for stay open, those that were used last."""
+        engine = self._parts.pop(number, None)
+        if engine is None:
+            sizes = [piece.bytes for piece in self.division.parts]
+            while self._room is not None and self._parts:
+                if sum(sizes[each] for each in self._parts) + sizes[number] <= self._room:
+                    break
+                del self._parts[next(iter(self._parts))]
+            engine = Engine.load(part_of(self.base, number), kinds=self.own_kinds, taxonomy=self.taxonomy)
+            if len(engine) != self.division.parts[number].subscriptions:
+                raise IndexFileError(
+                    f"{part_of(self.base, number)} has others than it should; build the index anew"
+                )
+            for ended in self._ended[number]:
+                engine.index.subscriptions.end(ended)
+        self._parts[number] = engine
+        return engine
+
+    @property
+    def open_parts(self) -> list[int]:
+        """The parts that are open now, the one that was used last at the end."""
+        return list(self._parts)
+
+    def publish(
+        self, event: Event, *, all_bindings: bool = False, joined: bool = False
+    ) -> list[Notification]:
+        found = self.publish_many([event], all_bindings=all_bindings, joined=joined)
+        return list(Notification.from_table(found))
+
+    def forwards(self, events: pa.Table | pa.RecordBatch) -> Forwards:
+        """The parts that events have to visit."""
+        return self.match_front(events)[1]
+
+    def match_front(self, events: pa.Table | pa.RecordBatch) -> tuple[pa.Table, Forwards]:
+        """The notifications of the front, also those of events that cannot be read, and the parts to visit: the first of
+        two stages, the second being `match_part`."""
+        table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
+        found, forwards, first = [NOTIFICATION_SCHEMA.empty_table()], list[Forwards](), 0
+        with self._lock:
+            for batch, notified, visits in self._front(table, False):
+                found += notified
+                forwards.append(Forwards(visits.event + first, visits.part))
+                first += len(batch)
+        nothing = Forwards(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return pa.concat_tables(found), Forwards(*map(np.concatenate, zip(nothing, *forwards, strict=True)))
+
+    def match_part(self, part: int, events: pa.Table | pa.RecordBatch) -> pa.Table:
+        """The notifications of a part. What it cannot read, the front reports."""
+        table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
+        check_columns(table)
+        with self._lock:
+            index = self.part(part).index.snapshot()
+            found = [NOTIFICATION_SCHEMA.empty_table()]
+            for first in range(0, table.num_rows, index.events_at_once):
+                found += self._in_part(part, Batch(table.slice(first, index.events_at_once)))
+        return pa.concat_tables(found)
+
+    def _match(self, events: pa.Table, every: bool = False) -> pa.Table:
+        found, failed = [NOTIFICATION_SCHEMA.empty_table()], list[pa.Table]()
+        for batch, (*notified, errors), visits in self._front(events, every):
+            found += notified
+            failed.append(errors)
+            # Those that are open first: one that is opened may close another.
+            for part in sorted(np.unique(visits.part).tolist(), key=lambda part: part not in self._parts):
+                rows = visits.event[visits.part == part]
+                if len(rows) == len(batch):
+                    found += self._in_part(part, batch)  # graphs are read once for all
+                else:
+                    found += self._in_part(part, Batch(batch.events.take(pa.array(rows)), every))
+        return pa.concat_tables([*found, *failed])
+
+    def _front(self, events: pa.Table, every: bool) -> Iterator[tuple[Batch, list[pa.Table], Forwards]]:
+        """Batches, the notifications of the front with those of errors last, and the parts to visit."""
+        check_columns(events)
+        index = self._index.snapshot()
+        for first in range(0, events.num_rows, index.events_at_once):
+            batch = Batch(events.slice(first, index.events_at_once), every)
+            pairs = find(batch, index)
+            found = list(notifications(batch, index, settled(batch, index, pairs)))
+            found.append(error_table(batch.events, batch.errors))
+            yield batch, found, self._visits(len(batch), pairs)
+
+    def _visits(self, events: int, pairs: Pairs) -> Forwards:
+        """Where events go that were found for these subscriptions of the front, dead ones and undecided ones too."""
+        used = np.array([piece.subscriptions > 0 for piece in self.division.parts])
+        if self.division.place == "split":
+            visited = np.broadcast_to(used, (events, len(used)))
+        else:
+            routing = pairs.subscription < len(self._routes)  # the others are of the tail
+            bits = np.zeros((events, self._routes.shape[1]), dtype=np.uint8)
+            np.bitwise_or.at(bits, pairs.event[routing], self._routes[pairs.subscription[routing]])
+            visited = np.unpackbits(bits, axis=1, count=len(used))
+        return Forwards(*np.nonzero(visited))
+
+    def _in_part(self, part: int, batch: Batch) -> Iterator[pa.Table]:
+        index = self.part(part).index.snapshot()
+        return notifications(batch, index, matched(batch, index))
