@@ -2,107 +2,443 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from tests.kinds.contract.kinds import KINDS, Kind
+from tests.kinds.contract.kinds import FILTERS, OPERATORS, PATTERNS
+from tests.storage import version_01 as world
 from tidings import Engine, Event
-from tidings.errors import TidingsError
+from tidings.errors import IndexFileError, SubscriptionError, TidingsError
+from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
 from tidings.language.printer import to_text
 from tidings.language.query import And
+from tidings.model.event import to_table
+from tidings.storage import versions
 from tidings.storage.divided_index import DividedIndex
-from tidings.storage.division import Division, Placement, divide
+from tidings.storage.division import Division, Placement, divide, size_of
+from tidings.storage.versions import Change, Version
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 SPLIT, CONTAIN = Placement("split", 3), Placement("contain", 3)
+CODE = OPERATORS.operators
+MIXED = [PATTERNS, FILTERS] * 4 + [OPERATORS]
 Answers = Counter[tuple[Any, ...]]
 
 
-def answers(engine: Engine, events: list[Event]) -> Answers:
-    """Every binding of every answer; of what cannot be decided or read, that it is so."""
-    found: Answers = Counter()
-    for row in engine.publish_many(events, all_bindings=True).to_pylist():
-        bindings = tuple(sorted(row["bindings"] or ()))
-        found[row["subscription"], row["event"], row["verdict"], bindings, row["sequence"]] += 1
-    return found
+def answers(engine: Engine, events: list[Event], every: bool = True) -> Answers:
+    """Every binding of every answer; without `every`, the verdicts alone: which binding is the first one is open."""
+    return Counter(
+        (
+            row["subscription"],
+            row["event"],
+            row["verdict"],
+            tuple(sorted(row["bindings"] or ())) if every else (),
+        )
+        for row in engine.publish_many(events, all_bindings=every).to_pylist()
+    )
 
 
-def verdicts(engine: Engine, events: list[Event]) -> Counter[tuple[Any, ...]]:
-    rows = engine.publish_many(events).to_pylist()
-    return Counter((row["subscription"], row["event"], row["verdict"]) for row in rows)
+def matched(engine: Engine, event: Event) -> set[str | None]:
+    return {notification.subscription for notification in engine.publish(event)}
 
 
 class Family:
-    """Subscriptions of a kind, and of some of them one that contains them, because it is a part of their text."""
+    """Texts of all kinds, of which many are contained in another, because they have its conditions and more."""
 
-    def __init__(self, kind: Kind, rng: random.Random, count: int) -> None:
-        self.kind, self.rng = kind, rng
-        self.engine = Engine(taxonomy=kind.taxonomy(rng), operators=kind.operators)
-        self.parents: dict[str, str] = {}
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
         self.texts: dict[str, str] = {}
-        while len(self.texts) < count:
-            self.grow(f"s{len(self.texts)}")
-        self.engine.subscribe_many(self.texts.items())
+        self.containers: dict[str, str] = {}
+        self.taxonomy = PATTERNS.taxonomy(rng)
 
     def grow(self, id: str) -> str:
-        """The text of one more, which may be contained in one of the others."""
-        text, parent = self.kind.text(self.rng), None
+        """A new text for an id. Nothing is contained in the one that it had."""
+        for other in [other for other, container in self.containers.items() if container == id]:
+            del self.containers[other]
+        self.containers.pop(id, None)
+        self.texts.pop(id, None)
+        text = self.rng.choice(MIXED).text(self.rng)
         if self.texts and self.rng.random() < 0.7:
-            parent = self.rng.choice(list(self.texts))
-            above, further = parse(self.texts[parent]), parse(text)
-            text = to_text(replace(above, where=And((above.where, further.where))))
-        try:
-            Engine(operators=self.kind.operators).subscribe(id, text)
-        except TidingsError:  # too many ways
-            return self.grow(id)
+            container = self.rng.choice(list(self.texts))
+            above, further = parse(self.texts[container]), parse(text)
+            narrower = to_text(replace(above, where=And((above.where, further.where))))
+            try:
+                Engine(operators=CODE).subscribe(id, narrower)
+                text, self.containers[id] = narrower, container
+            except SubscriptionError:  # too many ways
+                pass
         self.texts[id] = text
-        self.parents.pop(id, None)
-        if parent is not None:
-            self.parents[id] = parent
         return text
 
-    def forest(self, engine: Engine) -> np.ndarray:
-        """Of each subscription of an index the number of the nearest that contains it and is in the index."""
+    def engine(self, count: int) -> Engine:
+        engine = Engine(taxonomy=self.taxonomy, operators=CODE)
+        for number in range(count):
+            engine.subscribe(f"s{number}", self.grow(f"s{number}"))
+        return engine
+
+    def events(self, count: int) -> list[Event]:
+        return [self.rng.choice(MIXED).event(self.rng) for _ in range(count)]
+
+    def parents(self, engine: Engine) -> np.ndarray:
+        """What the forest of containment says: by the subscriptions of an index in their order."""
         subscriptions = engine.index.subscriptions
-        numbers = np.flatnonzero(np.frombuffer(bytes(subscriptions.live), dtype=np.bool_)).tolist()
-        place = {id: at for at, id in enumerate(subscriptions.id_list(numbers))}
-        found = []
-        for id in place:
-            above = self.parents.get(id)
-            while above is not None and above not in place:
-                above = self.parents.get(above)
-            found.append(-1 if above is None else place[above])
-        return np.array(found, dtype=np.int64)
+        live = np.flatnonzero(np.frombuffer(bytes(subscriptions.live), dtype=np.bool_)).tolist()
+        place = {id: at for at, id in enumerate(subscriptions.id_list(live))}
+        return np.array([place.get(self.containers.get(id, ""), -1) for id in place], dtype=np.int64)
 
 
-def opened(base: Path, memory: int | None = None, **code: Any) -> DividedIndex:
+def opened(base: Path, memory: int | None = None) -> DividedIndex:
+    found = Division.read(base)
+    assert found is not None
+    return DividedIndex.open(base, found, operators=CODE, memory=memory)
+
+
+def use_forest(monkeypatch: pytest.MonkeyPatch, parents: Any) -> None:
+    monkeypatch.setitem(sys.modules, "tidings.containment.forest", SimpleNamespace(parents=parents))
+
+
+def check_one_family(seed: int, folder: Path) -> None:
+    family = Family(random.Random(seed))
+    engine, events = family.engine(50), family.events(10)
+    expected, verdicts = answers(engine, events), answers(engine, events, every=False)
+    for placement in (SPLIT, CONTAIN):
+        base = folder / placement.place
+        made = divide(engine, base, placement, family.parents(engine))
+        index = opened(base)
+        assert made == index.division
+        assert len(index) == len(engine) == 50
+        assert sum(piece.subscriptions for piece in made.parts) > 9
+        assert answers(index, events) == expected
+        assert answers(index, events, every=False) == verdicts
+        table = to_table(events)
+        found, visits = index.match_front(table)
+        parts = [
+            index.match_part(part, table.take(pa.array(visits.event[visits.part == part])))
+            for part in range(3)
+        ]
+        two_stages = pa.concat_tables([found, *parts]).to_pylist()
+        assert (
+            Counter((row["subscription"], row["event"], row["verdict"], ()) for row in two_stages) == verdicts
+        )
+        assert (len(visits.event) < 30) == (placement is CONTAIN)
+    assert answers(engine, events) == expected  # it was only written
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_divided_index_answers_as_the_undivided(seed: int, tmp_path: Path) -> None:
+    check_one_family(seed, tmp_path)
+
+
+@pytest.mark.slow
+def test_many_divided_indexes_answer_as_the_undivided(tmp_path: Path) -> None:
+    for seed in range(100, 600):
+        check_one_family(seed, tmp_path / str(seed))
+
+
+@pytest.mark.parametrize("placement", [SPLIT, CONTAIN], ids=lambda each: each.place)
+def test_networks_joins_operators_and_templates(placement: Placement, tmp_path: Path) -> None:
+    tables = [Table(name, columns, key=key) for name, columns, key in world.TABLES]
+    engine = Engine(
+        taxonomy=world.taxonomy(),
+        prefixes=world.PREFIXES,
+        networks={"net": world.network()},
+        operators=world.OPERATORS,
+        tables=tables,
+    )
+    world.fill(engine)
+    published = [*world.events(range(100, 130)), *world.rows(range(20, 30))]
+    version = versions.publish(tmp_path, engine, placement=placement)
+    index = versions.open(tmp_path, version, operators=world.OPERATORS)
+    assert isinstance(index, DividedIndex)
+    undivided = {"at acme", "call", "call and filter", "call at acme", "t1", "join", "table"}
+    assert all(index.part_with(id) is None for id in undivided)
+    in_parts = {id for id in world.TEXTS if index.part_with(id) is not None}
+    assert len(in_parts) == (9 if placement is SPLIT else 0)
+    assert world.answers(index, published) == world.answers(engine, published)
+    assert versions.calls(tmp_path, version)
+    assert set(versions.joins(tmp_path, version).tables) == {"stocks", "reviews"}
+    after = versions.append(
+        tmp_path,
+        [
+            Change("more", "WHERE age > 20 VIA net AT 'acme'"),
+            Change("filter", None),
+            versions.NetworkChange("net", "remove_edge", ("door", "acme")),
+        ],
+        operators=world.OPERATORS,
+    )
+    engine.subscribe("more", "WHERE age > 20 VIA net AT 'acme'")
+    engine.unsubscribe("filter")
+    engine.networks["net"].remove_edge("door", "acme")
+    index = versions.open(tmp_path, after, operators=world.OPERATORS)
+    published = world.events(range(130, 150))
+    expected = world.answers(engine, published)
+    assert world.answers(index, published) == expected
+    folded = versions.compact(tmp_path, operators=world.OPERATORS)
+    index = versions.open(tmp_path, folded, operators=world.OPERATORS)
+    assert isinstance(index, DividedIndex)
+    assert index.division.placement == placement
+    assert world.answers(index, published) == expected
+
+
+BROAD, NARROW = "WHERE topic = 'oil'", "WHERE topic = 'oil' AND price > 10"
+OIL = Event("test", {"topic": "oil", "price": 20}, id="e", time="2026-06-01T00:00:00Z")
+
+
+def small(root: Path, monkeypatch: pytest.MonkeyPatch, texts: dict[str, str] | None = None) -> Version:
+    """An index in which `root` contains all others, in two parts."""
+    engine = Engine()
+    for id, text in (texts or {"root": BROAD, "a": NARROW, "b": NARROW}).items():
+        engine.subscribe(id, text)
+    use_forest(monkeypatch, lambda engine: np.array([-1] + [0] * (len(engine) - 1)))
+    return versions.publish(root, engine, placement=Placement("contain", 2))
+
+
+def test_a_container_routes_whatever_has_become_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small(tmp_path, monkeypatch)
+    for change, stays in (
+        (Change("root", BROAD, "2026-01-01"), set()),  # expired before the event
+        (Change("root", None), set()),
+        (Change("root", "WHERE topic = 'gas'"), set()),
+        (Change("root", BROAD), {"root"}),
+    ):
+        index = versions.open(tmp_path, versions.append(tmp_path, [change]))
+        assert matched(index, OIL) == {"a", "b"} | stays
+    after = versions.append(tmp_path, [Change("a", "WHERE price > 10"), Change("c", NARROW)])
+    assert matched(versions.open(tmp_path, after), OIL) == {"root", "a", "b", "c"}
+    assert versions.open(tmp_path, after).explain("a", OIL).place == ""
+    before = Event("test", {"topic": "gas"}, id="e")
+    index = versions.open(tmp_path, after)
+    assert isinstance(index, DividedIndex)
+    assert len(index.forwards(to_table([before])).event) == 0
+    assert index.forwards(to_table([before, OIL])).event.tolist() == [1, 1]
+
+
+def test_an_expired_container_routes(tmp_path: Path) -> None:
+    engine = Engine()
+    engine.subscribe("root", BROAD, valid_until="2026-01-01")
+    engine.subscribe("a", NARROW)
+    engine.subscribe("b", NARROW, valid_until="2026-05-01")
+    divide(engine, tmp_path / "v1", CONTAIN, np.array([-1, 0, 0]))
+    assert matched(opened(tmp_path / "v1"), OIL) == {"a"}
+    assert matched(opened(tmp_path / "v1"), replace(OIL, time="2025-01-01")) == {"root", "a", "b"}
+
+
+def test_a_container_that_ran_out_of_steps_routes(tmp_path: Path) -> None:
+    edges = [f"(?x{i}, <urn:p>, ?x{i + 1})" for i in range(30)]
+    hard = "WHERE " + ", ".join(edges) + ", (?x30, <urn:q>, ?y)"
+    engine = Engine()
+    engine.subscribe("root", hard)
+    engine.subscribe(
+        "easy", "WHERE topic = 'oil'"
+    )  # said to be contained, so that only the doubt leads there
+    nodes = range(40)
+    graph = "\n".join(f"<urn:n{a}> <urn:p> <urn:n{b}> ." for a in nodes for b in nodes if a != b)
+    event = Event.from_rdf(graph + "\n<urn:z> <urn:q> <urn:z> .", "nt", id="e", attributes={"topic": "oil"})
+    divide(engine, tmp_path / "v1", CONTAIN, np.array([-1, 0]))
+    found = {(n.subscription, n.verdict) for n in opened(tmp_path / "v1").publish(event)}
+    assert found == {("root", "undecided"), ("easy", "match")}
+
+
+@pytest.mark.parametrize("place", ["split", "contain"])
+def test_an_unreadable_event_is_reported_once(place: str, tmp_path: Path) -> None:
+    engine = Engine()
+    texts = ["WHERE x = 1", "WHERE (?x, <urn:p>, ?y)", "WHERE (?x, <urn:p>, ?y) AND x = 1", "WHERE x < 5"]
+    for number, text in enumerate(texts * 3):
+        engine.subscribe(f"s{number}", text)
+    parents = np.array([-1, -1, *[0, 1, 1, 0, 0, 1, 1, 0, 0, 1]])
+    events = pa.table(
+        {
+            "id": ["good", "half", "no JSON", "no Turtle", "neither"],
+            "attributes": ['{"x": 1}', '{"x": ', '{"y": [}', '{"x": 1}', "{"],
+            "datacontenttype": ["text/turtle"] * 5,
+            "data": [b"<urn:a> <urn:p> 5 ."] * 3 + [b"<urn:a <urn"] * 2,
+        }
+    )
+    divide(engine, tmp_path / "v1", Placement(place, 2), parents)
+
+    def rows(engine: Engine) -> Answers:
+        found = engine.publish_many(events).to_pylist()
+        return Counter((row["event"], row["subscription"], row["verdict"]) for row in found)
+
+    found = rows(opened(tmp_path / "v1"))
+    assert found == rows(engine)
+    assert sum(count for (*_, verdict), count in found.items() if verdict == "error") == 4
+
+
+def test_ids_and_texts_without_an_open_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {"root": BROAD} | {f"s{number} é": NARROW for number in range(8)}
+    version = small(tmp_path, monkeypatch, texts)
+    index = versions.open(tmp_path, version)
+    assert isinstance(index, DividedIndex)
+    assert len(index) == 9
+    assert all(id in index and index.text(id) == text for id, text in texts.items())
+    assert "nobody" not in index
+    assert "\ud800" not in index
+    with pytest.raises(SubscriptionError, match="no subscription 'nobody'"):
+        index.text("nobody")
+    assert {index.part_with(id) for id in texts} == {None, 0, 1}
+    part = index.part_with("s3 é")
+    explained = index.explain("s3 é", OIL)
+    assert str(explained).splitlines()[0] == f"s3 é: match, in part {part}"
+    assert index.open_parts == []
+    assert index.unsubscribe("s3 é")
+    assert not index.unsubscribe("s3 é")
+    assert "s3 é" not in index
+    assert len(index) == 8
+    table = pa.table({"id": ["s4 é", "new"], "price": [5, 50]})
+    index.subscribe_table("WHERE price > $price", table)
+    assert len(index) == 9
+    assert matched(index, OIL) == texts.keys() - {"s3 é"}
+
+
+def test_parts_are_opened_within_the_memory_that_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine()
+    for number in range(40):
+        engine.subscribe(f"s{number}", f"WHERE price > {number} AND topic = 'oil'")
+    expected = matched(engine, OIL)
+    version = versions.publish(tmp_path, engine, placement=Placement("split", 4))
+    base = tmp_path / "v1"
     division = Division.read(base)
     assert division is not None
-    return DividedIndex.open(base, division, memory=memory, **code)
+    assert [piece.subscriptions for piece in division.parts] == [10] * 4
+    assert division.parts[2].bytes == size_of(base / "part-2")
+    two = division.front.bytes + sum(sorted(piece.bytes for piece in division.parts)[-2:])
+    index = versions.open(tmp_path, version, memory=two)
+    assert isinstance(index, DividedIndex)
+    assert matched(index, OIL) == expected
+    assert index.open_parts == [2, 3]
+    assert matched(index, OIL) == expected  # those that are open come first
+    assert index.open_parts == [0, 1]
+    assert versions.open(tmp_path, version, memory=two) is index
+    assert versions.open(tmp_path, version) is not index
+    with pytest.raises(IndexFileError, match=r"front and one part .* build it with --parts \d+"):
+        versions.open(tmp_path, version, memory=division.front.bytes + 9_000)
+    with pytest.raises(IndexFileError, match="build it with --place split"):
+        versions.open(tmp_path, version, memory=1000)
+    version = versions.publish(tmp_path, engine, placement=Placement("split", 1))
+    size = size_of(tmp_path / "v2")
+    assert type(versions.open(tmp_path, version, memory=size)) is Engine
+    sentence = f"not divided and needs {size:,} bytes of memory, and 5,000 are allowed; build it with --parts"
+    with pytest.raises(IndexFileError, match=re.escape(sentence)):
+        versions.open(tmp_path, version, memory=5000)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("seed", range(4))
-def test_a_divided_index_answers_as_the_undivided(kind: Kind, seed: int, tmp_path: Path) -> None:
-    rng = random.Random(seed)
-    family = Family(kind, rng, 40)
-    events = [kind.event(rng) for _ in range(8)]
-    expected, plain = answers(family.engine, events), verdicts(family.engine, events)
-    for placement in (SPLIT, CONTAIN):
-        base = tmp_path / placement.place
-        divide(family.engine, base, placement, family.forest(family.engine))
-        index = opened(base, operators=kind.operators)
-        assert len(index) == len(family.engine)
-        assert answers(index, events) == expected
-        assert verdicts(index, events) == plain
-        for event in events:
-            one_by_one = {(n.subscription, n.verdict) for n in index.publish(event)}
-            assert one_by_one == {(n.subscription, n.verdict) for n in family.engine.publish(event)}
-    assert answers(family.engine, events) == expected  # it was not changed
+def test_an_ended_subscription_is_dead_in_a_part_that_is_opened_again(tmp_path: Path) -> None:
+    engine = Engine()
+    for number in range(12):
+        engine.subscribe(f"s{number}", BROAD)
+    pinned = versions.publish(tmp_path, engine, placement=SPLIT)
+    division = Division.read(tmp_path / "v1")
+    assert division is not None
+    room = division.front.bytes + max(piece.bytes for piece in division.parts)
+    after = versions.append(tmp_path, [Change("s4", None), Change("s5", NARROW), Change("s6", "WHERE x = 1")])
+    everyone = {f"s{number}" for number in range(12)}
+    for _ in range(2):
+        assert matched(versions.open(tmp_path, after, memory=room), OIL) == everyone - {"s4", "s6"}
+    later = versions.append(tmp_path, [Change("s4", BROAD), Change("s0", None)])
+    assert matched(versions.open(tmp_path, later, memory=room), OIL) == everyone - {"s6", "s0"}
+    assert len(versions.open(tmp_path, later)) == 11
+    assert matched(versions.open(tmp_path, pinned), OIL) == everyone
+    folded = versions.compact(tmp_path)
+    assert matched(versions.open(tmp_path, folded), OIL) == everyone - {"s6", "s0"}
+    assert len(versions.open(tmp_path, folded)) == 11
+    assert matched(versions.open(tmp_path, later), OIL) == everyone - {"s6", "s0"}
+
+
+def test_a_new_base_is_divided_as_the_last_one(tmp_path: Path) -> None:
+    engine = Engine()
+    engine.subscribe("a", BROAD)
+    assert versions.publish(tmp_path, engine) == Version(1, 0)
+    assert Division.read(tmp_path / "v1") is None
+    versions.publish(tmp_path, engine, placement=SPLIT)
+    versions.publish(tmp_path, engine)
+    aside = versions.write_aside(tmp_path, engine)
+    versions.switch(tmp_path, aside, [Change("b", BROAD)])
+    versions.set_network(tmp_path, "net", world.network())
+    for number in (2, 3, 4, 5):
+        division = Division.read(tmp_path / f"v{number}")
+        assert division is not None
+        assert division.placement == SPLIT
+        versions.try_open(tmp_path, Version(number, 0))
+    assert matched(versions.open(tmp_path, versions.current(tmp_path)), OIL) == {"a", "b"}
+    last = versions.publish(tmp_path, engine, placement=Placement("split", 1))
+    assert type(versions.open(tmp_path, last)) is Engine
+
+
+def test_the_place_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    for number in range(9):
+        engine.subscribe(f"s{number}", BROAD)
+    assert divide(engine, tmp_path / "none", Placement("auto", 2)).place == "split"
+    use_forest(monkeypatch, lambda engine: np.array([-1] * 7 + [0, 0]))
+    assert divide(engine, tmp_path / "few", Placement("auto", 2)).place == "split"
+    use_forest(monkeypatch, lambda engine: np.array([-1, *range(8)]))
+    made = divide(engine, tmp_path / "many", Placement("auto", 2))
+    assert made.place == "contain"
+    assert [made.front.subscriptions, *(piece.subscriptions for piece in made.parts)] == [1, 4, 4]
+    with pytest.raises(ValueError, match="circle"):
+        divide(engine, tmp_path / "circle", CONTAIN, np.array([1, 0] + [-1] * 7))
+    with pytest.raises(ValueError, match="give one below 9 for each of 9"):
+        divide(engine, tmp_path / "short", CONTAIN, np.array([-1, 0]))
+    for placement in (Placement("apart", 2), Placement("split", 0), Placement("split", 5000)):
+        with pytest.raises(TidingsError, match="is no place|cannot have"):
+            versions.publish(tmp_path / "index", engine, placement=placement)
+    assert versions.last_base(tmp_path / "index") == 0
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "division.json",
+        "routes/parts.npy",
+        "ids/hash.npy",
+        "part-1/subscriptions/id_blob.npy",
+        "front/taxonomy.nt",
+    ],
+)
+def test_damage_is_noticed(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = small(tmp_path, monkeypatch)
+    assert versions.verify(tmp_path, version)
+    spoilt = tmp_path / "v1" / path
+    spoilt.write_bytes(spoilt.read_bytes()[:-1] + b"~")
+    with pytest.raises(IndexFileError, match="is not as it was written; build the index anew"):
+        versions.verify(tmp_path, version)
+    versions.append(tmp_path, [Change("c", NARROW)])
+    with pytest.raises(IndexFileError, match="is not as it was written"):
+        versions.compact(tmp_path)  # it must not become a part of the next base
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"place": 5, "pieces": []},
+        {"pieces": [[1, 2, 3]]},
+        {"taxonomy": "another"},
+        {"pieces": [[1, 9000], [1, 9000]]},
+        {"pieces": [[2, 9000], [1, 9000], [1, 9000]]},
+    ],
+)
+def test_a_division_that_cannot_be_right_is_refused(
+    fields: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = small(tmp_path, monkeypatch)
+    path = tmp_path / "v1" / "division.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+    with pytest.raises(IndexFileError, match="build the index anew"):
+        versions.open(tmp_path, version)

@@ -126,13 +126,8 @@ class SubscriptionIndex:
 
     def _freeze(self) -> Snapshot:
         segments = (self.base, self.tail)
-        finders = [
-            segment.finders[name] for name in self.finding for segment in segments if name in segment.finders
-        ]
-        used = {name for segment in segments for name in segment.finders}
-        for name in sorted(self.reads - used):
-            finders.append(OwnedFinder(self.base.builders[name].finder(), *self.base.owners[name].arrays()))
-        used |= self.reads
+        finders = [finder for name in self.finding for finder in self._finders(name)]
+        used = {name for segment in segments for name in segment.finders} | self.reads
         checkers = {name: rows for name, rows in self.way_rows.items() if rows}
         base = self.base.ways(self.tail.first)
         tail = self.tail.ways(len(self.subscriptions) - self.tail.first)
@@ -148,6 +143,13 @@ class SubscriptionIndex:
             is_plain=used | checkers.keys() <= _PLAIN,
             events_at_once=min(EVENTS_AT_ONCE, limit),
         )
+
+    def _finders(self, name: str) -> list[OwnedFinder]:
+        """Those of a kind in base and tail; one without rows if it has to read events for others."""
+        found = [each.finders[name] for each in (self.base, self.tail) if name in each.finders]
+        if not found and name in self.reads:
+            found = [OwnedFinder(self.base.builders[name].finder(), *self.base.owners[name].arrays())]
+        return found
 
     def _mixed(
         self, base: tuple[np.ndarray, np.ndarray], tail: tuple[np.ndarray, np.ndarray]

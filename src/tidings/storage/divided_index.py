@@ -94,7 +94,9 @@ class DividedIndex(Engine):
                 ("part", known),
                 (
                     "number",
-                    len(number) == len(part) and bool(np.all((number >= 0) & (number < counts[part]))),
+                    known
+                    and len(number) == len(part)
+                    and bool(np.all((number >= 0) & (number < counts[part]))),
                 ),
             ],
         )

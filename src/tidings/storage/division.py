@@ -110,15 +110,12 @@ def divide(engine: Engine, base: Path, placement: Placement, parents: np.ndarray
     divisible = index.divisible()
     if parents is None and place != "split":
         parents = _forest(engine)
+    contained = divisible & _has_container(parents, len(divisible))
     if place == "auto":
-        contained = 0.0 if parents is None else float(np.mean((parents >= 0) & divisible))
-        place = "contain" if contained >= _WORTH_CONTAINING else "split"
-    if place == "split":
-        above = None
-    else:
-        above = np.full(len(divisible), -1) if parents is None else np.asarray(parents)
-        divisible &= above >= 0
-    part, container = _spread(divisible, above, placement.parts)
+        place = "contain" if contained.mean() >= _WORTH_CONTAINING else "split"
+    if place == "contain":
+        divisible = contained
+    part, container = _spread(divisible, parents if place == "contain" else None, placement.parts)
     reads = set[str]()
     for number in range(placement.parts):
         piece = Engine(taxonomy=engine.taxonomy, prefixes=engine.prefixes)
@@ -157,6 +154,16 @@ def _forest(engine: Engine) -> np.ndarray | None:
     return np.asarray(forest.parents(engine))
 
 
+def _has_container(parents: np.ndarray | None, count: int) -> np.ndarray:
+    if parents is None:
+        return np.zeros(count, dtype=np.bool_)
+    if len(parents) != count or np.any(parents >= count):
+        raise ValueError(
+            f"parents are {len(parents)} numbers; give one below {count} for each of {count} subscriptions"
+        )
+    return np.asarray(parents) >= 0
+
+
 def _spread(
     divisible: np.ndarray, above: np.ndarray | None, parts: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
@@ -166,10 +173,6 @@ def _spread(
     if above is None:
         part[members] = np.arange(len(members)) % parts
         return part, None
-    if len(above) != len(divisible) or np.any(above >= len(divisible)):
-        raise ValueError(
-            f"parents are {len(above)} numbers; give one below {len(divisible)} for each of them"
-        )
     container = np.where(divisible, above, np.arange(len(divisible)))
     for _ in range(max(1, len(divisible)).bit_length()):
         container = container[container]

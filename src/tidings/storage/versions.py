@@ -348,7 +348,10 @@ def _load(base: Path, code: Code, memory: int | None = None) -> Engine:
     """What a base holds, without its tail."""
     division = Division.read(base)
     if division is not None:
-        return DividedIndex.open(base, division, operators=code.operators, kinds=code.kinds, memory=memory)
+        with _reading(base):
+            return DividedIndex.open(
+                base, division, operators=code.operators, kinds=code.kinds, memory=memory
+            )
     if memory is not None:
         refuse_too_large(base, None, memory)
     return Engine.load(base, operators=code.operators, kinds=code.kinds)
