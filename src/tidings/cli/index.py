@@ -13,7 +13,9 @@ from tidings.cli import compiling, options, terminal
 
 if TYPE_CHECKING:
     from tidings.engine.engine import Engine
+    from tidings.storage.division import Division
 
+_BAR = 30  # characters of the longest
 ROOT = click.argument("root", type=click.Path(file_okay=False, path_type=Path))
 
 
@@ -35,6 +37,21 @@ def index() -> None:
 @options.networks
 @options.tables
 @options.operators
+@click.option(
+    "--parts",
+    type=click.IntRange(1, 1000),
+    metavar="NUMBER",
+    help="Divide the subscriptions into so many parts, which are opened one by one where memory is short; 1 makes one whole"
+    " of them again. Without it, an index stays divided as it is.",
+)
+@click.option(
+    "--place",
+    type=click.Choice(("split", "contain", "auto")),
+    default="auto",
+    show_default=True,
+    help="Which events visit a part: all (split), or those that a subscription in front of the parts has found, which"
+    " contains what is there (contain).",
+)
 def build(
     root: Path,
     subscriptions: Path,
@@ -44,20 +61,27 @@ def build(
     networks: tuple[str, ...],
     tables: Path | None,
     modules: tuple[str, ...],
+    parts: int | None,
+    place: str,
 ) -> None:
     """Build the index of a file of subscriptions in the folder ROOT.
 
     If ROOT holds an index, the new subscriptions take the place of the old ones.
+
+    With --parts, the subscriptions are divided, so that no process has to hold all of them; answers are the same. Those that
+    call operators, wait in networks or join tables stay together in front of the parts.
 
     \b
     Example:
       tidings index build data/index -s subscriptions.txt -t topics.ttl
       tidings index build data/index -s subscriptions.txt --network exchange=exchange/
       tidings index build data/index -s subscriptions.txt --tables tables.toml
+      tidings index build data/index -s subscriptions.txt --parts 8 --place split
     """
     compiling.choose([subscriptions, taxonomy, tables, *networks])
     from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
     from tidings.storage import versions
+    from tidings.storage.division import Division, Placement
 
     engine = load(
         subscriptions,
@@ -69,27 +93,33 @@ def build(
         tables=tables,
     )
     options.need_folder(root, "as ROOT")
-    version = versions.publish(root, engine)
+    placement = None if parts is None else Placement(place, parts)
+    version = versions.publish(root, engine, placement=placement)
     terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")
+    if (division := Division.read(root / f"v{version.base}")) is not None:
+        chosen = _reason(division) if parts is not None and place == "auto" else ""
+        terminal.out.print(f"{_pieces(division)}, place {division.place}{chosen}")
 
 
 @index.command()
 @ROOT
 @options.operators
 def show(root: Path, modules: tuple[str, ...]) -> None:
-    """Show the versions in ROOT and the content of the current one. All of its files are read and checked."""
+    """Show the versions in ROOT and the content of the current one. All of its files are read and checked.
+
+    Of an index that is divided, the subscriptions and bytes of the front and of each part are drawn as bars.
+    """
     compiling.choose([root])
-    from tidings.arrays import folders
     from tidings.cli.subscriptions import operator_options
     from tidings.storage import versions
+    from tidings.storage.division import Division
 
     version = versions.current(root)
     has_checksums = versions.verify(root, version)
     engine = versions.open(root, version, operators=operator_options(modules))
     base = root / f"v{version.base}"
-    patterns, facts = folders.load(base / "patterns")
-    filters, _ = folders.load(base / "filters")
-    texts, in_base = folders.load(base / "subscriptions")
+    division = Division.read(base)
+    stored = _stored(base)
     changes = (root / f"v{version.base}.tail").read_bytes()[: version.offset].count(b"\n")
     tables = engine.joins.tables.values()
     bases = sorted(int(p.name[1:]) for p in root.glob("v*") if p.is_dir() and p.name[1:].isdecimal())
@@ -100,22 +130,68 @@ def show(root: Path, modules: tuple[str, ...]) -> None:
         ("version", f"{version}"),
         ("bases on disk", ", ".join(f"v{number}" for number in bases)),
         ("subscriptions", f"{len(engine):,}"),
-        ("of these in the base", f"{in_base['count']:,}"),
+        ("of these in the base", f"{stored['subscriptions'][1]:,}"),
         ("changes in the tail", f"{changes:,}"),
-        ("shapes of patterns", f"{len(facts['variables']):,}"),
+        ("shapes of patterns", f"{stored['shapes'][1]:,}"),
         ("classes", f"{len(engine.taxonomy):,}"),
         ("prefixes", ", ".join(engine.prefixes) or "only the built-in ones"),
         ("networks", ", ".join(f"{name}: {len(n):,} nodes" for name, n in engine.networks.items()) or "none"),
         ("operators", _operators(engine)),
         ("tables", ", ".join(f"{table.name} ({', '.join(table.names)})" for table in tables) or "none"),
         ("subscriptions that join tables", f"{len(engine.joins):,}"),
-        ("index of patterns", _size(folders.size(patterns), len(patterns["row_shape"]))),
-        ("index of filters", _size(folders.size(filters), len(filters["code_at"]))),
-        ("ids and texts", _size(folders.size(texts), in_base["count"])),
+        ("index of patterns", _size(*stored["patterns"])),
+        ("index of filters", _size(*stored["filters"])),
+        ("ids and texts", _size(*stored["subscriptions"])),
+        ("divided", "no" if division is None else f"{_pieces(division)}, place {division.place}"),
         ("files", "as they were written" if has_checksums else "without checksums; the next base has them"),
     ):
         table.add_row(name, value)
     terminal.out.print(table)
+    if division is not None:
+        terminal.out.print(_bars(division))
+
+
+def _stored(base: Path) -> dict[str, tuple[int, int]]:
+    """Bytes and rows of the arrays of a base, of the front and all parts together."""
+    from tidings.arrays import folders
+    from tidings.storage.division import pieces_of
+
+    counts = {"patterns": "row_shape", "filters": "code_at", "subscriptions": "valid_until"}
+    found = dict.fromkeys([*counts, "shapes"], (0, 0))
+    for folder in pieces_of(base):
+        for name, column in counts.items():
+            arrays, facts = folders.load(folder / name)
+            size, rows = found[name]
+            found[name] = size + folders.size(arrays), rows + len(arrays[column])
+            if name == "patterns":
+                found["shapes"] = 0, found["shapes"][1] + len(facts["variables"])
+    return found
+
+
+def _pieces(division: Division) -> str:
+    in_parts = sum(piece.subscriptions for piece in division.parts)
+    parts = terminal.counted(len(division.parts), "part")
+    return f"{division.front.subscriptions:,} in the front and {in_parts:,} in {parts}"
+
+
+def _reason(division: Division) -> str:
+    if division.place == "contain":
+        return ": at least half of the subscriptions are contained in others"
+    return ": fewer than half of the subscriptions are known to be contained in others"
+
+
+def _bars(division: Division) -> Table:
+    """Subscriptions and bytes of each piece, with a bar as long as its share of the largest."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for align in ("left", "right", "right", "left"):
+        table.add_column(justify=align, style="dim" if not table.columns else "")
+    pieces = {"front": division.front} | {f"part {i}": piece for i, piece in enumerate(division.parts)}
+    most = max(piece.bytes for piece in pieces.values())
+    for name, piece in pieces.items():
+        bar = "█" * max(1, round(_BAR * piece.bytes / most))
+        subscriptions = terminal.counted(piece.subscriptions, "subscription")
+        table.add_row(name, subscriptions, f"{piece.bytes / 1e6:,.1f} MB", bar)
+    return table
 
 
 @index.command()

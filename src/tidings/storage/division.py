@@ -97,6 +97,15 @@ def front_of(base: Path) -> Path:
     return base / "front" if (base / _FILE).exists() else base
 
 
+def pieces_of(base: Path) -> list[Path]:
+    """The folders of all saved engines of a base, the front first."""
+    division = Division.read(base)
+    return [
+        front_of(base),
+        *(part_of(base, number) for number in range(len(division.parts) if division else 0)),
+    ]
+
+
 def part_of(base: Path, part: int) -> Path:
     return base / f"part-{part}"
 

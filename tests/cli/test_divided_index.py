@@ -1,0 +1,69 @@
+"""`tidings index build --parts`: an index in parts is used like any other."""
+
+import pytest
+
+from tidings.storage import versions
+
+from .conftest import tidings
+
+TEXTS = "".join(f"over {price}: WHERE topic = 'oil' AND price > {price}\n" for price in range(10))
+
+
+@pytest.fixture
+def root(tmp_path):
+    subscriptions = tmp_path / "subscriptions.txt"
+    subscriptions.write_text(TEXTS)
+    root = tmp_path / "index"
+    built = tidings("index", "build", root, "-s", subscriptions, "--parts", "3")
+    assert built.stdout.splitlines() == [
+        f"{root} is now v1+0: 10 subscriptions",
+        "0 in the front and 10 in 3 parts, place split: fewer than half of the subscriptions are known to be contained in others",
+    ]
+    return root
+
+
+def test_show_draws_the_parts(root):
+    tidings("index", "add", root, "more", "WHERE topic = 'gas'")
+    tidings("index", "remove", root, "over 3")
+    shown = tidings("index", "show", root).stdout
+    assert "subscriptions 10 of these in the base 10 changes in the tail 2" in " ".join(shown.split())
+    assert "divided 0 in the front and 10 in 3 parts, place split" in " ".join(shown.split())
+    bars = [line.split() for line in shown.splitlines()[-4:]]
+    assert [line[:3] for line in bars] == [
+        ["front", "0", "subscriptions"],
+        ["part", "0", "4"],
+        ["part", "1", "3"],
+        ["part", "2", "3"],
+    ]
+    assert all(set(line[-1]) == {"█"} for line in bars)
+    assert tidings("index", "compact", root).stdout == f"{root} is now v2+0: 10 subscriptions\n"
+    assert "10 in 3 parts" in tidings("index", "show", root).stdout
+
+
+def test_match_and_explain_take_it(root, tmp_path):
+    events = tmp_path / "events.ndjson"
+    events.write_text('{"id": "a", "topic": "oil", "price": 4}\n{"id": "b", "topic": "gas", "price": 4}\n')
+    found = tidings("match", "-s", root, events, "-f", "ndjson")
+    assert [f'"over {price}"' in found.stdout for price in range(10)] == [True] * 4 + [False] * 6
+    assert "2 events against 10 subscriptions: 4 notifications" in found.stderr
+    index = versions.open(root, versions.current(root))
+    explained = tidings("explain", "-s", root, "-i", "over 2", "--event", "a", events)
+    assert f"over 2: match, in part {index.part_with('over 2')}" in explained.stdout
+
+
+def test_an_index_becomes_whole_again(root, tmp_path):
+    rebuilt = tidings("index", "build", root, "-s", tmp_path / "subscriptions.txt")
+    assert "10 in 3 parts, place split\n" in rebuilt.stdout
+    whole = tidings("index", "build", root, "-s", tmp_path / "subscriptions.txt", "--parts", "1")
+    assert whole.stdout == f"{root} is now v3+0: 10 subscriptions\n"
+    assert "divided no" in " ".join(tidings("index", "show", root).stdout.split())
+
+
+def test_what_cannot_be_is_a_sentence(root, tmp_path):
+    refused = tidings("index", "build", root, "-s", tmp_path / "subscriptions.txt", "--parts", "0")
+    assert (refused.exit_code, "0 is not in the range" in refused.stderr) == (2, True)
+    (root / "v1" / "division.json").write_text("[")
+    for command in (("index", "show", root), ("match", "-s", root, tmp_path / "subscriptions.txt")):
+        versions._opened.clear()  # as in a process of its own
+        failed = tidings(*command)
+        assert (failed.exit_code, "build the index anew" in failed.stderr) == (1, True), failed.output
