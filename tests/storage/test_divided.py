@@ -381,6 +381,20 @@ def test_a_new_base_is_divided_as_the_last_one(tmp_path: Path) -> None:
     assert type(versions.open(tmp_path, last)) is Engine
 
 
+def test_a_divided_index_is_published_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small(tmp_path / "old", monkeypatch)
+    version = versions.append(tmp_path / "old", [Change("a", "WHERE x = 1"), Change("c", BROAD)])
+    index = versions.open(tmp_path / "old", version)
+    for placement, kind in ((None, Engine), (SPLIT, DividedIndex)):
+        made = versions.publish(tmp_path / "new", index, placement=placement)
+        copy = versions.open(tmp_path / "new", made)
+        assert type(copy) is kind
+        for each in (copy, index):
+            assert matched(each, OIL) == {"root", "b", "c"}
+            assert len(each) == 4
+            assert each.text("b") == NARROW
+
+
 def test_the_place_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine()
     for number in range(9):

@@ -189,6 +189,17 @@ class DividedIndex(Engine):
         self._parts[number] = engine
         return engine
 
+    def save(self, folder: str | Path) -> None:
+        """Writes all subscriptions as one engine, which it is from then on: the front takes over what the parts have."""
+        with self._lock:
+            parts = [self.part(number).index for number in range(len(self.division.parts))]  # all, or none
+            for part in parts:
+                self._index.take_over(part, np.frombuffer(bytes(part.subscriptions.live), dtype=np.bool_))
+            self.division = self.division._replace(place="split", parts=())
+            self._places = {name: array[:0] for name, array in self._places.items()}
+            self._ended, self._parts = [], {}
+            super().save(folder)
+
     @property
     def open_parts(self) -> list[int]:
         """The parts that are open now, the one that was used last at the end."""
