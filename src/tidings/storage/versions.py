@@ -45,7 +45,8 @@ from tidings.language.query import Call, leaves
 from tidings.language.query_json import json_calls
 from tidings.storage import checksums, operator_feedback
 from tidings.storage.divided_index import DividedIndex
-from tidings.storage.division import Division, Placement, divide, front_of, load_whole, refuse_too_large
+from tidings.storage.division import Division, divide, front_of, load_whole, refuse_too_large
+from tidings.storage.division import Placement as Placement
 from tidings.storage.event_log import sync, write_all
 from tidings.storage.renumbering import keep_numbers
 from tidings.storage.tail_changes import Change as Change
