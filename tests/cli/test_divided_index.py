@@ -17,7 +17,7 @@ def root(tmp_path):
     built = tidings("index", "build", root, "-s", subscriptions, "--parts", "3")
     assert built.stdout.splitlines() == [
         f"{root} is now v1+0: 10 subscriptions",
-        "0 in the front and 10 in 3 parts, place split: fewer than half of the subscriptions are known to be contained in others",
+        "0 in the front and 10 in 3 parts, place split: no more than half of the subscriptions are known to be contained in others",
     ]
     return root
 

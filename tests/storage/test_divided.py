@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import tidings.engine.index
+from tests.engine import toy_kinds
 from tests.kinds.contract.kinds import FILTERS, OPERATORS, PATTERNS
 from tests.storage import version_01 as world
 from tidings import Engine, Event
@@ -24,7 +25,7 @@ from tidings.errors import IndexFileError, SubscriptionError, TidingsError
 from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
 from tidings.language.printer import to_text
-from tidings.language.query import And
+from tidings.language.query import And, Not, Query
 from tidings.model.event import to_table
 from tidings.storage import versions
 from tidings.storage.divided_index import DividedIndex
@@ -220,7 +221,7 @@ def test_a_container_routes_whatever_has_become_of_it(
         assert matched(index, OIL) == {"a", "b"} | stays
     after = versions.append(tmp_path, [Change("a", "WHERE price > 10"), Change("c", NARROW)])
     assert matched(versions.open(tmp_path, after), OIL) == {"root", "a", "b", "c"}
-    assert versions.open(tmp_path, after).explain("a", OIL).place == ""
+    assert versions.open(tmp_path, after).explain("a", OIL).part is None
     before = Event("test", {"topic": "gas"}, id="e")
     index = versions.open(tmp_path, after)
     assert isinstance(index, DividedIndex)
@@ -260,7 +261,8 @@ def test_an_unreadable_event_is_reported_once(place: str, tmp_path: Path) -> Non
     texts = ["WHERE x = 1", "WHERE (?x, <urn:p>, ?y)", "WHERE (?x, <urn:p>, ?y) AND x = 1", "WHERE x < 5"]
     for number, text in enumerate(texts * 3):
         engine.subscribe(f"s{number}", text)
-    parents = np.array([-1, -1, *[0, 1, 1, 0, 0, 1, 1, 0, 0, 1]])
+    engine.subscribe("all", "WHERE x = 1 OR NOT x = 1")
+    parents = np.array([12] * 12 + [-1])
     events = pa.table(
         {
             "id": ["good", "half", "no JSON", "no Turtle", "neither"],
@@ -278,6 +280,34 @@ def test_an_unreadable_event_is_reported_once(place: str, tmp_path: Path) -> Non
     found = rows(opened(tmp_path / "v1"))
     assert found == rows(engine)
     assert sum(count for (*_, verdict), count in found.items() if verdict == "error") == 4
+
+
+def test_kinds_of_ones_own(tmp_path: Path) -> None:
+    engine = Engine(kinds=toy_kinds.KINDS)
+    heavy, shelf = toy_kinds.Heavier(5), toy_kinds.Aisle(3)
+    pattern = parse("WHERE (?x, <urn:p>, ?y)").where
+    for number in range(3):
+        engine.subscribe(f"heavy {number}", Query(heavy))
+        engine.subscribe(f"shelf {number}", Query(shelf))
+        engine.subscribe(f"residual {number}", Query(And((pattern, Not(shelf)))))
+    version = versions.publish(tmp_path, engine, placement=SPLIT)
+    events = [
+        Event.from_rdf("<urn:a> <urn:p> 5 .", "turtle", id=f"e{n}", attributes={"shelf": n, "weight": 2 * n})
+        for n in range(6)
+    ]
+    expected = answers(engine, events)
+    index = versions.open(tmp_path, version, kinds=toy_kinds.KINDS)
+    assert isinstance(index, DividedIndex)
+    assert [index.part_with(f"{name} 0") is None for name in ("heavy", "shelf", "residual")] == [
+        True,
+        True,
+        False,
+    ]
+    assert answers(index, events) == expected
+    assert {id.split()[0] for id, *_ in expected} == {"heavy", "shelf", "residual"}
+    versions.append(tmp_path, [Change("shelf 0", None)], kinds=toy_kinds.KINDS)
+    folded = versions.compact(tmp_path, kinds=toy_kinds.KINDS)
+    assert len(versions.open(tmp_path, folded, kinds=toy_kinds.KINDS)) == 8
 
 
 def test_ids_and_texts_without_an_open_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

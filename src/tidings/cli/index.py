@@ -176,8 +176,8 @@ def _pieces(division: Division) -> str:
 
 def _reason(division: Division) -> str:
     if division.place == "contain":
-        return ": at least half of the subscriptions are contained in others"
-    return ": fewer than half of the subscriptions are known to be contained in others"
+        return ": more than half of the subscriptions are contained in others"
+    return ": no more than half of the subscriptions are known to be contained in others"
 
 
 def _bars(division: Division) -> Table:

@@ -126,20 +126,20 @@ class StoredConditions:
 
     def extend(self, other: StoredConditions, rows: np.ndarray) -> None:
         """Adds some rows of another, in this order."""
-        used, place = np.unique(np.array(other.row_template, dtype=np.int32)[rows], return_inverse=True)
+        used, position = np.unique(np.array(other.row_template, dtype=np.int32)[rows], return_inverse=True)
         numbers = self._templates.number_all([other._templates.text(number) for number in used.tolist()])
         for number, known in zip(used.tolist(), numbers.tolist(), strict=True):
             if known == len(self._names):
                 self._names.append(other._names[number])
-        self.row_template.frombytes(numbers[place].tobytes())
+        self.row_template.frombytes(numbers[position].tobytes())
         first = np.array(other._first)
         sizes = first[rows + 1] - first[rows]
         ends = np.cumsum(sizes)
         at = np.repeat(first[rows] - (ends - sizes), sizes) + np.arange(sizes.sum())
-        used, place = np.unique(np.array(other._constants, dtype=np.int32)[at], return_inverse=True)
+        used, position = np.unique(np.array(other._constants, dtype=np.int32)[at], return_inverse=True)
         numbers = self._texts.number_all([other._texts.text(number) for number in used.tolist()])
         self._first.frombytes((len(self._constants) + ends).astype(np.int64).tobytes())
-        self._constants.frombytes(numbers[place].tobytes())
+        self._constants.frombytes(numbers[position].tobytes())
 
     def freeze(self) -> dict[str, np.ndarray]:
         """The rows as arrays, for `thaw`."""

@@ -36,11 +36,11 @@ class Explanation:
     clauses: tuple[Clause, ...] = ()
     bindings: dict[str, str] = field(default_factory=dict)
     message: str = ""
-    place: str = ""
-    """Where the subscription is, if its index is divided: "in part 3"."""
+    part: int | None = None
+    """The part of a divided index that has the subscription."""
 
     def __str__(self) -> str:
-        where = f", {self.place}" if self.place else ""
+        where = "" if self.part is None else f", in part {self.part}"
         lines = [
             f"{self.subscription}: {self.verdict}{where}" + (f" ({self.message})" if self.message else "")
         ]

@@ -73,7 +73,7 @@ class DividedIndex(Engine):
         self.base, self.division = base, division
         self._room = None if memory is None else memory - division.front.bytes
         self._routes = folders.load(base / "routes")[0]["parts"]
-        self._places = folders.load(base / "ids")[0]
+        self._id_table = folders.load(base / "ids")[0]
         self._check()
         self._texts: dict[int, tuple[StoredTexts, StoredTexts]] = {}
         self._ended: list[set[int]] = [set() for _ in division.parts]
@@ -84,7 +84,7 @@ class DividedIndex(Engine):
     def _check(self) -> None:
         """Refuses arrays that do not fit each other."""
         counts = np.array([piece.subscriptions for piece in self.division.parts], dtype=np.int64)
-        hash, part, number = (self._places[name] for name in ("hash", "part", "number"))
+        hash, part, number = (self._id_table[name] for name in ("hash", "part", "number"))
         known = len(part) == len(hash) and bool(np.all((part >= 0) & (part < len(counts))))
         shape = (self.division.front.subscriptions, (len(counts) + 7) // 8)
         refuse_unless(
@@ -117,9 +117,9 @@ class DividedIndex(Engine):
 
     def _find(self, id: str) -> tuple[int, int] | None:
         """Part and number of the live subscription with this id, if it is in a part."""
-        hash, hashes = id_hash(id), self._places["hash"]
+        hash, hashes = id_hash(id), self._id_table["hash"]
         for at in range(np.searchsorted(hashes, hash), np.searchsorted(hashes, hash, side="right")):
-            part, number = int(self._places["part"][at]), int(self._places["number"][at])
+            part, number = int(self._id_table["part"][at]), int(self._id_table["number"][at])
             if self._stored(part)[0][number] == id:
                 return None if number in self._ended[part] else (part, number)
         return None
@@ -149,7 +149,7 @@ class DividedIndex(Engine):
     def explain(self, id: str, event: Event) -> Explanation:
         """As every engine does; it says which part the subscription is in."""
         explanation, part = super().explain(id, event), self.part_with(id)
-        return explanation if part is None else replace(explanation, place=f"in part {part}")
+        return explanation if part is None else replace(explanation, part=part)
 
     def unsubscribe(self, id: str) -> bool:
         with self._lock:
@@ -196,7 +196,7 @@ class DividedIndex(Engine):
             for part in parts:
                 self._index.take_over(part, np.frombuffer(bytes(part.subscriptions.live), dtype=np.bool_))
             self.division = self.division._replace(place="split", parts=())
-            self._places = {name: array[:0] for name, array in self._places.items()}
+            self._id_table = {name: array[:0] for name, array in self._id_table.items()}
             self._ended, self._parts = [], {}
             super().save(folder)
 
@@ -262,18 +262,20 @@ class DividedIndex(Engine):
             pairs = find(batch, index)
             found = list(notifications(batch, index, settled(batch, index, pairs)))
             found.append(error_table(batch.events, batch.errors))
-            yield batch, found, self._visits(len(batch), pairs)
+            yield batch, found, self._visits(batch, pairs)
 
-    def _visits(self, events: int, pairs: Pairs) -> Forwards:
-        """Where events go that were found for these subscriptions of the front, dead ones and undecided ones too."""
+    def _visits(self, batch: Batch, pairs: Pairs) -> Forwards:
+        """Where events go that were found for these subscriptions of the front, dead ones and undecided ones too. Those that
+        can be read in part go everywhere: a container is not found by what it cannot read."""
         used = np.array([piece.subscriptions > 0 for piece in self.division.parts])
         if self.division.place == "split":
-            visited = np.broadcast_to(used, (events, len(used)))
+            visited = np.broadcast_to(used, (len(batch), len(used)))
         else:
             routing = pairs.subscription < len(self._routes)  # the others are of the tail
-            bits = np.zeros((events, self._routes.shape[1]), dtype=np.uint8)
+            bits = np.zeros((len(batch), self._routes.shape[1]), dtype=np.uint8)
             np.bitwise_or.at(bits, pairs.event[routing], self._routes[pairs.subscription[routing]])
-            visited = np.unpackbits(bits, axis=1, count=len(used))
+            bits[list(batch.errors)] = 255
+            visited = np.unpackbits(bits, axis=1, count=len(used)) & used
         return Forwards(*np.nonzero(visited))
 
     def _in_part(self, part: int, batch: Batch) -> Iterator[pa.Table]:

@@ -121,7 +121,7 @@ def divide(engine: Engine, base: Path, placement: Placement, parents: np.ndarray
         parents = _forest(engine)
     contained = divisible & _has_container(parents, len(divisible))
     if place == "auto":
-        place = "contain" if contained.mean() >= _WORTH_CONTAINING else "split"
+        place = "contain" if contained.sum() > _WORTH_CONTAINING * len(contained) else "split"
     if place == "contain":
         divisible = contained
     part, container = _spread(divisible, parents if place == "contain" else None, placement.parts)
