@@ -127,7 +127,7 @@ class SubscriptionIndex:
     def _freeze(self) -> Snapshot:
         segments = (self.base, self.tail)
         finders = [finder for name in self.finding for finder in self._finders(name)]
-        used = {name for segment in segments for name in segment.finders} | self.reads
+        used = {name for segment in segments for name in segment.finders}
         checkers = {name: rows for name, rows in self.way_rows.items() if rows}
         base = self.base.ways(self.tail.first)
         tail = self.tail.ways(len(self.subscriptions) - self.tail.first)
@@ -140,7 +140,7 @@ class SubscriptionIndex:
             (base[0], tail[0]) if base[0].any() or tail[0].any() else None,
             any(finder.finder.several for finder in finders),
             self._mixed(base, tail),
-            is_plain=used | checkers.keys() <= _PLAIN,
+            is_plain=not self.reads and used | checkers.keys() <= _PLAIN,
             events_at_once=min(EVENTS_AT_ONCE, limit),
         )
 
