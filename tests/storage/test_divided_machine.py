@@ -103,7 +103,7 @@ def run(examples: int, steps: int) -> None:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_life_of_changes() -> None:
-    run(examples=3, steps=8)
+    run(examples=2, steps=10)
 
 
 @pytest.mark.slow
