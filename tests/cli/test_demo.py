@@ -21,7 +21,11 @@ ENVIRONMENT = {**os.environ, "COLUMNS": "200"}
 @pytest.mark.timeout(300)
 def test_the_demo_runs_to_its_page_from_any_folder(tmp_path):
     done = subprocess.run(
-        [*COMMAND, "demo", "--keep", "kept"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True
+        [*COMMAND, "demo", "--no-page", "--keep", "kept"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     assert "late goals  ?title Harrow United win the derby" in done.stdout

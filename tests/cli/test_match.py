@@ -303,3 +303,19 @@ def test_explain_tells_an_unknown_id(questions, offer):
     result = tidings("explain", "-s", questions, "--id", "cheap", offer)
     assert result.exit_code == 1
     assert "there is no subscription 'cheap'" in result.stderr
+
+
+def test_the_text_of_one_subscription(tmp_path):
+    events = tmp_path / "events.ndjson"
+    events.write_text('{"topic": "sport", "price": 12}\n{"topic": "opera", "price": 12}\n')
+    done = tidings("match", "-s", "WHERE topic = 'sport' AND prise < 20 OR topic = 'opera'", str(events))
+    assert done.output.splitlines()[0].startswith("subscription  (")
+    assert (
+        "-s:1:27: subscription: no event of this run has the attribute prise; did you mean price?"
+        in done.output
+    )
+    assert "2 events against 1 subscription: 1 notification" in done.output
+    wrong = tidings("match", "-s", "WHERE topic = 'sport' AN price", str(events))
+    assert wrong.exit_code == 1
+    assert "-s:1:23: subscription: found 'AN'; did you mean 'AND'?" in wrong.output
+    assert "not a valid subscription, and no file has that name" in wrong.output

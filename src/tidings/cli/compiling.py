@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -31,11 +32,9 @@ def _size(files: Iterable[str | Path | None]) -> float:
     for file in map(str, filter(None, files)):
         if file == "-":
             return float("inf")
-        path = (
-            Path(file) if Path(file).exists() else Path(file.rpartition("=")[2])
-        )  # a network has a name before it
-        for found in path.rglob("*") if path.is_dir() else [path]:
-            total += found.stat().st_size if found.is_file() else 0
+        name = file if os.path.exists(file) else file.rpartition("=")[2]  # a network has a name before it
+        for found in Path(name).rglob("*") if os.path.isdir(name) else [name]:
+            total += os.path.getsize(found) if os.path.isfile(found) else 0
             if total > _LITTLE:
                 return total
     return total

@@ -40,7 +40,7 @@ _MARKS = {"✓": "green", "✗": "bold red", "·": "dim", "?": "bold yellow"}
 @options.tables
 @options.operators
 def explain(
-    subscriptions: Path,
+    subscriptions: Path | str,
     patterns: str | None,
     id: str,
     wanted: str | None,

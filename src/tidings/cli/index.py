@@ -54,7 +54,7 @@ def index() -> None:
 )
 def build(
     root: Path,
-    subscriptions: Path,
+    subscriptions: Path | str,
     patterns: str | None,
     taxonomy: Path | None,
     prefixes: tuple[str, ...],

@@ -64,7 +64,7 @@ AT_ONCE = 1000
     " .csv, .json).",
 )
 def match(
-    subscriptions: Path | None,
+    subscriptions: Path | str | None,
     patterns: str | None,
     events: tuple[str, ...],
     taxonomy: Path | None,
@@ -112,6 +112,7 @@ def match(
 
     \b
     Examples:
+      tidings match -s "WHERE topic = 'sport' AND price < 20" events.ndjson
       tidings match -s subscriptions.txt feeds/ news.atom
       tidings match -s subscriptions.txt -t topics.ttl -f ndjson feeds/ | jq .bindings.title
       tail -f events.ndjson | tidings match -s subscriptions.txt -
@@ -171,7 +172,8 @@ def match(
             engine, portions, writer, order, named=format == "text", all_bindings=all_bindings, joined=joined
         )
     if not patterns:  # rules have no text of their own
-        warn_of_mistakes(str(subscriptions), entries, engine, attributes)
+        where = "-s" if isinstance(subscriptions, str) else str(subscriptions)
+        warn_of_mistakes(where, entries, engine, attributes)
     terminal.note(
         f"{terminal.counted(read, 'event')} against {terminal.counted(len(engine), 'subscription')}: "
         f"{terminal.counted(found, 'notification')}"

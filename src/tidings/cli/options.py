@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -37,15 +38,24 @@ class Size(click.ParamType[int]):
         return size
 
 
+class _Subscriptions(click.Path):
+    """A file or an index, as a path; or the text of one subscription, as it is."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if " " in str(value) and not os.path.exists(value):
+            return value
+        return super().convert(value, param, ctx)
+
+
 def subscriptions_of(required: bool) -> Callable[[Command], Command]:
     return click.option(
         "--subscriptions",
         "-s",
         required=required,
-        type=click.Path(exists=True, path_type=Path),
+        type=_Subscriptions(exists=True, path_type=Path),
         metavar="FILE",
         help="The subscriptions: a text file (see 'tidings match --help'); a .csv, .parquet or .ndjson with the"
-        " columns id and text; an index; or rules, with --patterns.",
+        " columns id and text; an index; rules, with --patterns; or the text of one subscription.",
     )
 
 

@@ -107,7 +107,7 @@ class SubscriptionFile:
 
 
 def load(
-    path: Path,
+    path: Path | str,
     taxonomy: Path | None,
     prefixes: Mapping[str, str],
     *,
@@ -117,21 +117,24 @@ def load(
     tables: Path | None = None,
     entries: list[Entry] | None = None,
 ) -> Engine:
-    """An engine with the subscriptions of a file, or of an index folder. Refused ones are reported on standard
+    """An engine with the subscriptions of a file, of an index folder, or of one text. Refused ones are reported on standard
     error. With `patterns`, the file holds rules in that form; `networks` are the files of networks by name;
     `tables` replaces the file that the subscriptions name themselves. A caller who reads events gives `entries`, gets those
     of the file in it, and warns of likely mistakes in them itself, when it knows the events."""
     from tidings.engine.options import engine_of_files
     from tidings.storage import versions
 
-    if (path / "CURRENT").exists():
+    if isinstance(path, Path) and (path / "CURRENT").exists():
         if taxonomy or prefixes or patterns or networks or tables:
             raise TidingsError(
                 f"{path} is an index, with its own taxonomy, prefixes, networks and tables; leave the options out"
             )
         return versions.open(path, versions.current(path), operators=operators)
     refused: list[str] = []
-    file = SubscriptionFile.read_rules(path, refused) if patterns else SubscriptionFile.read(path)
+    if isinstance(path, str):
+        file = SubscriptionFile("-s", [Entry("subscription", path, 1, [(1, 0)])])
+    else:
+        file = SubscriptionFile.read_rules(path, refused) if patterns else SubscriptionFile.read(path)
     engine = engine_of_files(
         taxonomy=taxonomy,
         prefixes={**file.prefixes, **prefixes},
@@ -145,6 +148,8 @@ def load(
     elif not patterns:  # rules have no text of their own
         warn_of_mistakes(file.path, file.entries, engine)
     if not len(engine):
+        if isinstance(path, str):
+            raise TidingsError("the text given by -s is not a valid subscription, and no file has that name")
         raise TidingsError(
             f"{path} holds no subscription that can be used; see 'tidings match --help' for its form"
         )

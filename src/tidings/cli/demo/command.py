@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -47,7 +48,9 @@ _POLL_SECONDS = 0.05
     metavar="FOLDER",
     help="Work in this folder and leave everything there, instead of in a temporary one.",
 )
-@click.option("--no-page", is_flag=True, help="End after the summary, and do not keep the page open.")
+@click.option(
+    "--no-page", is_flag=True, help="End when the page was seen to answer, and do not keep it open."
+)
 @click.option(
     "--chaos",
     is_flag=True,
@@ -85,10 +88,11 @@ def demo(keep: Path | None, no_page: bool, chaos: bool, port: int | None) -> Non
             play = Chaos(folder, stack, port)
         with suppress(KeyboardInterrupt):
             play.play()
-            if not no_page and not chaos:
-                play.show_page()
+            if not chaos:
+                play.check_page() if no_page else play.show_page()
     if keep:
-        command = shlex.join(["tidings", "serve", "--data", str(keep), *play.options])
+        given = [*play.options, *(("--port", str(play.port)) if play.port != PORT else ())]
+        command = shlex.join(["tidings", "serve", "--data", str(keep), *given])
         terminal.out.print(
             f"\nAll is in {keep}: subscriptions, the event log, the index, notifications. To go on with it:\n"
             f"  {command}"
@@ -149,19 +153,19 @@ class Demo:
         rate = self._burst()
         self._summary(refused, rate)
 
+    def check_page(self) -> None:
+        """Publishes some news, and requests the page once."""
+        self._publish(list(islice(demo_data.news(), 20)))
+        self._wait_for_answers()
+        self._look_at_page()
+
     def show_page(self) -> None:
-        """In a terminal, keeps the page alive until Ctrl-C; otherwise requests it once."""
-        news = demo_data.news()
-        if not terminal.out.is_terminal:
-            self._publish([next(news) for _ in range(20)])
-            self._wait_for_answers()
-            self._look_at_page()
-            return
+        """Keeps the page alive until Ctrl-C."""
         self.bar.stop()
         self._say("Page", "what is published from now on appears there as it is matched")
         terminal.out.print(Text.assemble("\n    ", (self.client.address, "bold underline"), "\n"))
         terminal.note("Ctrl-C ends the demo.")
-        for event in news:
+        for event in demo_data.news():
             self._publish([event])
             time.sleep(NEWS_EVERY)
 
