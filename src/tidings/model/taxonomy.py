@@ -192,6 +192,14 @@ class Taxonomy:
         above = {iri: tuple(_above(self._properties, iri)) for iri in self._properties}
         return {iri: others for iri, others in above.items() if others}
 
+    def classes_above(self, iri: str) -> tuple[str, ...]:
+        """All classes above a class, nearest first."""
+        return tuple(_above(self._classes, iri))
+
+    def properties_above(self, iri: str) -> tuple[str, ...]:
+        """All properties above a property, nearest first."""
+        return tuple(_above(self._properties, iri))
+
     def compile(self, asked: Iterable[str] = ()) -> TaxonomyArrays:
         """The classes as numbers and intervals; classes of `asked` that are unknown are numbered too.
 

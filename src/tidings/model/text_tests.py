@@ -35,7 +35,7 @@ def _compiled(op: str, pattern: str) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _pieces(pattern: str) -> tuple[str, ...] | None:
+def like_pieces(pattern: str) -> tuple[str, ...] | None:
     """The texts between the % of a LIKE; None if it has a _ that means any character."""
     pieces = [""]
     for part in _LIKE.findall(pattern):
@@ -95,7 +95,7 @@ def text_holds(text: str, op: str, pattern: str, fold: bool = False) -> bool:
         return text.startswith(pattern)
     if op == "ENDS":
         return text.endswith(pattern)
-    if op == "LIKE" and (pieces := _pieces(pattern)) is not None:
+    if op == "LIKE" and (pieces := like_pieces(pattern)) is not None:
         return _fits(text, pieces)
     # An attribute may hold half a character (JSON's "\ud800"), which no expression can match.
     return _compiled(op, pattern).search(text.encode(errors="replace").decode()) is not None
