@@ -34,7 +34,7 @@ from tidings.language.query import (
 from tidings.model.taxonomy import Taxonomy
 from tidings.model.terms import Iri, Literal
 from tidings.model.text_tests import like_pieces, network, text_holds
-from tidings.model.values import RESOURCE, TEXT, constant_view
+from tidings.model.values import NUMBER, RESOURCE, TEXT, constant_view, instant, number
 
 IT = Variable("it")
 _COMBINATIONS = 64  # of kinds that lists of mixed constants allow for one value; more are not looked at
@@ -172,12 +172,26 @@ def _avoids(known: ValueSet, condition: OneOf) -> bool:
     """Whether a value with a view in a set is comparable with an option of NOT IN and equal to none."""
     fold = isinstance(condition.operand, Folded)
     views = [view for option in condition.options if (view := _view(option, fold)) is not None]
-    if known.kind not in {kind for kind, _ in views} or (is_text(known.kind) and known.fold != fold):
+    kinds = {kind for kind, _ in views}
+    if known.kind not in kinds and not (is_text(known.kind) and TEXT in kinds):
         return False
-    # A view of another kind beside the known one, such as the text of a number, may be an option.
-    return not any(
-        known.has(key) if kind == known.kind else coincide(kind, known.kind) for kind, key in views
-    )
+    return not any(_may_have(known, kind, key, fold) for kind, key in views)
+
+
+def _may_have(known: ValueSet, kind: str, key: Any, fold: bool) -> bool:
+    """Whether a value with a view in a set may also have this view, such as a number the text that it is written as."""
+    if not coincide(known.kind, kind):
+        return False
+    if known.kind == kind and known.fold == (fold and is_text(kind)):
+        return known.has(key)
+    if known.kind == NUMBER:
+        read = number(key)
+        return read is not None and known.has(read)
+    if known.points is None or known.fold or not is_text(known.kind):
+        return True
+    if is_text(kind):
+        return key in {text.casefold() if fold else text for text in known.points}
+    return any((number(text) if kind == NUMBER else instant(text)) == key for text in known.points)
 
 
 def _excludes_more(known: OneOf, wanted: OneOf) -> bool:

@@ -76,6 +76,8 @@ def _keys(known: ValueSet) -> Iterator[Any]:
         found = map(int, _numbers(low, high, Fraction(_DAY), known.excluded))
     elif known.kind == BOOLEAN:
         found = (True, False)
+    elif known.kind == RESOURCE:
+        found = ("urn:tidings:any", *(f"{iri}-" for iri in known.excluded))
     else:
         near = [
             text
@@ -105,7 +107,7 @@ def _near(text: str) -> tuple[str, ...]:
 
 def _term(kind: str, key: Any) -> Term | None:
     if kind == RESOURCE:
-        return Iri(key or "urn:tidings:any")
+        return Iri(key)
     if kind == NUMBER:
         return number_term(key)
     if kind == BOOLEAN:
