@@ -37,7 +37,10 @@ RUN = (
     "docs/kinds.md",
     "docs/operators.md",
     "docs/joins.md",
-    *(f"docs/howto/{name}.md" for name in "library command-line networks eventbridge dissemination".split()),
+    *(
+        f"docs/howto/{name}.md"
+        for name in "library command-line containment networks eventbridge dissemination".split()
+    ),
 )
 SERVED = (
     "docs/howto/definitions.md",  # first: the stream of the tests forgets rows when the index is built anew

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tidings import dissemination
     from tidings.client.async_client import AsyncClient
     from tidings.client.sync_client import Client
+    from tidings.containment.contains import Containment
+    from tidings.containment.texts import contains
     from tidings.engine.engine import BroadSubscription, EmptySubscription, Engine
     from tidings.errors import EventError, IndexFileError, SubscriptionError, TaxonomyError, TidingsError
     from tidings.feeds.read import read_feed
@@ -42,6 +44,7 @@ _HOMES = {
     "BroadSubscription": "engine.engine",
     "Clause": "model.explanation",
     "Client": "client.sync_client",
+    "Containment": "containment.contains",
     "EmptySubscription": "engine.engine",
     "Engine": "engine.engine",
     "Event": "model.event",
@@ -61,6 +64,7 @@ _HOMES = {
     "Taxonomy": "model.taxonomy",
     "TaxonomyError": "errors",
     "TidingsError": "errors",
+    "contains": "containment.texts",
     "dissemination": "dissemination",
     "library": "kinds.operators.library",
     "operator": "kinds.operators.functions.operator",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.cli import demo_data
+from tidings.cli.demo import demo_data
 from tidings.service.matching import process_session
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_stores

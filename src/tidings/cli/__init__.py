@@ -13,6 +13,7 @@ import click
 from tidings import __version__
 from tidings.cli.backup import backup, restore
 from tidings.cli.bench import bench
+from tidings.cli.contains import contains
 from tidings.cli.demo import demo
 from tidings.cli.explain import explain
 from tidings.cli.index import index
@@ -59,5 +60,19 @@ def main() -> None:
     """
 
 
-for command in (match, explain, index, network, run, serve, token, define, backup, restore, demo, bench):
+for command in (
+    match,
+    explain,
+    contains,
+    index,
+    network,
+    run,
+    serve,
+    token,
+    define,
+    backup,
+    restore,
+    demo,
+    bench,
+):
     main.add_command(command)

@@ -25,7 +25,8 @@ import click
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from tidings.cli import demo_data, options, terminal
+from tidings.cli import options, terminal
+from tidings.cli.demo import demo_data
 from tidings.errors import TidingsError
 
 if TYPE_CHECKING:

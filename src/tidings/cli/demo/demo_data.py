@@ -38,7 +38,7 @@ _PLACES = ("Karsa Ridge", "Isla Umbra", "Lake Torne", "Tarsk Plateau", "Kestrel 
 def folder() -> Path:
     """The examples: inside an installed package, or beside `src` in a checkout."""
     here = Path(__file__).resolve()
-    for folder in (here.parents[1] / "examples", here.parents[3] / "examples"):
+    for folder in (here.parents[2] / "examples", here.parents[4] / "examples"):
         if (folder / "subscriptions.txt").exists():
             return folder
     raise TidingsError("the examples are not installed; run the demo from a checkout: make demo")
