@@ -130,10 +130,12 @@ def way(rng: random.Random) -> list[Condition]:
     edges += _trapping_edges(rng) if rng.random() < 0.3 else []
     bound = list(dict.fromkeys(v for part in edges for v in variables(part)))
     parts = list(dict.fromkeys(edges))
-    parts += _trap(rng, bound)
+    parts += _trap(rng, [v for v in bound if all(v == part.object for part in edges if v in variables(part))])  # type: ignore[union-attr]
+    resources = {v for part in edges for v in (part.subject, part.property)}  # type: ignore[union-attr]
     for variable in bound:
         for _ in range(rng.choice((0, 0, 1, 1, 2))):
-            leaf = test(rng, variable, rng.choice([INTEGERS, CONSTANTS, NODES]))
+            rare = variable in resources and rng.random() < 0.95  # a literal is no subject
+            leaf = test(rng, variable, NODES if rare else rng.choice([INTEGERS, CONSTANTS, NODES]))
             parts.append(Not(leaf) if rng.random() < 0.1 else leaf)
     if len(bound) > 1 and rng.random() < 0.15:
         parts.append(Comparison(bound[0], rng.choice(OPERATORS), bound[1]))

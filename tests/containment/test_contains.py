@@ -153,6 +153,7 @@ NOT_CONTAINED = [
     ("x > 1", "x BETWEEN 5 AND 2"),
     ("(?a, ex:p, ?b)", "(?a, ex:p, ?b) AND ?b > 5 AND ?b < 4"),
     ("(?a, ex:p, ?b)", "(?a, ex:p, ?b) AND ?b > 5 AND ?b = true"),
+    ("(?a, ex:p, ?b)", "(?a, ex:p, ?b) AND ?a > 5"),  # no subject is a number
     # a literal matches by value, a variable by term: "5" and "5.0" are two terms
     ("(?a, ex:p, ?x), (?b, ex:q, ?x)", "(?a, ex:p, 5), (?b, ex:q, 5)"),
     ("(?a, ex:p, ?x), (?a, ex:q, ?x)", "(?a, ex:p, ?x), (?a, ex:q, ?y)"),

@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidings.containment.frozen_ways import FrozenWay, frozen_ways
+from tidings.containment.frozen_ways import FrozenWay, frozen_ways, is_of_tables
 from tidings.containment.implication import Known, bare, gives_value, replaced, subject
 from tidings.containment.naive import Edge
 from tidings.language.printer import term_text
 from tidings.language.query import (
-    And,
     Attribute,
     Call,
     Condition,
@@ -62,7 +61,7 @@ NO = Containment(False)
 
 def contains(a: Query, b: Query, taxonomy: Taxonomy) -> Containment:
     """Whether every event that matches `b` matches `a`, with the mapping that proves it; NO also means not sure."""
-    if _is_of_tables(a) or _is_of_tables(b):
+    if is_of_tables(a) or is_of_tables(b):
         return Containment(True, ({},)) if a == b else NO
     if a.stream not in (None, b.stream) or a.via not in (None, b.via):
         return NO
@@ -77,10 +76,6 @@ def contains(a: Query, b: Query, taxonomy: Taxonomy) -> Containment:
         proofs.append(_texts(mapping, narrower))
     # Of a subscription that nothing can match everything is true, and nothing is of use.
     return Containment(True, tuple(proofs)) if proofs else NO
-
-
-def _is_of_tables(query: Query) -> bool:
-    return bool(query.joined) or (query.stream is not None and query.where == And(()) and query.via is None)
 
 
 def _texts(mapping: Terms, way: FrozenWay) -> dict[str, str]:

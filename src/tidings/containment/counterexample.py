@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from tidings.containment.frozen_ways import is_of_tables
 from tidings.containment.naive import matches
 from tidings.containment.witness import attribute_values, witnesses
 from tidings.language.parameters import lift
@@ -24,7 +25,7 @@ _VARIANTS = 12
 def counterexample(a: Query, b: Query, taxonomy: Taxonomy) -> Event | None:
     """An event that matches `b` and not `a`, if one is found. Whether events pass a network or an operator is not known
     here, so for subscriptions that need either there is none."""
-    if a.joined or b.joined or b.via is not None or has_calls(a.where) or has_calls(b.where):
+    if is_of_tables(a) or is_of_tables(b) or b.via is not None or has_calls(a.where) or has_calls(b.where):
         return None
     for event in _attempts(a, b, taxonomy):
         if not matches(a, event, taxonomy) and matches(b, event, taxonomy):

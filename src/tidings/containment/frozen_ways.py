@@ -93,8 +93,10 @@ class FrozenWay:
         ):
             return True  # a condition on a variable without a value
         alone = (t for t in self.tests if isinstance(subject(t), Attribute))
+        resources = {node for s, p, _ in self.edges for node in (s, p)}  # no literal stands there
         return any(Known.of((test,)).is_contradictory for test in alone) or any(
-            known.is_contradictory for known in self._conditions.values()
+            known.is_contradictory or (name in resources and not known.may_be_resource)
+            for name, known in self._conditions.items()
         )
 
     @cached_property
@@ -141,6 +143,12 @@ class FrozenWay:
         iri = self.resolved(node)
         types = self._types.get(iri, ())
         return isinstance(iri, Iri) and implied_by_iri(iri, condition, types, self.taxonomy)
+
+
+def is_of_tables(query: Query) -> bool:
+    """Whether a subscription is about rows of tables, so that no single event decides. A `FROM` with a condition counts as a
+    stream's."""
+    return bool(query.joined) or (query.stream is not None and query.where == And(()) and query.via is None)
 
 
 def frozen_ways(query: Query, taxonomy: Taxonomy) -> list[FrozenWay]:

@@ -98,6 +98,11 @@ class Known:
         return not self.alternatives
 
     @property
+    def may_be_resource(self) -> bool:
+        """Whether the value may be an IRI, or a blank node, as far as its views tell."""
+        return any(all(kind == RESOURCE for kind, _ in alternative) for alternative in self.alternatives)
+
+    @property
     def resource(self) -> Iri | None:
         """The IRI that the value must be, if it must be one: then it is that term and no other."""
         sets = [alternative.get((RESOURCE, False)) for alternative in self.alternatives]

@@ -21,7 +21,8 @@ from tidings.model.values import BOOLEAN, INSTANT, NUMBER, RESOURCE, TEXT
 _DAY = 86_400_000_000
 _FAR = 1_000_003  # beyond the bounds that other subscriptions are likely to have
 _WORDS = ("any", "a", "Zz", "zz", "")
-_NO_IRI = re.compile(r'[\s<>"{}|^`\\]')
+_NO_IRI = re.compile(r'[\s<>"{}|^`\\%]')
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:.")
 _MARKS = re.compile(r"\(\?[a-z]+\)|\\[AzbB]|[\^$]")
 _WILD = re.compile(r"\\([%_\\])|(%)|(_)", re.DOTALL)
 
@@ -45,8 +46,8 @@ def _likely_terms(known: Known) -> Iterator[Term]:
                 yield Literal(term.text)  # a plain text has views of several kinds
     for text in _texts([test for test in known.conditions if isinstance(test, TextTest)]):
         yield Literal(text)
-        if ":" in text and not _NO_IRI.search(text):
-            yield Iri(text)
+        if not _NO_IRI.search(text):
+            yield from map(Iri, filter(_SCHEME.match, (text, f"{text}:any", f"urn:{text}")))
         yield Literal(text.upper())
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, product
 from typing import Any
 
-from tidings.containment.frozen_ways import TYPE, FrozenWay, frozen_ways
+from tidings.containment.frozen_ways import TYPE, FrozenWay, frozen_ways, is_of_tables
 from tidings.containment.implication import IT, Known, bare, subject
 from tidings.containment.samples import plain_value, terms
 from tidings.formats.namespaces import XSD
@@ -56,7 +56,7 @@ def witnesses(
 ) -> Iterator[Event]:
     """Events that match a subscription in its different ways. Each further variant has other values, of the `hints` if
     they satisfy it."""
-    if query.joined:
+    if is_of_tables(query):
         return
     ways = [way for way in frozen_ways(query, taxonomy) if not way.is_contradictory and not way.hides_calls]
     for variant in range(variants):
