@@ -65,7 +65,7 @@ def test_enough_of_the_cases_say_something():
         found, used = check(rng)
         seen += found
         forms |= used
-    assert seen["yes"] > 70, seen
+    assert seen["yes"] > 50, seen
     assert seen["matches"] > 400, seen
     assert len(FORMS - forms) < 6, FORMS - forms
 
@@ -79,6 +79,6 @@ def test_twenty_thousand_matches_without_a_violation():
         found, used = check(rng)
         seen += found
         forms |= used
-    assert seen["yes"] >= 5_000, seen
+    assert seen["yes"] >= 4_000, seen
     assert seen["matches"] >= 20_000, seen
     assert forms >= FORMS, FORMS - forms

@@ -1,4 +1,8 @@
-"""Values that satisfy conditions: for each set a few keys at its ends and within, and terms that have such a view."""
+"""Values that are likely to satisfy conditions: for each set a few keys at its ends and within, and terms that have such a
+view.
+
+Nothing here has to be right: the caller keeps what the definition says satisfies the conditions.
+"""
 
 from __future__ import annotations
 
@@ -166,7 +170,11 @@ def plain_value(term: Term) -> object | None:
         exact = Fraction(term.text)
         if exact.denominator == 1:
             return int(exact)
-        return float(exact) if Fraction(repr(float(exact))) == exact else term.text
+        try:
+            nearest = float(exact)
+        except OverflowError:
+            return term.text
+        return nearest if Fraction(repr(nearest)) == exact else term.text
     if term.datatype == XSD + "boolean":
         return term.text in ("true", "1")
     return term.text if term.datatype in (None, XSD + "dateTime") else None

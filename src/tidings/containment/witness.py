@@ -1,7 +1,7 @@
 """An event made to match a subscription, as small and as general as can be: every variable is a term of its own.
 
 Whatever contains the subscription matches the event too, so matching it against an index finds all candidates; that an event
-is matched proves nothing. Calls of operators and VIA are taken to hold. An event is only given away if the
+is matched proves nothing. Calls of operators and VIA are taken to hold. An event is only returned if the
 definition says that it satisfies the rest.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 from tidings.containment.frozen_ways import TYPE, FrozenWay, frozen_ways, is_of_tables
 from tidings.containment.implication import IT, Known, bare, subject
 from tidings.containment.samples import plain_value, terms
+from tidings.errors import EventError
 from tidings.formats.namespaces import XSD
 from tidings.formats.rdf import NTRIPLES
 from tidings.kinds.patterns.naive import expand, holds
@@ -41,13 +42,12 @@ from tidings.model.event import Event
 from tidings.model.taxonomy import Taxonomy
 from tidings.model.terms import Iri, Literal, Term, Triple, ntriples
 
-VARIANTS = 6
-_CHOICES, _COMBINATIONS = 12, 500
+_WAYS, _CHOICES, _COMBINATIONS = 32, 12, 200  # that are tried at most
 _NUMBERS: tuple[Term, ...] = tuple(Literal(text, XSD + "integer") for text in ("1", "2", "100", "-100", "0"))
 
 
 def witness(query: Query, taxonomy: Taxonomy) -> Event | None:
-    """An event that matches a subscription; None if none is found, be it that there is none."""
+    """An event that matches a subscription; None if none is found."""
     return next(witnesses(query, taxonomy), None)
 
 
@@ -60,7 +60,7 @@ def witnesses(
         return
     ways = [way for way in frozen_ways(query, taxonomy) if not way.is_contradictory and not way.hides_calls]
     for variant in range(variants):
-        for way in ways:
+        for way in ways[:_WAYS]:
             if (event := _Making(way, variant, hints).event()) is not None:
                 yield event
 
@@ -77,12 +77,17 @@ class _Making:
     def event(self) -> Event | None:
         related = {name for test in self._joint for name in _names(test)}
         choices: dict[Variable | Attribute, list[Any]] = {}
+        used: set[Term] = set()
         for place, name in enumerate(sorted(self._way.in_edges, key=lambda name: name.name), 1):
             found = list(islice(self._terms(name, name in related), _CHOICES))
             if not found:
                 return None
-            first = self._variant * place % len(found)  # equal literals are spelt in different ways
-            choices[name] = found[first:] + found[:first] if name in related else [found[first]]
+            first = self._variant * place % len(found)
+            found = found[first:] + found[:first]
+            # Each variable has a term of its own if there is one: equal literals are spelt in different ways.
+            own = next((term for term in found if term not in used), found[0])
+            used.add(own)
+            choices[name] = found if name in related else [own]
         fixed = attribute_values(
             [test for test in self._tests if not variables(test)], self._variant, self._hints
         )
@@ -105,7 +110,7 @@ class _Making:
         classes = [test.cls for test in own if isinstance(test, IsA)]
         own_iri = Iri(f"urn:tidings:any:{name.name}")
         found = [*terms(known, self._hints), own_iri, *(cls for cls in classes if isinstance(cls, Iri))]
-        if not any(known.alternatives):
+        if known.may_be_resource:
             found.insert(0, own_iri)  # what is most general: no kind of literal is required
         for term in dict.fromkeys([*_NUMBERS, *found] if is_related else found):
             if isinstance(term, Literal) and min(places) < 2:
@@ -146,6 +151,10 @@ class _Making:
             datacontenttype=NTRIPLES if graph else "",
             data="".join(lines).encode(),
         )
+        try:
+            event.graph()
+        except EventError:  # such as an IRI that only a query made by a program can have
+            return None
         closed, document = expand(graph, taxonomy), attributes_of(event)
         is_match = all(holds(test, binding, closed, taxonomy, document) for test in self._tests)
         return event if is_match else None
