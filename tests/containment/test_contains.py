@@ -110,7 +110,7 @@ CONTAINED = [
     ("(?a, ex:p, ?x) AND ?x ISA ex:Other", "(?a, ex:p, ex:b), (ex:b, rdf:type, ex:Other)"),
     # operators
     ("f(?n) AND ?n > 5", "f(?m) AND ?m > 7 AND x = 1"),
-    ("f(?n) AND g(?n)", "f(?m) AND g(?m) AND h()"),
+    ("f(?n) AND g(?n)", "f(?m) AND g(?m) AND x = 1"),
     ("(?a, ex:p, ?x) AND f(?x, 5)", "(?b, ex:p, ?y), (?b, ex:q, ?z) AND f(?y, 5)"),
     ("f(?n) OR g(?n)", "f(?n) OR g(?n)"),
     ("NOT f()", "NOT f() AND x = 1"),
@@ -172,6 +172,7 @@ NOT_CONTAINED = [
     ("(?a, ex:p, ?x) AND ?x ISA ex:Ball", "(?a, ex:p, ?x) AND ?x = 'Ball2'"),
     # operators
     ("f(?n) AND ?n > 5", "f(?m) AND g(?m) AND ?m > 7"),  # ?m may be what g gave
+    ("f(?n) AND g(?n)", "g(?m) AND f(?m)"),  # the first gives the value, be it a number or a text
     ("f(?n) AND g(?m)", "f(?n) AND g(?n)"),
     ("f(?n) AND ?n = 5", "(?a, ex:p, ?n) AND f(?n) AND ?n = 5"),  # there a term, here what f gave
     ("f(5)", "f(?n) AND ?n = 5"),

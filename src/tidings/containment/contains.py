@@ -10,6 +10,7 @@ the names of variables. RSS cluster, 4.2, with the corrections of docs/papers.md
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -223,10 +224,13 @@ class _Search:
         )
 
     def _agrees_on_calls(self, mapping: Terms) -> bool:
-        """Whether what calls alone bind is bound by the same calls on both sides, each variable apart."""
+        """Whether what calls alone bind is bound alike on both sides. Of a variable in several calls the first gives the
+        value and the others agree with it, the text 5 with the number 5: then all calls have to be the same, in order."""
         names = [name for name in mapping if name not in self._a.in_edges]
         images = {mapping[name] for name in names}
-        used = {replaced(call, mapping) for call in self._a.calls}
-        return len(images) == len(names) and all(
-            call in used for call in self._b.calls if images.intersection(variables(call))
-        )
+        if len(images) < len(names):
+            return False
+        counts = Counter(name for call in self._b.calls for name in set(variables(call)))
+        if all(counts[name] == 1 for name in images if isinstance(name, Variable)):
+            return True
+        return [replaced(call, mapping) for call in self._a.calls] == list(self._b.calls)
