@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 
 from tidings.containment.contains import contains
 from tidings.language.parser import parse
+from tidings.language.query import And, KindCondition, Query
 from tidings.model.taxonomy import Taxonomy
 
 PREFIXES = {"ex": "http://example.org/"}
@@ -108,6 +113,7 @@ CONTAINED = [
     ("(?a, ex:p, ?x) AND ?x ISA = ex:Ball", "(?a, ex:p, ?x), (?x, ex:kind, ex:Ball)"),
     ("(?a, ex:p, ?x) AND ?x ISA ex:Sport", "(?a, ex:p, ex:cup)"),
     ("(?a, ex:p, ?x) AND ?x ISA ex:Other", "(?a, ex:p, ex:b), (ex:b, rdf:type, ex:Other)"),
+    ("(?a, ex:p, ?x) AND NOT ?x ISA ex:Ball", "(?b, ex:p, ?y) AND NOT ?y ISA ex:Ball AND z = 1"),
     # operators
     ("f(?n) AND ?n > 5", "f(?m) AND ?m > 7 AND x = 1"),
     ("f(?n) AND g(?n)", "f(?m) AND g(?m) AND x = 1"),
@@ -189,6 +195,24 @@ def test_contained(a, b):
 @pytest.mark.parametrize(("a", "b"), NOT_CONTAINED)
 def test_not_contained(a, b):
     assert not covers(a, b)
+
+
+@dataclass(frozen=True)
+class Every(KindCondition):
+    """A condition of a kind of one's own."""
+
+    number: int
+
+    def holds(self, attributes: Mapping[str, Any]) -> bool:
+        return True
+
+
+def test_conditions_of_other_kinds_have_to_be_the_same():
+    other = parse("x = 1").where
+    narrow = Query(And((Every(3), other)))
+    assert contains(Query(Every(3)), narrow, TAXONOMY)
+    assert not contains(Query(Every(4)), narrow, TAXONOMY)
+    assert not contains(Query(Every(3)), Query(other), TAXONOMY)
 
 
 def test_the_mapping_is_the_proof():
