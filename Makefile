@@ -6,7 +6,7 @@ PYTHON ?= python3
 # Spark needs Java 17+: found, or installed where the user may, or named in a message.
 WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 
-.PHONY: help setup demo test bench docs lint lock warm wheel clean
+.PHONY: help setup demo test bench docs lint lock servers warm wheel clean
 
 help:
 	@echo "make demo   run sample feeds through a service and show its page"
@@ -30,12 +30,14 @@ setup: .venv/ready
 warm: .venv/ready
 	@$(BIN)/python -m tidings.cli.warm
 
+servers:
+	@scripts/servers.sh
+
 demo: .venv/ready
 	@$(WITH_JAVA) $(BIN)/tidings demo
 
 test: .venv/ready
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint warm
-	@scripts/servers.sh
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint warm servers
 	@echo "== pytest"
 	@$(WITH_JAVA) scripts/test.sh
 
