@@ -1,24 +1,27 @@
 """The forest of containment of an index: for each subscription one that contains it. RSS cluster, 4.2.
 
-Candidates come by matching. A witness of B is an event made to match B, so whatever contains B matches it too: an index finds
-all candidates at once. Each is then verified, patterns in columns (pattern_rows.py), all others by `contains`.
+Candidates come by matching: whatever contains B matches a witness of B, an event made to match B, so an index finds all
+candidates at once. Patterns are matched and verified in columns (pattern_rows.py), all others by `witness` and `contains`. The most
+general candidate, which has the fewest candidates itself, is looked at first.
 
-Containers are ordered by how many containers they have themselves, so that a root comes first, then by their
-numbers. A parent always comes before its child in this order: no circle arises, and of equal subscriptions the one
-with the lowest number is the parent of the others. The order of a subscription depends on its own containers alone, so
-ranges of an index can be done apart (`parents_of`).
+Of equal subscriptions the first one is the parent of the others, which are not looked at: copies are found by their rows
+or texts. Of two that are written differently and contain each other, the one that *precedes* is the parent.
 
-Only subscriptions that a division can move have parents, and only they are parents: they are found by their filters and
-patterns, which see every event.
+Where everything contains nearly everything (`price > 1`, `price > 2`, …), there would be too many candidates. A sample
+of the subscriptions is looked through first. What has a container there is settled, and what has none has few others.
+Members of a sample precede the rest, then lower numbers do.
+
+Only subscriptions that a division can move have parents, and only they are parents: their filters and patterns see every
+event.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from tidings.containment.contains import contains
 from tidings.containment.pattern_rows import PatternRows
@@ -26,6 +29,7 @@ from tidings.containment.witness import witness
 from tidings.engine.engine import Engine
 from tidings.engine.pipeline import find
 from tidings.engine.plan import RESIDUALS
+from tidings.engine.segment import OwnedFinder
 from tidings.kinds.patterns.kind import PatternFinder
 from tidings.language.query import Query
 from tidings.model.batch import Batch
@@ -35,50 +39,66 @@ NONE = -1
 _EVENTS_AT_ONCE = 1 << 10
 _REMEMBERED = 100_000
 _FEW = 0.9  # of the subscriptions: if fewer are distinct, an index of these alone is made
+_SAMPLE, _GROWTH = 1 << 8, 16
+_MANY = 64  # containers that a subscription is expected to have, which make samples worth while
 
 
 def parents(engine: Engine) -> np.ndarray:
     """For each live subscription of the index, in their order, the position of one that contains it, or -1. It folds the
     index, so that positions are numbers."""
     engine.index.fold()
-    return parents_of(engine, np.arange(len(engine.index.subscriptions)))
+    return without_circles(parents_of(engine, np.arange(len(engine.index.subscriptions))))
 
 
 def parents_of(engine: Engine, numbers: np.ndarray) -> np.ndarray:
-    """The same for some of the numbers of an index that was folded."""
+    """The same for some of the numbers of an index that was folded; those of all together go through `without_circles`."""
+    divisible = engine.index.divisible()[numbers]
     equal = _first_equal(engine)
-    divisible = engine.index.divisible()
-    distinct = np.flatnonzero(divisible & (equal == np.arange(len(equal))))
-    forest = _Forest(engine if len(distinct) > _FEW * len(equal) else _part(engine, distinct), distinct)
-    wanted = np.unique(equal[numbers[divisible[numbers]]])
+    forest = _Forest(engine, np.unique(equal[equal >= 0]))
+    wanted = np.unique(equal[numbers[divisible]])
     found = np.full(len(equal), NONE, dtype=np.int64)
     found[wanted] = forest.parents(wanted)
-    chosen = found[numbers]
-    is_copy = divisible[numbers] & (equal[numbers] != numbers)
-    chosen[is_copy] = equal[numbers[is_copy]]
-    return chosen
+    is_copy = divisible & (equal[numbers] != numbers)
+    return np.where(is_copy, equal[numbers], found[numbers])
+
+
+def without_circles(parents: np.ndarray) -> np.ndarray:
+    """Parents of which none is below its own child. `contains` may know that A contains B and B contains C, all three being equal, and that
+    C contains A, and not the rest: then the lowest of them becomes a root."""
+    found = parents.copy()
+    above = np.append(found, NONE)  # what is above a root is NONE
+    for _ in range(max(1, len(found)).bit_length()):
+        above = above[above]
+    for number in np.unique(above[above >= 0]).tolist():
+        circle = [number]
+        while found[circle[-1]] >= 0 and found[circle[-1]] not in circle:
+            circle.append(int(found[circle[-1]]))
+        if found[circle[-1]] >= 0:
+            found[min(circle[circle.index(int(found[circle[-1]])) :])] = NONE
+    return found
 
 
 def _first_equal(engine: Engine) -> np.ndarray:
-    """Of each subscription the first one that is the same: by its one row of patterns, or by its text."""
-    index = engine.index
+    """Of each subscription that may have parents the first one that is the same: by its one row of patterns, or by its text."""
+    index, patterns = engine.index, _patterns(engine)
     rows = _single_rows(engine)
-    patterns = _pattern_rows(engine)
+    in_columns = None if patterns is None else PatternRows(_finder(patterns).index, engine.taxonomy)
     known: dict[bytes | str, int] = {}
-    found = np.arange(len(index.subscriptions))
+    found = np.full(len(index.subscriptions), NONE)
     for number in np.flatnonzero(index.divisible()).tolist():
         row = int(rows[number])
-        key = patterns.key(row) if row >= 0 and patterns else index.subscriptions.text(number)
+        key = in_columns.key(row) if row >= 0 and in_columns else index.subscriptions.text(number)
         found[number] = known.setdefault(key, number)
     return found
 
 
-def _pattern_rows(engine: Engine) -> PatternRows | None:
-    owned = engine.index.base.finders.get("patterns")
-    if owned is None:
-        return None
+def _patterns(engine: Engine) -> OwnedFinder | None:
+    return engine.index.base.finders.get("patterns")
+
+
+def _finder(owned: OwnedFinder) -> PatternFinder:
     assert isinstance(owned.finder, PatternFinder)
-    return PatternRows(owned.finder.index, engine.taxonomy)
+    return owned.finder
 
 
 def _single_rows(engine: Engine) -> np.ndarray:
@@ -104,106 +124,164 @@ def _part(engine: Engine, numbers: np.ndarray) -> Engine:
     return part
 
 
+class _Level(NamedTuple):
+    """An engine in which containers are looked for, and the place of each of its subscriptions; -1 for those that have none."""
+
+    engine: Engine
+    place: np.ndarray
+
+
+class _Candidates(NamedTuple):
+    """`container[i]` matches the witness of `child[i]`; it is certain or open whether it contains it."""
+
+    child: np.ndarray
+    container: np.ndarray
+    is_proven: np.ndarray
+
+
 class _Forest:
-    """The distinct subscriptions of an index: `names` are their numbers in the whole. The engine has them alone, or all."""
+    """The distinct subscriptions of an index, by their places among them; `names` are their numbers."""
 
     def __init__(self, engine: Engine, names: np.ndarray) -> None:
-        self._engine, self._names = engine, names
-        count = len(engine.index.subscriptions)
-        is_part = count == len(names)
-        self._number = np.arange(len(names)) if is_part else names  # in the engine
-        self._place = np.full(count, NONE)
-        self._place[self._number] = np.arange(len(names))
-        self._patterns = _pattern_rows(engine)
-        self._rows = _single_rows(engine)
+        self._names = names
+        whole = len(names) > _FEW * len(engine.index.subscriptions)
+        self._engine = engine if whole else _part(engine, names)
+        self._number = names if whole else np.arange(len(names))  # in that engine
+        self._owned = _patterns(self._engine)
+        self._rows = _single_rows(self._engine)[self._number]
+        self._level = np.full(len(names), 1 << 10)  # of the first sample that has it
         self._query = lru_cache(_REMEMBERED)(self._read)
 
     def parents(self, wanted: np.ndarray) -> np.ndarray:
         """The parents of some, all given by their numbers in the whole."""
         at = np.searchsorted(self._names, wanted)
-        child, container = self._containers(at)
-        others = np.setdiff1d(container, at)
-        if len(others):
-            more = self._containers(others)
-            counts = np.bincount(np.concatenate([child, more[0]]), minlength=len(self._names))
-        else:
-            counts = np.bincount(child, minlength=len(self._names))
-        order = np.lexsort((container, self._triples[container], counts[container], child))
-        child, container = child[order], container[order]
-        rank = counts * len(self._names) + np.arange(len(self._names))
-        above = rank[container] < rank[child]
-        child, container = child[above], container[above]
         found = np.full(len(self._names), NONE)
-        first = np.unique(child, return_index=True)[1]
-        found[child[first]] = self._names[container[first]]
-        return found[at]
+        for level in self._levels:
+            left = at[found[at] < 0]
+            candidates = self._candidates(left, level)
+            others = np.setdiff1d(candidates.container, left)
+            more = self._candidates(others, level)
+            everything = _Candidates(*map(np.concatenate, zip(candidates, more, strict=True)))
+            is_left = np.zeros(len(self._names), dtype=np.bool_)
+            is_left[left] = True
+            self._choose(everything, is_left, found)
+        return np.where(found[at] >= 0, self._names[found[at]], NONE)
+
+    @cached_property
+    def _patterns(self) -> PatternRows | None:
+        return (
+            None
+            if self._owned is None
+            else PatternRows(_finder(self._owned).index, self._engine.taxonomy)
+        )
+
+    @cached_property
+    def _levels(self) -> list[_Level]:
+        """Samples, each much larger than the one before, if there are many containers; then all."""
+        count, size = len(self._names), _SAMPLE
+        place = np.full(len(self._engine.index.subscriptions), NONE)
+        place[self._number] = np.arange(count)
+        levels: list[_Level] = []
+        order = np.random.default_rng(count).permutation(count)
+        while 8 * size <= count:
+            sample = np.sort(order[:size])
+            levels.append(_Level(_part(self._engine, self._number[sample]), sample))
+            if len(levels) == 1:
+                pairs = len(self._candidates(sample, levels[0]).child)
+                if pairs / size * count / size < _MANY:
+                    levels.clear()
+                    break
+            self._level[sample] = np.minimum(self._level[sample], len(levels))
+            size *= _GROWTH
+        return [*levels, _Level(self._engine, place)]
+
+    # ------------------------------------------------------------------ the choice
+
+    def _choose(self, candidates: _Candidates, is_left: np.ndarray, found: np.ndarray) -> None:
+        """Notes a parent for each that is left and has a container."""
+        count = len(self._names)
+        child, container, is_proven = candidates
+        sizes = np.bincount(child, minlength=count)
+        keys = child * count + container
+        is_mutual = np.isin(container * count + child, keys)
+        precedes = np.lexsort((np.arange(count), self._level)).argsort()
+        is_above = ~is_mutual | (precedes[container] < precedes[child])
+        order = np.lexsort((precedes[container], self._triples[container], sizes[container], child))
+        order = order[is_left[child[order]]]
+        sure = order[(is_proven & is_above)[order]]
+        first = np.unique(child[sure], return_index=True)[1]
+        found[child[sure[first]]] = container[sure[first]]
+        for pair in order[found[child[order]] < 0].tolist():
+            a, b = int(container[pair]), int(child[pair])
+            if found[b] >= 0 or not (is_proven[pair] or self._contains(a, b)):
+                continue
+            if is_above[pair] or not self._contains(b, a):
+                found[b] = a
 
     @cached_property
     def _triples(self) -> np.ndarray:
-        owned = self._engine.index.base.finders.get("patterns")
-        if owned is None or self._patterns is None:
-            return np.zeros(len(self._names), dtype=np.int64)
-        counts = np.bincount(owned.subscription, self._patterns.triples, minlength=len(self._place))
-        return counts[self._number]
-
-    def _containers(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All pairs of one of these and another that contains it, as places among the distinct ones."""
-        rows = self._rows[self._number[at]]
-        in_columns = rows >= 0
-        if self._patterns is not None:
-            in_columns[in_columns] = self._patterns.has_witness[rows[in_columns]]
-        found = [np.zeros((0, 2), dtype=np.int64)]
-        found += self._of_patterns(rows[in_columns])
-        found += self._of_others(at[~in_columns])
-        pairs = np.unique(np.concatenate(found), axis=0)
-        return pairs[:, 0], pairs[:, 1]
-
-    def _of_patterns(self, rows: np.ndarray) -> Iterator[np.ndarray]:
-        """Those of rows of patterns that have witnesses."""
-        owned = self._engine.index.base.finders.get("patterns")
-        if owned is None or self._patterns is None or not len(rows):
-            return
-        residual = self._engine.index.way_rows[RESIDUALS].has(len(self._place))
-        for found in self._patterns.containers(rows):
-            child, container = (owned.subscription[each] for each in (found.row, found.container))
-            keep = (child != container) & (self._place[container] >= 0)
-            is_proven = (found.is_proven & ~residual[container])[keep]
-            pairs = self._place[np.column_stack([child[keep], container[keep]])]
-            proven = pairs[is_proven]
-            rest = np.unique(pairs[~is_proven], axis=0)
-            holds = [self._contains(container, child) for child, container in rest.tolist()]
-            yield np.concatenate([proven, rest[np.array(holds, dtype=np.bool_)]])
-
-    def _of_others(self, at: np.ndarray) -> Iterator[np.ndarray]:
-        """Those of any others, by events."""
-        events, places = list[Event](), list[int]()
-        for place in at.tolist():
-            event = witness(self._query(place), self._engine.taxonomy)
-            if event is not None:
-                events.append(event)
-                places.append(place)
-            if len(events) == _EVENTS_AT_ONCE:
-                yield self._verified(to_table(events), np.array(places))
-                events, places = [], []
-        if events:
-            yield self._verified(to_table(events), np.array(places))
-
-    def _verified(self, events: pa.Table, at: np.ndarray) -> np.ndarray:
-        """The containers of subscriptions whose witnesses these are."""
-        index, batch = self._engine.index_snapshot(), Batch(events)
-        pairs = find(batch, index)
-        pairs = pairs.take(self._place[pairs.subscription] >= 0)
-        for checker in index.checkers:
-            if checker.name == RESIDUALS:
-                pairs = checker.check(batch, pairs)
-        found = np.unique(np.column_stack([at[pairs.event], self._place[pairs.subscription]]), axis=0)
-        holds = [
-            child != container and self._contains(container, child) for child, container in found.tolist()
-        ]
-        return found[np.array(holds, dtype=np.bool_)]
+        if self._owned is None or self._patterns is None:
+            return np.zeros(len(self._names))
+        count = len(self._engine.index.subscriptions)
+        return np.bincount(self._owned.subscription, self._patterns.triples, minlength=count)[self._number]
 
     def _contains(self, a: int, b: int) -> bool:
         return contains(self._query(a), self._query(b), self._engine.taxonomy).holds
 
     def _read(self, place: int) -> Query:
         return self._engine.tree(self._engine.index.subscriptions.text(int(self._number[place])))
+
+    # ------------------------------------------------------------------ candidates
+
+    def _candidates(self, at: np.ndarray, level: _Level) -> _Candidates:
+        """Which of a level match the witnesses of these."""
+        rows = self._rows[at]
+        in_columns = rows >= 0
+        if self._patterns is not None:
+            in_columns[in_columns] = self._patterns.has_witness[rows[in_columns]]
+        nothing = np.zeros(0, dtype=np.int64)
+        parts = [_Candidates(nothing, nothing, nothing.astype(np.bool_))]
+        parts += self._of_patterns(rows[in_columns], level)
+        parts += self._of_others(at[~in_columns], level)
+        child, container, is_proven = map(np.concatenate, zip(*parts, strict=True))
+        keep = (container >= 0) & (child != container)
+        keys, first = np.unique(child[keep] * len(self._names) + container[keep], return_inverse=True)
+        proven = np.zeros(len(keys), dtype=np.bool_)
+        np.logical_or.at(proven, first, is_proven[keep])
+        return _Candidates(*np.divmod(keys, max(1, len(self._names))), proven)
+
+    def _of_patterns(self, rows: np.ndarray, level: _Level) -> Iterator[_Candidates]:
+        """Those of rows of patterns that have witnesses."""
+        owned = _patterns(level.engine)
+        if owned is None or self._owned is None or self._patterns is None or not len(rows):
+            return
+        residual = level.engine.index.way_rows[RESIDUALS].has(len(level.place))
+        place = np.full(len(self._engine.index.subscriptions), NONE)
+        place[self._number] = np.arange(len(self._names))
+        # The rows of a part are in the order that they have in the whole.
+        is_there = np.isin(self._owned.subscription, self._number[level.place[level.place >= 0]])
+        row_of = np.flatnonzero(is_there) if level.engine is not self._engine else np.arange(len(is_there))
+        for found in self._patterns.containers(rows, _finder(owned).index, row_of):
+            subscription = owned.subscription[found.container]
+            yield _Candidates(
+                place[self._owned.subscription[found.row]],
+                level.place[subscription],
+                found.is_proven & ~residual[subscription],
+            )
+
+    def _of_others(self, at: np.ndarray, level: _Level) -> Iterator[_Candidates]:
+        """Those of any others, by events."""
+        for first in range(0, len(at), _EVENTS_AT_ONCE):
+            made = [(place, self._witness(place)) for place in at[first : first + _EVENTS_AT_ONCE].tolist()]
+            events = [event for _, event in made if event is not None]
+            places = np.array([place for place, event in made if event is not None], dtype=np.int64)
+            index, batch = level.engine.index_snapshot(), Batch(to_table(events))
+            pairs = find(batch, index)
+            for checker in index.checkers:
+                if checker.name == RESIDUALS:
+                    pairs = checker.check(batch, pairs)
+            child, container = places[pairs.event], level.place[pairs.subscription]
+            yield _Candidates(child, container, np.zeros(len(child), dtype=np.bool_))
+
+    def _witness(self, place: int) -> Event | None:
+        return witness(self._query(place), self._engine.taxonomy)

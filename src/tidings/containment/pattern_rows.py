@@ -38,7 +38,8 @@ _Tests = tuple[int, ...]
 
 
 class Pairs(NamedTuple):
-    """`container[i]` matches the witness of `row[i]`, and `is_proven[i]` says that it contains it."""
+    """`container[i]` matches the witness of `row[i]`, and `is_proven[i]` says that it contains it. Containers are numbered as in the
+    index that they were looked for in."""
 
     row: np.ndarray
     container: np.ndarray
@@ -50,7 +51,7 @@ class PatternRows:
 
     def __init__(self, index: PatternIndex, taxonomy: Taxonomy) -> None:
         arrays = self._arrays = index.arrays
-        self._index, self._taxonomy = index, taxonomy
+        self._taxonomy = taxonomy
         self._above: Mapping[str, tuple[str, ...]] = taxonomy.super_properties()
         self._shape, self._start, self._slots = (
             arrays[f"row_{name}"] for name in ("shape", "start", "slots")
@@ -196,24 +197,26 @@ class PatternRows:
 
     # ------------------------------------------------------------------ matching
 
-    def containers(self, rows: np.ndarray) -> Iterator[Pairs]:
-        """The rows that match the witnesses of these rows, which must have some; a row is among its own."""
+    def containers(self, rows: np.ndarray, index: PatternIndex, row_of: np.ndarray) -> Iterator[Pairs]:
+        """The rows of an index that match the witnesses of these rows, which must have some; a row is among its own. The
+        index has rows of this one, which `row_of` numbers."""
         self.has_witness  # noqa: B018  (it chooses the literals)
         for first in range(0, len(rows), _ROWS_AT_ONCE):
             chunk = rows[first : first + _ROWS_AT_ONCE]
             batch, numbers = self._graphs(chunk)
             expanded = expand(batch, self._above)
-            found = self._index.match(expanded)
-            is_proven = ~found.undecided & self.is_conjunction[found.row]
+            found = index.match(expanded)
+            container = row_of[found.row]
+            is_proven = ~found.undecided & self.is_conjunction[container]
             first_test, variables, slots = self._test_columns
-            shape = self._shape[found.row]
+            shape = self._shape[container]
             count = np.diff(first_test)[shape] * is_proven
             answer = np.repeat(np.arange(len(found.row)), count)
             test = _ranges(first_test[shape], count)
             bound = found.binding[found.first[answer] + variables[test]]
             # What subPropertyOf has added is no term of the row: nothing is known of it.
             term = np.where(bound < len(numbers), numbers[np.minimum(bound, len(numbers) - 1)], -1)
-            atom = self._slots[self._start[found.row[answer]] + slots[test]]
+            atom = self._slots[self._start[container[answer]] + slots[test]]
             is_proven[answer[~self._implies(term, atom)]] = False
             yield Pairs(chunk[found.event], found.row, is_proven)
 
