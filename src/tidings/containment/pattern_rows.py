@@ -24,7 +24,7 @@ from tidings.containment.samples import terms
 from tidings.formats.namespaces import RDF
 from tidings.kinds.patterns.graphs import GraphBatch, expand
 from tidings.kinds.patterns.index import PatternIndex
-from tidings.kinds.patterns.kernels.layout import ACCEPT, REJECT
+from tidings.kinds.patterns.kernels.layout import ACCEPT, REJECT, VALUE, WORDS
 from tidings.kinds.patterns.table import OP_NUMBER, OPS
 from tidings.language import conditions
 from tidings.language.query import Between, Comparison, Condition, TextTest
@@ -35,6 +35,7 @@ _ROWS_AT_ONCE = 1 << 13
 _SPELLINGS = 8  # of literals that satisfy the same tests, for several variables of one pattern
 _MEMBERSHIP = re.compile(re.escape(f"<{RDF}_") + "[0-9]+>")
 _Tests = tuple[int, ...]
+NONE = -1
 
 
 class Pairs(NamedTuple):
@@ -63,6 +64,7 @@ class PatternRows:
         self._conditions: dict[int, Condition] = {}
         self._known: dict[_Tests, Known] = {}
         self._spellings: dict[_Tests, list[str]] = {}
+        self._resources_of: dict[int, frozenset[int]] = {}
         self._implied: dict[tuple[int, int], bool] = {}
         # Literals that stand for tested variables, and the tests that each satisfies.
         self._literals: dict[tuple[_Tests, int], int] = {}
@@ -146,38 +148,46 @@ class PatternRows:
     def _choose_literals(self, row: int) -> bool:
         """Gives each tested variable of a row a literal that no other has; False if there is none."""
         shape, start = int(self._shape[row]), int(self._start[row])
-        steps = self._steps[self._step_first[shape] : self._step_first[shape + 1], :2]
         tests: dict[int, list[int]] = {}
         for variable, slot in self._tests[shape] or ():
             tests.setdefault(variable, []).append(int(self._slots[start + slot]))
-        if np.isin(steps, [~variable for variable in tests]).any():
+        if not self._resources(shape).isdisjoint(tests):
             return False
         used, chosen = set[str](), list[tuple[int, int]]()
         for variable, atoms in tests.items():
             key = tuple(sorted(atoms))
-            spelt = self._spelt(key)
-            number = next((n for n, text in enumerate(spelt) if text not in used), None)
-            if number is None:
+            spelt = enumerate(self._spelt(key, len(used) + 1))
+            number, text = next(((n, text) for n, text in spelt if text not in used), (NONE, ""))
+            if number == NONE:
                 return False
-            used.add(spelt[number])
+            used.add(text)
             chosen.append((variable, self._literals.setdefault((key, number), len(self._literals))))
         self._variables[row] = chosen
         return True
 
-    def _spelt(self, tests: _Tests) -> list[str]:
-        """Literals, in N-Triples form, that satisfy tests."""
-        if tests not in self._spellings:
-            known = self._known[tests] = Known.of(map(self._condition, tests))
-            resources = any(
-                self._constants[number].startswith("<") for atom in tests for number in self._atoms[atom, 1:]
-            )
-            fitting = (
-                ntriples(term)
-                for term in terms(known)
-                if isinstance(term, Literal) and all(_holds(test, term) for test in known.conditions)
-            )
-            self._spellings[tests] = [] if resources else list(dict.fromkeys(islice(fitting, _SPELLINGS)))
+    def _resources(self, shape: int) -> frozenset[int]:
+        """The variables of a shape that are subjects or properties, and therefore no literals."""
+        if shape not in self._resources_of:
+            refs = self._steps[self._step_first[shape] : self._step_first[shape + 1], :2].ravel().tolist()
+            self._resources_of[shape] = frozenset(~ref for ref in refs if ref < 0)
+        return self._resources_of[shape]
+
+    def _spelt(self, tests: _Tests, count: int) -> list[str]:
+        """The first `count` literals, in N-Triples form, that satisfy tests; fewer if there are no more."""
+        known = self._spellings.get(tests)
+        if known is None or len(known) < count <= _SPELLINGS:
+            self._known[tests] = Known.of(map(self._condition, tests))
+            found = dict.fromkeys(map(ntriples, islice(self._fitting(tests), count)))
+            self._spellings[tests] = list(found)
         return self._spellings[tests]
+
+    def _fitting(self, tests: _Tests) -> Iterator[Literal]:
+        constants = [self._constants[number] for atom in tests for number in self._atoms[atom, 1:]]
+        if any(constant.startswith("<") for constant in constants):
+            return  # it may have to be an IRI, which is no term of its own
+        for term in terms(self._known[tests]):
+            if isinstance(term, Literal) and all(_holds(test, term) for test in self._known[tests].conditions):
+                yield term
 
     def _condition(self, atom: int) -> Condition:
         if atom not in self._conditions:
@@ -262,7 +272,7 @@ class PatternRows:
         while f"<{name}:".encode() in known.tobytes():
             name += "-"
         fresh = [f"<{name}:{variable}>" for variable in range(self._most_variables)]
-        more, start = join_texts([*fresh, *(self._spelt(tests)[n] for tests, n in self._literals)])
+        more, start = join_texts([*fresh, *(self._spellings[tests][n] for tests, n in self._literals)])
         blob = np.concatenate([known, more])
         blob.flags.writeable = False  # as bytes that were read are: the loops are compiled for these
         starts = np.concatenate([self._arrays["vocabulary_start"], len(known) + start[1:]]).astype(np.int64)
@@ -271,11 +281,24 @@ class PatternRows:
 
     def _implies(self, term: np.ndarray, atom: np.ndarray) -> np.ndarray:
         """Whether what is known of a term implies a test, for each pair of them."""
-        if not len(term):
-            return np.zeros(0, dtype=np.bool_)
-        pairs, which = np.unique(np.column_stack([term, atom]), axis=0, return_inverse=True)
-        found = [self._implies_one(int(term), int(atom)) for term, atom in pairs.tolist()]
-        return np.array(found, dtype=np.bool_)[which.ravel()]
+        found = self._implies_by_rank(term, atom)
+        open = np.flatnonzero(~found)
+        keys, which = np.unique(term[open] * (len(self._atoms) + 1) + atom[open], return_inverse=True)
+        pairs = zip(*(side.tolist() for side in np.divmod(keys, len(self._atoms) + 1)), strict=True)
+        found[open] = np.array([self._implies_one(*pair) for pair in pairs], dtype=np.bool_)[which]
+        return found
+
+    def _implies_by_rank(self, term: np.ndarray, atom: np.ndarray) -> np.ndarray:
+        """The same where a literal stands for a variable with one test. An index decides a comparison by the rank of a
+        value: it is in an interval. So a test implies another if its interval is within that of the other."""
+        alone = np.array([tests[0] if len(tests) == 1 else NONE for tests in self._tests_of_literal] or [NONE])
+        literal = term - len(self._texts) - self._most_variables
+        known = np.where(literal >= 0, alone[np.maximum(literal, 0)], NONE)
+        space, low, high, hole = (self._arrays[f"atom_{name}"] for name in ("space", "low", "high", "hole"))
+        is_within = (low[atom] <= low[known]) & (high[known] <= high[atom])
+        is_whole = (hole[atom] < 0) & np.isin(space[atom], (VALUE, WORDS))
+        found: np.ndarray = (known >= 0) & (space[atom] == space[known]) & is_whole & is_within
+        return found
 
     def _implies_one(self, term: int, atom: int) -> bool:
         key = term, atom
