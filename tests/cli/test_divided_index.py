@@ -14,10 +14,10 @@ def root(tmp_path):
     subscriptions = tmp_path / "subscriptions.txt"
     subscriptions.write_text(TEXTS)
     root = tmp_path / "index"
-    built = tidings("index", "build", root, "-s", subscriptions, "--parts", "3")
+    built = tidings("index", "build", root, "-s", subscriptions, "--parts", "3", "--place", "split")
     assert built.stdout.splitlines() == [
         f"{root} is now v1+0: 10 subscriptions",
-        "0 in the front and 10 in 3 parts, place split: no more than half of the subscriptions are known to be contained in others",
+        "0 in the front and 10 in 3 parts, place split",
     ]
     return root
 
@@ -67,3 +67,21 @@ def test_what_cannot_be_is_a_sentence(root, tmp_path):
         versions._opened.clear()  # as in a process of its own
         failed = tidings(*command)
         assert (failed.exit_code, "build the index anew" in failed.stderr) == (1, True), failed.output
+
+
+def test_containment_is_found_drawn_and_explained(root, tmp_path):
+    subscriptions = tmp_path / "subscriptions.txt"
+    subscriptions.write_text(TEXTS + "gas: WHERE topic = 'gas'\n")
+    built = tidings("index", "build", root, "-s", subscriptions, "--parts", "3", "--place", "auto")
+    reason = "more than half of the subscriptions are contained in others"
+    assert f"2 in the front and 9 in 3 parts, place contain: {reason}\n" in built.stdout
+    shown = " ".join(tidings("index", "show", root).stdout.split())
+    assert shown.endswith("roots that contain others 1 containers above the lowest 1 largest trees over 0: 9")
+    events = tmp_path / "events.ndjson"
+    events.write_text('{"id": "a", "topic": "oil", "price": 4}\n{"id": "b", "topic": "gas", "price": 4}\n')
+    found = tidings("match", "-s", root, events, "-f", "ndjson")
+    assert "2 events against 11 subscriptions: 5 notifications" in found.stderr
+    explained = tidings("explain", "-s", root, "-i", "over 2", "--event", "a", events)
+    assert ", below over 0\n" in explained.stdout
+    tidings("index", "compact", root)
+    assert "largest trees" in tidings("index", "show", root).stdout

@@ -329,7 +329,7 @@ def test_ids_and_texts_without_an_open_part(tmp_path: Path, monkeypatch: pytest.
     assert {index.part_with(id) for id in texts} == {None, 0, 1}
     part = index.part_with("s3 é")
     explained = index.explain("s3 é", OIL)
-    assert str(explained).splitlines()[0] == f"s3 é: match, in part {part}"
+    assert str(explained).splitlines()[0] == f"s3 é: match, in part {part}, below root"
     assert index.open_parts == []
     assert index.unsubscribe("s3 é")
     assert not index.unsubscribe("s3 é")

@@ -13,7 +13,7 @@ from tidings.cli import compiling, options, terminal
 
 if TYPE_CHECKING:
     from tidings.engine.engine import Engine
-    from tidings.storage.division import Division
+    from tidings.storage.division import Division, Trees
 
 _BAR = 30  # characters of the longest
 ROOT = click.argument("root", type=click.Path(file_okay=False, path_type=Path))
@@ -107,7 +107,8 @@ def build(
 def show(root: Path, modules: tuple[str, ...]) -> None:
     """Show the versions in ROOT and the content of the current one. All of its files are read and checked.
 
-    Of an index that is divided, the subscriptions and bytes of the front and of each part are drawn as bars.
+    Of an index that is divided, the subscriptions and bytes of the front and of each part are drawn as bars. If it is divided by
+    containment, it follows how many subscriptions contain others, and which contain the most.
     """
     compiling.choose([root])
     from tidings.cli.subscriptions import operator_options
@@ -149,6 +150,20 @@ def show(root: Path, modules: tuple[str, ...]) -> None:
     terminal.out.print(table)
     if division is not None:
         terminal.out.print(_bars(division))
+    if division is not None and division.trees is not None:
+        terminal.out.print(_trees(division.trees))
+
+
+def _trees(trees: Trees) -> Table:
+    """How many contain others, how deep containment goes, and who contains the most."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column()
+    table.add_row("roots that contain others", f"{trees.roots:,}")
+    table.add_row("containers above the lowest", f"{trees.depth:,}")
+    largest = ", ".join(f"{id}: {below:,}" for id, below in trees.largest)
+    table.add_row("largest trees", largest or "none")
+    return table
 
 
 def _stored(base: Path) -> dict[str, tuple[int, int]]:

@@ -58,8 +58,8 @@ def parents_of(engine: Engine, numbers: np.ndarray) -> np.ndarray:
     wanted = np.unique(equal[numbers[divisible]])
     found = np.full(len(equal), NONE, dtype=np.int64)
     found[wanted] = forest.parents(wanted)
-    is_copy = divisible & (equal[numbers] != numbers)
-    return np.where(is_copy, equal[numbers], found[numbers])
+    chosen = np.where(divisible, found[equal[numbers]], NONE)
+    return np.where((chosen < 0) & (equal[numbers] != numbers), equal[numbers], chosen)
 
 
 def without_circles(parents: np.ndarray) -> np.ndarray:
@@ -169,11 +169,7 @@ class _Forest:
 
     @cached_property
     def _patterns(self) -> PatternRows | None:
-        return (
-            None
-            if self._owned is None
-            else PatternRows(_finder(self._owned).index, self._engine.taxonomy)
-        )
+        return None if self._owned is None else PatternRows(_finder(self._owned).index, self._engine.taxonomy)
 
     @cached_property
     def _levels(self) -> list[_Level]:
@@ -206,7 +202,8 @@ class _Forest:
         is_mutual = np.isin(container * count + child, keys)
         precedes = np.lexsort((np.arange(count), self._level)).argsort()
         is_above = ~is_mutual | (precedes[container] < precedes[child])
-        order = np.lexsort((precedes[container], self._triples[container], sizes[container], child))
+        triples = np.where(is_mutual, 0, self._triples[container])  # of equal ones the first counts
+        order = np.lexsort((precedes[container], triples, sizes[container], child))
         order = order[is_left[child[order]]]
         sure = order[(is_proven & is_above)[order]]
         first = np.unique(child[sure], return_index=True)[1]

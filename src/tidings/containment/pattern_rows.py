@@ -186,7 +186,9 @@ class PatternRows:
         if any(constant.startswith("<") for constant in constants):
             return  # it may have to be an IRI, which is no term of its own
         for term in terms(self._known[tests]):
-            if isinstance(term, Literal) and all(_holds(test, term) for test in self._known[tests].conditions):
+            if isinstance(term, Literal) and all(
+                _holds(test, term) for test in self._known[tests].conditions
+            ):
                 yield term
 
     def _condition(self, atom: int) -> Condition:
@@ -245,8 +247,8 @@ class PatternRows:
             for variable, literal in self._variables[int(rows[place])]:
                 term_of_variable[first_variable[place] + variable] = first_literal + literal
         constant = self._slots[self._start[rows][of][:, None] + np.maximum(refs, 0)]
-        variable = np.where(refs < 0, first_variable[of][:, None] + ~refs, 0)
-        filled = np.append(term_of_variable, 0)[variable]
+        at = np.where(refs < 0, first_variable[of][:, None] + ~refs, -1)
+        filled = np.append(term_of_variable, 0)[at]
         distinct, numbers = np.unique(np.where(refs >= 0, constant, filled), return_inverse=True)
         columns = numbers.reshape(refs.shape).astype(np.int32)
         subjects, properties, objects = (np.ascontiguousarray(columns[:, i]) for i in range(3))
@@ -291,7 +293,9 @@ class PatternRows:
     def _implies_by_rank(self, term: np.ndarray, atom: np.ndarray) -> np.ndarray:
         """The same where a literal stands for a variable with one test. An index decides a comparison by the rank of a
         value: it is in an interval. So a test implies another if its interval is within that of the other."""
-        alone = np.array([tests[0] if len(tests) == 1 else NONE for tests in self._tests_of_literal] or [NONE])
+        alone = np.array(
+            [tests[0] if len(tests) == 1 else NONE for tests in self._tests_of_literal] or [NONE]
+        )
         literal = term - len(self._texts) - self._most_variables
         known = np.where(literal >= 0, alone[np.maximum(literal, 0)], NONE)
         space, low, high, hole = (self._arrays[f"atom_{name}"] for name in ("space", "low", "high", "hole"))

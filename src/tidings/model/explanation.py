@@ -38,9 +38,12 @@ class Explanation:
     message: str = ""
     part: int | None = None
     """The part of a divided index that has the subscription."""
+    below: str = ""
+    """The subscription that contains it and leads there, if one does."""
 
     def __str__(self) -> str:
         where = "" if self.part is None else f", in part {self.part}"
+        where += f", below {self.below}" if self.below else ""
         lines = [
             f"{self.subscription}: {self.verdict}{where}" + (f" ({self.message})" if self.message else "")
         ]

@@ -85,7 +85,7 @@ class DividedIndex(Engine):
         """Refuses arrays that do not fit each other. The table of ids, of which little is ever read, is checked where it is."""
         parts, table = self.division.parts, self._id_table
         in_parts = sum(piece.subscriptions for piece in parts)
-        names = ("hash", "part", "number")
+        names = ("hash", "part", "number", *(["above"] if "above" in table else ()))
         refuse_unless(self.base / "ids", [(name, table[name].shape == (in_parts,)) for name in names])
         shape = (self.division.front.subscriptions, (len(parts) + 7) // 8)
         fits = self._routes.shape == shape and len(self._index.subscriptions) == shape[0]
@@ -103,15 +103,24 @@ class DividedIndex(Engine):
         found = self._find(id)
         return None if found is None else found[0]
 
-    def _find(self, id: str) -> tuple[int, int] | None:
-        """Part and number of the live subscription with this id, if it is in a part."""
+    def container_of(self, id: str) -> str | None:
+        """The subscription in the front that contains one in a part; None if the front has it, or if no forest was made."""
+        found = self._find(id)
+        if found is None or "above" not in self._id_table:
+            return None
+        above = int(self._id_table["above"][found[2]])
+        refuse_unless(self.base / "ids", [("above", 0 <= above < self.division.front.subscriptions)])
+        return self._index.subscriptions.id_list([above])[0]
+
+    def _find(self, id: str) -> tuple[int, int, int] | None:
+        """Part and number of the live subscription with this id, if it is in a part, and its place in the table."""
         hash, hashes = id_hash(id), self._id_table["hash"]
         for at in range(np.searchsorted(hashes, hash), np.searchsorted(hashes, hash, side="right")):
             part, number = int(self._id_table["part"][at]), int(self._id_table["number"][at])
             known = 0 <= part < len(self._ended) and 0 <= number < self.division.parts[part].subscriptions
             refuse_unless(self.base / "ids", [("number", known)])
             if self._stored(part)[0][number] == id:
-                return None if number in self._ended[part] else (part, number)
+                return None if number in self._ended[part] else (part, number, at)
         return None
 
     def _stored(self, part: int) -> tuple[StoredTexts, StoredTexts]:
@@ -139,7 +148,9 @@ class DividedIndex(Engine):
     def explain(self, id: str, event: Event) -> Explanation:
         """As every engine does; it says which part the subscription is in."""
         explanation, part = super().explain(id, event), self.part_with(id)
-        return explanation if part is None else replace(explanation, part=part)
+        if part is None:
+            return explanation
+        return replace(explanation, part=part, below=self.container_of(id) or "")
 
     def unsubscribe(self, id: str) -> bool:
         with self._lock:
@@ -154,7 +165,7 @@ class DividedIndex(Engine):
         found = self._find(id)
         if found is None:
             return False
-        part, number = found
+        part, number, _ = found
         self._ended[part].add(number)
         if part in self._parts:
             self._parts[part].index.subscriptions.end(number)

@@ -4,7 +4,7 @@
     v3/front/           a saved engine: what is never divided and, with the place `contain`, what no other contains
     v3/part-0/ …        saved engines, each with some of the others
     v3/routes/          of each subscription of the front, a bit for every part that holds something it contains
-    v3/ids/             hashes of the ids in parts, ascending, with the part and the number there
+    v3/ids/             hashes of the ids in parts, ascending, with the part and the number there, and the number of the container
 
 Places:
 
@@ -24,7 +24,7 @@ import math
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from tidings.kinds.operators.functions.operator import Operator
 PLACES = ("split", "contain", "auto")
 MAX_PARTS = 1_000
 _FILE = "division.json"
+_NAMED_TREES = 5
 _WORTH_CONTAINING = (
     0.5  # of the subscriptions: with fewer, most of them would be in the front of every process
 )
@@ -56,6 +57,16 @@ class Piece(NamedTuple):
     bytes: int
 
 
+class Trees(NamedTuple):
+    """The trees of containment that have more than a root."""
+
+    roots: int
+    depth: int
+    """How many containers are above the lowest subscription."""
+    largest: tuple[tuple[str, int], ...]
+    """The ids of the roots of the largest ones, and how many subscriptions are below them."""
+
+
 class Division(NamedTuple):
     """What `division.json` has."""
 
@@ -65,6 +76,8 @@ class Division(NamedTuple):
     """The kinds that find subscriptions in parts: the front reads events for them, and reports those that it cannot."""
     front: Piece
     parts: tuple[Piece, ...]
+    trees: Trees | None = None
+    """Those of the place `contain`."""
 
     @property
     def placement(self) -> Placement:
@@ -77,7 +90,7 @@ class Division(NamedTuple):
             fields = json.loads((base / _FILE).read_text())
             place, taxonomy = str(fields["place"]), str(fields["taxonomy"])
             front, *parts = (Piece(int(count), int(size)) for count, size in fields["pieces"])
-            return cls(place, taxonomy, tuple(map(str, fields["reads"])), front, tuple(parts))
+            return cls(place, taxonomy, tuple(map(str, fields["reads"])), front, tuple(parts), _trees(fields))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
@@ -88,8 +101,17 @@ class Division(NamedTuple):
     def write(self, base: Path) -> None:
         fields = {**self._asdict(), "pieces": [self.front, *self.parts]}
         (base / _FILE).write_text(
-            json.dumps({name: fields[name] for name in ("place", "taxonomy", "reads", "pieces")}, indent=1)
+            json.dumps(
+                {name: fields[name] for name in ("place", "taxonomy", "reads", "pieces", "trees")}, indent=1
+            )
         )
+
+
+def _trees(fields: dict[str, Any]) -> Trees | None:
+    if fields.get("trees") is None:
+        return None
+    roots, depth, largest = fields["trees"]
+    return Trees(int(roots), int(depth), tuple((str(id), int(below)) for id, below in largest))
 
 
 def front_of(base: Path) -> Path:
@@ -133,7 +155,9 @@ def divide(engine: Engine, base: Path, placement: Placement, parents: np.ndarray
         piece.save(part_of(base, number))
     _write_front(engine, base, divisible)
     ids = index.subscriptions.id_list(np.flatnonzero(divisible).tolist())
-    folders.save(base / "ids", _sorted_ids(ids, part[divisible]), {})
+    number_in_front = np.cumsum(~divisible) - 1
+    above = number_in_front[container[divisible]] if container is not None else None
+    folders.save(base / "ids", _sorted_ids(ids, part[divisible], above), {})
     folders.save(base / "routes", {"parts": _routes(divisible, part, container, placement.parts)}, {})
     counts = np.bincount(part[divisible], minlength=placement.parts).tolist()
     made = Division(
@@ -142,6 +166,7 @@ def divide(engine: Engine, base: Path, placement: Placement, parents: np.ndarray
         tuple(sorted({"filters" if kind == "residuals" else kind for kind in reads})),
         Piece(int((~divisible).sum()), size_of(base / "front") + size_of(base / "routes")),
         tuple(Piece(count, size_of(part_of(base, number))) for number, count in enumerate(counts)),
+        None if container is None else _forest_of(engine, parents, container[divisible]),
     )
     made.write(base)
     return made
@@ -161,6 +186,20 @@ def _forest(engine: Engine) -> np.ndarray | None:
     except ModuleNotFoundError:
         return None
     return np.asarray(forest.parents(engine))
+
+
+def _forest_of(engine: Engine, parents: np.ndarray | None, roots: np.ndarray) -> Trees:
+    """The trees that parents make; `roots` has one for each subscription below it."""
+    assert parents is not None
+    members = np.bincount(roots, minlength=1)
+    largest = np.argsort(-members, kind="stable")[:_NAMED_TREES]
+    largest = largest[members[largest] > 0]
+    ids = engine.index.subscriptions.id_list(largest.tolist())
+    depth, above = 0, np.asarray(parents)
+    while len(above := above[above >= 0]):
+        depth, above = depth + 1, parents[above]
+    below = tuple(zip(ids, members[largest].tolist(), strict=True))
+    return Trees(int((members > 0).sum()), depth, below)
 
 
 def _has_container(parents: np.ndarray | None, count: int) -> np.ndarray:
@@ -212,7 +251,7 @@ def _write_front(engine: Engine, base: Path, divided: np.ndarray) -> None:
     front.save(base / "front")
 
 
-def _sorted_ids(ids: list[str], part: np.ndarray) -> dict[str, np.ndarray]:
+def _sorted_ids(ids: list[str], part: np.ndarray, above: np.ndarray | None) -> dict[str, np.ndarray]:
     """Where the subscription with an id is, by the hash of the id. In each part they have the order they have here."""
     hashes = np.fromiter(map(id_hash, ids), dtype=np.uint64, count=len(ids))
     order = np.argsort(part, kind="stable")
@@ -220,7 +259,12 @@ def _sorted_ids(ids: list[str], part: np.ndarray) -> dict[str, np.ndarray]:
     number = np.empty(len(part), dtype=np.int32)
     number[order] = np.arange(len(part), dtype=np.int32) - first[order]
     by_hash = np.argsort(hashes, kind="stable")
-    return {"hash": hashes[by_hash], "part": part[by_hash].astype(np.int16), "number": number[by_hash]}
+    found: dict[str, np.ndarray] = {
+        "hash": hashes[by_hash],
+        "part": part[by_hash].astype(np.int16),
+        "number": number[by_hash],
+    }
+    return found if above is None else found | {"above": above[by_hash].astype(np.int32)}
 
 
 def id_hash(id: str) -> np.uint64:
