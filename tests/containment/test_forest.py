@@ -188,6 +188,15 @@ def test_what_is_never_divided_is_no_parent() -> None:
     assert parents(Engine()).tolist() == []
 
 
+def test_patterns_without_constants() -> None:
+    assert found(["WHERE (?a, ?b, ?c), (?c, ?d, ?e)", "WHERE (?a, ?b, ?a)", "WHERE (?a, ?b, ?c)"]) == [
+        2,
+        2,
+        -1,
+    ]
+    assert found(["WHERE (?a, <urn:p>, ?b), (?b, ?c, ?d)", "WHERE (?a, ?b, ?c)"]) == [1, -1]
+
+
 @pytest.mark.parametrize("text", ["WHERE price > {}", "WHERE (?x, <urn:price>, ?y) AND ?y > {}"])
 def test_samples_keep_candidates_few(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forest, "_SAMPLE", 8)

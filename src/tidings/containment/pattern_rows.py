@@ -138,7 +138,7 @@ class PatternRows:
         if members:
             rows = np.repeat(np.arange(len(self)), self.triples)
             property = self._steps[_ranges(self._step_first[self._shape], self.triples), 1]
-            number = self._slots[self._start[rows] + np.maximum(property, 0)]
+            number = self._slot(self._start[rows] + property)
             found[rows[(property >= 0) & np.isin(number, members)]] = False
         tested = np.array([bool(tests) for tests in self._tests], dtype=np.bool_)
         for row in np.flatnonzero(found & tested[self._shape]).tolist():
@@ -207,6 +207,10 @@ class PatternRows:
             self._conditions[atom] = made
         return self._conditions[atom]
 
+    def _slot(self, at: np.ndarray) -> np.ndarray:
+        """What stands there; anything at the place of a variable, which is before the slots of the row, or of the first one."""
+        return self._slots[np.maximum(at, 0)]
+
     # ------------------------------------------------------------------ matching
 
     def containers(self, rows: np.ndarray, index: PatternIndex, row_of: np.ndarray) -> Iterator[Pairs]:
@@ -246,7 +250,7 @@ class PatternRows:
         for place in np.flatnonzero(np.isin(rows, self._tested_rows)).tolist():
             for variable, literal in self._variables[int(rows[place])]:
                 term_of_variable[first_variable[place] + variable] = first_literal + literal
-        constant = self._slots[self._start[rows][of][:, None] + np.maximum(refs, 0)]
+        constant = self._slot(self._start[rows][of][:, None] + refs)
         at = np.where(refs < 0, first_variable[of][:, None] + ~refs, -1)
         filled = np.append(term_of_variable, 0)[at]
         distinct, numbers = np.unique(np.where(refs >= 0, constant, filled), return_inverse=True)
