@@ -72,9 +72,9 @@ def check_against_all_pairs(seed: int) -> tuple[int, int]:
 
 
 def test_parents_are_those_that_contains_confirms() -> None:
-    results = np.array([check_against_all_pairs(seed) for seed in range(12)])
+    results = np.array([check_against_all_pairs(seed) for seed in range(8)])
     below, missed = results.sum(axis=0)
-    assert below > 25
+    assert below > 15
     assert missed < below / 2
 
 
@@ -230,9 +230,9 @@ def test_half_of_the_subscriptions_are_below_others() -> None:
 
 
 def check_division(seed: int, folder: Path) -> int:
-    """Returns how many of 60 subscriptions are in parts."""
+    """Returns how many of 50 subscriptions are in parts."""
     family = Family(random.Random(seed))
-    engine = family.engine(60)
+    engine = family.engine(50)
     events = family.events(10)
     for text in family.rng.sample(list(family.texts.values()), 25):
         event = witness(engine.tree(text), engine.taxonomy)
@@ -249,7 +249,7 @@ def check_division(seed: int, folder: Path) -> int:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_an_index_divided_by_its_forest_answers_as_the_undivided(seed: int, tmp_path: Path) -> None:
-    assert check_division(seed, tmp_path / "v1") >= 10
+    assert check_division(seed, tmp_path / "v1") >= 8
 
 
 @pytest.mark.slow

@@ -235,7 +235,7 @@ class _Forest:
         rows = self._rows[at]
         in_columns = rows >= 0
         if self._patterns is not None:
-            in_columns[in_columns] = self._patterns.has_witness[rows[in_columns]]
+            in_columns[in_columns] = self._patterns.have_witnesses(rows[in_columns])
         nothing = np.zeros(0, dtype=np.int64)
         parts = [_Candidates(nothing, nothing, nothing.astype(np.bool_))]
         parts += self._of_patterns(rows[in_columns], level)

@@ -48,7 +48,7 @@ class Pairs(NamedTuple):
 
 
 class PatternRows:
-    """The rows of an index of patterns. `has_witness` says of which rows containers can be looked for here."""
+    """The rows of an index of patterns. `have_witnesses` says of which rows containers can be looked for here."""
 
     def __init__(self, index: PatternIndex, taxonomy: Taxonomy) -> None:
         arrays = self._arrays = index.arrays
@@ -68,6 +68,7 @@ class PatternRows:
         self._implied: dict[tuple[int, int], bool] = {}
         # Literals that stand for tested variables, and the tests that each satisfies.
         self._literals: dict[tuple[_Tests, int], int] = {}
+        self._tests_of: list[_Tests] = []
         self._variables: dict[
             int, list[tuple[int, int]]
         ] = {}  # of a row: tested variables, and their literals
@@ -126,23 +127,29 @@ class PatternRows:
         columns = np.array([test for each in tests for test in each], dtype=np.int64).reshape(-1, 2)
         return first, columns[:, 0], columns[:, 1]
 
-    @cached_property
-    def has_witness(self) -> np.ndarray:
-        """Of each row: it is a conjunction without members of containers, and a literal satisfies the tests on each of
+    def have_witnesses(self, rows: np.ndarray) -> np.ndarray:
+        """Of some rows: each is a conjunction without members of containers, and a literal satisfies the tests on each of
         its tested variables, which are objects."""
+        found = self._is_plain[rows]
+        for place in np.flatnonzero(found & self._is_tested[self._shape[rows]]).tolist():
+            row = int(rows[place])
+            found[place] = row in self._variables or self._choose_literals(row)
+        return found
+
+    @cached_property
+    def _is_tested(self) -> np.ndarray:
+        return np.array([bool(tests) for tests in self._tests], dtype=np.bool_)
+
+    @cached_property
+    def _is_plain(self) -> np.ndarray:
+        """Of each row: it is a conjunction without members of containers."""
         found = self.is_conjunction.copy()
-        terms = np.unique(self._steps[:, 1])
-        members = (
-            [n for n, text in enumerate(self._texts) if _MEMBERSHIP.fullmatch(text)] if len(terms) else []
-        )
+        members = [number for number, text in enumerate(self._texts) if _MEMBERSHIP.fullmatch(text)]
         if members:
             rows = np.repeat(np.arange(len(self)), self.triples)
             property = self._steps[_ranges(self._step_first[self._shape], self.triples), 1]
             number = self._slot(self._start[rows] + property)
             found[rows[(property >= 0) & np.isin(number, members)]] = False
-        tested = np.array([bool(tests) for tests in self._tests], dtype=np.bool_)
-        for row in np.flatnonzero(found & tested[self._shape]).tolist():
-            found[row] = self._choose_literals(row)
         return found
 
     def _choose_literals(self, row: int) -> bool:
@@ -161,7 +168,10 @@ class PatternRows:
             if number == NONE:
                 return False
             used.add(text)
-            chosen.append((variable, self._literals.setdefault((key, number), len(self._literals))))
+            if (key, number) not in self._literals:
+                self._literals[key, number] = len(self._tests_of)
+                self._tests_of.append(key)
+            chosen.append((variable, self._literals[key, number]))
         self._variables[row] = chosen
         return True
 
@@ -216,10 +226,11 @@ class PatternRows:
     def containers(self, rows: np.ndarray, index: PatternIndex, row_of: np.ndarray) -> Iterator[Pairs]:
         """The rows of an index that match the witnesses of these rows, which must have some; a row is among its own. The
         index has rows of this one, which `row_of` numbers."""
-        self.has_witness  # noqa: B018  (it chooses the literals)
+        assert self.have_witnesses(rows).all()
+        texts = self._terms()
         for first in range(0, len(rows), _ROWS_AT_ONCE):
             chunk = rows[first : first + _ROWS_AT_ONCE]
-            batch, numbers = self._graphs(chunk)
+            batch, numbers = self._graphs(chunk, *texts)
             expanded = expand(batch, self._above)
             found = index.match(expanded)
             container = row_of[found.row]
@@ -236,10 +247,11 @@ class PatternRows:
             is_proven[answer[~self._implies(term, atom)]] = False
             yield Pairs(chunk[found.event], found.row, is_proven)
 
-    def _graphs(self, rows: np.ndarray) -> tuple[GraphBatch, np.ndarray]:
+    def _graphs(
+        self, rows: np.ndarray, blob: np.ndarray, start: np.ndarray, hashes: np.ndarray
+    ) -> tuple[GraphBatch, np.ndarray]:
         """The witnesses of rows, and of each term of theirs its number: those of the vocabulary first, then IRIs that stand
         for variables, then literals."""
-        blob, start, hashes = self._terms
         shape, count = self._shape[rows], self.triples[rows]
         refs = self._steps[_ranges(self._step_first[shape], count), :3].astype(np.int64)
         of = np.repeat(np.arange(len(rows)), count)
@@ -247,7 +259,7 @@ class PatternRows:
         first_variable = np.concatenate([[0], np.cumsum(variables)])
         term_of_variable = len(self._texts) + _ranges(np.zeros(len(rows), np.int64), variables)
         first_literal = len(self._texts) + self._most_variables
-        for place in np.flatnonzero(np.isin(rows, self._tested_rows)).tolist():
+        for place in np.flatnonzero(self._is_tested[shape]).tolist():
             for variable, literal in self._variables[int(rows[place])]:
                 term_of_variable[first_variable[place] + variable] = first_literal + literal
         constant = self._slot(self._start[rows][of][:, None] + refs)
@@ -263,27 +275,22 @@ class PatternRows:
         ), distinct
 
     @cached_property
-    def _tested_rows(self) -> np.ndarray:
-        return np.array(list(self._variables), dtype=np.int64)
-
-    @cached_property
     def _most_variables(self) -> int:
         return int(self._arrays["variables"].max(initial=0))
 
     @cached_property
-    def _terms(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The texts of all terms of witnesses, where each begins, and their hashes."""
+    def _named(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The texts of the terms of all rows, and of IRIs for variables; where each begins, and their hashes."""
         known = self._arrays["vocabulary_blob"]
         name = "urn:tidings:any"
         while f"<{name}:".encode() in known.tobytes():
             name += "-"
-        fresh = [f"<{name}:{variable}>" for variable in range(self._most_variables)]
-        more, start = join_texts([*fresh, *(self._spellings[tests][n] for tests, n in self._literals)])
-        blob = np.concatenate([known, more])
-        blob.flags.writeable = False  # as bytes that were read are: the loops are compiled for these
-        starts = np.concatenate([self._arrays["vocabulary_start"], len(known) + start[1:]]).astype(np.int64)
-        hashes = np.array([hash_span(blob, a, b) for a, b in pairwise(starts.tolist())], dtype=np.uint64)
-        return blob, starts, hashes
+        blob, start = join_texts(f"<{name}:{variable}>" for variable in range(self._most_variables))
+        return _behind(known, self._arrays["vocabulary_start"], np.zeros(0, np.uint64), blob, start)
+
+    def _terms(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same, with the literals."""
+        return _behind(*self._named, *join_texts(self._spellings[tests][n] for tests, n in self._literals))
 
     def _implies(self, term: np.ndarray, atom: np.ndarray) -> np.ndarray:
         """Whether what is known of a term implies a test, for each pair of them."""
@@ -297,9 +304,7 @@ class PatternRows:
     def _implies_by_rank(self, term: np.ndarray, atom: np.ndarray) -> np.ndarray:
         """The same where a literal stands for a variable with one test. An index decides a comparison by the rank of a
         value: it is in an interval. So a test implies another if its interval is within that of the other."""
-        alone = np.array(
-            [tests[0] if len(tests) == 1 else NONE for tests in self._tests_of_literal] or [NONE]
-        )
+        alone = np.array([tests[0] if len(tests) == 1 else NONE for tests in self._tests_of] or [NONE])
         literal = term - len(self._texts) - self._most_variables
         known = np.where(literal >= 0, alone[np.maximum(literal, 0)], NONE)
         space, low, high, hole = (self._arrays[f"atom_{name}"] for name in ("space", "low", "high", "hole"))
@@ -317,16 +322,12 @@ class PatternRows:
                 holds = isinstance(iri, Iri) and implied_by_iri(
                     iri, self._condition(atom), (), self._taxonomy
                 )
+            elif literal >= 0:
+                holds = self._known[self._tests_of[literal]].implies(self._condition(atom), self._taxonomy)
             else:
-                holds = literal >= 0 and self._known[self._tests_of_literal[literal]].implies(
-                    self._condition(atom), self._taxonomy
-                )
+                holds = False
             self._implied[key] = holds
         return self._implied[key]
-
-    @cached_property
-    def _tests_of_literal(self) -> list[_Tests]:
-        return [tests for tests, _ in self._literals]
 
 
 def _conjuncts(entries: list[int], code: list[list[int]]) -> tuple[tuple[int, int], ...] | None:
@@ -339,6 +340,17 @@ def _conjuncts(entries: list[int], code: list[list[int]]) -> tuple[tuple[int, in
             found.append((code[entry][0], code[entry][1]))
             entry = code[entry][2]
     return tuple(found)
+
+
+def _behind(
+    blob: np.ndarray, start: np.ndarray, hashes: np.ndarray, more: np.ndarray, more_start: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Texts with more behind them, and the hashes of all; `hashes` are those that are known."""
+    both = np.concatenate([blob, more])
+    both.flags.writeable = False  # as bytes that were read are: the loops are compiled for these
+    starts = np.concatenate([start, len(blob) + more_start[1:]]).astype(np.int64)
+    new = [hash_span(both, a, b) for a, b in pairwise(starts[len(hashes) :].tolist())]
+    return both, starts, np.concatenate([hashes, np.array(new, dtype=np.uint64)])
 
 
 def _ranges(first: np.ndarray, count: np.ndarray) -> np.ndarray:
