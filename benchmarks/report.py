@@ -43,6 +43,7 @@ FIGURES = (
 )
 BARS = (
     ("bars", "What must hold"),
+    ("containment-bars", "What must hold of the forest of containment"),
     ("filter-bars", "What must hold of filters"),
     ("network-bars", "What must hold of networks"),
     ("operator-bars", "What must hold of operators"),
