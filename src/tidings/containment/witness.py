@@ -189,8 +189,9 @@ def attribute_values(
             values |= {p: v for p, v in inner.items() if not p.startswith(start) and p != test.name}
         elif isinstance(attribute := subject(test), Attribute):
             wanted = bare(test, attribute)
-            found = [plain_value(term) for term in terms(Known.of((wanted,)), hints)]
-            fitting = [v for v in found if v is not None and conditions.holds(wanted, {}, {IT.name: v})]
+            found = map(plain_value, terms(Known.of((wanted,)), hints))
+            some = (v for v in found if v is not None and conditions.holds(wanted, {}, {IT.name: v}))
+            fitting = list(islice(some, None if variant else 1))  # the first variant needs no more
             if fitting and (chosen := fitting[variant % len(fitting)]) not in (
                 known := values.setdefault(attribute.path, [])
             ):
