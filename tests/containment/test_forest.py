@@ -133,6 +133,7 @@ CONDITIONS = [
     ("(?a, <urn:p>, ?x) AND ?x != 'a'", "(?a, <urn:p>, ?x) AND ?x = 'b'"),
     ("(?a, <urn:p>, ?x) AND ?x CONTAINS 'a'", "(?a, <urn:p>, ?x) AND ?x STARTS WITH 'ba'"),
     ("(?a, <urn:p>, ?x) AND ?x IN (1, 2, 3)", "(?a, <urn:p>, 2)"),
+    ("(?a, <urn:p>, <urn:n>)", "(?a, <urn:p>, ?x), (?x, <urn:q>, ?b) AND ?x = <urn:n>"),
     ("(?a, <urn:p>, ?x) OR topic = 'oil'", "topic = 'oil' AND (?a, <urn:q>, ?b)"),
     ("topic = 'oil'", "topic = 'oil' AND price > 5"),
     ("price > 5", "price > 5 AND topic IN ('oil', 'gas')"),
@@ -140,11 +141,12 @@ CONDITIONS = [
 # The first matches a witness of the second that may be made, and does not contain it.
 TRAPS = [
     ("(?a, <urn:p>, ?x) AND ?x > 10", "(?a, <urn:p>, ?x) AND ?x >= 10"),
-    ("(?a, <urn:p>, 5), (?b, <urn:q>, 5), (?a, <urn:r>, ?b)", "(?a, <urn:p>, ?x), (?b, <urn:q>, ?x)"),
+    ("(?a, <urn:p>, ?x), (?b, <urn:q>, ?x)", "(?a, <urn:p>, 5), (?b, <urn:q>, 5)"),
     ("x BETWEEN 10 AND 30", "x >= 10 AND x <= 30"),
     ("(?a, <urn:p>, <urn:n>)", "(?a, <urn:p>, ?x) AND ?x IN (<urn:n>, <urn:m>)"),
+    ("(?a, <urn:p>, ?x) AND ?x != <urn:n>", "(?a, <urn:p>, ?x) AND ?x != <urn:m>"),
     ("(?a, rdf:type, <urn:C>)", "(?a, <urn:p>, ?b) AND ?a ISA <urn:C>"),
-    ("(?a, <urn:p>, ?c)", "(?a, <urn:q>, ?b), (?b, rdf:_1, ?c)"),
+    ("(?a, <urn:q>, ?c), (?c, <urn:r>, ?d)", "(?a, <urn:q>, ?b), (?b, rdf:_1, ?c), (?c, <urn:r>, ?d)"),
     ("(?a, <urn:tidings:any:1>, ?b)", "(?a, ?b, ?c), (?c, <urn:p>, ?d)"),
 ]
 

@@ -36,7 +36,7 @@ from tidings.model.batch import Batch
 from tidings.model.event import Event, to_table
 
 NONE = -1
-_EVENTS_AT_ONCE = 1 << 10
+_EVENTS_AT_ONCE = 1 << 8  # each may have every subscription as a candidate
 _REMEMBERED = 100_000
 _FEW = 0.9  # of the subscriptions: if fewer are distinct, an index of these alone is made
 _SAMPLE, _GROWTH = 1 << 8, 16

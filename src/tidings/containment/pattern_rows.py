@@ -192,9 +192,7 @@ class PatternRows:
         return self._spellings[tests]
 
     def _fitting(self, tests: _Tests) -> Iterator[Literal]:
-        constants = [self._constants[number] for atom in tests for number in self._atoms[atom, 1:]]
-        if any(constant.startswith("<") for constant in constants):
-            return  # it may have to be an IRI, which is no term of its own
+        """Where an IRI is wanted there are none: no literal compares with it."""
         for term in terms(self._known[tests]):
             if isinstance(term, Literal) and all(
                 _holds(test, term) for test in self._known[tests].conditions
