@@ -6,11 +6,9 @@ import json
 import random
 import re
 import shutil
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from tests.engine import toy_kinds
 from tests.kinds.contract.kinds import FILTERS, OPERATORS, PATTERNS
 from tests.storage import version_01 as world
 from tidings import Engine, Event
+from tidings.containment import forest
 from tidings.errors import IndexFileError, SubscriptionError, TidingsError
 from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
@@ -109,7 +108,7 @@ def opened(base: Path, memory: int | None = None) -> DividedIndex:
 
 
 def use_forest(monkeypatch: pytest.MonkeyPatch, parents: Any) -> None:
-    monkeypatch.setitem(sys.modules, "tidings.containment.forest", SimpleNamespace(parents=parents))
+    monkeypatch.setattr(forest, "parents", parents)
 
 
 def check_one_family(seed: int, folder: Path) -> int:
@@ -434,7 +433,7 @@ def test_the_place_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     engine = Engine()
     for number in range(9):
         engine.subscribe(f"s{number}", BROAD)
-    monkeypatch.setitem(sys.modules, "tidings.containment.forest", None)  # as if it were not installed
+    use_forest(monkeypatch, lambda engine: np.full(9, -1))
     assert divide(engine, tmp_path / "none", Placement("auto", 2)).place == "split"
     assert divide(engine, tmp_path / "all", CONTAIN).front.subscriptions == 9
     use_forest(monkeypatch, lambda engine: np.array([-1] * 7 + [0, 0]))

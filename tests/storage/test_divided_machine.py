@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import random
-import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +19,6 @@ from tidings.storage.division import Division, Placement
 from tidings.storage.versions import Change, Version
 
 IDS = [f"s{number}" for number in range(24)]
-FOREST = "tidings.containment.forest"
 PAST, FUTURE = "2001-01-01", "2090-01-01"
 
 
@@ -36,7 +33,6 @@ class DividedLife(RuleBasedStateMachine):
         self.model = self.family.engine(16)
         self.events = self.family.events(5)
         self.old: tuple[Version, Counter[tuple[Any, ...]]] | None = None
-        sys.modules[FOREST] = SimpleNamespace(parents=self.family.parents)  # type: ignore[assignment]
         versions.publish(self.root, self.model, placement=Placement(place, 2))
 
     @rule(
@@ -84,7 +80,6 @@ class DividedLife(RuleBasedStateMachine):
         if hasattr(self, "folder"):
             if self.old is not None:
                 self.ask(little=False)
-            del sys.modules[FOREST]
             self.folder.cleanup()
 
 

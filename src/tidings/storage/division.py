@@ -22,13 +22,13 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tidings.arrays import folders
+from tidings.containment import forest
 from tidings.engine.contracts import Kind
 from tidings.engine.engine import Engine
 from tidings.errors import IndexFileError, TidingsError
@@ -140,7 +140,7 @@ def divide(engine: Engine, base: Path, placement: Placement, parents: np.ndarray
     index, place = engine.index, placement.place
     divisible = index.divisible()
     if parents is None and place != "split":
-        parents = _forest(engine)
+        parents = forest.parents(engine)
     contained = divisible & _has_container(parents, len(divisible))
     if place == "auto":
         place = "contain" if contained.sum() > _WORTH_CONTAINING * len(contained) else "split"
@@ -178,14 +178,6 @@ def check(placement: Placement) -> None:
         raise TidingsError(f"{placement.place!r} is no place; there are {', '.join(PLACES)}")
     if not 1 <= placement.parts <= MAX_PARTS:
         raise TidingsError(f"an index cannot have {placement.parts:,} parts; give 1 to {MAX_PARTS:,}")
-
-
-def _forest(engine: Engine) -> np.ndarray | None:
-    try:
-        forest = import_module("tidings.containment.forest")
-    except ModuleNotFoundError:
-        return None
-    return np.asarray(forest.parents(engine))
 
 
 def _forest_of(engine: Engine, parents: np.ndarray | None, roots: np.ndarray) -> Trees:
