@@ -68,7 +68,7 @@ def test_a_taxonomy_is_used_from_the_answer_on(served: Served) -> None:
     assert (why["verdict"], why["versions"]["taxonomy"], why["versions"]["index"]) == ("match", 2, current)
     assert why["text"].endswith(f"by index {current}, taxonomy version 2")
     page = served.http.get(f"/subscriptions/{games['id']}/notifications/{notification['id']}").text
-    assert re.search(r"Explained by .*index .*taxonomy version 2", page)
+    assert re.search(r"Explained just now.*index .*taxonomy version 2", page)
 
 
 def test_prefixes_make_subscriptions_possible_and_impossible(served: Served) -> None:

@@ -92,6 +92,21 @@ def test_a_subscription_is_edited_after_its_answers_were_compared(
     assert desk.http.get(f"/api{begun.headers['location']}").json()["tags"] == ["new", "two"]
 
 
+def test_a_notification_that_came_before_an_edit_says_so(desk: Served, visitor: httpx.Client) -> None:
+    made = desk.subscribe("WHERE topic = 'wind' AND speed > 60")
+    desk.publish({"source": "s", "id": "w1", "topic": "wind", "speed": 65})
+    path = f"/subscriptions/{made['id']}"
+    why = f"{path}/notifications/{desk.notifications(made['id'])[0]['id']}"
+    page = visitor.get(why).text
+    assert re.search(r'class="badge match">', page)
+    assert "probably" not in page
+    form = form_of(visitor, f"{path}/edit", text="WHERE topic = 'wind' AND speed > 100")
+    visitor.post(f"{path}/edit", data={**form, "ticket": made["ticket"]})
+    page = visitor.get(why).text
+    assert re.search(r'class="badge no-longer-matches">.*?was probably edited', page, re.DOTALL)
+    assert 'class="badge match"' not in page
+
+
 def test_recent_events_and_what_they_match(desk: Served, visitor: httpx.Client) -> None:
     desk.subscribe("WHERE topic = 'recent' AND size > 3", title="Large ones", tags=["big"])
     desk.publish({"source": "shop", "id": "r1", "topic": "recent", "size": 5, "title": "A large one"})

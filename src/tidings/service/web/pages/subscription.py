@@ -13,7 +13,8 @@ from starlette.responses import Response
 
 from tidings.errors import TidingsError
 from tidings.model.event import Event
-from tidings.service.model import Principal, Subscription
+from tidings.model.explanation import Explanation
+from tidings.service.model import NotificationKind, Principal, StoredNotification, Subscription
 from tidings.service.subscriptions.access_control import NotFound, Unauthorized
 from tidings.service.subscriptions.lifecycle import Lifecycle, read_validity
 from tidings.service.web.api.callers import Caller
@@ -103,14 +104,30 @@ def why(request: Request, visiting: Visiting, id: Id, notification: str) -> Resp
     if found.event is None:
         raise Problem(404, "this is a notice of the subscription's life; there is no event to explain")
     index = IndexWords(service.settings.data / "index")
+    explanation = service.preview.explain(subscription.text, found.event)
     data = {
         "subscription": subscription_card(subscription, service, visiting.principal.token),
         "notification": {**notification_card(found, service.settings), "starred": False, "unread": False},
-        "reason": reason_card(service.preview.explain(subscription.text, found.event), service.class_search),
+        "reason": reason_card(explanation, service.class_search),
+        "outdated": _outdated(subscription, found, explanation),
         "versions": service.definitions.described(index.words(service.definitions.index_version())),
         "raw": _raw(found.event),
     }
     return render(request, "why.html", data, visitor=visiting.principal)
+
+
+def _outdated(subscription: Subscription, found: StoredNotification, explanation: Explanation) -> str:
+    """Why a match would be none now, in a sentence; "" if it still is one. What a subscription over tables matches depends on
+    rows that have changed since, so nothing is said of those."""
+    if (
+        found.kind is not NotificationKind.MATCH
+        or explanation.verdict != "no match"
+        or subscription.over_tables
+    ):
+        return ""
+    if subscription.revision > 1:
+        return "The event does not match the present text: the subscription was probably edited after this notification."
+    return "The event does not match any more: a definition, such as the taxonomy, was probably changed after this notification."
 
 
 def _set_webhook(visiting: Caller, id: str, form: Mapping[str, str | UploadFile]) -> Response:
