@@ -71,6 +71,17 @@ def test_a_name_that_is_too_long_is_refused_in_our_words(guarded: Served, visito
     assert "characters; shorten it" in answer.text
 
 
+def test_a_feed_is_new_once_and_known_then(guarded: Served, visitor: httpx.Client) -> None:
+    log_in(visitor, guarded, Role.PUBLISHER)
+    for said in ("The feed is followed.", "That feed was followed already."):
+        page = form(visitor, "/sources", "/sources", url="http://93.184.215.14/new").text
+        assert said in page
+    rows = visitor.get("/sources?part=feeds").text
+    assert "http://93.184.215.14/new" in rows
+    assert "Fetch now" in rows
+    assert "<h1" not in rows
+
+
 def test_only_who_follows_a_feed_can_undo_its_removal(guarded: Served, visitor: httpx.Client) -> None:
     _, secret = guarded.service.access.grant("a publisher", Role.PUBLISHER)
     url = "http://93.184.215.14/feed"

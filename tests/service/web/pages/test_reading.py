@@ -78,6 +78,43 @@ def test_a_flood_of_undecided_notifications_is_a_line_for_each_cause(served: Ser
     assert (news["reached"], news["full"]) == (served.service.mailbox.last(), False)
 
 
+@pytest.mark.parametrize("of_one", [False, True])
+def test_what_comes_while_a_page_is_made_is_added_by_its_script_once(
+    served: Served, monkeypatch: pytest.MonkeyPatch, of_one: bool
+) -> None:
+    id = served.subscribe(title="Late")["id"]
+    match(served, [id], title=f"Before {of_one}")
+    mailbox = served.service.mailbox
+    last = mailbox.last()
+
+    def last_then_more() -> int:
+        if mailbox_last() == last:
+            match(served, [id], title=f"Meanwhile {of_one}")
+            record(served, doubts(id, 3))
+        return last
+
+    mailbox_last = mailbox.last
+    monkeypatch.setattr(mailbox, "last", last_then_more)
+    path = f"/subscriptions/{id}" if of_one else "/"
+    page = served.http.get(path, headers=JSON).json()
+    assert [one["title"] for one in page["notifications"]] == [f"Before {of_one}"]
+    assert page["causes"] == []
+    monkeypatch.undo()
+    news = served.http.get(f"{path}?part=news&after={last}", headers=JSON).json()
+    assert [one["title"] for one in news["notifications"]] == [f"Meanwhile {of_one}"]
+    assert [one["count"] for one in news["causes"]] == [3]
+
+
+def test_a_search_further_back_does_not_deny_what_was_found(served: Served) -> None:
+    id = served.subscribe(title="Searched")["id"]
+    match(served, [id], title="In the 93rd minute")
+    number = served.notifications(id)[0]["number"]
+    for path in ("/notifications", f"/subscriptions/{id}"):
+        page = served.http.get(f"{path}?q=93rd&before={number}", headers=HTML).text
+        assert "No older notification has “93rd”." in page
+        assert "No notification that is kept has “94th”." in served.http.get(f"{path}?q=94th", headers=HTML).text
+
+
 def test_a_snapshot_is_one_line_and_a_change_says_which_row(served: Served) -> None:
     id = served.subscribe()["id"]
     row = {"subscription": id, "source": "s"}

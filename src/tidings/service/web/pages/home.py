@@ -59,7 +59,7 @@ def home(
         )
     search, tag = " ".join(search.replace("\0", " ").split()), tag.replace("\0", " ")
     chosen = state if state in _GROUPS or state in {known.value for known in State} else ""
-    last = service.mailbox.last()  # before the page: what comes in between is sent again, not missed
+    last = service.mailbox.last()  # the lists end there: what comes after it is added by the page's script, once
     titles = _titles(visiting)
     counts = service.lifecycle.counts(visitor)
     data: dict[str, Any] = {
@@ -68,8 +68,8 @@ def home(
         "search": search,
         "tag": tag,
         "counts": {"all": sum(counts.values()), **{known.value: counts.get(known, 0) for known in State}},
-        "notifications": listing(visiting, titles, EVERYTHING, lines=LATEST)["notifications"],
-        "causes": undecided_causes(visiting, titles),
+        "notifications": listing(visiting, titles, EVERYTHING, before=last + 1, lines=LATEST)["notifications"],
+        "causes": undecided_causes(visiting, titles, until=last),
         "live": sum(counts.get(known, 0) for known in LIVING) <= MOST_OF_MINE,
         "figures": figures_of(service),
     }

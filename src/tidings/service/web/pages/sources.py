@@ -47,7 +47,11 @@ def show(
     after: PlaceCursor = None,
     removed: Annotated[str, Query(max_length=5_000)] = "",
     signed: Annotated[str, Query(max_length=100)] = "",
+    part: Annotated[str, Query(max_length=20)] = "",
 ) -> Response:
+    if part == "feeds":
+        data = {"sources": _cards(visiting, after or None)[0]}
+        return render(request, "feeds.html", data, visitor=visiting.principal, may_follow=_may_follow(visiting))
     # Signed, so that no link of somebody else shows a button that follows their feed.
     good = hmac.compare_digest(signed.encode(), visiting.service.access.sign("removed", removed).encode())
     url, _, title = removed.partition(" ") if good else ("", "", "")
@@ -59,7 +63,7 @@ async def follow(request: Request, visiting: Visiting, form: Form) -> Response:
     url = text_of(form, "url").strip()
 
     def step() -> Response:
-        answer = Response()
+        answer = Response(status_code=201)  # 200 if it is followed already
         try:
             new = NewSource(url=url, title=text_of(form, "title"))
         except ValidationError as error:
@@ -162,10 +166,10 @@ def _show(
     removed_title: str = "",
 ) -> Response:
     service = visiting.service
-    page = api.source_page(visiting, after, LISTED)
+    sources, next = _cards(visiting, after)
     data: dict[str, Any] = {
-        "sources": [_card(item.model_dump(mode="json")) for item in page.items],
-        "next": page.next,
+        "sources": sources,
+        "next": next,
         "faults": [
             {"source": item.source, "event": item.event, "message": item.message, "time": moment(item.at)}
             for item in service.mailbox.faults()
@@ -184,11 +188,23 @@ def _show(
         body=body,
         url=url,
         first=after is None,
+        after=after,
+        waiting=any(not (one["fetched"] or one["error"] or one["gone"]) for one in sources),
         removed=removed,
         removed_title=removed_title,
-        may_follow=visiting.principal.role in (Role.PUBLISHER, Role.ADMIN),
+        may_follow=_may_follow(visiting),
         **unsaid,
     )
+
+
+def _may_follow(visiting: Caller) -> bool:
+    return visiting.principal.role in (Role.PUBLISHER, Role.ADMIN)
+
+
+def _cards(visiting: Caller, after: str | None) -> tuple[list[dict[str, Any]], str | None]:
+    """The cards of a page of sources, and the cursor of the next one."""
+    page = api.source_page(visiting, after, LISTED)
+    return [_card(item.model_dump(mode="json")) for item in page.items], page.next
 
 
 def _card(source: dict[str, Any]) -> dict[str, Any]:

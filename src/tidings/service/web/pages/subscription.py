@@ -187,7 +187,7 @@ def _show(
     service, visitor = visiting.service, visiting.principal
     subscription = service.lifecycle.find(visitor, id)
     titles = {id: subscription.title}
-    last = service.mailbox.last()  # before the page: what comes in between is sent again, not missed
+    last = service.mailbox.last()  # the lists end there: what comes after it is added by the page's script, once
     card = subscription_card(subscription, service, visitor.token, service.registry.delivery(id))
     newest = before is None and wanted == EVERYTHING
     data: dict[str, Any] = {
@@ -195,8 +195,8 @@ def _show(
         "refers_to": references(subscription.text, service.preview.engine),
         "webhook": card["webhook"],
         "feeds": feed_cards(subscription, service.settings),
-        **listing(visiting, titles, wanted, before=before, lines=PAGE),
-        "causes": undecided_causes(visiting, titles) if newest else [],
+        **listing(visiting, titles, wanted, before=last + 1 if before is None else before, lines=PAGE),
+        "causes": undecided_causes(visiting, titles, until=last) if newest else [],
         **wanted._asdict(),
     }
     secrets = flash_secret.read_secrets(request) if not problem else {}
