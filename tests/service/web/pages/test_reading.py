@@ -18,6 +18,7 @@ from tests.service.web.pages.test_pages import HTML, JSON, token_of
 from tidings.model.event import Event, to_table
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.service.model import BatchRecord, Role
+from tidings.service.web.pages import home
 
 _batches = count(1)
 
@@ -112,7 +113,9 @@ def test_a_search_further_back_does_not_deny_what_was_found(served: Served) -> N
     for path in ("/notifications", f"/subscriptions/{id}"):
         page = served.http.get(f"{path}?q=93rd&before={number}", headers=HTML).text
         assert "No older notification has “93rd”." in page
-        assert "No notification that is kept has “94th”." in served.http.get(f"{path}?q=94th", headers=HTML).text
+        assert (
+            "No notification that is kept has “94th”." in served.http.get(f"{path}?q=94th", headers=HTML).text
+        )
 
 
 def test_a_snapshot_is_one_line_and_a_change_says_which_row(served: Served) -> None:
@@ -140,6 +143,33 @@ def test_a_snapshot_is_one_line_and_a_change_says_which_row(served: Served) -> N
         titles = [one["title"] for one in lines]
         assert titles == ["- stocks: ACME, 7, x; + stocks: ACME, 9, x", "Snapshot: stocks 16 rows"]
         assert len(lines[1]["changes"]) == 16
+
+
+def test_a_group_is_counted_whole_or_said_to_be_a_part(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [served.subscribe(title=f"T{i}") for i in range(6)]
+    path = f"/api/subscriptions/{made[4]['id']}/pause"
+    served.http.post(path, headers={"Tidings-Ticket": made[4]["ticket"]})
+    monkeypatch.setattr(home, "WATCHED", 4)
+    page = served.http.get("/", headers=HTML).text
+    counted = dict(re.findall(r'<h3>(\w+)</h3> <span class="count">([^<]+)', page))
+    assert counted == {"Active": "3 on this page", "Paused": "1"}
+    assert "older than these 4 →" in page
+    older = re.search(r'href="(/\?after=[^"]+)"', page)
+    assert older is not None
+    page = served.http.get(older[1], headers=HTML).text
+    assert re.findall(r'<span class="count">([^<]+)</span></summary>', page) == ["2 on this page"]
+
+
+def test_a_selected_value_is_shown_although_the_title_has_it(served: Served) -> None:
+    id = served.subscribe()["id"]
+    event = Event("s", {"title": "Gusts of 93 km/h", "link": "https://a.example/"}, id="gusts")
+    bound = {"wind": "93", "title": "Gusts of 93 km/h", "at": "https://a.example/"}
+    row = {"subscription": id, "source": "s", "event": "gusts", "verdict": "match"}
+    record(served, [{**row, "bindings": list(bound.items())}], event)
+    (line,) = served.http.get(f"/subscriptions/{id}", headers=JSON).json()["notifications"]
+    assert list(line["bound"]) == ["wind"]
 
 
 def test_subscriptions_are_in_groups_the_latest_activity_first(served: Served) -> None:

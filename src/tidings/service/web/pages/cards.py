@@ -25,7 +25,7 @@ _FEEDS = (("RSS 1.0", "rss1"), ("RSS 2.0", "rss2"), ("Atom", "atom"), ("JSON Fee
 _EXCERPT = 200  # characters of a summary in the line of a notification
 _MARKUP = re.compile("<(?!/?p>)")
 _IRI = re.compile(r"<([^<>\s]+)>")
-COMPARED = 20  # matches of each text that are shown side by side
+COMPARED = 200  # matches of each text that are listed side by side, most of them on demand
 _SPANS = (
     (3_600.0, "1 hour"),
     (DAY, "1 day"),
@@ -83,8 +83,8 @@ def notification_card(
     summary = "" if notification.changes or not excerpt else safe_html(item.summary_html)
     if not excerpt.endswith("…") and not _MARKUP.search(summary):
         summary = ""  # the excerpt is all of it
-    shown = f"{item.title}\n{excerpt}\n{item.link or ''}"
-    bound = {name: value for name, value in notification.bindings.items() if str(value).strip() not in shown}
+    shown = (item.title, excerpt, item.link or "")
+    bound = {name: value for name, value in notification.bindings.items() if not _repeats(value, shown)}
     return {
         **notification_to_json(notification, settings),
         "notice": notification.event is None and not notification.changes,
@@ -103,6 +103,13 @@ def notification_card(
         if notification.event is not None
         else None,
     }
+
+
+def _repeats(value: object, shown: Sequence[str]) -> bool:
+    """Whether one of the shown texts is this value, all of it or its beginning. A number within a title is not: who selects
+    it looks for it."""
+    text = " ".join(str(value).split())
+    return any(text == line or (line.endswith("…") and text.startswith(line[:-1])) for line in shown)
 
 
 def reason_card(explanation: Explanation, class_search: ClassSearch) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -32,6 +33,13 @@ _GROUPS: Mapping[str, tuple[str, int]] = {
     "public": ("Public", 5),
     "ended": ("Ended", 3),
 }
+_STATES: Mapping[str, Sequence[State]] = {
+    "unanswerable": [State.UNANSWERABLE],
+    "active": [State.ACTIVE],
+    "paused": [State.PAUSED],
+    "public": [State.ACTIVE],  # counted with those that are not public, so both are complete or neither
+    "ended": [known for known in State if known not in LIVING],
+}
 
 
 @pages.get("/")
@@ -59,16 +67,20 @@ def home(
         )
     search, tag = " ".join(search.replace("\0", " ").split()), tag.replace("\0", " ")
     chosen = state if state in _GROUPS or state in {known.value for known in State} else ""
-    last = service.mailbox.last()  # the lists end there: what comes after it is added by the page's script, once
+    last = (
+        service.mailbox.last()
+    )  # the lists end there: what comes after it is added by the page's script, once
     titles = _titles(visiting)
     counts = service.lifecycle.counts(visitor)
     data: dict[str, Any] = {
-        **_listed(visiting, chosen, (search, tag), (read_id_cursor(after or None), shown)),
+        **_listed(visiting, chosen, (search, tag), (read_id_cursor(after or None), shown), counts),
         "state": chosen,
         "search": search,
         "tag": tag,
         "counts": {"all": sum(counts.values()), **{known.value: counts.get(known, 0) for known in State}},
-        "notifications": listing(visiting, titles, EVERYTHING, before=last + 1, lines=LATEST)["notifications"],
+        "notifications": listing(visiting, titles, EVERYTHING, before=last + 1, lines=LATEST)[
+            "notifications"
+        ],
         "causes": undecided_causes(visiting, titles, until=last),
         "live": sum(counts.get(known, 0) for known in LIVING) <= MOST_OF_MINE,
         "figures": figures_of(service),
@@ -82,9 +94,13 @@ def _titles(visiting: Caller) -> dict[str, str]:
 
 
 def _listed(
-    visiting: Caller, chosen: str, wanted: tuple[str, str], paging: tuple[str | None, int]
+    visiting: Caller,
+    chosen: str,
+    wanted: tuple[str, str],
+    paging: tuple[str | None, int],
+    counts: Mapping[State, int],
 ) -> dict[str, Any]:
-    """The groups of subscriptions, and the id after which older ones follow. Only those on one page are in order of
+    """The groups of subscriptions, with `more` where others are on other pages, and the id after which older ones follow. Only those on one page are in order of
     their activity: to know it of all would take a search for each."""
     service, (search, tag), (after, shown) = visiting.service, wanted, paging
     state = next((known for known in State if known.value == chosen), None)
@@ -92,6 +108,8 @@ def _listed(
         visiting.principal, state=state, search=search, tag=tag, after=after, limit=WATCHED + 1
     )
     latest = service.received.latest([subscription.id for subscription in found[:WATCHED]])
+    further = len(found) > WATCHED
+    seen = Counter(subscription.state for subscription in found[:WATCHED])
     by_group: dict[str, list[Subscription]] = {name: [] for name in _GROUPS}
     for subscription in _by_activity(found[:WATCHED], latest):
         by_group[group_of(subscription)].append(subscription)
@@ -101,8 +119,13 @@ def _listed(
         if members:
             rows = members[: shown if chosen or search or tag else first]
             cards = subscription_cards(rows, service, visiting.principal.token, latest)
-            groups.append({"name": name, "title": title, "count": len(members), "subscriptions": cards})
-    return {"groups": groups, "next": found[WATCHED - 1].id if len(found) > WATCHED else None}
+            more = (further or after is not None) and any(
+                seen[known] < counts[known] for known in _STATES[name]
+            )
+            groups.append(
+                {"name": name, "title": title, "count": len(members), "more": more, "subscriptions": cards}
+            )
+    return {"groups": groups, "next": found[WATCHED - 1].id if further else None}
 
 
 def group_of(subscription: Subscription) -> str:
