@@ -65,6 +65,7 @@ def test_a_subscription_is_edited_after_its_answers_were_compared(
     compared = visitor.post(f"{path}/compare?part=trial", data=form).text
     assert "matches 1 more and 1 no longer" in words(compared)
     assert re.search(r'class="minus".*?Offer 5 .*?class="plus".*?Offer 25', compared, re.DOTALL)
+    assert "no longer: Offer 5 (from shop)" in words(compared)
     whole = visitor.post(f"{path}/compare", data=form).text
     assert "After saving" in whole
     assert 'value="Dear, shop"' in whole  # what was typed is still there
@@ -81,6 +82,10 @@ def test_a_subscription_is_edited_after_its_answers_were_compared(
         assert (answer.status_code, said in answer.text) == (status, True), wrong
     answer = visitor.post(f"{path}/edit", data={**form, "ticket": made["ticket"]})
     assert answer.headers["location"] == f"{path}?done=edited"
+    for public, done in (("yes", "public"), ("", "not-public"), ("", "saved")):
+        again = {**form, **form_of(visitor, f"{path}/edit"), "public": public, "ticket": made["ticket"]}
+        answer = visitor.post(f"{path}/edit", data=again)
+        assert answer.headers["location"] == f"{path}?done={done}"
     page = visitor.get(path).text
     assert 'href="/?tag=dear"' in page
     assert "Dear" in words(visitor.get("/?tag=shop").text)
@@ -90,6 +95,17 @@ def test_a_subscription_is_edited_after_its_answers_were_compared(
         data={**form_of(visitor, "/subscriptions/new"), "text": "WHERE topic = 'x'", "tags": "new two"},
     )
     assert desk.http.get(f"/api{begun.headers['location']}").json()["tags"] == ["new", "two"]
+
+
+def test_what_is_no_longer_matched_can_be_seen_to_the_last(desk: Served, visitor: httpx.Client) -> None:
+    desk.publish(*({"source": "s", "id": f"c{n}", "topic": "long", "size": n} for n in range(30)))
+    made = desk.subscribe("WHERE topic = 'long'")
+    path = f"/subscriptions/{made['id']}"
+    form = form_of(visitor, f"{path}/edit", text="WHERE topic = 'long' AND size >= 25")
+    compared = visitor.post(f"{path}/compare?part=trial", data=form).text
+    assert "10 more: 5 no longer, 5 in both" in words(compared)
+    assert compared.count('class="minus"') == 25
+    assert "are shown" not in compared
 
 
 def test_a_notification_that_came_before_an_edit_says_so(desk: Served, visitor: httpx.Client) -> None:

@@ -78,11 +78,17 @@ def _save(request: Request, visiting: Caller, id: str, form: Mapping[str, str | 
     except TidingsError as error:
         status = problem_of(error).status_code
         return _editor(request, visiting, found, typed, status=status, problem=str(error))
-    response = sent_to(f"/subscriptions/{id}", "edited")
+    response = sent_to(f"/subscriptions/{id}", _what_changed(found, edited.subscription))
     if edited.warnings:
         warnings = {"warnings": flash_secret.brief(edited.warnings)}
         flash_secret.set_secrets(response, visiting.service.settings, f"/subscriptions/{id}", warnings)
     return response
+
+
+def _what_changed(old: Subscription, new: Subscription) -> str:
+    if old.public != new.public:
+        return "public" if new.public else "not-public"
+    return "edited" if old.text != new.text else "saved"
 
 
 def _as_it_is(found: Subscription) -> dict[str, str]:

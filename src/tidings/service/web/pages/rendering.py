@@ -32,9 +32,13 @@ from tidings.service.web.problems import Problem, dumps, for_people
 DONE = {
     "renewed": "Renewed.",
     "edited": "Saved. Events that are published from now on are matched with it.",
+    "saved": "Saved.",
+    "public": "Saved. The feeds are public, at new addresses; the old ones still work. In the list it is under Public while"
+    " it is active.",
+    "not-public": "Saved. The feeds are not public any more; their secret addresses work.",
     "paused": "Paused. No event is matched until you resume it.",
     "resumed": "Resumed. Events that are published from now on are matched.",
-    "cancelled": "Cancelled.",
+    "cancelled": "Ended. No event is matched any more.",
     "webhook": "The webhook is set.",
     "no-webhook": "The webhook is removed.",
     "followed": "The feed is followed. It is fetched now, and then regularly.",
