@@ -69,6 +69,8 @@ def test_the_first_page_tells_of_all_subscriptions_as_they_are_told(service: Ser
 def test_a_ticket_is_shown_once_and_kept_by_the_browser(service: Served, window: Window) -> None:
     subscribe(window, "WHERE topic = 'kept'", "Kept")
     ticket = window.page.locator("#ticket").text_content()
+    expect(window.page.get_by_text("Copy it now")).to_be_hidden()
+    expect(window.page.get_by_text("This browser has stored it")).to_be_visible()
     assert re.fullmatch(r"tkt_[\w-]{43}", ticket)
     window.page.reload()
     expect(window.page.locator("#ticket")).to_have_count(0)
@@ -94,8 +96,10 @@ def test_renew_pause_resume_and_cancel(service: Served, window: Window) -> None:
     expect(page.locator(".head .badge")).to_contain_text("paused")
     press("Resume")
     expect(page.locator(".head .badge")).to_contain_text("active")
-    press("Cancel subscription")
+    expect(page.get_by_role("region", name="Feeds to read and share")).to_be_visible()
+    press("End subscription")
     expect(page.locator(".head .badge")).to_contain_text("cancelled")
+    expect(page.get_by_role("region", name="Feeds")).to_have_count(0)
     expect(page.get_by_role("button", name="Renew")).to_have_count(0)
     assert service.http.get(f"/api/subscriptions/{id}").json()["state"] == "cancelled"
 
@@ -107,11 +111,11 @@ def test_a_wrong_ticket_is_refused(service: Served, open_window: Any) -> None:
     page = window.page
     for ticket, words in (("tkt_wrong", "not the ticket"), ("", "with its ticket")):
         page.get_by_label("Ticket").first.fill(ticket)
-        page.get_by_role("button", name="Cancel subscription").click()
+        page.get_by_role("button", name="End subscription").click()
         expect(page.get_by_role("alert")).to_contain_text(words)
         assert service.http.get(f"/api/subscriptions/{made['id']}").json()["state"] == "active"
     page.get_by_label("Ticket").first.fill(made["ticket"])
-    page.get_by_role("button", name="Cancel subscription").click()
+    page.get_by_role("button", name="End subscription").click()
     expect(page.locator(".head .badge")).to_contain_text("cancelled")
 
 
@@ -184,8 +188,12 @@ def test_a_question_is_tried_before_it_is_asked(service: Served, window: Window)
     expect(near).to_contain_text("A heavy red one")
     expect(near.locator(".why .fell").last).to_contain_text("weight < 10")
     expect(near.locator(".why .fell").last).to_contain_text("30")
+    changed = trial.get_by_text("The text has changed since")
+    expect(changed).to_be_hidden()
     page.get_by_label("Subscription text").fill("WHERE colour =")
+    expect(changed).to_be_visible()
     page.get_by_role("button", name="Try it").click()
+    expect(changed).to_be_hidden()
     expect(trial.locator(".note.bad")).to_be_visible()
 
 
@@ -259,6 +267,17 @@ def test_publishing_following_and_refusing_by_the_page(service: Served, window: 
     expect(page.get_by_role("status")).to_contain_text("1 event accepted")
     page.get_by_role("button", name="Publish").click()
     expect(page.get_by_role("status")).to_contain_text("known already")
+
+
+def test_a_new_feed_is_shown_as_it_is_fetched(house: Served, open_window: Any) -> None:
+    window = open_window(house)
+    window.go("/sources")
+    page = window.page
+    page.get_by_label("Address").fill("http://127.0.0.1:9/nobody-answers.xml")
+    page.get_by_role("button", name="Follow", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("The feed is followed.")
+    row = page.get_by_role("row").filter(has_text="nobody-answers")
+    expect(row).to_contain_text("failing", timeout=15_000)  # without loading the page again
 
 
 def test_everything_works_without_a_script(service: Served, open_window: Any) -> None:

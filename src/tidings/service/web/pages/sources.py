@@ -51,7 +51,9 @@ def show(
 ) -> Response:
     if part == "feeds":
         data = {"sources": _cards(visiting, after or None)[0]}
-        return render(request, "feeds.html", data, visitor=visiting.principal, may_follow=_may_follow(visiting))
+        return render(
+            request, "feeds.html", data, visitor=visiting.principal, may_follow=_may_follow(visiting)
+        )
     # Signed, so that no link of somebody else shows a button that follows their feed.
     good = hmac.compare_digest(signed.encode(), visiting.service.access.sign("removed", removed).encode())
     url, _, title = removed.partition(" ") if good else ("", "", "")

@@ -187,7 +187,9 @@ def _show(
     service, visitor = visiting.service, visiting.principal
     subscription = service.lifecycle.find(visitor, id)
     titles = {id: subscription.title}
-    last = service.mailbox.last()  # the lists end there: what comes after it is added by the page's script, once
+    last = (
+        service.mailbox.last()
+    )  # the lists end there: what comes after it is added by the page's script, once
     card = subscription_card(subscription, service, visitor.token, service.registry.delivery(id))
     newest = before is None and wanted == EVERYTHING
     data: dict[str, Any] = {

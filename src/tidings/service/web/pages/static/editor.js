@@ -157,6 +157,10 @@ for (const example of document.querySelectorAll("[data-example]")) {
 
 const sheet = document.querySelector("[data-trial-sheet]");
 const trial = document.querySelector("[data-trial]");
+const stale = sheet.querySelector("[data-stale]");
+let triedText = area.value; // a result that came with the page is that of its text
+const markStale = () => { stale.hidden = area.value === triedText; };
+area.addEventListener("input", markStale);
 
 function show() {
   sheet.hidden = false;
@@ -171,6 +175,7 @@ form.querySelector("[data-try]").addEventListener("click", async (event) => {
   const button = event.currentTarget;
   if (!area.value.trim()) { area.focus(); return; }
   const words = button.textContent;
+  triedText = area.value;
   button.disabled = true;
   button.textContent = "Trying …";
   try {
@@ -182,6 +187,7 @@ form.querySelector("[data-try]").addEventListener("click", async (event) => {
   } catch {
     trial.textContent = "The service does not answer. Try again in a moment.";
   }
+  markStale();
   show();
   button.disabled = false;
   button.textContent = words;

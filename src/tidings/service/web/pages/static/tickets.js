@@ -16,7 +16,7 @@ export function keepTickets() {
   if (shown) {
     try {
       localStorage.setItem(KEY, JSON.stringify({ ...kept(), [shown.dataset.for]: shown.dataset.newTicket }));
-      for (const words of shown.querySelectorAll("[data-kept]")) words.classList.remove("hidden");
+      for (const words of shown.querySelectorAll("[data-kept], [data-not-kept]")) words.classList.toggle("hidden", "notKept" in words.dataset);
     } catch { /* a browser that keeps nothing; the ticket is on the page */ }
   }
   const tickets = kept();
