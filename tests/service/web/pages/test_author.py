@@ -86,6 +86,10 @@ def test_a_subscription_is_edited_after_its_answers_were_compared(
         again = {**form, **form_of(visitor, f"{path}/edit"), "public": public, "ticket": made["ticket"]}
         answer = visitor.post(f"{path}/edit", data=again)
         assert answer.headers["location"] == f"{path}?done={done}"
+        assert (
+            visitor.get(made["feeds"]["atom"]).status_code == 200
+        )  # the secret address, whatever the feeds are
+        assert visitor.get(f"/feeds/{made['id']}.atom").status_code == (200 if public else 404)
     page = visitor.get(path).text
     assert 'href="/?tag=dear"' in page
     assert "Dear" in words(visitor.get("/?tag=shop").text)
