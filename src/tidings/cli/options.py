@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from tidings.errors import TidingsError
+from tidings.formats.sizes import read_size
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -20,7 +20,6 @@ class Size(click.ParamType[int]):
     """Bytes, written as 5GB, 500 MB or 2GiB."""
 
     name = "size"
-    _UNITS = ("", "K", "M", "G", "T")
 
     def __init__(self, least: int) -> None:
         self._least = least
@@ -28,11 +27,10 @@ class Size(click.ParamType[int]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?)(I?)B?", value.strip(), re.IGNORECASE | re.ASCII)
-        if found is None:
-            self.fail(f"{value!r} is no size; give one like 5GB or 500MB", param, ctx)
-        unit = self._UNITS.index(found[2].upper())
-        size = int(float(found[1]) * (1024 if found[3] else 1000) ** unit)
+        try:
+            size = read_size(value)
+        except TidingsError as error:
+            self.fail(str(error), param, ctx)
         if size < self._least:
             self.fail(f"{value!r} is too little; give {self._least // 1_000_000}MB or more", param, ctx)
         return size
@@ -116,6 +114,13 @@ store = click.option(
     metavar="URL",
     help="A PostgreSQL database for subscriptions and notifications, postgresql://user@host/database, instead of files in"
     " the folder.",
+)
+memory = click.option(
+    "--memory",
+    type=Size(least=1_000_000),
+    metavar="SIZE",
+    help="How much of the index one Python process may have open, such as 1GB. An index that needs more is refused, with the"
+    " number of parts that 'tidings index build --parts' should divide it into.",
 )
 
 

@@ -37,6 +37,7 @@ def warm(root: str) -> None:
     from tidings.engine.engine import Engine
     from tidings.model.event import Event, to_table
     from tidings.storage import versions
+    from tidings.storage.divided_index import DividedIndex
 
     if not root:
         return
@@ -48,7 +49,10 @@ def warm(root: str) -> None:
             engine = Engine()
             engine.subscribe("pattern", "WHERE (?x, <a:b>, ?y)")
             engine.subscribe("filter", "WHERE source = 'a'")
-        engine.match(probe.to_batches()[0])
+        if isinstance(engine, DividedIndex):
+            engine.match_front(probe)  # each worker opens the parts that it needs
+        else:
+            engine.match(probe.to_batches()[0])
         if kept.joins.tables:
             kept.correlate(probe)
     except Exception:

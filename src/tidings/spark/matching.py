@@ -4,8 +4,8 @@ Filters read their attributes from the columns of the DataFrame, of any Spark ty
 object only if it is notified and has no id, or needs a parser.
 
 Every task uses one version of the index. In batch it is fixed when the DataFrame is made; in a stream, where the
-plan is made once and lives for months, the first task of a micro-batch pins it, and the other tasks and any
-replay use the same.
+plan is made once and lives for months, the first task of a micro-batch pins it (task_index.py). An index whose
+subscriptions are divided is matched in two stages (divided/stages.py).
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from tidings.engine.contracts import Kind
 from tidings.engine.engine import Engine
 from tidings.errors import IndexFileError
+from tidings.formats.sizes import read_size
 from tidings.model.envelope import arrange
 from tidings.model.notification import NOTIFICATION_SCHEMA
-from tidings.spark import version_pins
 from tidings.spark.code_pickle import Operators, pickle_code, unpickle_code
+from tidings.spark.divided.stages import match_divided
+from tidings.spark.task_index import TaskIndex
 from tidings.spark.worker_python import need_package
 from tidings.storage import versions
 
@@ -37,7 +38,12 @@ Index = str | os.PathLike[str] | tuple[str | os.PathLike[str], versions.Version 
 
 
 def match(
-    events: DataFrame, index: Index, *, operators: Operators = (), kinds: Iterable[Kind] = ()
+    events: DataFrame,
+    index: Index,
+    *,
+    operators: Operators = (),
+    kinds: Iterable[Kind] = (),
+    memory: int | str | None = None,
 ) -> DataFrame:
     """The notifications that `events` cause, as NOTIFICATION_SCHEMA has them.
 
@@ -50,6 +56,9 @@ def match(
     itself; only a stream (`run`) gathers that for the next version, because a DataFrame may be computed any number of
     times, or in part, and counts as nothing. `kinds` are kinds of subscription of your own, which an index names; those
     that keep state take no part here.
+
+    `memory` (bytes, or a text such as "1GB") is how much of the files of an index one Python worker may have open. An
+    index that needs more is refused, with the number of parts that it would have to be divided into.
     """
     if isinstance(index, tuple):
         root, version = Path(index[0]).absolute(), str(index[1])
@@ -63,28 +72,22 @@ def match(
     now = versions.Version.parse(version) if version else versions.current(root)
     versions.check_operators(root, now, unpickle_code(pickled).operators)
     need_package(events.sparkSession)
+    allowed = read_size(memory)
+    versions.check_memory(root, now, allowed)
     if not events.isStreaming:
         version = str(now)
-    return events.mapInArrow(
-        partial(_match_task, str(root), version, pickled), from_arrow_schema(NOTIFICATION_SCHEMA)
-    )
+    task_index = TaskIndex(str(root), version, pickled, allowed)
+    if (division := versions.division(root, now)) is not None:
+        return match_divided(events, task_index, len(division.parts))
+    return events.mapInArrow(partial(_match_task, task_index), from_arrow_schema(NOTIFICATION_SCHEMA))
 
 
-def _match_task(
-    root: str, version: str, pickled: bytes, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _match_task(index: TaskIndex, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """One task: yields its notifications in parts that fit into the JVM's cache, which saved an eighth of the time
     of a job with a hundred notifications per event."""
-    for found in match_batches(open_index(root, version, pickled), batches):
+    for found in match_batches(index.open(), batches):
         for first in range(0, found.num_rows, _PIECE):
             yield found.slice(first, _PIECE)
-
-
-def open_index(root: str, version: str, pickled: bytes) -> Engine:
-    """The index for one task. `versions.open` keeps it open between tasks of one worker."""
-    code = unpickle_code(pickled)
-    number = versions.Version.parse(version or _pinned(root))
-    return versions.open(root, number, operators=code.operators, kinds=code.kinds)
 
 
 def match_batches(index: Engine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -107,13 +110,3 @@ def in_log_order(notifications: pa.Table, events: pa.Table) -> tuple[pa.Table, p
 def event_keys(sources: pa.ChunkedArray, ids: pa.ChunkedArray) -> pa.ChunkedArray:
     """Source and id joined as one text. Two pairs may give the same text; the mailbox tells them apart."""
     return pc.binary_join_element_wise(sources, ids, "\0", null_handling="replace", null_replacement="")
-
-
-def _pinned(root: str) -> str:
-    """The version of this task's micro-batch, pinned beside the index under the query's id."""
-    task = TaskContext.get()
-    query = task and task.getLocalProperty("sql.streaming.queryId")
-    batch = task and task.getLocalProperty("streaming.sql.batchId")
-    if not query or not batch:
-        return str(versions.current(root))
-    return version_pins.pin(Path(root) / "pins" / query, int(batch), lambda: str(versions.current(root)))

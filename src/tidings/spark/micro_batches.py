@@ -42,9 +42,10 @@ class MicroBatches:
     pickled: bytes
     interval: str | None = None
     available_now: bool = False
+    memory: int | None = None
 
     def __post_init__(self) -> None:
-        self._can_answer = _Check(self.index, self.pickled)
+        self._can_answer = _Check(self.index, self.pickled, self.memory)
         # Fail in the caller and not in the first micro-batch.
         self._can_answer(str(versions.current(self.index)))
 
@@ -102,16 +103,18 @@ def lock_stream(spark: SparkSession, checkpoint: Path) -> StreamLock:
 
 
 class _Check:
-    """Refuses a version whose subscriptions call operators that were not given."""
+    """Refuses a version whose subscriptions call operators that were not given, or that needs more memory than is allowed."""
 
-    def __init__(self, index: Path, pickled: bytes) -> None:
-        self._index, self._operators = index, unpickle_code(pickled).operators
+    def __init__(self, index: Path, pickled: bytes, memory: int | None) -> None:
+        self._index, self._operators, self._memory = index, unpickle_code(pickled).operators, memory
         self._good: versions.Version | None = None
 
     def __call__(self, version: str) -> str:
         asked = versions.Version.parse(version)
         if asked != self._good:
             versions.check_operators(self._index, asked, self._operators, since=self._good)
+            if self._good is None or asked.base != self._good.base:
+                versions.check_memory(self._index, asked, self._memory)
             self._good = asked
         return version
 

@@ -1,25 +1,71 @@
-"""Reads the Parquet files of a micro-batch in the log's order, a piece at a time.
+"""The Parquet files of a micro-batch: each task writes one, and they are read in the log's order, a piece at a time.
 
 The tasks of the query that matches read consecutive ranges of the log, and the name of a file begins with its task's
-number: one file follows the other. The buckets of joins each answer changes from all of the log, so their files have a
-column more, `position`: the number of the event among those of the micro-batch that change a table. Each file is in
-its order, and files are merged by it.
+number: one file follows the other. The buckets of joins, and the parts of a divided index, each answer events from all of
+the log, so their files have a column more, `position`, which ascends with the events of the micro-batch. Each file is in its
+order, and files are merged by it.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidings.kinds.operators.learning import Learning
 from tidings.model.notification import NOTIFICATION_SCHEMA
+from tidings.storage.event_log import sync
 
 POSITION = "position"
 ROWS = 4_096  # of a row group
 _READ = 1_024  # rows of a file at once
+REPORT = "file string, events long, notifications long, errors long, learnt binary"
+REPORT_ARROW = pa.schema(
+    [
+        ("file", pa.string()),
+        ("events", pa.int64()),
+        ("notifications", pa.int64()),
+        ("errors", pa.int64()),
+        ("learnt", pa.binary()),
+    ]
+)
+
+
+class TaskFile:
+    """A file of its own for each attempt of a task; there is none if there is nothing to write. `events` is how many
+    the task has read."""
+
+    def __init__(self, folder: str, name: str) -> None:
+        self._path = Path(folder) / f"{name}-{uuid.uuid4().hex}.parquet"
+        self._writer: pq.ParquetWriter | None = None
+        self.events = self._notifications = self._errors = 0
+
+    def write(self, found: pa.Table) -> None:
+        """Adds notifications; all have the same columns."""
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._path, found.schema, compression="zstd")
+        self._writer.write_table(found)
+        bad = pc.sum(pc.equal(found["verdict"], "error")).as_py()
+        self._errors, self._notifications = self._errors + bad, self._notifications + found.num_rows - bad
+
+    def close(self, learnt: Learning | None = None) -> pa.RecordBatch:
+        """The report, when the file is on disk."""
+        if self._writer is not None:
+            self._writer.close()
+            sync(self._path)
+        report = {
+            "file": self._path.name if self._writer else None,
+            "events": self.events,
+            "notifications": self._notifications,
+            "errors": self._errors,
+            "learnt": learnt.to_bytes() if learnt else None,
+        }
+        return pa.RecordBatch.from_pylist([report], REPORT_ARROW)
 
 
 def pieces(files: Sequence[Path]) -> Iterator[pa.Table]:

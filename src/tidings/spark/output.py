@@ -2,15 +2,14 @@
 
 The folder is `output/query=ID/batch=N`: a replayed batch replaces what it wrote before. Tasks write to an
 unfinished folder under unique names and report them; only files that the finished job reports are kept, so a task
-that ran twice counts once. Names and contents keep the log's order (ordered_files.py). Spark's own writer took 100 ms more per micro-batch, and every notification passed the
-JVM.
+that ran twice counts once. Names and contents keep the log's order (ordered_files.py); with a divided index both stages
+write (divided/files.py). Spark's own writer took 100 ms more per micro-batch, and every notification passed the JVM.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,27 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from tidings.kinds.operators.learning import Learning, merged
 from tidings.model.notification import NOTIFICATION_SCHEMA
-from tidings.spark.matching import in_log_order, match_batches, open_index
-from tidings.spark.ordered_files import pieces
+from tidings.spark.divided.files import divided_reports
+from tidings.spark.divided.stages import task_number
+from tidings.spark.matching import in_log_order, match_batches
+from tidings.spark.ordered_files import REPORT, TaskFile, pieces
+from tidings.spark.task_index import TaskIndex
+from tidings.storage import versions
 from tidings.storage.event_log import sync
-
-_REPORT = "file string, events long, notifications long, errors long, learnt binary"
-_REPORT_ARROW = pa.schema(
-    [
-        ("file", pa.string()),
-        ("events", pa.int64()),
-        ("notifications", pa.int64()),
-        ("errors", pa.int64()),
-        ("learnt", pa.binary()),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +53,18 @@ class Batch:
         return pieces(list(self.folder.glob("*.parquet")))
 
 
-def write(
-    events: DataFrame, root: Path, version: str, pickled: bytes, output: Path, *, query: str, batch: int
-) -> Batch:
+def write(events: DataFrame, index: TaskIndex, output: Path, *, query: str, batch: int) -> Batch:
     """Matches `events` with a version of the index and writes the notifications to the batch's folder."""
     aside = unfinished(output, query, batch)
     aside.mkdir(parents=True, exist_ok=True)
-    task = partial(_write_task, str(root), version, pickled, str(aside))
-    reports = events.mapInArrow(task, _REPORT).toArrow().to_pylist()
+    division = versions.division(index.root, versions.Version.parse(index.version))
+    if division is None:
+        written = events.mapInArrow(partial(_write_task, index, str(aside)), REPORT)
+    else:
+        written = divided_reports(events, index, str(aside), len(division.parts))
+    reports = written.toArrow().to_pylist()
     learnt = merged(Learning.from_bytes(report["learnt"]) for report in reports if report["learnt"])
-    return settle(reports, output, query, batch, version, learnt)
+    return settle(reports, output, query, batch, index.version, learnt)
 
 
 def settle(
@@ -121,35 +112,13 @@ def notifications(output: str | os.PathLike[str]) -> pa.Table:
     return pa.concat_tables([NOTIFICATION_SCHEMA.empty_table(), *found])
 
 
-def _write_task(
-    root: str, version: str, pickled: bytes, aside: str, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _write_task(index: TaskIndex, aside: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """One task: matches, writes one file if there is anything to write, and reports it with what was learnt."""
-    index = open_index(root, version, pickled)
-    task = TaskContext.get()
-    name = f"{task.partitionId() if task else 0:05d}-{uuid.uuid4().hex}.parquet"
-    events = count = errors = 0
-    writer: pq.ParquetWriter | None = None
+    opened = index.open()
+    file = TaskFile(aside, f"{task_number():05d}")
     for batch in batches:
-        events += batch.num_rows
-        for found in match_batches(index, iter([batch])):
+        file.events += batch.num_rows
+        for found in match_batches(opened, iter([batch])):
             if found.num_rows:
-                writer = writer or pq.ParquetWriter(
-                    Path(aside) / name, NOTIFICATION_SCHEMA, compression="zstd"
-                )
-                ordered, _ = in_log_order(pa.Table.from_batches([found]), pa.Table.from_batches([batch]))
-                writer.write_table(ordered)
-                bad = pc.sum(pc.equal(found.column("verdict"), "error")).as_py()
-                errors, count = errors + bad, count + found.num_rows - bad
-    if writer is not None:
-        writer.close()
-        sync(Path(aside) / name)
-    learnt = index.learnt()
-    report = {
-        "file": name if writer else None,
-        "events": events,
-        "notifications": count,
-        "errors": errors,
-        "learnt": learnt.to_bytes() if len(learnt) else None,
-    }
-    yield pa.RecordBatch.from_pylist([report], _REPORT_ARROW)
+                file.write(in_log_order(pa.Table.from_batches([found]), pa.Table.from_batches([batch]))[0])
+    yield file.close(opened.learnt())

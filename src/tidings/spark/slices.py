@@ -31,9 +31,10 @@ from tidings.kinds.operators.learning import Learning, merged
 from tidings.model.event import EVENT_SCHEMA
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark.batch_size import BatchSize, ChunkSize
-from tidings.spark.matching import in_log_order, match_batches, open_index
+from tidings.spark.matching import in_log_order, match_batches
 from tidings.spark.offsets import BatchRange
 from tidings.spark.source import limited, split
+from tidings.spark.task_index import TaskIndex
 from tidings.storage import operator_feedback, versions
 from tidings.storage.event_log import EventLog, Offset, Position
 
@@ -89,9 +90,11 @@ class SliceMatcher:
         size: BatchSize,
         *,
         answers: int = SLICE,
+        memory: int | None = None,
     ) -> None:
         self._context, self._log, self._recorder = spark.sparkContext, EventLog(log), recorder
         self._index, self._pickled, self._size, self._answers = index, pickled, size, answers
+        self._memory = memory
         self._calls: tuple[str, bool] = ("", False)
 
     def __call__(self, batch: MicroBatch) -> None:
@@ -116,8 +119,11 @@ class SliceMatcher:
             self._calls = version, bool(versions.calls(self._index, versions.Version.parse(version)))
         return self._calls[1]
 
+    def _task_index(self, version: str) -> TaskIndex:
+        return TaskIndex(str(self._index), version, self._pickled, self._memory)
+
     def _match_here(self, batch: MicroBatch, start: Position) -> None:
-        index = open_index(str(self._index), batch.version, self._pickled)
+        index = self._task_index(batch.version).open()
         began = time.perf_counter()
         for part in slices(index, self._log, start, batch.range.end, self._answers):
             self._size.matched_here(part.events, len(part.notifications), time.perf_counter() - began)
@@ -153,7 +159,7 @@ class SliceMatcher:
     def _run_tasks(
         self, version: str, ranges: Sequence[tuple[Position, Offset]]
     ) -> list[tuple[Slice, Learning]]:
-        task = partial(_task, str(self._index), version, self._pickled, str(self._log.folder), self._answers)
+        task = partial(_task, self._task_index(version), str(self._log.folder), self._answers)
         job = self._context.parallelize(ranges, len(ranges)).mapPartitions(task)
         for pause in PAUSES:
             try:
@@ -244,15 +250,10 @@ _Report = tuple[int, int, bytes, bytes, Position, bytes]
 
 
 def _task(
-    root: str,
-    version: str,
-    pickled: bytes,
-    log: str,
-    answers: int,
-    ranges: Iterator[tuple[Position, Offset]],
+    task_index: TaskIndex, log: str, answers: int, ranges: Iterator[tuple[Position, Offset]]
 ) -> Iterator[_Report]:
     """One task: reports the first slice of each of its ranges, which is all of it unless there are very many answers."""
-    index = open_index(root, version, pickled)
+    index = task_index.open()
     for start, end in ranges:
         part = next(slices(index, EventLog(log), Position(*start), Offset(*end), answers))
         yield (

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from tidings.engine.contracts import Kind
+from tidings.formats.sizes import read_size
 from tidings.spark import output as outputs
 from tidings.spark.batch_size import BatchSize
 from tidings.spark.code_pickle import Operators, pickle_code
@@ -30,6 +31,7 @@ from tidings.spark.output import Batch
 from tidings.spark.slices import MicroBatch, Recorder, SliceMatcher
 from tidings.spark.source import ChangesSource, LogSource, first_offset
 from tidings.spark.stream_handle import Stream
+from tidings.spark.task_index import TaskIndex
 from tidings.spark.worker_python import need_package
 from tidings.storage import operator_feedback, versions
 from tidings.storage.event_log import EventLog, Offset
@@ -49,6 +51,7 @@ def run(
     interval: str | None = None,
     available_now: bool = False,
     max_events: int = 100_000,
+    memory: int | str | None = None,
 ) -> Stream:
     """Start matching a log against an index, for good or (`available_now`) until the log's present end.
 
@@ -56,7 +59,7 @@ def run(
     Spark's foreachBatch, which a replay calls again with the same rows and batch id. `on_batch` is called with
     every batch that is done. `operators` are what subscriptions call, beside those of packages that are installed on
     all hosts: operators, or modules ("package.module") and files ("path/to/file.py") of them. Without an `interval`
-    ("5 seconds") a micro-batch begins as soon as there are events.
+    ("5 seconds") a micro-batch begins as soon as there are events. `memory` is as in `match`.
 
     If the index has tables, a second query keeps the joins over them: `sink` and `on_batch` are called with the batches of both,
     and each query counts its own from 0.
@@ -64,14 +67,15 @@ def run(
     need_package(spark)
     index, output, checkpoint = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
     pickled = pickle_code(operators, kinds)
-    parquet = ParquetOutput(output, sink, on_batch)
+    parquet, allowed = ParquetOutput(output, sink, on_batch), read_size(memory)
 
     def match(events: DataFrame, query: str, batch: int, version: str) -> None:
-        done = outputs.write(events, index, version, pickled, output, query=query, batch=batch)
+        task_index = TaskIndex(str(index), version, pickled, allowed)
+        done = outputs.write(events, task_index, output, query=query, batch=batch)
         operator_feedback.record(index, query, versions.Version.parse(version).base, batch, done.learnt)
         parquet.report(spark, done)
 
-    batches = MicroBatches(index, pickled, interval, available_now)
+    batches = MicroBatches(index, pickled, interval, available_now, allowed)
     events, changes = (
         join_stream.log_frame(spark, log, max_events, source) for source in (LogSource, ChangesSource)
     )
@@ -96,6 +100,7 @@ def deliver(
     small: int | None = None,
     start: Offset | None = None,
     edge: Offset | None = None,
+    memory: int | None = None,
 ) -> Stream:
     """Start matching a log against an index; `recorder` is given the answers in slices. Micro-batches of up to `small`
     events are matched without a Spark job (None: learnt; 0: never). Joins write to `output` first, as in `run`.
@@ -106,7 +111,7 @@ def deliver(
     output, checkpoint = Path(output).absolute(), Path(checkpoint).absolute()
     pickled = pickle_code(operators, ())
     size = BatchSize(checkpoint / "LIMIT", spark.sparkContext.defaultParallelism, small)
-    matcher = SliceMatcher(spark, log, index, pickled, recorder, size)
+    matcher = SliceMatcher(spark, log, index, pickled, recorder, size, memory=memory)
     first = first_offset(EventLog(log), start)
 
     def match(events: DataFrame, query: str, batch: int, version: str) -> None:
@@ -127,7 +132,8 @@ def deliver(
     )
     events = events.option("start", str(start or ""))
     changes = changes.option("edge", str(edge or ""))
-    return _start(spark, (events, changes), MicroBatches(index, pickled), parquet, checkpoint, match)
+    batches = MicroBatches(index, pickled, memory=memory)
+    return _start(spark, (events, changes), batches, parquet, checkpoint, match)
 
 
 def _start(

@@ -309,6 +309,17 @@ def open(
         return kept.engine
 
 
+def division(root: str | Path, version: Version) -> Division | None:
+    """How the base of a version is divided; None if it is not."""
+    return Division.read(_folder(Path(root), version))
+
+
+def check_memory(root: str | Path, version: Version, memory: int | None) -> None:
+    """Refuses a version of which a process needs more bytes than it is allowed; nothing is opened."""
+    if memory is not None:
+        refuse_too_large(_folder(Path(root), version), division(root, version), memory)
+
+
 def check_operators(
     root: str | Path, version: Version, operators: Iterable[Operator], *, since: Version | None = None
 ) -> None:

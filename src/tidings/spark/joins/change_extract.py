@@ -23,8 +23,8 @@ from tidings.kinds.joins.schema.table import Table
 from tidings.model.batch import event_times
 from tidings.model.envelope import arrange
 from tidings.spark import version_pins
-from tidings.spark.matching import open_index
 from tidings.spark.output import unfinished
+from tidings.spark.task_index import TaskIndex
 from tidings.storage import versions
 from tidings.storage.event_log import EventLog, Offset
 
@@ -42,11 +42,12 @@ class TaskSettings(NamedTuple):
     buckets: int
     joined: bool
     first: int  # what sequences start after
+    memory: int | None = None
 
     def joins(self) -> Joins:
         """The joins of the version that is pinned for the task's micro-batch."""
         version = version_pins.pin(Path(self.pins), self.batch(), lambda: str(versions.current(self.root)))
-        return open_index(self.root, version, self.pickled).joins
+        return TaskIndex(self.root, version, self.pickled, self.memory).open().joins
 
     def batch(self) -> int:
         return int(_property("streaming.sql.batchId"))

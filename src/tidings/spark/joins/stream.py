@@ -35,6 +35,7 @@ from tidings.spark.source import ChangesSource, LogSource
 from tidings.spark.stream_handle import Running, Stream
 from tidings.spark.worker_python import need_package
 from tidings.storage import versions
+from tidings.storage.division import front_of
 
 BUCKETS = 16
 NO_TABLES = "[]"
@@ -104,7 +105,7 @@ def log_frame(spark: SparkSession, log: Folder, max_events: int, source: type[Lo
 
 def declared_tables(index: Path) -> str:
     """The tables of the current version of an index, as JSON."""
-    facts = index / f"v{versions.current(index).base}" / "joins" / "tables.json"
+    facts = front_of(index / f"v{versions.current(index).base}") / "joins" / "tables.json"
     return json.dumps(json.loads(facts.read_text())["tables"]) if facts.exists() else NO_TABLES
 
 
@@ -145,6 +146,7 @@ def start(
         buckets,
         joined,
         first_sequence(checkpoint),
+        batches.memory,
     )
     extracts = events.mapInArrow(partial(extract_task, settings), EXTRACT)
     ledger = extracts.withColumn("ledger", lit(0)).groupBy("ledger")
