@@ -115,6 +115,21 @@ store = click.option(
     help="A PostgreSQL database for subscriptions and notifications, postgresql://user@host/database, instead of files in"
     " the folder.",
 )
+parts = click.option(
+    "--parts",
+    type=click.IntRange(1, 1000),
+    metavar="NUMBER",
+    help="Divide the subscriptions into so many parts, which are opened one by one where memory is short; 1 makes one whole"
+    " of them again. Without it, an index stays divided as it is.",
+)
+place = click.option(
+    "--place",
+    type=click.Choice(("split", "contain", "auto")),
+    default="auto",
+    show_default=True,
+    help="Which events visit a part: all (split), or those that a subscription in front of the parts has found, which"
+    " contains what is there (contain).",
+)
 memory = click.option(
     "--memory",
     type=Size(least=1_000_000),

@@ -41,7 +41,8 @@ DATA = "as 'data' in the configuration"
     show_default=True,
     help="The format of notifications on standard output; Parquet files are written in any case.",
 )
-def run(config: Path, once: bool, format: str) -> None:
+@options.memory
+def run(config: Path, once: bool, format: str, memory: int | None) -> None:
     """Run a stream: sources, event log, Spark, notifications.
 
     CONFIG.toml names the feeds to follow, the folders to watch, and the subscriptions; examples/stream.toml has
@@ -63,14 +64,16 @@ def run(config: Path, once: bool, format: str) -> None:
 
     with ExitStack() as stack:
         writer = None if format == "none" else stack.enter_context(open_writer(format, None))
-        _Run(StreamConfig.read(config), writer, stack).play(once)
+        _Run(StreamConfig.read(config), writer, stack, memory).play(once)
 
 
 class _Run:
     """One run of a stream; `stack` ends what it began."""
 
-    def __init__(self, config: StreamConfig, writer: NotificationWriter | None, stack: ExitStack) -> None:
-        self.config, self.writer, self.stack = config, writer, stack
+    def __init__(
+        self, config: StreamConfig, writer: NotificationWriter | None, stack: ExitStack, memory: int | None
+    ) -> None:
+        self.config, self.writer, self.stack, self.memory = config, writer, stack, memory
         self.events = self.notifications = self.batches = 0
         self.version = ""
         self.began = time.monotonic()
@@ -114,6 +117,7 @@ class _Run:
         config = self.config
         self.operators = operator_options(config.operators)  # their errors are reported before Spark starts
         if (config.index / "CURRENT").exists():
+            versions.check_memory(config.index, versions.current(config.index), self.memory)
             return
         if config.subscriptions is None:
             raise click.ClickException(
@@ -154,6 +158,7 @@ class _Run:
             available_now=once,
             max_events=self.config.max_events,
             operators=self.operators,
+            memory=self.memory,
         )
         self.stack.callback(stream.stop)
         self._show(WAITING)

@@ -53,6 +53,9 @@ DAY = 86_400.0
     help="Match micro-batches of up to this many events without a Spark job, which is quicker; 0 for none. Without it the"
     " service measures which number is best.",
 )
+@options.memory
+@options.parts
+@options.place
 @options.taxonomy
 @options.prefix
 @options.networks
@@ -141,6 +144,9 @@ def serve(
     store: str | None,
     spark: str,
     small_batch: int | None,
+    memory: int | None,
+    parts: int | None,
+    place: str,
     taxonomy: Path | None,
     prefixes: tuple[str, ...],
     networks: tuple[str, ...],
@@ -187,6 +193,9 @@ def serve(
         store=store,
         spark=spark,
         small_batch=small_batch,
+        memory=memory,
+        parts=parts,
+        place=place,
         taxonomy=taxonomy,
         prefixes=prefix_options(prefixes),
         networks=network_options(networks),

@@ -98,7 +98,7 @@ class Service:
         )
         self.log_writer = LogWriter(self.log, self.deduplication, on_accept=self._accepted, clock=clock)
         later(self.log_writer.close)
-        self.event_preview = EventPreview(settings.data / "index", self.preview)
+        self.event_preview = EventPreview(settings.data / "index", self.preview, settings.memory)
         self.table_rows = TableRows(
             self.registry, self.mailbox, self.index_writer, self.log_writer, clock=clock
         )

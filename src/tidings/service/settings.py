@@ -31,6 +31,9 @@ class Settings:
     spark: str = "local[*,4]"
     spark_settings: Mapping[str, str] = field(default_factory=dict)
     small_batch: int | None = None  # events that are matched without a Spark job; None: learnt
+    memory: int | None = None  # bytes of the index that one Python process may have open; None: no bound
+    parts: int | None = None  # into which the index is divided; None: as it is
+    place: str = "auto"  # of the subscriptions in parts
     stall_after: float = 900.0  # seconds without progress while events wait, after which a driver is replaced
     max_lag: float = 60.0  # seconds that an event may wait to be matched, for the service to be ready
     taxonomy: Path | None = None

@@ -11,6 +11,7 @@ subscriptions are divided is matched in two stages (divided/stages.py).
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -22,15 +23,16 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from tidings.engine.contracts import Kind
 from tidings.engine.engine import Engine
-from tidings.errors import IndexFileError
+from tidings.errors import IndexFileError, TidingsError
 from tidings.formats.sizes import read_size
 from tidings.model.envelope import arrange
-from tidings.model.notification import NOTIFICATION_SCHEMA
+from tidings.model.notification import NOTIFICATION_SCHEMA, to_table
 from tidings.spark.code_pickle import Operators, pickle_code, unpickle_code
 from tidings.spark.divided.stages import match_divided
 from tidings.spark.task_index import TaskIndex
 from tidings.spark.worker_python import need_package
 from tidings.storage import versions
+from tidings.storage.subscription_table import check_subscription_columns, publish_table
 
 _PIECE = 8_192  # rows
 
@@ -39,7 +41,7 @@ Index = str | os.PathLike[str] | tuple[str | os.PathLike[str], versions.Version 
 
 def match(
     events: DataFrame,
-    index: Index,
+    index: Index | DataFrame,
     *,
     operators: Operators = (),
     kinds: Iterable[Kind] = (),
@@ -48,7 +50,9 @@ def match(
     """The notifications that `events` cause, as NOTIFICATION_SCHEMA has them.
 
     `index` is an index folder, then its current version counts (in a stream: current when a micro-batch begins),
-    or (folder, version). Columns of `events` that are missing are taken as null; extra ones are attributes.
+    or (folder, version); or a DataFrame with the columns `id` and `text`, a subscription a row, of which an index is built for
+    this session, in batch: a row that cannot be used gives one with verdict "error" that names the subscription and no event.
+    Columns of `events` that are missing are taken as null; extra ones are attributes.
     An event that cannot be read gives one row with verdict "error" and disturbs no other.
 
     `operators` are what subscriptions call, beside those of packages that are installed on all hosts: operators, or
@@ -60,6 +64,16 @@ def match(
     `memory` (bytes, or a text such as "1GB") is how much of the files of an index one Python worker may have open. An
     index that needs more is refused, with the number of parts that it would have to be divided into.
     """
+    if isinstance(index, DataFrame):
+        if events.isStreaming or index.isStreaming:
+            raise TidingsError(
+                f"the {'events' if events.isStreaming else 'subscriptions'} are a stream, and the index of a DataFrame of"
+                " subscriptions is there for one session and never changes; build one with 'tidings index build' or"
+                " versions.publish, which a stream follows as it changes"
+            )
+        root, refused = _index_of(index, operators, kinds, read_size(memory))
+        found = match(events, root, operators=operators, kinds=kinds, memory=memory)
+        return found if refused is None else found.union(refused)
     if isinstance(index, tuple):
         root, version = Path(index[0]).absolute(), str(index[1])
     else:
@@ -80,6 +94,25 @@ def match(
     if (division := versions.division(root, now)) is not None:
         return match_divided(events, task_index, len(division.parts))
     return events.mapInArrow(partial(_match_task, task_index), from_arrow_schema(NOTIFICATION_SCHEMA))
+
+
+def _index_of(
+    subscriptions: DataFrame, operators: Operators, kinds: Iterable[Kind], memory: int | None
+) -> tuple[Path, DataFrame | None]:
+    """A folder with the index of a DataFrame, which Spark removes when the session ends, and notifications of what was
+    refused, if anything was. On several hosts, spark.local.dir has to be a folder that all of them see."""
+    check_subscription_columns(subscriptions.columns)
+    spark = subscriptions.sparkSession
+    code = unpickle_code(pickle_code(operators, kinds))
+    root = Path(tempfile.mkdtemp(prefix="subscriptions-", dir=spark.sparkContext._temp_dir))
+    table = subscriptions.select("id", "text").toArrow()
+    refused = publish_table(root, table, operators=code.operators, kinds=code.kinds, memory=memory)
+    if not refused:
+        return root, None
+    ids, reasons = (pa.array(column, pa.string()) for column in zip(*refused, strict=True))
+    verdicts = pa.array(["error"] * len(ids), pa.string())
+    found = to_table({"subscription": ids, "verdict": verdicts, "message": reasons})
+    return root, spark.createDataFrame(found, from_arrow_schema(NOTIFICATION_SCHEMA))
 
 
 def _match_task(index: TaskIndex, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -2,8 +2,9 @@
 be recorded, so that memory has a ceiling whatever the match rate, and answers flow while a backlog is worked off.
 
 A small micro-batch is matched in this process, because a Spark job costs some 150 ms whatever it does. A larger one is
-matched by tasks, which read the log themselves and send their answers back as Arrow; so is every one whose
-subscriptions call operators, because a user's code may fail in ways that end its process.
+matched by tasks, which read the log themselves and send their answers back as Arrow (in two stages if the index is divided:
+divided/ranges.py); so is every one whose subscriptions call operators, because a user's code may fail in ways that end
+its process.
 
 A slice ends between any two events. The recorder stores its end with it: a micro-batch that is replayed after a crash
 goes on from there, with the version that was pinned for it.
@@ -18,11 +19,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
+from pyspark import RDD
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -31,6 +33,8 @@ from tidings.kinds.operators.learning import Learning, merged
 from tidings.model.event import EVENT_SCHEMA
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark.batch_size import BatchSize, ChunkSize
+from tidings.spark.divided.ranges import Limits, answer_ranges, put_together
+from tidings.spark.divided.stages import to_bytes
 from tidings.spark.matching import in_log_order, match_batches
 from tidings.spark.offsets import BatchRange
 from tidings.spark.source import limited, split
@@ -45,6 +49,7 @@ NO_WORKER = "Python worker failed to connect back"
 PAUSES = (1.0, 5.0, 15.0)  # seconds before a job, or a query, is tried again
 
 logger = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
 
 
 class Slice(NamedTuple):
@@ -159,17 +164,28 @@ class SliceMatcher:
     def _run_tasks(
         self, version: str, ranges: Sequence[tuple[Position, Offset]]
     ) -> list[tuple[Slice, Learning]]:
-        task = partial(_task, self._task_index(version), str(self._log.folder), self._answers)
-        job = self._context.parallelize(ranges, len(ranges)).mapPartitions(task)
-        for pause in PAUSES:
-            try:
-                return [_from_report(*report) for report in job.collect()]
-            except (Py4JJavaError, PySparkException) as error:
-                if NO_WORKER not in str(error):
-                    raise
-                logger.warning("Spark's Python workers did not start in time; trying again in %.0f s", pause)
-                time.sleep(pause)
-        return [_from_report(*report) for report in job.collect()]
+        index, log = self._task_index(version), str(self._log.folder)
+        division = versions.division(self._index, versions.Version.parse(version))
+        if division is not None:
+            limits = Limits(self._answers, SLICE_SECONDS)
+            job = answer_ranges(self._context, index, log, limits, ranges, len(division.parts))
+            return [(Slice(*found), learnt) for *found, learnt in put_together(_collect(job), len(ranges))]
+        task = partial(_task, index, log, self._answers)
+        reports = _collect(self._context.parallelize(ranges, len(ranges)).mapPartitions(task))
+        return [_from_report(*report) for report in reports]
+
+
+def _collect(job: RDD[_Result]) -> list[_Result]:
+    """The result of a job, which is tried again if its workers did not start in time."""
+    for pause in PAUSES:
+        try:
+            return job.collect()
+        except (Py4JJavaError, PySparkException) as error:
+            if NO_WORKER not in str(error):
+                raise
+            logger.warning("Spark's Python workers did not start in time; trying again in %.0f s", pause)
+            time.sleep(pause)
+    return job.collect()
 
 
 class _RecordingThread:
@@ -259,8 +275,8 @@ def _task(
         yield (
             part.events,
             part.errors,
-            _to_bytes(part.notifications),
-            _to_bytes(part.notified),
+            to_bytes(part.notifications),
+            to_bytes(part.notified),
             part.reached,
             index.learnt().to_bytes(),
         )
@@ -271,10 +287,3 @@ def _from_report(
 ) -> tuple[Slice, Learning]:
     answers, about = (pa.ipc.open_stream(data).read_all() for data in (notifications, notified))
     return Slice(events, errors, answers, about, Position(*reached)), Learning.from_bytes(learnt)
-
-
-def _to_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()

@@ -272,6 +272,7 @@ class Driver:
                     small=self._settings.small_batch,
                     start=positions.match,
                     edge=positions.joins,
+                    memory=self._settings.memory,
                 )
                 note_queries(
                     [query.id for query in stream.queries], positions, EventLog(data / "log"), mailbox

@@ -131,6 +131,8 @@ def _digest(parts: Iterable[bytes]) -> str:
 def _parts(settings: Settings, definitions: Sequence[Definition]) -> Iterator[bytes]:
     yield version("tidings").encode()
     yield _prefixes(settings)
+    if settings.parts is not None:
+        yield f"{settings.parts} {settings.place}".encode()
     for path in (settings.taxonomy, settings.tables):
         yield b"" if path is None else _document(path)
     for name, path in sorted(settings.networks.items()):

@@ -48,8 +48,8 @@ class EventMatches(NamedTuple):
 class EventPreview:
     """Matches events with the index in a folder; `preview` has the operators. Thread-safe."""
 
-    def __init__(self, index: Path, preview: Preview) -> None:
-        self._index, self._preview = index, preview
+    def __init__(self, index: Path, preview: Preview, memory: int | None = None) -> None:
+        self._index, self._preview, self._memory = index, preview, memory
         self._callers = threading.BoundedSemaphore(_CALLERS)
         self._lock = threading.Lock()
 
@@ -89,7 +89,8 @@ class EventPreview:
                 try:
                     version = versions.current(self._index)
                     operators = self._preview.engine.operators
-                    return version, versions.open(self._index, version, operators=operators).match(batch)
+                    index = versions.open(self._index, version, operators=operators, memory=self._memory)
+                    return version, index.match(batch)
                 except (IndexFileError, OSError):  # it was folded, or is built anew
                     if attempt == _TRIES - 1:
                         raise Busy("the index is being built anew; try again") from None

@@ -129,7 +129,9 @@ class IndexWriter:
         if refused:  # before the index is there: after a crash it is built again
             self.on_refused(refused, last)
         number = next_base(self._settings.data, self._registry)
-        version = versions.publish(self.root, engine, at_least=number)
+        parts = self._settings.parts
+        placement = None if parts is None else versions.Placement(self._settings.place, parts)
+        version = versions.publish(self.root, engine, at_least=number, placement=placement)
         logger.info("built the index %s of %d subscriptions", version, len(engine))
         _write(self.root / "FINGERPRINT", self._fingerprint)
         self._registry.applied(last)
