@@ -39,7 +39,7 @@ RUN = (
     "docs/joins.md",
     *(
         f"docs/howto/{name}.md"
-        for name in "library command-line containment networks eventbridge dissemination".split()
+        for name in "library command-line containment networks eventbridge dissemination large-index".split()
     ),
 )
 SERVED = (

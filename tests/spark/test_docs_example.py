@@ -1,4 +1,4 @@
-"""The examples of docs/howto/spark.md work as pasted."""
+"""The examples of the pages about Spark work as pasted, those of one page after each other."""
 
 import re
 from itertools import pairwise
@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "spark.md"
-BLOCKS = re.findall(r"^```(python|text)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-SHOWN = [(code, output) for (_, code), (kind, output) in pairwise(BLOCKS) if kind == "text"]
+PAGES = Path(__file__).parents[2] / "docs" / "howto"
 
 
-@pytest.mark.parametrize(("code", "output"), SHOWN, ids=["match", "joins"])
-def test_an_example_prints_what_the_page_shows(spark, tmp_path, monkeypatch, capsys, code, output):
+@pytest.mark.parametrize("page", ["spark", "large-index"])
+def test_examples_print_what_the_page_shows(spark, tmp_path, monkeypatch, capsys, page):
     monkeypatch.chdir(tmp_path)
-    exec(code, {})
-    assert capsys.readouterr().out.split() == output.split()
+    text, names = (PAGES / f"{page}.md").read_text(), {}
+    blocks = re.findall(r"^```(python|text)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    shown = [(code, output) for (_, code), (kind, output) in pairwise(blocks) if kind == "text"]
+    assert len(shown) == 2
+    for code, output in shown:
+        exec(code, names)
+        assert capsys.readouterr().out.split() == output.split()

@@ -55,8 +55,8 @@ def publish_table(
     version = versions.publish(root, engine)
     size = size_of(root / f"v{version.base}")
     if memory is not None and size > memory:
-        # The vocabularies of parts overlap: one part more than would be enough without.
-        parts = min(MAX_PARTS, math.ceil(size / memory) + 1)
+        # The front has its share, and vocabularies of parts overlap.
+        parts = min(MAX_PARTS, 2 * math.ceil(size / memory))
         versions.publish(root, engine, placement=Placement("auto", parts))
     return refused
 
