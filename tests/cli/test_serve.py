@@ -59,6 +59,7 @@ def test_every_option_arrives(settings_of, tmp_path):
         "--network", f"exchange={EXAMPLES / 'exchange'}", "--tables", "tables.toml",
         "--allow-network", "10.0.0.0/8", "--allow-network", "fd00::/8", "--longest-validity", 30,
         "--retention", 0.5, "--feeds-every", 60, "--log-format", "json",
+        "--memory", "1GB", "--parts", 8, "--place", "split",
     )  # fmt: skip
     assert (settings.port, settings.url, settings.store) == (
         99,
@@ -72,6 +73,7 @@ def test_every_option_arrives(settings_of, tmp_path):
     assert settings.allowed == ("10.0.0.0/8", "fd00::/8")
     assert (settings.longest_validity, settings.retention, settings.feed_interval) == (30 * DAY, DAY / 2, 60)
     assert settings.log_format == "json"
+    assert (settings.memory, settings.parts, settings.place) == (1_000_000_000, 8, "split")
 
 
 @pytest.mark.parametrize(

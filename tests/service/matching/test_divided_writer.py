@@ -1,0 +1,45 @@
+"""The index of a service that is told to divide it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tidings import Event
+from tidings.service.matching.index_writer import IndexWriter
+from tidings.service.model import Subscription
+from tidings.service.settings import Settings
+from tidings.service.store.database import open_registry
+from tidings.service.store.registry import Registry
+from tidings.storage import versions
+from tidings.storage.division import Division
+
+
+def _started(settings: Settings, registry: Registry) -> Division | None:
+    """How the index is divided after a start."""
+    writer = IndexWriter(settings, registry)
+    writer.prepare()
+    version = versions.current(writer.root)
+    index = versions.open(writer.root, version)
+    assert len(index.publish(Event("test", {"topic": "oil"}))) == len(index)
+    return versions.division(writer.root, version)
+
+
+def test_the_index_is_divided_as_the_service_is_started(tmp_path: Path) -> None:
+    settings = Settings(tmp_path / "data")
+    registry = open_registry(settings)
+    try:
+        for id in "abcd":
+            registry.add(Subscription(id, "WHERE topic = 'oil'", id, "", "", f"feed-{id}", 1.0, None))
+        assert _started(settings, registry) is None
+        for parts in (2, 3):
+            division = _started(replace(settings, parts=parts, place="split"), registry)
+            assert division is not None
+            assert division.placement == ("split", parts)
+            assert division.front.subscriptions == 0
+        kept = _started(settings, registry)  # it stays as it is
+        assert kept is not None
+        assert kept.placement == ("split", 3)
+        assert _started(replace(settings, parts=1), registry) is None
+    finally:
+        registry.close()
