@@ -174,6 +174,9 @@ def test_a_stream_replays_exactly_and_keeps_the_order_of_the_log(
         order = [place[id] for id in batch.table()["event"].to_pylist()]
         assert order == sorted(order)
     assert not any((tmp_path / "out" / ".unfinished").iterdir())
+    visits = DividedIndex.forwards(versions.open(tmp_path / "index", before), to_table(EVENTS))  # type: ignore[arg-type]
+    assert batches[0].forwards == len(visits.event)
+    assert 0 < batches[0].false_positives < batches[0].forwards
 
 
 def test_subscriptions_of_a_frame(spark: SparkSession, tmp_path: Path) -> None:

@@ -26,7 +26,10 @@ def wait_for(there, process, seconds=120):
 
 
 @pytest.mark.slow
-def test_nothing_lost_nothing_doubled(index, tmp_path):
+@pytest.mark.parametrize("parts", [1, 2])
+def test_nothing_lost_nothing_doubled(index, tmp_path, parts):
+    engine = versions.open(index, versions.current(index))
+    versions.publish(index, engine, placement=versions.Placement("split", parts))
     events = words(0, 150)
     with EventLog(tmp_path / "log") as log:
         for first in range(0, 150, 10):

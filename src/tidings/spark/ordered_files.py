@@ -24,26 +24,29 @@ from tidings.storage.event_log import sync
 POSITION = "position"
 ROWS = 4_096  # of a row group
 _READ = 1_024  # rows of a file at once
-REPORT = "file string, events long, notifications long, errors long, learnt binary"
+REPORT = "file string, events long, notifications long, errors long, forwards long, false_positives long, learnt binary"
 REPORT_ARROW = pa.schema(
     [
         ("file", pa.string()),
         ("events", pa.int64()),
         ("notifications", pa.int64()),
         ("errors", pa.int64()),
+        ("forwards", pa.int64()),
+        ("false_positives", pa.int64()),
         ("learnt", pa.binary()),
     ]
 )
 
 
 class TaskFile:
-    """A file of its own for each attempt of a task; there is none if there is nothing to write. `events` is how many
-    the task has read."""
+    """A file of its own for each attempt of a task; there is none if there is nothing to write. `events` is how many the task
+    has read, `forwards` how many have visited a part, `false_positives` those of them without an answer there."""
 
     def __init__(self, folder: str, name: str) -> None:
         self._path = Path(folder) / f"{name}-{uuid.uuid4().hex}.parquet"
         self._writer: pq.ParquetWriter | None = None
-        self.events = self._notifications = self._errors = 0
+        self.events = self.forwards = self.false_positives = 0
+        self._notifications = self._errors = 0
 
     def write(self, found: pa.Table) -> None:
         """Adds notifications; all have the same columns."""
@@ -63,6 +66,8 @@ class TaskFile:
             "events": self.events,
             "notifications": self._notifications,
             "errors": self._errors,
+            "forwards": self.forwards,
+            "false_positives": self.false_positives,
             "learnt": learnt.to_bytes() if learnt else None,
         }
         return pa.RecordBatch.from_pylist([report], REPORT_ARROW)

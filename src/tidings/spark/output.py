@@ -33,7 +33,8 @@ from tidings.storage.event_log import sync
 @dataclass(frozen=True, slots=True)
 class Batch:
     """The result of one micro-batch. `errors` counts the events that could not be read; `learnt` is what all workers
-    have learnt of operators."""
+    have learnt of operators. With a divided index, `forwards` counts the visits of events to parts, and `false_positives` those
+    that found nothing there."""
 
     query: str
     id: int
@@ -43,6 +44,8 @@ class Batch:
     errors: int
     folder: Path
     learnt: Learning = field(default_factory=Learning, repr=False)
+    forwards: int = 0
+    false_positives: int = 0
 
     def table(self) -> pa.Table:
         """Its notifications, in the log's order."""
@@ -91,7 +94,8 @@ def settle(
     else:
         aside.rmdir()
     sync(folder.parent)
-    totals = {name: sum(report[name] for report in reports) for name in ("events", "notifications", "errors")}
+    counts = ("events", "notifications", "errors", "forwards", "false_positives")
+    totals = {name: sum(report.get(name, 0) for report in reports) for name in counts}
     return Batch(query, batch, version, folder=folder, learnt=learnt or Learning(), **totals)
 
 

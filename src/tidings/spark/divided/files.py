@@ -11,9 +11,9 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark.divided.stages import (
     SHUFFLED,
     by_part,
@@ -60,16 +60,18 @@ def _part_task(index: TaskIndex, aside: str, batches: Iterator[pa.RecordBatch]) 
     file = TaskFile(aside, f"part-{task_number():05d}")
     for part, forwarded, piece in received(batches):
         if forwarded:
-            _write(file, match_part(index.open(), part, piece.drop_columns([_CARRIED])), piece)
+            answered = _write(file, match_part(index.open(), part, piece.drop_columns([_CARRIED])), piece)
+            file.forwards += piece.num_rows
+            file.false_positives += piece.num_rows - answered
         else:
             yield from piece.to_batches()
     yield file.close()
 
 
-def _write(file: TaskFile, found: pa.Table, events: pa.Table) -> None:
-    """Writes notifications in the order of their events."""
-    if found.num_rows:
-        ordered, rows = in_log_order(found, events)
-        positions = events[_CARRIED].take(rows)
-        assert ordered.schema.names == NOTIFICATION_SCHEMA.names
-        file.write(ordered.append_column(POSITION, positions))
+def _write(file: TaskFile, found: pa.Table, events: pa.Table) -> int:
+    """Writes notifications in the order of their events; returns how many events have one."""
+    if not found.num_rows:
+        return 0
+    ordered, rows = in_log_order(found, events)
+    file.write(ordered.append_column(POSITION, events[_CARRIED].take(rows)))
+    return len(pc.unique(rows))
