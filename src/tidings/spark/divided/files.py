@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from tidings.spark.divided.stages import (
+    CARRIED,
     SHUFFLED,
     by_part,
     by_parts,
@@ -23,12 +23,12 @@ from tidings.spark.divided.stages import (
     received,
     shuffled_rows,
     task_number,
+    with_positions,
 )
 from tidings.spark.matching import in_log_order
 from tidings.spark.ordered_files import POSITION, REPORT, TaskFile
 from tidings.spark.task_index import TaskIndex
 
-_CARRIED = "\0position"  # no event of the log has such a column
 _TASK = 1 << 40  # positions of a task of stage 1
 
 
@@ -45,8 +45,7 @@ def _front_task(index: TaskIndex, aside: str, batches: Iterator[pa.RecordBatch])
     file = TaskFile(aside, f"front-{task:05d}")
     for number, batch in enumerate(batches):
         if batch.num_rows:
-            positions = task * _TASK + file.events + np.arange(batch.num_rows)
-            carried = pa.Table.from_batches([batch]).append_column(_CARRIED, pa.array(positions))
+            carried = with_positions(batch, task * _TASK + file.events)
             file.events += batch.num_rows
             found, forwards = match_front(opened, batch)
             _write(file, found, carried)
@@ -60,7 +59,7 @@ def _part_task(index: TaskIndex, aside: str, batches: Iterator[pa.RecordBatch]) 
     file = TaskFile(aside, f"part-{task_number():05d}")
     for part, forwarded, piece in received(batches):
         if forwarded:
-            answered = _write(file, match_part(index.open(), part, piece.drop_columns([_CARRIED])), piece)
+            answered = _write(file, match_part(index.open(), part, piece), piece)
             file.forwards += piece.num_rows
             file.false_positives += piece.num_rows - answered
         else:
@@ -73,5 +72,5 @@ def _write(file: TaskFile, found: pa.Table, events: pa.Table) -> int:
     if not found.num_rows:
         return 0
     ordered, rows = in_log_order(found, events)
-    file.write(ordered.append_column(POSITION, events[_CARRIED].take(rows)))
+    file.write(ordered.append_column(POSITION, events[CARRIED].take(rows)))
     return len(pc.unique(rows))

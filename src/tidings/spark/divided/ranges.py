@@ -22,12 +22,11 @@ from tidings.kinds.operators.learning import Learning
 from tidings.model.event import EVENT_SCHEMA
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark.batch_size import ChunkSize
-from tidings.spark.divided.stages import by_parts, match_front, match_part, to_bytes
+from tidings.spark.divided.stages import CARRIED, by_parts, match_front, match_part, to_bytes, with_positions
 from tidings.spark.matching import in_log_order
 from tidings.spark.task_index import TaskIndex
 from tidings.storage.event_log import EventLog, Offset, Position
 
-_CARRIED = "\0position"  # no event of the log has such a column
 _CHUNK = 1 << 32  # positions of a chunk
 
 Range = tuple[Position, Offset]
@@ -106,8 +105,7 @@ def _front_task(
             at = time.monotonic()
             notifications, forwards = match_front(opened, batch)
             size.matched(batch.num_rows, len(notifications), time.monotonic() - at)
-            positions = len(chunks) * _CHUNK + np.arange(batch.num_rows)
-            events = pa.Table.from_batches([batch]).append_column(_CARRIED, pa.array(positions))
+            events = with_positions(batch, len(chunks) * _CHUNK)
             found.add(notifications, events)
             for part, rows in by_parts(forwards):
                 yield part, (number, len(chunks), to_bytes(events.take(pa.array(rows))))
@@ -134,7 +132,7 @@ def _part_task(index: TaskIndex, limits: Limits, rows: Iterator[_Row]) -> Iterat
         found, last = _Found(), None
         for *_, chunk, piece in chunks:
             events = pa.ipc.open_stream(piece).read_all()
-            found.add(match_part(index.open(), part, events.drop_columns([_CARRIED])), events)
+            found.add(match_part(index.open(), part, events), events)
             if found.count >= limits.answers:
                 last = chunk
                 break
@@ -152,7 +150,7 @@ class _Found:
         if notifications.num_rows:
             self.count += notifications.num_rows
             ordered, rows = in_log_order(notifications, events)
-            self._tables[0].append(ordered.append_column(_CARRIED, events[_CARRIED].take(rows)))
+            self._tables[0].append(ordered.append_column(CARRIED, events[CARRIED].take(rows)))
             self._tables[1].append(events.take(pc.unique(rows)))
 
     def to_bytes(self) -> tuple[bytes, bytes]:
@@ -166,12 +164,12 @@ def _join(found: Sequence[Answers]) -> Answered:
     chunks, learnt = front.chunks[: last + 1], Learning.from_bytes(front.learnt)
     notifications = _read([each.notifications for each in found], NOTIFICATION_SCHEMA, last)
     notified = _read([each.notified for each in found], EVENT_SCHEMA, last)
-    first = np.unique(notified[_CARRIED].to_numpy(), return_index=True)[1]  # each event once
+    first = np.unique(notified[CARRIED].to_numpy(), return_index=True)[1]  # each event once
     return Answered(
         sum(chunk.events for chunk in chunks),
         sum(chunk.errors for chunk in chunks),
-        notifications.drop_columns([_CARRIED]),
-        notified.take(pa.array(first)).drop_columns([_CARRIED]),
+        notifications.drop_columns([CARRIED]),
+        notified.take(pa.array(first)).drop_columns([CARRIED]),
         Position(*chunks[-1].reached),
         learnt,
     )
@@ -179,7 +177,7 @@ def _join(found: Sequence[Answers]) -> Answered:
 
 def _read(tables: Sequence[bytes], schema: pa.Schema, last: int) -> pa.Table:
     """All tables as one, up to a chunk, in the order of positions; that of equal ones is the front's, then the parts'."""
-    empty = schema.append(pa.field(_CARRIED, pa.int64())).empty_table()
+    empty = schema.append(pa.field(CARRIED, pa.int64())).empty_table()
     read = [pa.ipc.open_stream(table).read_all() for table in tables if table]
     whole = pa.concat_tables([empty, *read], promote_options="default")
-    return whole.filter(pc.less(whole[_CARRIED], (last + 1) * _CHUNK)).sort_by(_CARRIED)
+    return whole.filter(pc.less(whole[CARRIED], (last + 1) * _CHUNK)).sort_by(CARRIED)

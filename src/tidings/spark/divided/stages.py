@@ -38,6 +38,8 @@ _SHUFFLED_ARROW = pa.schema(
         ("piece", pa.binary()),
     ]
 )
+CARRIED = "\0position"
+"""The column of an event's position, in streams that keep the order of their log; no event of a log has such a column."""
 _PIECE_BYTES = 8 << 20  # of one row
 _ROWS = 8_192  # of notifications that are given to Java at once, as in matching.py
 
@@ -92,13 +94,19 @@ def match_front(index: Engine, batch: pa.RecordBatch) -> tuple[pa.Table, Forward
 def match_part(index: Engine, part: int, events: pa.Table) -> pa.Table:
     """The notifications of a part."""
     assert isinstance(index, DividedIndex)
-    arranged = arrange(events)
+    arranged = arrange(events.drop_columns([CARRIED]) if CARRIED in events.column_names else events)
     return _named(arranged, index.match_part(part, arranged.events))
 
 
 def _named(events: ArrangedEvents, found: pa.Table) -> pa.Table:
     named = [events.named(batch) for batch in found.combine_chunks().to_batches()]
     return pa.Table.from_batches(named, NOTIFICATION_SCHEMA)
+
+
+def with_positions(batch: pa.RecordBatch, first: int) -> pa.Table:
+    """The events with their positions, the first of which is given."""
+    positions = pa.array(first + np.arange(batch.num_rows))
+    return pa.Table.from_batches([batch]).append_column(CARRIED, positions)
 
 
 def by_parts(forwards: Forwards) -> Iterator[tuple[int, np.ndarray]]:
