@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
@@ -71,6 +72,7 @@ def match(
                 " subscriptions is there for one session and never changes; build one with 'tidings index build' or"
                 " versions.publish, which a stream follows as it changes"
             )
+        operators, kinds = tuple(operators), tuple(kinds)
         root, refused = _index_of(index, operators, kinds, read_size(memory))
         found = match(events, root, operators=operators, kinds=kinds, memory=memory)
         return found if refused is None else found.union(refused)
@@ -104,7 +106,14 @@ def _index_of(
     check_subscription_columns(subscriptions.columns)
     spark = subscriptions.sparkSession
     code = unpickle_code(pickle_code(operators, kinds))
-    root = Path(tempfile.mkdtemp(prefix="subscriptions-", dir=spark.sparkContext._temp_dir))
+    try:
+        local = spark.sparkContext._temp_dir
+    except PySparkException:
+        raise TidingsError(
+            "a session over Spark Connect has no folder here that its workers see; publish an index in one that they do,"
+            " and give that folder instead of the subscriptions"
+        ) from None
+    root = Path(tempfile.mkdtemp(prefix="subscriptions-", dir=local))
     table = subscriptions.select("id", "text").toArrow()
     refused = publish_table(root, table, operators=code.operators, kinds=code.kinds, memory=memory)
     if not refused:
