@@ -45,7 +45,7 @@ def publish(root: Path, place: str, monkeypatch: pytest.MonkeyPatch, parts: int 
 def events(first: int, count: int) -> list[Event]:
     """Each has a word in its graph and a number; one cannot be read."""
     numbered = [
-        replace(event, attributes={"n": int(event.id) % 10, "padding": "." * 2_000})
+        replace(event, attributes={"n": int(event.id) % 10, "padding": "." * 9_000})
         for event in words(first, count)
     ]
     return [*numbered, replace(BROKEN, id=f"broken {first}")]

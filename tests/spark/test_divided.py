@@ -142,7 +142,7 @@ def test_a_stream_replays_exactly_and_keeps_the_order_of_the_log(
     replayed."""
     before = publish(tmp_path / "index", "contain", monkeypatch)
     log = EventLog(tmp_path / "log")
-    for event in EVENTS:
+    for event in EVENTS:  # in frames of their own, so that two tasks share them
         log.append([event])
     places = tmp_path / "log", tmp_path / "index", tmp_path / "out", tmp_path / "checkpoint"
     marks = {name: tmp_path / f"{name} killed" for name in ("_front_task", "_part_task")}

@@ -7,7 +7,7 @@ Both are one lineage, so the front is matched once. What is shuffled are whole A
 event would be converted four times between Python and Java.
 
 A task of stage 2 gets all that visits one part, so a worker opens few parts: `repartitionById` sends a row to the task that its
-number names. A hash of the part would give several parts to one task and none to another (of 8 parts, 4 tasks or so).
+number names. A hash of the part would send 8 parts to 5 of 8 tasks.
 """
 
 from __future__ import annotations
