@@ -200,7 +200,7 @@ def test_subscriptions_of_a_frame(spark: SparkSession, tmp_path: Path) -> None:
     ]
     refused = {row["subscription"]: row["message"] for row in found if row["verdict"] == "error"}
     assert refused.keys() == {"faulty", "twice", None}
-    assert "at 1:13" in refused["faulty"]
+    assert "at 1:14" in refused["faulty"]
     many = spark.range(2_000).selectExpr("string(id) as id", "concat('WHERE total > ', id) as text")
     whole = match(orders, many).toArrow()
     assert len(whole) == 250 + 20
