@@ -1,8 +1,8 @@
 """Operators in the workers: answers as in one process, and what all workers learnt in the next version."""
 
+import os
 import random
 import threading
-import os
 import time
 from pathlib import Path
 
