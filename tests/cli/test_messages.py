@@ -69,6 +69,18 @@ def test_likely_mistakes_are_warned_of_after_the_last_event(here, monkeypatch):
     assert warnings(tidings("match", "-s", "q.txt", "e.ndjson"))[1:] == ["! and 3 more warnings"]
 
 
+def test_properties_that_no_graph_has_are_warned_of(here):
+    (here / "q.txt").write_text(
+        "typo: (?x, rss:titel, ?t), (?x, dc:rights, ?r)\nfilter: title CONTAINS 'Storm'\n"
+    )
+    (here / "g.nt").write_text('<http://x/1> <http://purl.org/rss/1.0/title> "Storm" .\n')
+    typo = "! q.txt:1:12: typo: no event of this run has the property rss:titel; did you mean rss:title?"
+    lacks = "! q.txt:2:9: filter: no event of this run has the attribute title, but graphs have the property rss:title"
+    written = f"{lacks}; write (?item, rss:title, ?title) AND ?title CONTAINS 'Storm'"
+    assert warnings(tidings("match", "-s", "q.txt", "g.nt")) == [typo, written]
+    assert warnings(tidings("explain", "-s", "q.txt", "--id", "typo", "g.nt")) == [typo]
+
+
 def test_without_events_classes_nodes_and_missing_quotes_are_warned_of(here):
     (here / "q.txt").write_text(
         "@prefix ex: <http://example.org/>\n"

@@ -155,10 +155,32 @@ def test_an_allowed_address_may_be_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "network"),
+    [
+        ("127.0.0.1", "127.0.0.0/8"),
+        ("localhost", "127.0.0.0/8"),
+        ("[::1]", "::/127"),
+        ("10.1.2.3", "10.0.0.0/8"),
+        ("[::ffff:192.168.1.1]", "192.168.0.0/16"),
+        ("[64:ff9b::a00:1]", "10.0.0.0/8"),
+        ("168.63.129.16", "168.63.129.16/32"),
+    ],
+)
+def test_a_refusal_names_the_network_to_allow(host: str, network: str) -> None:
+    url = f"http://{host}/"
+    with pytest.raises(AddressRefused) as refused:
+        check_url(url)
+    assert str(refused.value).endswith(
+        f"; to allow them, start it with tidings serve --allow-network {network}"
+    )
+    check_url(url, [network])
+
+
+@pytest.mark.parametrize(
     "host", ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "localhost", "0", "0.0.0.0"]
 )
 def test_no_spelling_connects_to_this_machine(site: ThreadingHTTPServer, host: str) -> None:
-    with guarded_client() as client, pytest.raises(AddressRefused, match="sends nobody"):
+    with guarded_client() as client, pytest.raises(AddressRefused, match="makes no requests"):
         client.get(f"http://{host}:{site.server_port}/")
 
 

@@ -108,6 +108,81 @@ def test_what_may_be_meant_is_not_warned_of(known, text):
     assert likely_mistakes(text, known) == []
 
 
+GRAPH = """@prefix rss: <http://purl.org/rss/1.0/> . @prefix dc: <http://purl.org/dc/elements/1.1/> .
+<http://x/1> a rss:item ; rss:title "Storm" ; dc:subject "Weather" ; <http://example.org/wind> 65 ; <http://other/p#tag> "x" ."""
+TITLE = "(?item, rss:title, ?title) AND ?title"
+LACKS = "no recent event has the"
+
+
+@pytest.fixture
+def graphs(known):
+    taxonomy = Taxonomy()
+    taxonomy.add_property("http://purl.org/dc/elements/1.1/subject", [EX + "about"])
+    attributes = ObservedAttributes("recent event")
+    turtle = Event("s", {}, datacontenttype="text/turtle", data=GRAPH.encode())
+    attributes.observe([Event.from_rdf(GRAPH, "turtle", source="s"), turtle, Event("s", {"price": 5})])
+    return Known(attributes, {"ex": EX}, taxonomy, {}, ("stocks",))
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("(?x, rss:titel, ?t)", "rss:titel", f"{LACKS} property rss:titel; did you mean rss:title?"),
+        ("(?x, dc:title, ?t)", "dc:title", f"{LACKS} property dc:title; did you mean rss:title?"),
+        ("(?x, ex:WIND , ?t)", "ex:WIND", f"{LACKS} property ex:WIND; did you mean ex:wind?"),
+        ("(?x, a, rss:item)", "a", f"{LACKS} property a; did you mean rdf:type?"),
+        ("(?x, ex:tga, ?t)", "ex:tga", f"{LACKS} property ex:tga"),
+        ("(?x, ex:tags, ?t)", "ex:tags", f"{LACKS} property ex:tags; did you mean <http://other/p#tag>?"),
+        (
+            "SELECT ?t WHERE { ?x <http://purl.org/rss/1.0/titel> ?t }",
+            "<http://purl.org/rss/1.0/titel>",
+            f"{LACKS} property <http://purl.org/rss/1.0/titel>; did you mean rss:title?",
+        ),
+        (
+            "PREFIX r: <http://purl.org/rss/1.0/> SELECT ?t WHERE { ?x r:titel ?t }",
+            "r:titel",
+            f"{LACKS} property r:titel; did you mean rss:title?",
+        ),
+        (
+            "title CONTAINS 'Storm' IGNORE CASE",
+            "title",
+            f"{LACKS} attribute title, but graphs have the property rss:title; write {TITLE} CONTAINS 'Storm' IGNORE CASE",
+        ),
+        (
+            "price > 5 AND Wind > 60",
+            "Wind",
+            f"{LACKS} attribute Wind, but graphs have the property ex:wind; write (?item, ex:wind, ?wind) AND ?wind > 60",
+        ),
+        (
+            "NOT subject = 'Sport'",
+            "subject",
+            f"{LACKS} attribute subject, but graphs have the property dc:subject; write (?item, dc:subject, ?subject)",
+        ),
+        ("prise > 5", "prise", f"{LACKS} attribute prise; did you mean price?"),
+    ],
+)
+def test_properties_that_no_graph_has_are_warned_of(graphs, text, place, message):
+    (warning,) = likely_mistakes(text, graphs)
+    assert (text[warning.start : warning.end], warning.message) == (place, message)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(?x, rss:title, ?t), (?x, rdf:type, rss:item), (?x, ?p, 'x') AND price > 5",
+        "(?x, ex:about, ?t)",  # by the taxonomy
+        "(?x, rdf:_1, ?t), (?x, rdfs:member, ?t)",
+        "MISSING title",
+        "(?x, $property, ?t)",
+    ],
+)
+def test_properties_that_graphs_may_have_are_not_warned_of(graphs, text, monkeypatch):
+    assert likely_mistakes(text, graphs) == []
+    monkeypatch.setattr(observed_attributes, "_OF_ONE_EVENT", 4)
+    graphs.attributes.observe([Event.from_rdf(GRAPH, "turtle")])
+    assert likely_mistakes("(?x, rss:titel, ?t)", graphs) == []  # of a graph that was cut, nothing is sure
+
+
 def test_what_is_not_known_is_not_doubted(monkeypatch):
     nothing = Known(ObservedAttributes("recent event"), {}, Taxonomy(), {})
     assert likely_mistakes("topic = sport AND ?x ISA Sport AND (?x, a, b) VIA n AT 'b'", nothing) == []

@@ -208,8 +208,10 @@ def warn_of_mistakes_in(id: str, text: str, engine: Engine) -> None:
 
 
 def _known(engine: Engine, attributes: ObservedAttributes, by_events: bool) -> Known:
-    tables = engine.joins.tables
-    return Known(attributes, engine.prefixes, engine.taxonomy, engine.networks, tables, by_events)
+    tables, networks = engine.joins.tables, engine.networks
+    return Known(
+        attributes, engine.prefixes, engine.taxonomy, networks, tables, by_events, from_all_sources=False
+    )
 
 
 def _mistakes(text: str, known: Known) -> list[SubscriptionError]:

@@ -170,9 +170,24 @@ def _literal(host: str) -> list[str]:
 
 def _refused(host: str, address: str, reason: str | None) -> AddressRefused:
     where = host if host == address else f"{host} ({address})"
-    return AddressRefused(
-        f"{where[:200]} leads to {reason}, where this service sends nobody; if it shall, allow its network"
-    )
+    what = f"{where[:200]} leads to {reason}, where this service makes no requests"
+    network = _network_of(address)
+    if network is None:
+        return AddressRefused(what)
+    return AddressRefused(f"{what}; to allow them, start it with tidings serve --allow-network {network}")
+
+
+def _network_of(address: str) -> Network | None:
+    """The network to allow for an address: the one with a special purpose that it is in, or the address alone."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return None
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = [found.ipv4_mapped] if found.ipv4_mapped is not None else _embedded(found)
+        found = next((one for one in inner if one is not None and _refusal(one, ()) is not None), found)
+    special = (network for _, network in _SPECIAL if found in network)
+    return next(special, None) or ipaddress.ip_network(str(found))
 
 
 def resolve_host(host: str, port: int) -> list[str]:

@@ -1,12 +1,13 @@
 """Warns of what a valid text probably does not mean: names that nothing has, and values that never compare.
 
-The text is compared with what is known of events, classes and networks. What is not known is not warned of: without
+The text is compared with what is known of events, their graphs, classes and networks. What is not known is not warned of: without
 events no attribute is doubted, unless it stands where a text is probably meant; without a taxonomy no class. A warning is
 never an error: the next event may have the name.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,7 @@ from typing import Protocol
 
 from tidings.errors import SubscriptionError, did_you_mean, nearest
 from tidings.language.parser import parse
+from tidings.language.property_names import PropertyNames, local_name, written_iri
 from tidings.language.query import (
     And,
     AnyElement,
@@ -34,14 +36,15 @@ from tidings.language.query import (
     Parameter,
     Query,
     TextTest,
+    TriplePattern,
     leaves,
     operands,
 )
 from tidings.language.syntax.lexicon import Lexicon
 from tidings.language.syntax.operands import NAMES, VALUES, name_of
 from tidings.language.syntax.predicates import IS_A
-from tidings.language.syntax.prefixes import shortened
 from tidings.language.syntax.scanner import kind_of, tokens_with_offsets
+from tidings.language.syntax.tokens import TERM
 from tidings.model.observed_attributes import ObservedAttributes
 from tidings.model.taxonomy import Taxonomy
 from tidings.model.terms import Iri, Literal
@@ -50,6 +53,7 @@ from tidings.model.values import BOOLEAN, INSTANT, NUMBER, RESOURCE, TEXT, const
 _MOST = 10  # warnings about one text
 _TRIED = 25  # names of a text that are compared with known ones
 _COMPARED = 10_000  # nodes or classes that are compared with a misspelt one: more would take too long
+_TRIPLE = re.compile(rf"\({TERM},\s*+({TERM}),{TERM}\)")
 _MANY = {NUMBER: "numbers", TEXT: "texts", INSTANT: "dates", BOOLEAN: "truth values"}
 _TESTS = {"STARTS": "STARTS WITH", "ENDS": "ENDS WITH", "CIDR": "IN CIDR"}
 _ONE = {NUMBER: "a number", TEXT: "a text", INSTANT: "a date", BOOLEAN: "a truth value", RESOURCE: "an IRI"}
@@ -81,6 +85,8 @@ class Known:
     networks: Mapping[str, Nodes]
     tables: Collection[str] = ()
     by_events: bool = True  # without events, `attributes` are those that the subscriptions test
+    # Otherwise a property is doubted only if a known one is near: events of few sources lack those of the others.
+    from_all_sources: bool = True
 
 
 def likely_mistakes(text: str, known: Known) -> list[TextWarning]:
@@ -94,6 +100,8 @@ def likely_mistakes(text: str, known: Known) -> list[TextWarning]:
         attributes = _Attributes(text, known)
         warnings = attributes.warnings if known.by_events else attributes.unquoted
         found = chain(found, warnings(query.where))
+    if known.attributes.properties and not known.attributes.properties_are_full:
+        found = chain(found, _properties(text, query, known))
     first: dict[str, TextWarning] = {}
     for warning in found:
         first.setdefault(warning.message, warning)
@@ -127,6 +135,7 @@ class _Attributes:
         self._known = known.attributes
         self._tokens = list(tokens_with_offsets(text))
         self._lexicon = Lexicon(known.prefixes)
+        self._properties = PropertyNames(known.attributes, known.prefixes, known.taxonomy)
         self._elements: dict[str, str] = {}
         self._near: dict[tuple[str, float], str | None] = {}
         self._doubted: set[tuple[str, bool]] = set()  # paths, and whether they stand for a text
@@ -147,10 +156,10 @@ class _Attributes:
                 if (
                     isinstance(name, Attribute)
                     # MISSING and NOT may hold because events lack the attribute: then a known name has to be near.
-                    and (not may_lack or self._nearest(name) is not None)
+                    and (not may_lack or self._nearest(name) or (under_not and self._property(name)))
                     and self._is_new(name)
                 ):
-                    yield self._unknown(name)
+                    yield self._unknown(name, None if under_not else leaf)
             if isinstance(leaf, Comparison):
                 for name in operands(leaf.right):
                     if isinstance(name, Attribute) and self._is_new(name, name is leaf.right):
@@ -177,11 +186,20 @@ class _Attributes:
         self._doubted.add(key)
         return True
 
-    def _unknown(self, attribute: Attribute) -> TextWarning:
-        near = self._nearest(attribute)
+    def _unknown(self, attribute: Attribute, leaf: Leaf | None = None) -> TextWarning:
+        near, path = self._nearest(attribute), attribute.path
         advice = f"; did you mean {near}?" if near else ""
-        message = f"no {self._known.events_are} has the attribute {attribute.path}{advice}"
+        found = (
+            None if isinstance(leaf, Missing) else self._property(attribute)
+        )  # no pattern says that it lacks
+        if found is not None and not (near or "").casefold().endswith(path.casefold()):
+            pattern = self._properties.pattern(found, leaf)
+            advice = f", but graphs have the property {self._properties.written(found)}; write {pattern}"
+        message = f"no {self._known.events_are} has the attribute {path}{advice}"
         return TextWarning(message, *self._place(attribute))
+
+    def _property(self, attribute: Attribute) -> str | None:
+        return None if self._elements else self._properties.of_attribute(attribute.path)
 
     def _unquoted(self, attribute: Attribute) -> TextWarning:
         path = attribute.path
@@ -329,7 +347,7 @@ def _classes(text: str, known: Known) -> Iterator[TextWarning]:
             continue
         doubted.add(written)
         names = names or [
-            _shortened(name, lexicon.prefixes) for name in islice(known.taxonomy.classes(), _COMPARED)
+            written_iri(name, lexicon.prefixes) for name in islice(known.taxonomy.classes(), _COMPARED)
         ]
         near = nearest(written, names)
         advice = f"; did you mean {near}?" if near else ""
@@ -337,10 +355,40 @@ def _classes(text: str, known: Known) -> Iterator[TextWarning]:
         yield TextWarning(message, offset + found.start(3), offset + found.end(3))
 
 
-def _shortened(iri: str, prefixes: Mapping[str, str]) -> str:
-    """A class as a text names it; the default prefix is not written."""
-    found = shortened(iri, prefixes)
-    return f"<{iri}>" if found is None else ":".join(found).removeprefix(":")
+def _properties(text: str, query: Query, known: Known) -> Iterator[TextWarning]:
+    """Properties of triples that no graph has."""
+    names = PropertyNames(known.attributes, known.prefixes, known.taxonomy)
+    used = (leaf.property for leaf in leaves(query.where) if isinstance(leaf, TriplePattern))
+    doubted = dict.fromkeys(iri.value for iri in used if isinstance(iri, Iri) and iri.value not in names)
+    places = _property_places(text, known) if doubted else {}
+    for iri in islice(doubted, _TRIED):
+        near = names.nearest(iri)
+        if near is None and not known.from_all_sources:
+            continue
+        start, end = places.get(iri) or _place_in_sparql(text, iri)
+        written = text[start:end] or names.written(iri)
+        advice = f"; did you mean {near}?" if near else ""
+        message = f"no {known.attributes.events_are} has the property {written}{advice}"
+        yield TextWarning(message, start, end)
+
+
+def _property_places(text: str, known: Known) -> dict[str, tuple[int, int]]:
+    """Where each property of the triples is written first."""
+    lexicon = Lexicon(known.prefixes)
+    places: dict[str, tuple[int, int]] = {}
+    for token, offset in tokens_with_offsets(text):
+        found = _TRIPLE.fullmatch(token) if kind_of(token) == "TRIPLE" else None
+        if found is not None and isinstance(iri := lexicon.term(found[1]), Iri):
+            start = offset + found.start(1)
+            places.setdefault(iri.value, (start, start + len(found[1].rstrip())))
+    return places
+
+
+def _place_in_sparql(text: str, iri: str) -> tuple[int, int]:
+    """The same in SPARQL, which may have prefixes of its own; (0, 0) if it cannot be found."""
+    name = re.escape(local_name(iri))
+    found = re.search(rf"<{re.escape(iri)}>|(?<![\w:.-])[\w.-]*+:{name}(?![\w:])", text)
+    return found.span() if found else (0, 0)
 
 
 def _node(text: str, query: Query, known: Known) -> Iterator[TextWarning]:

@@ -222,7 +222,7 @@ def test_only_the_right_ticket_changes_anything(world, lifecycle):
         lifecycle.cancel,
         lifecycle.remove_webhook,
     ):
-        with pytest.raises(Forbidden, match="is changed with its ticket"):
+        with pytest.raises(Forbidden, match="only who has the ticket"):
             step(NOBODY, id)
         with pytest.raises(Forbidden, match="is not the ticket"):
             step(NOBODY, id, other.ticket)

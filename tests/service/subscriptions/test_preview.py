@@ -88,6 +88,32 @@ def test_likely_mistakes_are_remarked_with_their_places(engine):
     assert questions.check("price > '20'", about_events=False).warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "column"),
+    [("storm", "storm", 1), ("WHERE 'big storm'", "big storm", 7), ("el niño", "el niño", 1)],
+)
+def test_words_alone_get_advice_on_how_to_find_them(engine, text, words, column):
+    events = []
+    questions = Preview(engine, lambda: events)
+    found = f"found only '{words}' at 1:{column}; to find it in titles write WHERE"
+    plain = f"{found} title CONTAINS '{words}' IGNORE CASE"
+    checked = questions.check(text)
+    assert (checked.ok, checked.message, checked.line, checked.column) == (False, plain, 1, column)
+    graph = '<http://x/1> <http://purl.org/rss/1.0/title> "Storm" .\n'
+    events.append(Event.from_rdf(graph, "nt", source="s"))
+    pattern = f"(?item, rss:title, ?title) AND ?title CONTAINS '{words}' IGNORE CASE"
+    assert questions.check(text).message == f"{found} {pattern}"
+    assert questions.check(text, about_events=False).message == plain
+    assert questions.graph_example() == f"WHERE {pattern}".replace(words, "storm")
+    events[:0] = [Event("s", {"headline": "Storm", "size": n}) for n in range(5)]
+    assert questions.graph_example() is None
+    assert questions.check(text).message == f"{found} {pattern}"  # no other title is known
+    events[:0] = [Event("s", {"title": "Storm", "size": n}) for n in range(5)]
+    assert questions.check(text).message == plain
+    for begun in ("tit", "sel", "WHERE", "storm = ", "storm AND"):
+        assert "found only" not in questions.check(begun).message
+
+
 def test_a_misspelt_node_has_its_place(questions):
     checked = questions.check("topic = 'a'\nVIA exchange AT 'acme sheos'")
     assert checked.message == "the network 'exchange' has no node 'acme sheos'; did you mean 'acme shoes'?"

@@ -435,7 +435,10 @@ class Lifecycle:
                 raise Forbidden(
                     f"this is not the ticket of subscription {id}; use the one shown when it began"
                 )
-            raise Forbidden(f"subscription {id} is changed with its ticket; send it along")
+            raise Forbidden(
+                f"only who has the ticket of subscription {id} can change it;"
+                " give the ticket, which was shown when the subscription was made"
+            )
         if found.state is State.CANCELLED:
             raise Ended(f"subscription {id} was cancelled and stays so; subscribe anew")
         return found

@@ -17,9 +17,11 @@ from typing import NamedTuple
 from tidings.engine.engine import Engine
 from tidings.errors import SubscriptionError, TidingsError
 from tidings.kinds.joins.schema.table import Table
+from tidings.language.bare_words import bare_words_error, title_with
 from tidings.language.faults import line_and_column
 from tidings.language.likely_mistakes import Known, TextWarning, likely_mistakes
 from tidings.language.parser import parse
+from tidings.language.property_names import PropertyNames
 from tidings.language.query import Query, TriplePattern, has_calls, leaves
 from tidings.model.event import Event
 from tidings.model.explanation import Explanation
@@ -91,6 +93,9 @@ class Preview:
         except SubscriptionError as error:
             if error.line is None:
                 return self._refused(text, str(error), about_events)
+            known = self._known(about_events)
+            properties = PropertyNames(known.attributes, known.prefixes, known.taxonomy)
+            error = bare_words_error(text, known.attributes, properties) or error
             return Checked(False, message=str(error), line=error.line, column=error.column)
         except TidingsError as error:
             return self._refused(text, str(error), about_events)
@@ -112,15 +117,24 @@ class Preview:
         return Checked(False, message=message, line=line, column=column, warnings=others)
 
     def _likely_mistakes(self, text: str, about_events: bool) -> list[TextWarning]:
+        return likely_mistakes(text, self._known(about_events))
+
+    def graph_example(self) -> str | None:
+        """A subscription to titles with a word, if recent events are mostly graphs."""
+        known = self._known(about_events=True)
+        if not known.attributes.are_mostly_graphs:
+            return None
+        properties = PropertyNames(known.attributes, known.prefixes, known.taxonomy)
+        return title_with("storm", known.attributes, properties)
+
+    def _known(self, about_events: bool) -> Known:
         events, engine = self._recent(), self.engine
         with self._warnings_lock:
             self._attributes.observe(takewhile(lambda event: event is not self._newest, events))
             self._newest = events[0] if events else None
         attributes = self._attributes if about_events else ObservedAttributes("")
         tables = engine.joins.tables
-        return likely_mistakes(
-            text, Known(attributes, engine.prefixes, engine.taxonomy, engine.networks, tables)
-        )
+        return Known(attributes, engine.prefixes, engine.taxonomy, engine.networks, tables)
 
     def is_over_tables(self, text: str) -> bool:
         """Whether a valid text is a subscription over tables."""

@@ -75,7 +75,7 @@ def test_a_subscription_is_edited_after_its_answers_were_compared(
     for wrong, status, said in (
         ({"text": "WHERE topic =", "ticket": made["ticket"]}, 422, "verdict bad"),
         ({"tags": "x" * 60, "ticket": made["ticket"]}, 422, "may have 50"),
-        ({}, 403, "with its ticket"),
+        ({}, 403, "give the ticket"),
         ({"revision": "7", "ticket": made["ticket"]}, 412, "revision 1 by now"),
     ):
         answer = visitor.post(f"{path}/edit", data={**form, **wrong})
@@ -139,6 +139,10 @@ def test_recent_events_and_what_they_match(desk: Served, visitor: httpx.Client) 
     assert "just now" in row[0]
     page = visitor.get(row[1].replace("&amp;", "&")).text
     assert "1 of your subscriptions matches" in page
+    assert (
+        'href="/subscriptions/new?text=WHERE+topic+%3D+%27recent%27">Subscribe to events like this</a>'
+        in page
+    )
     assert re.search(r'class="held.*?size.*?5', page, re.DOTALL)
     assert "Large ones" in page
     form = form_of(visitor, "/events/match")

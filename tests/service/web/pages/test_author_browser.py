@@ -80,6 +80,8 @@ def test_the_editor_completes_and_tries_without_being_in_the_way(service: Served
         said = page.evaluate("window.verdicts")
         assert said[0].startswith("verdict idle: Not finished")
         assert any("Not finished: expected a comparison" in words for words in said)
+        area.fill("storm")
+        expect(verdict).to_contain_text("to find it in titles write WHERE")
         area.fill("WHERE colour = 'red' AND weight < 10")
         attempt.click()
         expect(page.get_by_role("heading", name="On the last events")).to_be_focused()

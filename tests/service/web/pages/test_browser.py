@@ -76,6 +76,11 @@ def test_a_ticket_is_shown_once_and_kept_by_the_browser(service: Served, window:
     expect(window.page.locator("#ticket")).to_have_count(0)
     assert ticket not in window.page.content()
     expect(window.page.get_by_label("Ticket").first).to_have_value(ticket)
+    hint = window.page.get_by_text("Only who has the ticket of this subscription can change it").first
+    expect(hint).to_be_hidden()
+    window.page.evaluate("localStorage.clear()")
+    window.page.reload()
+    expect(hint).to_be_visible()
 
 
 def test_renew_pause_resume_and_cancel(service: Served, window: Window) -> None:
@@ -109,7 +114,7 @@ def test_a_wrong_ticket_is_refused(service: Served, open_window: Any) -> None:
     window = open_window(service)
     window.go(f"/subscriptions/{made['id']}")
     page = window.page
-    for ticket, words in (("tkt_wrong", "not the ticket"), ("", "with its ticket")):
+    for ticket, words in (("tkt_wrong", "not the ticket"), ("", "Only who has the ticket")):
         page.get_by_label("Ticket").first.fill(ticket)
         page.get_by_role("button", name="End subscription").click()
         expect(page.get_by_role("alert")).to_contain_text(words)

@@ -6,7 +6,7 @@ import tidings
 from tidings import Engine, Event, Network
 from tidings.kinds.joins.schema.table import Table
 from tidings.service.subscriptions.preview import Preview
-from tidings.service.web.pages.examples import examples
+from tidings.service.web.pages.examples import examples, like_this
 
 
 @tidings.operator
@@ -43,3 +43,35 @@ def test_examples_are_readable_and_of_every_kind() -> None:
     made, from_events = examples([], preview)
     assert not from_events
     assert len(made) == 7
+
+
+STORM = """<http://x/1> <http://purl.org/rss/1.0/title> "Storm warning for the coast" .
+<http://x/1> <http://purl.org/dc/elements/1.1/subject> "Storm" .
+<http://x/1> <http://example.org/weather#wind> "65" .
+<http://x/1> <http://example.org/weather#level> "orange" .
+"""
+ITEM = "<http://x/1> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://purl.org/rss/1.0/item> .\n"
+
+
+def test_what_is_made_from_events_matches_one_of_them() -> None:
+    preview = Preview(Engine())
+    event = Event.from_rdf(STORM, "nt", source="s")
+    made, from_events = examples([event], preview)
+    assert from_events
+    assert made[-1] == {
+        "words": "Everything with a title",
+        "text": "SELECT ?title WHERE (?item, rss:title, ?title)",
+    }
+    made, _ = examples([Event.from_rdf(STORM + ITEM, "nt", source="s"), event], preview)
+    assert made[-1]["words"] == "Every item of every feed"
+    for example in made:
+        assert preview.try_on(example["text"], [Event.from_rdf(STORM + ITEM, "nt", source="s")]).matched == 1
+
+
+def test_a_text_is_made_for_events_like_one() -> None:
+    preview = Preview(Engine(prefixes={"met": "http://example.org/weather#"}))
+    triples = "(?item, rss:title, ?title), (?item, met:wind, ?wind), (?item, dc:subject, 'Storm'), (?item, met:level, 'orange')"
+    assert like_this(Event.from_rdf(STORM, "nt"), preview) == f"SELECT ?title, ?wind\nWHERE {triples}"
+    sale = Event("s", {"topic": "sport", "id": "x", "price": 5, "shop": "acme", "colour": "red"})
+    assert like_this(sale, preview) == "WHERE topic = 'sport'\n  AND shop = 'acme'"
+    assert like_this(Event("s", {"price": 5}), preview) is None

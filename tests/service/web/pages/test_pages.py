@@ -100,6 +100,13 @@ def test_what_was_typed_is_kept_when_it_is_refused(service: Served, visitor: htt
     assert 'role="alert"' in answer.text
 
 
+def test_subscriptions_are_mine_only_where_there_are_tokens(service: Served, guarded: Served) -> None:
+    assert "<h1>Subscriptions</h1>" in service.http.get("/", headers=HTML).text
+    _, secret = guarded.service.access.grant("reader", Role.SUBSCRIBER)
+    page = guarded.http.get("/", headers={**HTML, "Authorization": f"Bearer {secret}"})
+    assert "<h1>My subscriptions</h1>" in page.text
+
+
 def test_errors_are_pages_for_people_and_problems_for_programs(service: Served) -> None:
     page = service.http.get("/subscriptions/snobody", headers=HTML)
     assert page.status_code == 404

@@ -135,4 +135,5 @@ def _editor(
         status=status,
         problem=problem,
         needs_ticket=not visiting.principal.token,
+        graph_example=visiting.service.preview.graph_example(),
     )

@@ -137,4 +137,5 @@ def _editor(
         problem=problem,
         validities=validities(service.settings),
         from_events=of_events,
+        graph_example=service.preview.graph_example(),
     )

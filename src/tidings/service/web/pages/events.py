@@ -20,6 +20,7 @@ from tidings.service.model import Role
 from tidings.service.web.api.callers import Caller
 from tidings.service.web.api.match import active_of, read_one
 from tidings.service.web.pages.cards import reason_card
+from tidings.service.web.pages.examples import like_this
 from tidings.service.web.pages.rendering import render
 from tidings.service.web.pages.sources import KINDS
 from tidings.service.web.pages.visitor import Form, Visiting, text_of
@@ -140,7 +141,8 @@ def _matches(visiting: Caller, event: Event) -> dict[str, Any]:
                 "reason": reason_card(explained, service.class_search),
             }
         )
-    return {"event": describe(event).title, "matched": found.matched, "items": items}
+    title, like = describe(event).title, like_this(event, service.preview)
+    return {"event": title, "matched": found.matched, "items": items, "like": like}
 
 
 def _show(

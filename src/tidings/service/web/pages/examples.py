@@ -1,6 +1,7 @@
 """Makes example subscriptions from recent events, tables, networks and operators; fixed ones while there are none.
 
-Attributes that hardly two events share, such as identifiers and times, are left out, and numbers are rounded.
+Attributes that hardly two events share, such as identifiers and times, are left out, and numbers are rounded. What is
+made from events matches one of them.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ from typing import Any
 from tidings.engine.engine import Engine
 from tidings.errors import TidingsError
 from tidings.feeds.facts import DC, RSS
+from tidings.formats.namespaces import RDF
 from tidings.formats.rdf import is_rdf
 from tidings.kinds.joins.schema.table import Table
+from tidings.language.property_names import local_name, written_iri
+from tidings.language.syntax.prefixes import WELL_KNOWN
 from tidings.model.event import Event
-from tidings.model.terms import Iri, Literal, read_graph
+from tidings.model.terms import Iri, Literal, Triple, read_graph
+from tidings.model.values import number
 from tidings.service.subscriptions.preview import Preview
 
 MOST = 5
@@ -60,12 +65,62 @@ def examples(events: Iterable[Event], preview: Preview) -> tuple[list[dict[str, 
             kind.append(event)
     made = zip_longest(_of_attributes(plain), _of_feeds(graphs))
     turns = dict.fromkeys(example for pair in made for example in pair if example is not None)
-    good = [example for example in turns if preview.check(example[1]).ok][:MOST]
+    looked = [*graphs, *plain]
+    good = list(islice((example for example in turns if _matches_one(example[1], looked, preview)), MOST))
     chosen = good or list(USUAL)
     for offered in _of_definitions(preview.engine, plain, changes, chosen[0][1]):
         valid = next((example for example in offered if preview.check(example[1]).ok), None)
         chosen += [valid] if valid is not None else []
     return [{"words": words, "text": text} for words, text in chosen], bool(good)
+
+
+def like_this(event: Event, preview: Preview) -> str | None:
+    """A text that matches an event and others like it; None if nothing in it is likely to come again."""
+    text = _of_graph(event, preview) or _of_words(event)
+    return text if text and _matches_one(text, [event], preview) else None
+
+
+def _matches_one(text: str, events: Iterable[Event], preview: Preview) -> bool:
+    return preview.check(text).ok and any(preview.explain(text, event).verdict == "match" for event in events)
+
+
+def _of_words(event: Event) -> str | None:
+    words = [f"{_name(name)} = '{value}'" for name, value in _seen([event])[0]]
+    return "WHERE " + "\n  AND ".join(words[:2]) if words else None
+
+
+def _of_graph(event: Event, preview: Preview) -> str | None:
+    """A pattern with what the first node of a graph shares with others; its title and its numbers are selected."""
+    triples = _triples(event)
+    prefixes = {**WELL_KNOWN, **preview.engine.prefixes}
+    constants: dict[str, str] = {}
+    variables: dict[str, str] = {}
+    for subject, predicate, value in triples:
+        if subject != triples[0][0] or not isinstance(predicate, Iri) or not isinstance(value, Literal):
+            continue
+        name, written, text = local_name(predicate.value), written_iri(predicate.value, prefixes), value.text
+        if name.isidentifier() and (predicate.value == RSS + "title" or number(text) is not None):
+            variables.setdefault(name, written)
+        elif not _OF_ONE.search(name) and _is_word(text):
+            constants.setdefault(written, text)
+    if not variables and not constants:
+        return None
+    selected = list(variables.items())[:3]
+    clauses = [f"(?item, {written}, ?{name})" for name, written in selected]
+    clauses += [f"(?item, {written}, '{text}')" for written, text in list(constants.items())[:2]]
+    select = ", ".join(f"?{name}" for name, _ in selected) or "*"
+    return f"SELECT {select}\nWHERE {', '.join(clauses)}"
+
+
+def _triples(event: Event) -> list[Triple]:
+    try:
+        return read_graph(event.graph())[:200]
+    except TidingsError:
+        return []
+
+
+def _is_word(text: str) -> bool:
+    return 0 < len(text) <= _SHORT and not ({"'", "\n", "\\"} & set(text) or _NO_WORD.fullmatch(text))
 
 
 def _of_attributes(events: list[Event]) -> Iterator[tuple[str, str]]:
@@ -97,7 +152,7 @@ def _seen(events: list[Event]) -> tuple[Counter[tuple[str, str]], dict[str, list
             if _OF_ONE.search(name) or _CAMEL.search(name):
                 continue
             if isinstance(value, str):
-                if 0 < len(value) <= _SHORT and not ({"'", "\n"} & set(value) or _NO_WORD.fullmatch(value)):
+                if _is_word(value):
                     texts.setdefault(name, Counter())[value] += 1
             elif isinstance(value, int | float) and not isinstance(value, bool):
                 numbers.setdefault(name, []).append(value)
@@ -183,19 +238,17 @@ def _of_operators(engine: Engine, words: Counter[tuple[str, str]]) -> Iterator[t
 def _of_feeds(events: list[Event]) -> Iterator[tuple[str, str]]:
     subjects: Counter[str] = Counter()
     titles: Counter[str] = Counter()
-    feeds = 0
+    titled = items = 0
     for event in events:
-        try:
-            triples = read_graph(event.graph())
-        except TidingsError:
-            continue
-        for _, predicate, object_ in triples[:200]:
+        for _, predicate, object_ in _triples(event):
             text = object_.text if isinstance(object_, Literal) else ""
             said = predicate.value if isinstance(predicate, Iri) else ""
             if said == DC + "subject" and 0 < len(text) <= _SHORT and "'" not in text:
                 subjects[text] += 1
+            elif said == RDF + "type" and object_ == Iri(RSS + "item"):
+                items += 1
             elif said == RSS + "title":
-                feeds += 1
+                titled += 1
                 titles.update({word for word in text.split() if len(word) > 5 and word.isalpha()})
     for subject, _ in subjects.most_common(2):
         yield (
@@ -207,11 +260,13 @@ def _of_feeds(events: list[Event]) -> Iterator[tuple[str, str]]:
             f"Titles with “{word}”",
             f"SELECT ?title\nWHERE (?item, rss:title, ?title)\n  AND ?title CONTAINS '{word}' IGNORE CASE",
         )
-    if feeds:
+    if items:
         yield (
             "Every item of every feed",
             "SELECT ?title WHERE (?item, rdf:type, rss:item), (?item, rss:title, ?title)",
         )
+    elif titled:
+        yield "Everything with a title", "SELECT ?title WHERE (?item, rss:title, ?title)"
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

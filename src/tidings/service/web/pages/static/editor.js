@@ -122,7 +122,7 @@ async function check() {
     draw();
   };
   if (!unfinished(text, found, mark)) { refuse(); return; }
-  const expected = /; (expected .*)$/.exec(message)?.[1];
+  const expected = /; ((?:expected|to find) .*)$/.exec(message)?.[1];
   say("idle", expected ? `Not finished: ${expected}.` : "Not finished yet.");
   draw();
   reddening = setTimeout(() => { if (number === asked && text === area.value) refuse(); }, RED_AFTER);

@@ -22,6 +22,8 @@ export function keepTickets() {
   const tickets = kept();
   for (const field of document.querySelectorAll("form[data-for] input[data-ticket]")) {
     const ticket = tickets[field.form.dataset.for];
-    if (ticket && !field.value) field.value = ticket;
+    if (!ticket || field.value) continue;
+    field.value = ticket;
+    for (const words of field.closest(".field").querySelectorAll("[data-ticket-hint]")) words.hidden = true;
   }
 }
