@@ -5,7 +5,8 @@ import socket
 import pytest
 
 from tidings import Event, TidingsError
-from tidings.cli import demo_data, events, subscriptions
+from tidings.cli import events, subscriptions
+from tidings.cli.demo import demo_data
 from tidings.formats import documents
 
 from .conftest import EXAMPLES, tidings
