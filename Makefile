@@ -6,6 +6,9 @@ PYTHON ?= python3
 # Spark needs Java 17+: found, or installed where the user may, or named in a message.
 WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 
+# The tests start hundreds of processes, and each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo test bench docs lint lock servers warm wheel clean
 
 help:

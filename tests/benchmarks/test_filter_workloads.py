@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from benchmarks import conjunctions, filter_texts
 from benchmarks.expression_kernels import AND, EQUAL, IN, NOT_IN, OR, RANGE, UNEQUAL
@@ -36,6 +37,7 @@ def depths(workload: Workload) -> np.ndarray:
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_a_tree_sized_workload_matches_as_asked() -> None:
     workload = make(replace(A_TREE, expressions=SAMPLE))  # the first of 1.39M are the same
     matches = Compiled.of(workload).matches(workload.events)
@@ -159,6 +161,7 @@ def test_tables_hold_the_constants_of_the_texts() -> None:
     assert sum(table.num_rows for _, table in filter_texts.tables(workload)) == 300
 
 
+@pytest.mark.slow
 def test_contenders_agree() -> None:
     drawn = (
         make(replace(A_TREE, expressions=3000, events=30)),

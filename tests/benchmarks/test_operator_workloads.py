@@ -220,6 +220,7 @@ def test_learning_comes_near_knowledge() -> None:
     assert excess() < 1.02
 
 
+@pytest.mark.slow
 def test_a_figure_is_kept_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operators, "EVENTS", 2)
     results = tmp_path / "results"

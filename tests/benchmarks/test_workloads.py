@@ -33,6 +33,7 @@ def answers(name: str, workload: Workload) -> set[tuple[int, int]]:
     return set(map(tuple, contender.match(contender.prepare(workload, len(workload.publications))).tolist()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", WORKLOADS.values(), ids=WORKLOADS)
 def test_contenders_agree(draw: type[Workload]) -> None:
     workload = draw()

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyspark
+import pytest
 
 from tidings import Event
 from tidings.spark import class_archive, notifications
@@ -71,6 +72,7 @@ def heavy(event: Event) -> Event:
     )
 
 
+@pytest.mark.slow
 def test_two_workers_answer_as_one_process(index, tmp_path):
     events = [heavy(event) for event in words(0, 45)]
     with EventLog(tmp_path / "log") as log:

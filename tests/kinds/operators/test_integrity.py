@@ -23,7 +23,7 @@ from tidings.errors import IndexFileError
 from tidings.kinds.operators.learning import LearningRecorder
 
 ROOT = Path(__file__).parents[3]
-ROUNDS = 1  # for each array and kind of damage
+ROUNDS = 2  # for each array and kind of damage
 
 # Flags, and moments and counts that are as good as others.
 FREE = {
@@ -132,6 +132,7 @@ def run(folder: Path, of: Case) -> str:
     return "ran"
 
 
+@pytest.mark.slow
 def test_damage_is_refused_or_harmless(tmp_path: Path) -> None:
     command = [
         sys.executable,

@@ -22,7 +22,7 @@ from tidings.errors import IndexFileError, TidingsError
 from tidings.model.terms import ntriples
 
 ROOT = Path(__file__).parents[3]
-ROUNDS = 1  # for each array and kind of damage
+ROUNDS = 2  # for each array and kind of damage
 
 # Ranks, flags and the subscriptions' own texts: with any values they are an index, of other subscriptions.
 FREE = {
@@ -144,6 +144,7 @@ def run(folder: Path, published: list[Event], fold: bool) -> str:
     return "ran"
 
 
+@pytest.mark.slow
 def test_damage_is_refused_or_harmless(tmp_path: Path) -> None:
     command = [sys.executable, "-X", "faulthandler", "-m", "tests.kinds.patterns.test_bounds", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)

@@ -66,6 +66,7 @@ def run(folder: Path, seed: int) -> None:
     print(outcomes["refused"], outcomes["ran"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
 def test_damage_is_refused_or_harmless(tmp_path: Path, seed: int) -> None:
     engine = Engine(tables=TABLES)
