@@ -21,6 +21,7 @@ from tests.kinds.contract.kinds import FILTERS, OPERATORS, PATTERNS
 from tests.storage import version_01 as world
 from tidings import Engine, Event
 from tidings.containment import forest
+from tidings.containment.summaries import Summaries
 from tidings.errors import IndexFileError, SubscriptionError, TidingsError
 from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
@@ -33,7 +34,7 @@ from tidings.storage.division import Division, Placement, divide, size_of
 from tidings.storage.versions import Change, Version
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
-SPLIT, CONTAIN = Placement("split", 2), Placement("contain", 2)
+SPLIT, CONTAIN, MERGE = Placement("split", 2), Placement("contain", 2), Placement("contain", 2, 90)
 CODE = OPERATORS.operators
 MIXED = [PATTERNS, FILTERS] * 4 + [OPERATORS]
 Answers = Counter[tuple[Any, ...]]
@@ -111,14 +112,15 @@ def use_forest(monkeypatch: pytest.MonkeyPatch, parents: Any) -> None:
     monkeypatch.setattr(forest, "parents", parents)
 
 
-def check_one_family(seed: int, folder: Path) -> int:
-    """Returns how many of 50 subscriptions were contained in others, and in parts because of that."""
+def check_one_family(seed: int, folder: Path) -> tuple[int, int]:
+    """Returns how many of 50 subscriptions were contained in others, and in parts because of that, and the number of mergers."""
     family = Family(random.Random(seed))
     engine, events = family.engine(50), family.events(10)
     expected, verdicts = answers(engine, events), answers(engine, events, every=False)
-    for placement in (SPLIT, CONTAIN):
-        base = folder / placement.place
-        made = divide(engine, base, placement, family.parents(engine))
+    summaries, mergers = Summaries.collect(engine, to_table(family.events(10))), 0
+    for placement in (SPLIT, MERGE, CONTAIN):
+        base = folder / f"{placement.place}-{placement.merge}"
+        made = divide(engine, base, placement, family.parents(engine), summaries)
         index = opened(base)
         assert made == index.division
         assert len(index) == len(engine) == 50
@@ -134,23 +136,28 @@ def check_one_family(seed: int, folder: Path) -> int:
         assert (
             Counter((row["subscription"], row["event"], row["verdict"], ()) for row in two_stages) == verdicts
         )
-        assert len(visits.event) == 20 or placement is CONTAIN
+        assert len(visits.event) == 20 or placement is not SPLIT
+        mergers = made.mergers if placement is MERGE else mergers
     assert answers(engine, events) == expected  # it was only written
-    return sum(piece.subscriptions for piece in made.parts)
+    return sum(piece.subscriptions for piece in made.parts), mergers
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [2, 3])
 def test_a_divided_index_answers_as_the_undivided(seed: int, tmp_path: Path) -> None:
-    assert check_one_family(seed, tmp_path) > 9
+    contained, mergers = check_one_family(seed, tmp_path)
+    assert contained > 9
+    assert mergers > 0
 
 
 @pytest.mark.slow
 def test_many_divided_indexes_answer_as_the_undivided(tmp_path: Path) -> None:
-    contained = 0
+    contained = mergers = 0
     for seed in range(100, 600):
-        contained += check_one_family(seed, tmp_path / str(seed))
+        more, merged = check_one_family(seed, tmp_path / str(seed))
+        contained, mergers = contained + more, mergers + merged
         shutil.rmtree(tmp_path / str(seed))
     assert contained > 5_000
+    assert mergers > 500
 
 
 def test_networks_joins_operators_and_templates(tmp_path: Path) -> None:

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from tests.storage.test_divided import CODE, Family, answers
+from tidings.model.event import to_table
 from tidings.storage import versions
 from tidings.storage.division import Division, Placement
 from tidings.storage.versions import Change, Version
 
+PLACEMENTS = [Placement("split", 2), Placement("contain", 2), Placement("contain", 2, merge=90)]
 IDS = [f"s{number}" for number in range(24)]
 PAST, FUTURE = "2001-01-01", "2090-01-01"
 
@@ -25,15 +27,16 @@ PAST, FUTURE = "2001-01-01", "2090-01-01"
 class DividedLife(RuleBasedStateMachine):
     """`model` is one engine; the index is folded now and then, and sometimes with little memory."""
 
-    @initialize(seed=st.integers(0, 10_000), place=st.sampled_from(["split", "contain"]))
-    def begin(self, seed: int, place: str) -> None:
+    @initialize(seed=st.integers(0, 10_000), placement=st.sampled_from(PLACEMENTS))
+    def begin(self, seed: int, placement: Placement) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.root = Path(self.folder.name)
         self.family = Family(random.Random(seed))
         self.model = self.family.engine(16)
         self.events = self.family.events(5)
         self.old: tuple[Version, Counter[tuple[Any, ...]]] | None = None
-        versions.publish(self.root, self.model, placement=Placement(place, 2))
+        sample = to_table(self.family.events(5))
+        versions.publish(self.root, self.model, placement=placement, sample=sample)
 
     @rule(
         ids=st.lists(st.sampled_from(IDS), min_size=1, max_size=4),

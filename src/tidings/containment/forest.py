@@ -80,9 +80,9 @@ def without_circles(parents: np.ndarray) -> np.ndarray:
 
 def _first_equal(engine: Engine) -> np.ndarray:
     """Of each subscription that may have parents the first one that is the same: by its one row of patterns, or by its text."""
-    index, patterns = engine.index, _patterns(engine)
-    rows = _single_rows(engine)
-    in_columns = None if patterns is None else PatternRows(_finder(patterns).index, engine.taxonomy)
+    index, patterns = engine.index, patterns_of(engine)
+    rows = single_rows(engine)
+    in_columns = None if patterns is None else PatternRows(finder_of(patterns).index, engine.taxonomy)
     known: dict[bytes | str, int] = {}
     found = np.full(len(index.subscriptions), NONE)
     for number in np.flatnonzero(index.divisible()).tolist():
@@ -92,16 +92,16 @@ def _first_equal(engine: Engine) -> np.ndarray:
     return found
 
 
-def _patterns(engine: Engine) -> OwnedFinder | None:
+def patterns_of(engine: Engine) -> OwnedFinder | None:
     return engine.index.base.finders.get("patterns")
 
 
-def _finder(owned: OwnedFinder) -> PatternFinder:
+def finder_of(owned: OwnedFinder) -> PatternFinder:
     assert isinstance(owned.finder, PatternFinder)
     return owned.finder
 
 
-def _single_rows(engine: Engine) -> np.ndarray:
+def single_rows(engine: Engine) -> np.ndarray:
     """Of each subscription the row of patterns that is all of it, or -1."""
     index = engine.index
     count = len(index.subscriptions)
@@ -147,8 +147,8 @@ class _Forest:
         whole = len(names) > _FEW * len(engine.index.subscriptions)
         self._engine = engine if whole else _part(engine, names)
         self._number = names if whole else np.arange(len(names))  # in that engine
-        self._owned = _patterns(self._engine)
-        self._rows = _single_rows(self._engine)[self._number]
+        self._owned = patterns_of(self._engine)
+        self._rows = single_rows(self._engine)[self._number]
         self._level = np.full(len(names), 1 << 10)  # of the first sample that has it
         self._query = lru_cache(_REMEMBERED)(self._read)
 
@@ -169,7 +169,9 @@ class _Forest:
 
     @cached_property
     def _patterns(self) -> PatternRows | None:
-        return None if self._owned is None else PatternRows(_finder(self._owned).index, self._engine.taxonomy)
+        return (
+            None if self._owned is None else PatternRows(finder_of(self._owned).index, self._engine.taxonomy)
+        )
 
     @cached_property
     def _levels(self) -> list[_Level]:
@@ -249,7 +251,7 @@ class _Forest:
 
     def _of_patterns(self, rows: np.ndarray, level: _Level) -> Iterator[_Candidates]:
         """Those of rows of patterns that have witnesses."""
-        owned = _patterns(level.engine)
+        owned = patterns_of(level.engine)
         if owned is None or self._owned is None or self._patterns is None or not len(rows):
             return
         residual = level.engine.index.way_rows[RESIDUALS].has(len(level.place))
@@ -258,7 +260,7 @@ class _Forest:
         # The rows of a part are in the order that they have in the whole.
         is_there = np.isin(self._owned.subscription, self._number[level.place[level.place >= 0]])
         row_of = np.flatnonzero(is_there) if level.engine is not self._engine else np.arange(len(is_there))
-        for found in self._patterns.containers(rows, _finder(owned).index, row_of):
+        for found in self._patterns.containers(rows, finder_of(owned).index, row_of):
             subscription = owned.subscription[found.container]
             yield _Candidates(
                 place[self._owned.subscription[found.row]],

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -27,9 +28,9 @@ from tidings.kinds.patterns.index import PatternIndex
 from tidings.kinds.patterns.kernels.layout import ACCEPT, REJECT, VALUE, WORDS
 from tidings.kinds.patterns.table import OP_NUMBER, OPS
 from tidings.language import conditions
-from tidings.language.query import Between, Comparison, Condition, TextTest
+from tidings.language.query import Between, Comparison, Condition, TextTest, Variable
 from tidings.model.taxonomy import Taxonomy
-from tidings.model.terms import Iri, Literal, from_ntriples, ntriples
+from tidings.model.terms import Iri, Literal, Term, from_ntriples, ntriples
 
 _ROWS_AT_ONCE = 1 << 13
 _SPELLINGS = 8  # of literals that satisfy the same tests, for several variables of one pattern
@@ -80,6 +81,48 @@ class PatternRows:
     def triples(self) -> np.ndarray:
         """How many triples each row has."""
         return np.diff(self._step_first)[self._shape]
+
+    def triples_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The triples of rows, end to end: the position in `rows` of each, and its terms: the number of a constant, or
+        ~variable."""
+        shape, count = self._shape[rows], self.triples[rows]
+        refs = self._steps[_ranges(self._step_first[shape], count), :3].astype(np.int64)
+        of = np.repeat(np.arange(len(rows)), count)
+        return of, np.where(refs >= 0, self._slot(self._start[rows][of][:, None] + refs), refs)
+
+    def tests_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The tests of those rows that are conjunctions, end to end: the position in `rows` of each, its variable and its atom."""
+        first, variables, slots = self._test_columns
+        count = np.diff(first)[self._shape[rows]] * self.is_conjunction[rows]
+        of, test = np.repeat(np.arange(len(rows)), count), _ranges(first[self._shape[rows]], count)
+        return of, variables[test], self._slots[self._start[rows][of] + slots[test]]
+
+    def is_equality(self, atoms: np.ndarray) -> np.ndarray:
+        """Of each atom whether it compares with = alone, as a literal in a triple does."""
+        found: np.ndarray = self._atoms[atoms, 0] == OP_NUMBER["="]
+        return found
+
+    def weakest(self, atoms: np.ndarray) -> int:
+        """One of the atoms that all others imply; -1 if there is none."""
+        space, low, high, hole = (
+            self._arrays[f"atom_{name}"][atoms] for name in ("space", "low", "high", "hole")
+        )
+        if np.any(space != space[0]) or space[0] not in (VALUE, WORDS):
+            return NONE
+        widest = np.flatnonzero((low == low.min()) & (high == high.max()) & (hole < 0))
+        return int(atoms[widest[0]]) if len(widest) else NONE
+
+    def condition(self, atom: int, operand: Variable) -> Condition:
+        """A test of a variable."""
+        made = self._condition(atom)
+        if isinstance(made, Comparison):
+            return replace(made, left=operand)
+        assert isinstance(made, Between | TextTest)
+        return replace(made, operand=operand)
+
+    def term(self, number: int) -> Term:
+        """A constant of triples."""
+        return from_ntriples(self._texts[number])
 
     def key(self, row: int) -> bytes:
         """Equal for rows that match the same graphs because they are the same up to names."""

@@ -75,6 +75,7 @@ class DividedIndex(Engine):
         self._routes = folders.load(base / "routes")[0]["parts"]
         self._id_table = folders.load(base / "ids")[0]
         self._check()
+        division.end_mergers(self)
         self._texts: dict[int, tuple[StoredTexts, StoredTexts]] = {}
         self._ended: list[set[int]] = [set() for _ in division.parts]
         self._parts: dict[int, Engine] = {}  # the one that was used last is the last one
@@ -87,7 +88,7 @@ class DividedIndex(Engine):
         in_parts = sum(piece.subscriptions for piece in parts)
         names = ("hash", "part", "number", *(["above"] if "above" in table else ()))
         refuse_unless(self.base / "ids", [(name, table[name].shape == (in_parts,)) for name in names])
-        shape = (self.division.front.subscriptions, (len(parts) + 7) // 8)
+        shape = (self.division.front.subscriptions + self.division.mergers, (len(parts) + 7) // 8)
         fits = self._routes.shape == shape and len(self._index.subscriptions) == shape[0]
         refuse_unless(self.base / "routes", [("parts", fits)])
 
@@ -104,12 +105,12 @@ class DividedIndex(Engine):
         return None if found is None else found[0]
 
     def container_of(self, id: str) -> str | None:
-        """The subscription in the front that contains one in a part; None if the front has it, or if no forest was made."""
+        """The subscription or the merger in the front that contains one in a part; None if the front has it, or if no forest was made."""
         found = self._find(id)
         if found is None or "above" not in self._id_table:
             return None
         above = int(self._id_table["above"][found[2]])
-        refuse_unless(self.base / "ids", [("above", 0 <= above < self.division.front.subscriptions)])
+        refuse_unless(self.base / "ids", [("above", 0 <= above < len(self._routes))])
         return self._index.subscriptions.id_list([above])[0]
 
     def _find(self, id: str) -> tuple[int, int, int] | None:
@@ -196,7 +197,7 @@ class DividedIndex(Engine):
             parts = [self.part(number).index for number in range(len(self.division.parts))]  # all, or none
             for part in parts:
                 self._index.take_over(part, np.frombuffer(bytes(part.subscriptions.live), dtype=np.bool_))
-            self.division = self.division._replace(place="split", parts=())
+            self.division = self.division._replace(place="split", parts=(), mergers=0)
             self._id_table = {name: array[:0] for name, array in self._id_table.items()}
             self._ended, self._parts, self._index.reads = [], {}, frozenset()
             super().save(folder)

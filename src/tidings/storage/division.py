@@ -1,10 +1,11 @@
 """A base of an index whose subscriptions are divided, so that a process need not hold all of them. RSS cluster, 3.
 
     v3/division.json    the place, the number of parts, the hash of the taxonomy, subscriptions and bytes of each folder
-    v3/front/           a saved engine: what is never divided and, with the place `contain`, what no other contains
+    v3/front/           a saved engine: what is never divided and, with the place `contain`, what no other contains; then mergers
     v3/part-0/ …        saved engines, each with some of the others
     v3/routes/          of each subscription of the front, a bit for every part that holds something it contains
     v3/ids/             hashes of the ids in parts, ascending, with the part and the number there, and the number of the container
+    v3/summaries/       what the events of a sample have in common (containment/summaries.py), if there was one
 
 Places:
 
@@ -13,7 +14,8 @@ Places:
 
 Subscriptions that call operators, wait in networks, join tables, are of kinds of the user's own, or are candidates for
 every event are never divided: these kinds see each event once. A container is found by every event that what it contains
-is found by, so `contain` saves visits and changes no answer.
+is found by, so `contain` saves visits and changes no answer. So does a merger, which stands for several subscriptions in parts: it is a
+subscription of the front that is ended as soon as it is opened, and routes like every dead container.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,11 +31,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidings.arrays import folders
-from tidings.containment import forest
+from tidings.containment import forest, merging
+from tidings.containment.summaries import Summaries
 from tidings.engine.contracts import Kind
-from tidings.engine.engine import Engine
+from tidings.engine.engine import BroadSubscription, Engine
 from tidings.errors import IndexFileError, TidingsError
 from tidings.kinds.operators.functions.operator import Operator
+from tidings.language.query import Query
+from tidings.storage.part_layout import contained_parts, split_parts
 
 PLACES = ("split", "contain", "auto")
 MAX_PARTS = 1_000
@@ -48,6 +54,11 @@ class Placement(NamedTuple):
 
     place: str
     parts: int
+    merge: int = 0
+    """With the place `contain`: how many percent of the subscriptions should not be in the front; what no other contains is
+    merged for that. 0 merges nothing."""
+    apart: bool = False
+    """With the place `contain`: subscriptions that match together lie in different parts, not in the same (part_layout.py)."""
 
 
 class Piece(NamedTuple):
@@ -78,10 +89,20 @@ class Division(NamedTuple):
     parts: tuple[Piece, ...]
     trees: Trees | None = None
     """Those of the place `contain`."""
+    merge: int = 0
+    """The percentage that was wanted."""
+    apart: bool = False
+    mergers: int = 0
+    """How many there are; they are behind the subscriptions of the front."""
 
     @property
     def placement(self) -> Placement:
-        return Placement(self.place, len(self.parts))
+        return Placement(self.place, len(self.parts), self.merge, self.apart)
+
+    def end_mergers(self, front: Engine) -> None:
+        """Makes mergers dead, so that they route and are never reported."""
+        for number in range(self.front.subscriptions, self.front.subscriptions + self.mergers):
+            front.index.subscriptions.end(number)
 
     @classmethod
     def read(cls, base: Path) -> Division | None:
@@ -90,7 +111,10 @@ class Division(NamedTuple):
             fields = json.loads((base / _FILE).read_text())
             place, taxonomy = str(fields["place"]), str(fields["taxonomy"])
             front, *parts = (Piece(int(count), int(size)) for count, size in fields["pieces"])
-            return cls(place, taxonomy, tuple(map(str, fields["reads"])), front, tuple(parts), _trees(fields))
+            reads = tuple(map(str, fields["reads"]))
+            merge, apart = int(fields.get("merge", 0)), bool(fields.get("apart", False))
+            mergers = int(fields.get("mergers", 0))
+            return cls(place, taxonomy, reads, front, tuple(parts), _trees(fields), merge, apart, mergers)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
@@ -100,11 +124,8 @@ class Division(NamedTuple):
 
     def write(self, base: Path) -> None:
         fields = {**self._asdict(), "pieces": [self.front, *self.parts]}
-        (base / _FILE).write_text(
-            json.dumps(
-                {name: fields[name] for name in ("place", "taxonomy", "reads", "pieces", "trees")}, indent=1
-            )
-        )
+        names = ("place", "taxonomy", "reads", "pieces", "trees", "merge", "apart", "mergers")
+        (base / _FILE).write_text(json.dumps({name: fields[name] for name in names}, indent=1))
 
 
 def _trees(fields: dict[str, Any]) -> Trees | None:
@@ -132,44 +153,93 @@ def part_of(base: Path, part: int) -> Path:
     return base / f"part-{part}"
 
 
-def divide(engine: Engine, base: Path, placement: Placement, parents: np.ndarray | None = None) -> Division:
+def divide(
+    engine: Engine,
+    base: Path,
+    placement: Placement,
+    parents: np.ndarray | None = None,
+    summaries: Summaries | None = None,
+) -> Division:
     """Writes an engine as a divided base. `parents` has for each live subscription of the index, in their order, the
-    position of one that contains it, or -1; without it, the forest of containment is made."""
+    position of one that contains it, or -1; without it, the forest of containment is made. Subscriptions that `summaries` match
+    together are merged and placed together."""
     check(placement)
     engine.save(base / "front")  # it folds, so that all are live
     index, place = engine.index, placement.place
     divisible = index.divisible()
+    count = len(divisible)
     if parents is None and place != "split":
         parents = forest.parents(engine)
-    contained = divisible & _has_container(parents, len(divisible))
+    contained = divisible & _has_container(parents, count)
     if place == "auto":
-        place = "contain" if contained.sum() > _WORTH_CONTAINING * len(contained) else "split"
+        place = "contain" if contained.sum() > _WORTH_CONTAINING * count else "split"
+    mergers: list[Query] = []
     if place == "contain":
-        divisible = contained
-    part, container = _spread(divisible, parents if place == "contain" else None, placement.parts)
+        mergers, above = _merged(engine, parents, divisible & ~contained, placement.merge, summaries)
+        divisible &= above[:count] >= 0
+        measured = _measured(engine, summaries)
+        layout = contained_parts(divisible, above, placement.parts, measured, apart=placement.apart)
+    else:
+        layout = split_parts(divisible, placement.parts)
     reads = set[str]()
     for number in range(placement.parts):
         piece = Engine(taxonomy=engine.taxonomy, prefixes=engine.prefixes)
-        piece.index.take_over(index, part == number)
+        piece.index.take_over(index, layout.part == number)
         reads |= piece.index.used_kinds()
         piece.save(part_of(base, number))
-    _write_front(engine, base, divisible)
+    _write_front(engine, base, divisible, mergers)
     ids = index.subscriptions.id_list(np.flatnonzero(divisible).tolist())
-    number_in_front = np.cumsum(~divisible) - 1
-    above = number_in_front[container[divisible]] if container is not None else None
-    folders.save(base / "ids", _sorted_ids(ids, part[divisible], above), {})
-    folders.save(base / "routes", {"parts": _routes(divisible, part, container, placement.parts)}, {})
-    counts = np.bincount(part[divisible], minlength=placement.parts).tolist()
+    folders.save(base / "ids", _sorted_ids(ids, layout.part[divisible], layout.container), {})
+    folders.save(base / "routes", {"parts": layout.routes(int((~divisible).sum()) + len(mergers))}, {})
+    if summaries is not None:
+        summaries.save(base / "summaries")
+    counts = np.bincount(layout.part[divisible], minlength=placement.parts).tolist()
     made = Division(
         place,
         taxonomy_hash(base / "front"),
         tuple(sorted({"filters" if kind == "residuals" else kind for kind in reads})),
         Piece(int((~divisible).sum()), size_of(base / "front") + size_of(base / "routes")),
         tuple(Piece(count, size_of(part_of(base, number))) for number, count in enumerate(counts)),
-        None if container is None else _forest_of(engine, parents, container[divisible]),
+        None if layout.container is None else _forest_of(engine, parents, divisible, layout.container),
+        placement.merge if place == "contain" else 0,
+        placement.apart and place == "contain",
+        len(mergers),
     )
     made.write(base)
     return made
+
+
+def _merged(
+    engine: Engine,
+    parents: np.ndarray | None,
+    roots: np.ndarray,
+    merge: int,
+    summaries: Summaries | None,
+) -> tuple[list[Query], np.ndarray]:
+    """Mergers, and parents in which those of merged subscriptions are mergers, numbered behind all subscriptions."""
+    assert parents is not None
+    above, count = np.asarray(parents).copy(), len(parents)
+    if not merge:
+        return [], above
+    kept = (
+        count - int(roots.sum()) - int((above >= 0).sum())
+    )  # what cannot be divided is no part of the front that is wanted
+    mergers, merger = merging.merge(engine, roots, round((count - kept) * (100 - merge) / 100), summaries)
+    above[merger >= 0] = count + merger[merger >= 0]
+    return mergers, np.append(above, np.full(len(mergers), -1))
+
+
+def _measured(engine: Engine, summaries: Summaries | None) -> tuple[np.ndarray, np.ndarray]:
+    """Of each subscription the first summary that matches it, -1 without one, and how many matches of the sample it has."""
+    count = len(engine.index.subscriptions)
+    first, matches = np.full(count, -1), np.zeros(count)
+    owned = forest.patterns_of(engine)
+    if summaries is not None and owned is not None:
+        summary, row = summaries.matched_rows(forest.finder_of(owned))
+        subscription = owned.subscription[row]
+        first[subscription[::-1]] = summary[::-1]
+        np.add.at(matches, subscription, summaries.matches[summary])
+    return first, matches
 
 
 def check(placement: Placement) -> None:
@@ -180,18 +250,21 @@ def check(placement: Placement) -> None:
         raise TidingsError(f"an index cannot have {placement.parts:,} parts; give 1 to {MAX_PARTS:,}")
 
 
-def _forest_of(engine: Engine, parents: np.ndarray | None, roots: np.ndarray) -> Trees:
-    """The trees that parents make; `roots` has one for each subscription below it."""
+def _forest_of(
+    engine: Engine, parents: np.ndarray | None, divided: np.ndarray, container: np.ndarray
+) -> Trees:
+    """The trees that parents make of what is divided; `container` has the number in the front of what each is below."""
     assert parents is not None
-    members = np.bincount(roots, minlength=1)
+    members = np.bincount(container, minlength=1)
     largest = np.argsort(-members, kind="stable")[:_NAMED_TREES]
-    largest = largest[members[largest] > 0]
-    ids = engine.index.subscriptions.id_list(largest.tolist())
+    front = np.flatnonzero(~divided)
+    largest = largest[(members[largest] > 0) & (largest < len(front))]
+    ids = engine.index.subscriptions.id_list(front[largest].tolist())
     depth, above = 0, np.asarray(parents)
     while len(above := above[above >= 0]):
         depth, above = depth + 1, parents[above]
     below = tuple(zip(ids, members[largest].tolist(), strict=True))
-    return Trees(int((members > 0).sum()), depth, below)
+    return Trees(int((members[: len(front)] > 0).sum()), depth, below)
 
 
 def _has_container(parents: np.ndarray | None, count: int) -> np.ndarray:
@@ -204,42 +277,20 @@ def _has_container(parents: np.ndarray | None, count: int) -> np.ndarray:
     return np.asarray(parents) >= 0
 
 
-def _spread(
-    divisible: np.ndarray, above: np.ndarray | None, parts: int
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """The part of each subscription, -1 for the front, and its nearest container that is there. Parts take turns, so
-    that they have equally many, and what one container has is in all of them."""
-    part, members = np.full(len(divisible), -1, dtype=np.int32), np.flatnonzero(divisible)
-    if above is None:
-        part[members] = np.arange(len(members)) % parts
-        return part, None
-    container = np.where(divisible, above, np.arange(len(divisible)))
-    for _ in range(max(1, len(divisible)).bit_length()):
-        container = container[container]
-    if divisible[container].any():
-        raise ValueError("parents go in a circle; give each of equal subscriptions but one a parent")
-    part[members[np.argsort(container[members], kind="stable")]] = np.arange(len(members)) % parts
-    return part, container
-
-
-def _routes(divisible: np.ndarray, part: np.ndarray, container: np.ndarray | None, parts: int) -> np.ndarray:
-    """A row for each subscription of the front, a bit for each part."""
-    routes = np.zeros((int((~divisible).sum()), (parts + 7) // 8), dtype=np.uint8)
-    if container is not None:
-        number_in_front = np.cumsum(~divisible) - 1
-        of = part[divisible]
-        bits = (128 >> (of & 7)).astype(np.uint8)
-        np.bitwise_or.at(routes, (number_in_front[container[divisible]], of >> 3), bits)
-    return routes
-
-
-def _write_front(engine: Engine, base: Path, divided: np.ndarray) -> None:
-    """Writes what stays of the engine that was saved as the front: a copy of it gives up what the parts have."""
+def _write_front(engine: Engine, base: Path, divided: np.ndarray, mergers: list[Query]) -> None:
+    """Writes what stays of the engine that was saved as the front: a copy of it gives up what the parts have, and gets mergers."""
     front = Engine.load(
         base / "front", operators=engine.operators, kinds=engine.own_kinds, taxonomy=engine.taxonomy
     )
     for number in np.flatnonzero(divided).tolist():
         front.index.subscriptions.end(number)
+    name = "merger"
+    while any(f"{name} {number}" in engine for number in range(len(mergers))):
+        name += "-"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BroadSubscription)
+        for number, merger in enumerate(mergers):
+            front.subscribe(f"{name} {number}", merger)
     front.save(base / "front")
 
 
@@ -273,6 +324,8 @@ def load_whole(base: Path, *, operators: Iterable[Operator] = (), kinds: Iterabl
     """One engine with all subscriptions of a base, divided or not."""
     kinds = tuple(kinds)
     engine, division = Engine.load(front_of(base), operators=operators, kinds=kinds), Division.read(base)
+    if division is not None:
+        division.end_mergers(engine)
     for number, piece in enumerate(division.parts if division is not None else ()):
         part = Engine.load(part_of(base, number), kinds=kinds, taxonomy=engine.taxonomy)
         engine.index.take_over(part.index, np.ones(piece.subscriptions, dtype=np.bool_))

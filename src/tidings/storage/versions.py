@@ -28,7 +28,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from tidings.arrays import folders
+from tidings.containment.summaries import Summaries
 from tidings.engine.contracts import Kind
 from tidings.engine.engine import Engine
 from tidings.errors import IndexFileError, SubscriptionError, TidingsError
@@ -83,10 +86,16 @@ class Version(NamedTuple):
 
 
 def publish(
-    root: str | Path, engine: Engine, *, at_least: int = 1, placement: Placement | None = None
+    root: str | Path,
+    engine: Engine,
+    *,
+    at_least: int = 1,
+    placement: Placement | None = None,
+    sample: pa.Table | None = None,
 ) -> Version:
     """Writes the engine's subscriptions and networks as a new base and makes it the current one; its number is at
-    least `at_least`. It is divided by `placement`, or as the current one is.
+    least `at_least`. It is divided by `placement`, or as the current one is. `sample` are events as they are expected, by which
+    subscriptions that match together are merged and placed; without it, those of the current base count.
 
     Subscriptions over tables that were in the last version too, with the same text, go on with their sequences.
     """
@@ -102,7 +111,7 @@ def publish(
                 kept = keep_numbers(joins(root, version), engine)
             if not kept:
                 engine.joins.numbering = uuid.uuid4().hex
-        return _publish(root, engine, at_least, placement)
+        return _publish(root, engine, at_least, placement, sample)
 
 
 def write_aside(root: str | Path, engine: Engine) -> Path:
@@ -112,7 +121,7 @@ def write_aside(root: str | Path, engine: Engine) -> Path:
         base = _current_base(root)
         taken = operator_feedback.apply_feedback(root, base, engine)
     aside = root / "defining"
-    _write(aside, engine, taken, _placement(root, base))
+    _write(aside, engine, taken, _placement(root, base), _summaries(root, base))
     return aside
 
 
@@ -192,7 +201,7 @@ def compact(
         with _lock(root):
             taken = operator_feedback.apply_feedback(root, version.base, engine)
         aside = root / "compacting"
-        _write(aside, engine, taken, _placement(root, version.base))
+        _write(aside, engine, taken, _placement(root, version.base), _summaries(root, version.base))
         with _lock(root):
             now = current(root)
             if now.base != version.base:
@@ -474,14 +483,21 @@ def _extend(tail: Path, offset: int, data: bytes) -> None:
         os.close(descriptor)
 
 
-def _publish(root: Path, engine: Engine, at_least: int = 1, placement: Placement | None = None) -> Version:
+def _publish(
+    root: Path,
+    engine: Engine,
+    at_least: int = 1,
+    placement: Placement | None = None,
+    sample: pa.Table | None = None,
+) -> Version:
     """Of one who holds the lock."""
     base = None
     with suppress(IndexFileError):
         base = _current_base(root)
     aside = root / "publishing"
     taken = operator_feedback.apply_feedback(root, base, engine)
-    _write(aside, engine, taken, placement or _placement(root, base))
+    summaries = _summaries(root, base) if sample is None else Summaries.collect(engine, sample)
+    _write(aside, engine, taken, placement or _placement(root, base), summaries)
     return _set_current(root, aside, b"", at_least)
 
 
@@ -494,14 +510,23 @@ def _placement(root: Path, base: int | None) -> Placement:
     return Placement("split", 1)
 
 
-def _write(aside: Path, engine: Engine, taken: dict[str, bytes], placement: Placement) -> None:
+def _summaries(root: Path, base: int | None) -> Summaries | None:
+    """What a base was merged and placed by."""
+    with suppress(IndexFileError):
+        return Summaries.load(root / f"v{base}" / "summaries")
+    return None
+
+
+def _write(
+    aside: Path, engine: Engine, taken: dict[str, bytes], placement: Placement, summaries: Summaries | None
+) -> None:
     """Writes a base that has no number yet."""
     shutil.rmtree(aside, ignore_errors=True)
     try:
         if placement.parts == 1:
             engine.save(aside)
         else:
-            divide(engine, aside, placement)
+            divide(engine, aside, placement, summaries=summaries)
         operator_feedback.write_applied(aside, taken)
         checksums.write(aside)
         for path in [*aside.rglob("*"), aside]:

@@ -164,7 +164,7 @@ class PatternFinder:
 
     def find(self, batch: Batch) -> Found:
         found = [Found.certain(np.zeros(0, np.int32), np.zeros(0, np.int32))]
-        for chunk in _chunks(batch, self._above):
+        for chunk in graphs_of(batch, self._above):
             matches = self.index.match(chunk, every=batch.every)
             doubt = np.full(len(matches.row), NONE, dtype=np.int32)
             if matches.undecided.any():
@@ -221,7 +221,7 @@ class PatternBindings:
         return pa.MapArray.from_arrays(pa.array(offsets), names.take(pa.array(keys)), texts)
 
 
-def _chunks(batch: Batch, above: Mapping[str, tuple[str, ...]]) -> list[GraphBatch]:
+def graphs_of(batch: Batch, above: Mapping[str, tuple[str, ...]]) -> list[GraphBatch]:
     """The graphs of a batch, read once for the finders of base and tail."""
     if "graphs" not in batch.shared:
         read = graphs.read(_documents(batch), _canonical, batch.errors)
