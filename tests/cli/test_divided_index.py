@@ -72,9 +72,8 @@ def test_what_cannot_be_is_a_sentence(root, tmp_path):
 def test_containment_is_found_drawn_and_explained(root, tmp_path):
     subscriptions = tmp_path / "subscriptions.txt"
     subscriptions.write_text(TEXTS + "gas: WHERE topic = 'gas'\n")
-    built = tidings("index", "build", root, "-s", subscriptions, "--parts", "3", "--place", "auto")
-    reason = "more than half of the subscriptions are contained in others"
-    assert f"2 in the front and 9 in 3 parts, place contain: {reason}\n" in built.stdout
+    built = tidings("index", "build", root, "-s", subscriptions, "--parts", "3", "--place", "contain")
+    assert "2 in the front and 9 in 3 parts, place contain\n" in built.stdout
     shown = " ".join(tidings("index", "show", root).stdout.split())
     assert shown.endswith("roots that contain others 1 containers above the lowest 1 largest trees over 0: 9")
     events = tmp_path / "events.ndjson"
@@ -85,3 +84,25 @@ def test_containment_is_found_drawn_and_explained(root, tmp_path):
     assert ", below over 0\n" in explained.stdout
     tidings("index", "compact", root)
     assert "largest trees" in tidings("index", "show", root).stdout
+
+
+def test_the_place_is_chosen_and_the_reason_said(root, tmp_path):
+    built = tidings("index", "build", root, "-s", tmp_path / "subscriptions.txt", "--parts", "3")
+    (reason,) = [line for line in built.stdout.splitlines() if "was chosen: the whole index has" in line]
+    assert reason in tidings("index", "show", root).stdout.replace("\n", " ").replace("  ", " ")
+    refused = tidings("index", "build", root, "-s", tmp_path / "subscriptions.txt", "--merge", "90")
+    assert (refused.exit_code, "give --parts too" in refused.stderr) == (2, True)
+
+
+def test_patterns_are_merged_by_a_sample(root, tmp_path):
+    subscriptions, events = tmp_path / "patterns.txt", tmp_path / "events.nt"
+    subscriptions.write_text(
+        "".join(f"s{n}: WHERE (?i, <urn:topic>, <urn:oil>), (?i, <urn:in>, <urn:{n}>)\n" for n in range(8))
+    )
+    events.write_text("<urn:1> <urn:topic> <urn:oil> .\n<urn:1> <urn:in> <urn:3> .\n")
+    options = ("--parts", "2", "--place", "contain", "--merge", "80", "--sample", events)
+    built = tidings("index", "build", root, "-s", subscriptions, *options)
+    assert "0 in the front with 1 merger and 8 in 2 parts, place contain\n" in built.stdout
+    assert "1 event against 8 subscriptions: 1 notification" in tidings("match", "-s", root, events).stderr
+    explained = tidings("explain", "-s", root, "-i", "s3", events)
+    assert ", below merger 0\n" in explained.stdout

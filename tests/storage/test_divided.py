@@ -436,18 +436,14 @@ def test_a_divided_index_is_published_elsewhere(tmp_path: Path, monkeypatch: pyt
             assert each.text("b") == NARROW
 
 
-def test_the_place_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_no_base_can_be_divided_into_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine()
     for number in range(9):
         engine.subscribe(f"s{number}", BROAD)
     use_forest(monkeypatch, lambda engine: np.full(9, -1))
-    assert divide(engine, tmp_path / "none", Placement("auto", 2)).place == "split"
     assert divide(engine, tmp_path / "all", CONTAIN).front.subscriptions == 9
-    use_forest(monkeypatch, lambda engine: np.array([-1] * 7 + [0, 0]))
-    assert divide(engine, tmp_path / "few", Placement("auto", 2)).place == "split"
     use_forest(monkeypatch, lambda engine: np.array([-1, *range(8)]))
-    made = divide(engine, tmp_path / "many", Placement("auto", 2))
-    assert made.place == "contain"
+    made = divide(engine, tmp_path / "many", CONTAIN)
     assert [made.front.subscriptions, *(piece.subscriptions for piece in made.parts)] == [1, 4, 4]
     with pytest.raises(ValueError, match="circle"):
         divide(engine, tmp_path / "circle", CONTAIN, np.array([1, 0] + [-1] * 7))

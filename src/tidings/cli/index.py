@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,8 @@ from rich.table import Table
 from tidings.cli import compiling, options, terminal
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tidings.engine.engine import Engine
     from tidings.storage.division import Division, Trees
 
@@ -39,6 +43,34 @@ def index() -> None:
 @options.operators
 @options.parts
 @options.place
+@click.option(
+    "--merge",
+    type=click.IntRange(0, 99),
+    default=0,
+    metavar="PERCENT",
+    help="With containment: keep this percentage of the subscriptions out of the front. Similar patterns that nothing contains are"
+    " merged for that, and events that only their merger matches visit parts in vain.",
+)
+@click.option(
+    "--apart",
+    is_flag=True,
+    help="With containment: put subscriptions that match together into different parts. One event is then matched by many"
+    " processes at once, and all events visit more parts.",
+)
+@click.option(
+    "--sample",
+    "samples",
+    multiple=True,
+    metavar="EVENTS",
+    help="A file or folder of events like those to come, by which the place is chosen and subscriptions are merged and put into parts."
+    " May be repeated.",
+)
+@click.option(
+    "--memory",
+    type=options.Size(least=1_000_000),
+    metavar="SIZE",
+    help="How much of the index one Python process will have open, such as 1GB: a larger one is divided by --place auto.",
+)
 def build(
     root: Path,
     subscriptions: Path | str,
@@ -50,6 +82,10 @@ def build(
     modules: tuple[str, ...],
     parts: int | None,
     place: str,
+    merge: int,
+    apart: bool,
+    samples: tuple[str, ...],
+    memory: int | None,
 ) -> None:
     """Build the index of a file of subscriptions in the folder ROOT.
 
@@ -64,12 +100,17 @@ def build(
       tidings index build data/index -s subscriptions.txt --network exchange=exchange/
       tidings index build data/index -s subscriptions.txt --tables tables.toml
       tidings index build data/index -s subscriptions.txt --parts 8 --place split
+      tidings index build data/index -s subscriptions.txt --parts 8 --sample feeds/ --memory 1GB
     """
     compiling.choose([subscriptions, taxonomy, tables, *networks])
     from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
     from tidings.storage import versions
-    from tidings.storage.division import Division, Placement
+    from tidings.storage.division import Placement
 
+    if parts is None and (merge or apart or samples or memory):
+        raise click.UsageError(
+            "--merge, --apart, --sample and --memory say how an index is divided; give --parts too"
+        )
     engine = load(
         subscriptions,
         taxonomy,
@@ -80,12 +121,34 @@ def build(
         tables=tables,
     )
     options.need_folder(root, "as ROOT")
-    placement = None if parts is None else Placement(place, parts)
-    version = versions.publish(root, engine, placement=placement)
+    placement = None if parts is None else Placement(place, parts, merge, apart)
+    version = versions.publish(root, engine, placement=placement, sample=_sample(samples), memory=memory)
     terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")
-    if (division := Division.read(root / f"v{version.base}")) is not None:
-        chosen = _reason(division) if parts is not None and place == "auto" else ""
-        terminal.out.print(f"{_pieces(division)}, place {division.place}{chosen}")
+    for line in _placed(root / f"v{version.base}"):
+        terminal.out.print(line)
+
+
+def _sample(places: tuple[str, ...]) -> pa.Table | None:
+    """The first events of files and folders."""
+    if not places:
+        return None
+    from tidings.cli import events
+    from tidings.containment.summaries import SAMPLE
+    from tidings.model.event import to_table
+
+    portions = (portion for path in events.files(places) for portion in events.read(path))
+    return to_table(islice(chain.from_iterable(portions), SAMPLE))
+
+
+def _placed(base: Path) -> Iterator[str]:
+    """How a base is divided, and why."""
+    from tidings.storage.division import Division
+    from tidings.storage.placement_choice import Choice
+
+    if (division := Division.read(base)) is not None:
+        yield f"{_pieces(division)}, place {division.place}"
+    if (choice := Choice.read(base)) is not None:
+        yield choice.reason
 
 
 @index.command()
@@ -101,6 +164,7 @@ def show(root: Path, modules: tuple[str, ...]) -> None:
     from tidings.cli.subscriptions import operator_options
     from tidings.storage import versions
     from tidings.storage.division import Division
+    from tidings.storage.placement_choice import Choice
 
     version = versions.current(root)
     has_checksums = versions.verify(root, version)
@@ -135,6 +199,8 @@ def show(root: Path, modules: tuple[str, ...]) -> None:
     ):
         table.add_row(name, value)
     terminal.out.print(table)
+    if (choice := Choice.read(base)) is not None:
+        terminal.out.print(choice.reason)
     if division is not None:
         terminal.out.print(_bars(division))
     if division is not None and division.trees is not None:
@@ -173,13 +239,8 @@ def _stored(base: Path) -> dict[str, tuple[int, int]]:
 def _pieces(division: Division) -> str:
     in_parts = sum(piece.subscriptions for piece in division.parts)
     parts = terminal.counted(len(division.parts), "part")
-    return f"{division.front.subscriptions:,} in the front and {in_parts:,} in {parts}"
-
-
-def _reason(division: Division) -> str:
-    if division.place == "contain":
-        return ": more than half of the subscriptions are contained in others"
-    return ": no more than half of the subscriptions are known to be contained in others"
+    mergers = f" with {terminal.counted(division.mergers, 'merger')}" if division.mergers else ""
+    return f"{division.front.subscriptions:,} in the front{mergers} and {in_parts:,} in {parts}"
 
 
 def _bars(division: Division) -> Table:

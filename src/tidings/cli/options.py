@@ -128,7 +128,7 @@ place = click.option(
     default="auto",
     show_default=True,
     help="Which events visit a part: all (split), or those that a subscription in front of the parts has found, which"
-    " contains what is there (contain).",
+    " contains what is there (contain). By default the fastest is chosen by measuring, also one whole index if the memory is enough.",
 )
 memory = click.option(
     "--memory",

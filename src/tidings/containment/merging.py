@@ -91,7 +91,7 @@ class _Merger:
         first, last = keys.first_triple[self._members[0] : self._members[0] + 2]
         offered = keys.of_triple[first:last]
         triples = keys.find(self._members, offered.ravel()).reshape(len(self._members), *offered.shape)
-        is_common = (triples >= 0).all(axis=0)
+        is_common: np.ndarray = np.all(triples >= 0, axis=0)
         has = is_common.any(axis=1)
         best = is_common.argmax(axis=1)
         chosen = np.arange(len(offered))[has], best[has]

@@ -208,8 +208,10 @@ class DividedIndex(Engine):
         return list(self._parts)
 
     def forwards(self, events: pa.Table | pa.RecordBatch) -> Forwards:
-        """The parts that events have to visit."""
-        return self.match_front(events)[1]
+        """The parts that events have to visit. Nothing is checked: no operator is called."""
+        batch = Batch(pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events)
+        with self._lock:
+            return self._visits(batch, find(batch, self._index.snapshot()))
 
     def match_front(self, events: pa.Table | pa.RecordBatch) -> tuple[pa.Table, Forwards]:
         """The notifications of the front, also those of events that cannot be read, and the parts to visit: the first of

@@ -44,9 +44,6 @@ PLACES = ("split", "contain", "auto")
 MAX_PARTS = 1_000
 _FILE = "division.json"
 _NAMED_TREES = 5
-_WORTH_CONTAINING = (
-    0.5  # of the subscriptions: with fewer, most of them would be in the front of every process
-)
 
 
 class Placement(NamedTuple):
@@ -166,13 +163,12 @@ def divide(
     check(placement)
     engine.save(base / "front")  # it folds, so that all are live
     index, place = engine.index, placement.place
+    assert place != "auto", "it is chosen by placement_choice.py"
     divisible = index.divisible()
     count = len(divisible)
     if parents is None and place != "split":
         parents = forest.parents(engine)
     contained = divisible & _has_container(parents, count)
-    if place == "auto":
-        place = "contain" if contained.sum() > _WORTH_CONTAINING * count else "split"
     mergers: list[Query] = []
     if place == "contain":
         mergers, above = _merged(engine, parents, divisible & ~contained, placement.merge, summaries)

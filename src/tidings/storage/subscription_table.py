@@ -57,7 +57,7 @@ def publish_table(
     if memory is not None and size > memory:
         # The front has its share, and vocabularies of parts overlap.
         parts = min(MAX_PARTS, 2 * math.ceil(size / memory))
-        versions.publish(root, engine, placement=Placement("auto", parts))
+        versions.publish(root, engine, placement=Placement("auto", parts), memory=memory)
     return refused
 
 

@@ -48,9 +48,10 @@ from tidings.language.query import Call, leaves
 from tidings.language.query_json import json_calls
 from tidings.storage import checksums, operator_feedback
 from tidings.storage.divided_index import DividedIndex
-from tidings.storage.division import Division, divide, front_of, load_whole, refuse_too_large
+from tidings.storage.division import Division, check, divide, front_of, load_whole, refuse_too_large
 from tidings.storage.division import Placement as Placement
 from tidings.storage.event_log import sync, write_all
+from tidings.storage.placement_choice import NOTHING_EXPECTED, Expected, write_best
 from tidings.storage.renumbering import keep_numbers
 from tidings.storage.tail_changes import Change as Change
 from tidings.storage.tail_changes import NetworkChange as NetworkChange
@@ -92,10 +93,12 @@ def publish(
     at_least: int = 1,
     placement: Placement | None = None,
     sample: pa.Table | None = None,
+    memory: int | None = None,
 ) -> Version:
     """Writes the engine's subscriptions and networks as a new base and makes it the current one; its number is at
     least `at_least`. It is divided by `placement`, or as the current one is. `sample` are events as they are expected, by which
-    subscriptions that match together are merged and placed; without it, those of the current base count.
+    subscriptions that match together are merged and placed; without it, those of the current base count. The place "auto"
+    is chosen by them, and by the bytes that one process may have open (`memory`).
 
     Subscriptions over tables that were in the last version too, with the same text, go on with their sequences.
     """
@@ -111,7 +114,7 @@ def publish(
                 kept = keep_numbers(joins(root, version), engine)
             if not kept:
                 engine.joins.numbering = uuid.uuid4().hex
-        return _publish(root, engine, at_least, placement, sample)
+        return _publish(root, engine, at_least, placement, Expected(sample, memory))
 
 
 def write_aside(root: str | Path, engine: Engine) -> Path:
@@ -488,7 +491,7 @@ def _publish(
     engine: Engine,
     at_least: int = 1,
     placement: Placement | None = None,
-    sample: pa.Table | None = None,
+    expected: Expected = NOTHING_EXPECTED,
 ) -> Version:
     """Of one who holds the lock."""
     base = None
@@ -496,8 +499,10 @@ def _publish(
         base = _current_base(root)
     aside = root / "publishing"
     taken = operator_feedback.apply_feedback(root, base, engine)
-    summaries = _summaries(root, base) if sample is None else Summaries.collect(engine, sample)
-    _write(aside, engine, taken, placement or _placement(root, base), summaries)
+    summaries = _summaries(root, base)
+    if expected.sample is not None and len(expected.sample):
+        summaries = Summaries.collect(engine, expected.sample)
+    _write(aside, engine, taken, placement or _placement(root, base), summaries, expected)
     return _set_current(root, aside, b"", at_least)
 
 
@@ -518,7 +523,12 @@ def _summaries(root: Path, base: int | None) -> Summaries | None:
 
 
 def _write(
-    aside: Path, engine: Engine, taken: dict[str, bytes], placement: Placement, summaries: Summaries | None
+    aside: Path,
+    engine: Engine,
+    taken: dict[str, bytes],
+    placement: Placement,
+    summaries: Summaries | None,
+    expected: Expected = NOTHING_EXPECTED,
 ) -> None:
     """Writes a base that has no number yet."""
     shutil.rmtree(aside, ignore_errors=True)
@@ -526,7 +536,11 @@ def _write(
         if placement.parts == 1:
             engine.save(aside)
         else:
-            divide(engine, aside, placement, summaries=summaries)
+            check(placement)
+            if placement.place == "auto":
+                write_best(engine, aside, placement, summaries, expected)
+            else:
+                divide(engine, aside, placement, summaries=summaries)
         operator_feedback.write_applied(aside, taken)
         checksums.write(aside)
         for path in [*aside.rglob("*"), aside]:

@@ -35,11 +35,11 @@ def test_the_index_is_divided_as_the_service_is_started(tmp_path: Path) -> None:
         for parts in (2, 3):
             division = _started(replace(settings, parts=parts, place="split"), registry)
             assert division is not None
-            assert division.placement == ("split", parts)
+            assert division.placement == versions.Placement("split", parts)
             assert division.front.subscriptions == 0
         kept = _started(settings, registry)  # it stays as it is
         assert kept is not None
-        assert kept.placement == ("split", 3)
+        assert kept.placement == versions.Placement("split", 3)
         assert _started(replace(settings, parts=1), registry) is None
     finally:
         registry.close()

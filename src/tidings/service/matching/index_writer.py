@@ -18,15 +18,19 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
+
 from tidings.engine.engine import BroadSubscription, EmptySubscription, Engine
 from tidings.errors import IndexFileError, SubscriptionError, TidingsError
+from tidings.model.event import to_table
+from tidings.service.ingest.recent_events import RecentEvents
 from tidings.service.matching.compaction import Compaction, drop_bases, next_base
 from tidings.service.matching.engine_settings import fingerprint, load_engine, missing_table
 from tidings.service.model import IndexChange
 from tidings.service.settings import Settings
 from tidings.service.store.registry import Registry
 from tidings.storage import checksums, versions
-from tidings.storage.event_log import sync
+from tidings.storage.event_log import EventLog, sync
 from tidings.storage.tail_changes import apply
 from tidings.storage.versions import Change, NetworkChange, Version
 
@@ -131,7 +135,14 @@ class IndexWriter:
         number = next_base(self._settings.data, self._registry)
         parts = self._settings.parts
         placement = None if parts is None else versions.Placement(self._settings.place, parts)
-        version = versions.publish(self.root, engine, at_least=number, placement=placement)
+        version = versions.publish(
+            self.root,
+            engine,
+            at_least=number,
+            placement=placement,
+            sample=None if parts is None else self._sample(),
+            memory=self._settings.memory,
+        )
         logger.info("built the index %s of %d subscriptions", version, len(engine))
         _write(self.root / "FINGERPRINT", self._fingerprint)
         self._registry.applied(last)
@@ -140,6 +151,12 @@ class IndexWriter:
             self._unreported.clear()
             self._news.notify_all()
         return refused
+
+    def _sample(self) -> pa.Table:
+        """The last events of the log, as which others are expected."""
+        recent = RecentEvents()
+        recent.fill(EventLog(self._settings.data / "log"))
+        return to_table(recent.events())
 
     def _rebuild(self, damage: Exception) -> list[tuple[str, str]]:
         """Builds the index anew because it is lost or damaged, and removes the damaged base: a micro-batch that pinned

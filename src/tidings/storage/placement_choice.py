@@ -1,0 +1,157 @@
+"""The place `auto`: an index is written whole, split, or divided by containment, whichever is matched fastest within the memory
+that is allowed.
+
+    replicate   every process holds the whole index, and an event is matched once
+    split       an event is matched by every part
+    contain     an event is matched by the front, then by the parts that it visits
+
+Events of a sample are matched in each way, by stages, as on a cluster: the time is the sum over all processes. Split is not written for
+that: its parts are like those of contain, with every event visiting them. Without a sample, events are made that some of the
+subscriptions match.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.containment import forest
+from tidings.containment.summaries import Summaries
+from tidings.containment.witness import witness
+from tidings.engine.engine import Engine
+from tidings.engine.pipeline import find, notifications
+from tidings.errors import IndexFileError, TidingsError
+from tidings.model.batch import Batch
+from tidings.model.event import to_table
+from tidings.storage.divided_index import DividedIndex
+from tidings.storage.division import Placement, divide, size_of
+
+_FILE = "placement.json"
+_EVENTS, _RUNS = 200, 3
+
+
+class Expected(NamedTuple):
+    """What an index is going to be used with: events like those of a sample, and how many bytes of it a process may have open."""
+
+    sample: pa.Table | None = None
+    memory: int | None = None
+
+
+NOTHING_EXPECTED = Expected()
+
+
+class Choice(NamedTuple):
+    """What was chosen, by the microseconds that an event takes with each place, and the bytes of the whole index."""
+
+    place: str
+    microseconds: dict[str, float]
+    bytes: int
+    memory: int | None
+
+    @property
+    def reason(self) -> str:
+        """In one sentence."""
+        times = ", ".join(f"{place} {taken:,.0f}" for place, taken in self.microseconds.items())
+        allowed = "" if self.memory is None else f" of {self.memory:,} that are allowed"
+        return f"{self.place} was chosen: the whole index has {self.bytes:,} bytes{allowed}, and one event takes, in µs: {times}"
+
+    @classmethod
+    def read(cls, base: Path) -> Choice | None:
+        """That of a base; None if its place was given."""
+        try:
+            fields = json.loads((base / _FILE).read_text())
+            return cls(**{name: fields[name] for name in cls._fields})
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, LookupError) as error:
+            raise IndexFileError(
+                f"{base / _FILE} cannot be read ({error!r:.200}); build the index anew"
+            ) from None
+
+
+def write_best(
+    engine: Engine, base: Path, placement: Placement, summaries: Summaries | None, expected: Expected
+) -> Choice:
+    """Writes an engine as a base with the place that is best."""
+    sample, memory = expected
+    engine.save(base)
+    size = size_of(base)
+    events = made_events(engine) if sample is None else sample.slice(0, _EVENTS)
+    parents = forest.parents(engine)
+    contain = placement._replace(place="contain")
+    aside = base.with_name(base.name + "-contain")
+    shutil.rmtree(aside, ignore_errors=True)
+    try:
+        division = divide(engine, aside, contain, parents, summaries)
+        taken = (
+            {}
+            if memory is not None and size > memory
+            else {"replicate": _time(lambda: _find(engine, events))}
+        )
+        taken |= _stages(
+            DividedIndex.open(aside, division, operators=engine.operators, kinds=engine.own_kinds), events
+        )
+        place = min(taken, key=lambda place: taken[place])
+        if place != "replicate":
+            shutil.rmtree(base)
+        if place == "contain":
+            aside.rename(base)
+        elif place == "split":
+            divide(engine, base, placement._replace(place="split"))
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    count = max(1, len(events))
+    choice = Choice(place, {name: round(1e6 * each / count, 1) for name, each in taken.items()}, size, memory)
+    (base / _FILE).write_text(json.dumps(choice._asdict()))
+    return choice
+
+
+def _stages(index: DividedIndex, events: pa.Table) -> dict[str, float]:
+    """The seconds of split and contain: of the front, and of the parts with the events that visit them."""
+    visits = index.forwards(events)
+    contain, split = _time(lambda: index.forwards(events)), 0.0
+    for number in range(len(index.division.parts)):
+        part = index.part(number)
+        visiting = events.take(pa.array(visits.event[visits.part == number]))
+        contain += _time(partial(_find, part, visiting)) if len(visiting) else 0
+        split += _time(partial(_find, part, events))
+    return {"split": split, "contain": contain}
+
+
+def _find(engine: Engine, events: pa.Table) -> None:
+    """Matches events, without operators and networks, which cost the same wherever subscriptions are."""
+    index = engine.index_snapshot()
+    batch = Batch(events)
+    list(notifications(batch, index, find(batch, index)))
+
+
+def _time(run: Callable[[], object]) -> float:
+    run()
+    taken = []
+    for _ in range(_RUNS):
+        start = time.process_time()
+        run()
+        taken.append(time.process_time() - start)
+    return min(taken)
+
+
+def made_events(engine: Engine) -> pa.Table:
+    """Events that some of the subscriptions match; one that cannot match is left out."""
+    live = np.flatnonzero(np.frombuffer(bytes(engine.index.subscriptions.live), dtype=np.bool_))
+    chosen = np.random.default_rng(len(live)).permutation(live)[:_EVENTS]
+    found = []
+    for number in chosen.tolist():
+        try:
+            event = witness(engine.tree(engine.index.subscriptions.text(number)), engine.taxonomy)
+        except TidingsError:
+            continue  # one of a kind of the user's own
+        found += [] if event is None else [event]
+    return to_table(found)

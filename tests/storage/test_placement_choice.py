@@ -1,0 +1,92 @@
+"""The place "auto" is chosen by the memory that is allowed and by measured times, and answers stay the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tidings import Engine, Event
+from tidings.errors import IndexFileError
+from tidings.model.event import to_table
+from tidings.storage import placement_choice, versions
+from tidings.storage.division import Division, Placement, size_of
+from tidings.storage.placement_choice import Choice, made_events
+
+AUTO = Placement("auto", 2)
+EVENTS = [Event("t", {"topic": topic, "price": price}) for topic in ("oil", "gas") for price in (1, 50, 99)]
+
+
+def engine_of(count: int) -> Engine:
+    engine = Engine()
+    for price in range(count):
+        engine.subscribe(f"s{price}", f"WHERE topic = 'oil' AND price > {price}")
+    return engine
+
+
+def published(root: Path, memory: int | None) -> tuple[Path, Choice]:
+    version = versions.publish(root, engine_of(60), placement=AUTO, sample=to_table(EVENTS), memory=memory)
+    opened = versions.open(root, version)
+    assert {n.subscription for n in opened.publish(EVENTS[1])} == {f"s{price}" for price in range(50)}
+    base = root / f"v{version.base}"
+    choice = Choice.read(base)
+    assert choice is not None
+    assert f"{choice.place} was chosen: the whole index has {choice.bytes:,} bytes" in choice.reason
+    return base, choice
+
+
+def test_a_whole_index_that_fits_is_one_of_three(tmp_path: Path) -> None:
+    _, choice = published(tmp_path, None)
+    assert choice.microseconds.keys() == {"replicate", "split", "contain"}
+    assert choice.place == min(choice.microseconds, key=choice.microseconds.__getitem__)
+
+
+def test_one_that_does_not_fit_is_divided(tmp_path: Path) -> None:
+    size = size_of(tmp_path) + 1
+    base, choice = published(tmp_path, size)
+    assert choice.microseconds.keys() == {"split", "contain"}
+    division = Division.read(base)
+    assert division is not None
+    assert division.place == choice.place
+    assert choice.memory == size
+
+
+@pytest.mark.parametrize("fastest", ["replicate", "split", "contain"])
+def test_the_fastest_is_written(fastest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.5 if fastest == "replicate" else 2.0])
+    monkeypatch.setattr(placement_choice, "_time", lambda run: next(times))
+    stages = {place: 1.0 + (place != fastest) for place in ("split", "contain")}
+    monkeypatch.setattr(placement_choice, "_stages", lambda index, events: stages)
+    base, choice = published(tmp_path, None)
+    division = Division.read(base)
+    assert choice.place == fastest
+    assert (division.place if division else "replicate") == fastest
+    assert [path.name for path in tmp_path.glob("[pv]*") if path.is_dir()] == ["v1"]
+    assert versions.verify(tmp_path, versions.current(tmp_path))
+
+
+def test_a_fold_goes_on_with_the_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    published(tmp_path, 1)
+    versions.append(tmp_path, [versions.Change("s7", None)])
+    before = versions.division(tmp_path, versions.current(tmp_path))
+    after = versions.division(tmp_path, versions.compact(tmp_path))
+    assert before is not None
+    assert after is not None
+    assert after.placement == before.placement
+
+
+def test_without_a_sample_events_are_made_of_the_subscriptions() -> None:
+    engine = engine_of(20)
+    engine.subscribe("pattern", "WHERE (?i, topic, 'oil')")
+    engine.subscribe("never", "WHERE price > 5 AND price < 3 AND price IN (9)")
+    engine.index.fold()
+    found = {row["subscription"] for row in engine.publish_many(made_events(engine)).to_pylist()}
+    assert {"pattern", *(f"s{price}" for price in range(20))} <= found
+
+
+def test_a_damaged_choice_is_a_sentence(tmp_path: Path) -> None:
+    base, _ = published(tmp_path, None)
+    (base / "placement.json").write_text(json.dumps({"place": "split"}))
+    with pytest.raises(IndexFileError, match="build the index anew"):
+        Choice.read(base)
