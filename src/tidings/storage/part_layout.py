@@ -3,7 +3,7 @@
 With the place `contain`, subscriptions that match together lie *together*: they are ordered by the summary that matches their
 container, then by the container, and the order is cut into parts. So an event visits few parts. The paper puts them *apart*, one after
 the other into all parts, so that one event is matched by many machines at once; a batch of events keeps all of them busy anyway
-(docs/decisions/storage-together.md has both measured).
+(docs/decisions/mergers.md has both measured).
 
 The cut goes by numbers, which are memory, and by the matches that were measured, which are time: a part has at most half as many
 subscriptions more than the average.
