@@ -95,14 +95,16 @@ def test_the_place_is_chosen_and_the_reason_said(root, tmp_path):
 
 
 def test_patterns_are_merged_by_a_sample(root, tmp_path):
-    subscriptions, events = tmp_path / "patterns.txt", tmp_path / "events.nt"
+    subscriptions, events, more = tmp_path / "patterns.txt", tmp_path / "events.nt", tmp_path / "more.nt"
     subscriptions.write_text(
         "".join(f"s{n}: WHERE (?i, <urn:topic>, <urn:oil>), (?i, <urn:in>, <urn:{n}>)\n" for n in range(8))
     )
     events.write_text("<urn:1> <urn:topic> <urn:oil> .\n<urn:1> <urn:in> <urn:3> .\n")
-    options = ("--parts", "2", "--place", "contain", "--merge", "80", "--sample", events)
+    more.write_text(events.read_text().replace("urn:1", "urn:2"))
+    options = ("--parts", "2", "--place", "contain", "--merge", "80", "--sample", events, "--sample", more)
     built = tidings("index", "build", root, "-s", subscriptions, *options)
     assert "0 in the front with 1 merger and 8 in 2 parts, place contain\n" in built.stdout
+    assert "100% of matches" in tidings("index", "show", root).stdout
     assert "1 event against 8 subscriptions: 1 notification" in tidings("match", "-s", root, events).stderr
     explained = tidings("explain", "-s", root, "-i", "s3", events)
     assert ", below merger 0\n" in explained.stdout

@@ -23,6 +23,7 @@ from tidings import Engine, Event
 from tidings.containment import forest
 from tidings.containment.summaries import Summaries
 from tidings.errors import IndexFileError, SubscriptionError, TidingsError
+from tidings.formats.rdf import NTRIPLES
 from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
 from tidings.language.printer import to_text
@@ -238,6 +239,33 @@ def test_a_container_routes_whatever_has_become_of_it(
     assert isinstance(index, DividedIndex)
     assert len(index.forwards(to_table([before])).event) == 0
     assert index.forwards(to_table([before, OIL])).event.tolist() == [1, 1]
+
+
+def test_merged_subscriptions_come_and_go(tmp_path: Path) -> None:
+    """RSS cluster, Figure 8: a merged leaf is removed, replaced or added; the merger goes on to route to the others."""
+    engine = Engine()
+    for topic in "abcd":
+        engine.subscribe(topic, f"WHERE (?i, <urn:in>, <urn:feed>), (?i, <urn:topic>, <urn:{topic}>)")
+    graph = "<urn:1> <urn:in> <urn:feed> .\n" + "".join(f"<urn:1> <urn:topic> <urn:{t}> .\n" for t in "abcd")
+    event = Event("t", datacontenttype=NTRIPLES, data=graph.encode())
+    version = versions.publish(tmp_path, engine, placement=MERGE)
+    index = versions.open(tmp_path, version)
+    assert isinstance(index, DividedIndex)
+    assert (index.division.front.subscriptions, index.division.mergers, len(index)) == (0, 1, 4)
+    assert matched(index, event) == {*"abcd"}
+    assert index.container_of("a") == "merger 0"
+    assert "merger 0" not in index
+    never = "WHERE (?i, <urn:in>, <urn:feed>), (?i, <urn:topic>, <urn:x>)"
+    changes = [Change("a", None), Change("b", never), Change("merger 0", "WHERE (?i, <urn:in>, <urn:feed>)")]
+    version = versions.append(tmp_path, changes)
+    assert matched(versions.open(tmp_path, version), event) == {"c", "d", "merger 0"}
+    version = versions.compact(tmp_path)
+    folded = versions.open(tmp_path, version)
+    assert matched(folded, event) == {"c", "d", "merger 0"}
+    assert len(folded) == 4
+    saved = tmp_path / "whole"
+    folded.save(saved)
+    assert matched(Engine.load(saved), event) == {"c", "d", "merger 0"}
 
 
 def test_an_expired_container_routes(tmp_path: Path) -> None:

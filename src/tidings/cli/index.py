@@ -157,8 +157,8 @@ def _placed(base: Path) -> Iterator[str]:
 def show(root: Path, modules: tuple[str, ...]) -> None:
     """Show the versions in ROOT and the content of the current one. All of its files are read and checked.
 
-    Of an index that is divided, the subscriptions and bytes of the front and of each part are drawn as bars. If it is divided by
-    containment, it follows how many subscriptions contain others, and which contain the most.
+    Of an index that is divided, the subscriptions and bytes of the front and of each part are drawn as bars, with the share of the matches of
+    the sample, if there was one. If it is divided by containment, it follows how many subscriptions contain others, and which contain the most.
     """
     compiling.choose([root])
     from tidings.cli.subscriptions import operator_options
@@ -246,14 +246,16 @@ def _pieces(division: Division) -> str:
 def _bars(division: Division) -> Table:
     """Subscriptions and bytes of each piece, with a bar as long as its share of the largest."""
     table = Table(show_header=False, box=None, pad_edge=False)
-    for align in ("left", "right", "right", "left"):
+    for align in ("left", "right", "right", "left", "left"):
         table.add_column(justify=align, style="dim" if not table.columns else "")
     pieces = {"front": division.front} | {f"part {i}": piece for i, piece in enumerate(division.parts)}
     most = max(piece.bytes for piece in pieces.values())
+    loads = {f"part {i}": f"{load:.0%} of matches" for i, load in enumerate(division.loads)}
     for name, piece in pieces.items():
         bar = "█" * max(1, round(_BAR * piece.bytes / most))
         subscriptions = terminal.counted(piece.subscriptions, "subscription")
-        table.add_row(name, subscriptions, f"{piece.bytes / 1e6:,.1f} MB", bar)
+        load = loads.get(name, "")
+        table.add_row(name, subscriptions, f"{piece.bytes / 1e6:,.1f} MB", bar, load)
     return table
 
 

@@ -91,6 +91,8 @@ class Division(NamedTuple):
     apart: bool = False
     mergers: int = 0
     """How many there are; they are behind the subscriptions of the front."""
+    loads: tuple[float, ...] = ()
+    """The share of each part in the matches of the sample that it was divided by; nothing without one."""
 
     @property
     def placement(self) -> Placement:
@@ -110,8 +112,9 @@ class Division(NamedTuple):
             front, *parts = (Piece(int(count), int(size)) for count, size in fields["pieces"])
             reads = tuple(map(str, fields["reads"]))
             merge, apart = int(fields.get("merge", 0)), bool(fields.get("apart", False))
-            mergers = int(fields.get("mergers", 0))
-            return cls(place, taxonomy, reads, front, tuple(parts), _trees(fields), merge, apart, mergers)
+            mergers, loads = int(fields.get("mergers", 0)), tuple(map(float, fields.get("loads", ())))
+            merged = merge, apart, mergers, loads
+            return cls(place, taxonomy, reads, front, tuple(parts), _trees(fields), *merged)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
@@ -121,7 +124,7 @@ class Division(NamedTuple):
 
     def write(self, base: Path) -> None:
         fields = {**self._asdict(), "pieces": [self.front, *self.parts]}
-        names = ("place", "taxonomy", "reads", "pieces", "trees", "merge", "apart", "mergers")
+        names = ("place", "taxonomy", "reads", "pieces", "trees", "merge", "apart", "mergers", "loads")
         (base / _FILE).write_text(json.dumps({name: fields[name] for name in names}, indent=1))
 
 
@@ -170,10 +173,10 @@ def divide(
         parents = forest.parents(engine)
     contained = divisible & _has_container(parents, count)
     mergers: list[Query] = []
+    measured = _measured(engine, summaries)
     if place == "contain":
         mergers, above = _merged(engine, parents, divisible & ~contained, placement.merge, summaries)
         divisible &= above[:count] >= 0
-        measured = _measured(engine, summaries)
         layout = contained_parts(divisible, above, placement.parts, measured, apart=placement.apart)
     else:
         layout = split_parts(divisible, placement.parts)
@@ -200,6 +203,7 @@ def divide(
         placement.merge if place == "contain" else 0,
         placement.apart and place == "contain",
         len(mergers),
+        layout.loads(measured[1]),
     )
     made.write(base)
     return made

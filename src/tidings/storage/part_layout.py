@@ -33,6 +33,12 @@ class PartLayout(NamedTuple):
             np.bitwise_or.at(routes, (self.container, of >> 3), bits)
         return routes
 
+    def loads(self, matches: np.ndarray) -> tuple[float, ...]:
+        """The share of each part in matches that were measured; nothing if there were none."""
+        inside = self.part >= 0
+        found = np.bincount(self.part[inside], matches[inside], minlength=self.parts)
+        return tuple((found / found.sum()).round(4).tolist()) if found.any() else ()
+
 
 def split_parts(divided: np.ndarray, parts: int) -> PartLayout:
     """Parts take turns, so that they have equally many."""
