@@ -22,6 +22,7 @@ from tests.storage import version_01 as world
 from tidings import Engine, Event
 from tidings.containment import forest
 from tidings.errors import IndexFileError, SubscriptionError, TidingsError
+from tidings.formats import rdf
 from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
 from tidings.language.printer import to_text
@@ -284,6 +285,35 @@ def test_an_unreadable_event_is_reported_once(place: str, tmp_path: Path) -> Non
     found = rows(opened(tmp_path / "v1"))
     assert found == rows(engine)
     assert sum(count for (*_, verdict), count in found.items() if verdict == "error") == 4
+
+
+@pytest.mark.parametrize("place", ["split", "contain"])
+def test_a_document_is_parsed_once(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    for number in range(6):
+        engine.subscribe(f"s{number}", f"WHERE (?x, <urn:p>, ?y) AND ?y > {number}")
+    events = [Event.from_rdf(f"<urn:a> <urn:p> {number} .", "turtle", id=f"e{number}") for number in range(6)]
+    table = to_table([replace(e, datacontenttype="application/n-quads") for e in events])
+    divide(engine, tmp_path / "v1", Placement(place, 2), np.array([-1, 0, 0, 0, 0, 0]))
+    expected, read, canonical = answers(engine, events), list[bytes](), rdf.canonical
+
+    def count(data: bytes, media_type: str) -> bytes:
+        read.append(data)
+        return canonical(data, media_type)
+
+    monkeypatch.setattr(rdf, "canonical", count)
+    index = opened(tmp_path / "v1")
+    assert answers(index, table) == expected  # type: ignore[arg-type]
+    assert len(read) == 6  # some events visit no part, and those that visit one are not all
+    read.clear()
+    found, visits = index.match_front(table)
+    assert visits.graphs is not None
+    for part in range(2):
+        rows = pa.array(visits.event[visits.part == part])
+        matched = index.match_part(part, table.take(rows), visits.graphs.take(rows).to_pylist())
+        found = pa.concat_tables([found, matched])
+    assert len(read) == 6
+    assert len(found) == sum(expected.values())
 
 
 def test_kinds_of_ones_own(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tidings.arrays import folders
 from tidings.engine.contracts import Kind
 from tidings.engine.engine import Engine
@@ -83,10 +85,16 @@ class Version(NamedTuple):
 
 
 def publish(
-    root: str | Path, engine: Engine, *, at_least: int = 1, placement: Placement | None = None
+    root: str | Path,
+    engine: Engine,
+    *,
+    at_least: int = 1,
+    placement: Placement | None = None,
+    parents: np.ndarray | None = None,
 ) -> Version:
     """Writes the engine's subscriptions and networks as a new base and makes it the current one; its number is at
-    least `at_least`. It is divided by `placement`, or as the current one is.
+    least `at_least`. It is divided by `placement`, or as the current one is. `parents` is the forest of containment, if it is
+    known already.
 
     Subscriptions over tables that were in the last version too, with the same text, go on with their sequences.
     """
@@ -102,7 +110,7 @@ def publish(
                 kept = keep_numbers(joins(root, version), engine)
             if not kept:
                 engine.joins.numbering = uuid.uuid4().hex
-        return _publish(root, engine, at_least, placement)
+        return _publish(root, engine, at_least, placement, parents)
 
 
 def write_aside(root: str | Path, engine: Engine) -> Path:
@@ -474,14 +482,20 @@ def _extend(tail: Path, offset: int, data: bytes) -> None:
         os.close(descriptor)
 
 
-def _publish(root: Path, engine: Engine, at_least: int = 1, placement: Placement | None = None) -> Version:
+def _publish(
+    root: Path,
+    engine: Engine,
+    at_least: int = 1,
+    placement: Placement | None = None,
+    parents: np.ndarray | None = None,
+) -> Version:
     """Of one who holds the lock."""
     base = None
     with suppress(IndexFileError):
         base = _current_base(root)
     aside = root / "publishing"
     taken = operator_feedback.apply_feedback(root, base, engine)
-    _write(aside, engine, taken, placement or _placement(root, base))
+    _write(aside, engine, taken, placement or _placement(root, base), parents)
     return _set_current(root, aside, b"", at_least)
 
 
@@ -494,14 +508,20 @@ def _placement(root: Path, base: int | None) -> Placement:
     return Placement("split", 1)
 
 
-def _write(aside: Path, engine: Engine, taken: dict[str, bytes], placement: Placement) -> None:
+def _write(
+    aside: Path,
+    engine: Engine,
+    taken: dict[str, bytes],
+    placement: Placement,
+    parents: np.ndarray | None = None,
+) -> None:
     """Writes a base that has no number yet."""
     shutil.rmtree(aside, ignore_errors=True)
     try:
         if placement.parts == 1:
             engine.save(aside)
         else:
-            divide(engine, aside, placement)
+            divide(engine, aside, placement, parents)
         operator_feedback.write_applied(aside, taken)
         checksums.write(aside)
         for path in [*aside.rglob("*"), aside]:
