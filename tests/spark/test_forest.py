@@ -60,7 +60,7 @@ def test_what_is_published_answers_as_the_undivided(
     version = publish(spark, tmp_path, engine, Placement("contain", 2))
     division = versions.division(tmp_path, version)
     assert division is not None
-    assert sum(piece.subscriptions for piece in division.parts) == (parents >= 0).sum() > 10
+    assert sum(piece.subscriptions for piece in division.parts) == (parents >= 0).sum() > 5
     index = versions.open(tmp_path, version, operators=CODE)
     assert rows(index.publish_many(events)) == expected
     assert versions.division(tmp_path, publish(spark, tmp_path, engine, Placement("split", 1))) is None

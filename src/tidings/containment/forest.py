@@ -35,7 +35,7 @@ from tidings.language.query import Query
 from tidings.model.batch import Batch
 from tidings.model.event import Event, to_table
 
-NONE = -1
+NONE = WHOLE = -1
 _EVENTS_AT_ONCE = 1 << 8  # each may have every subscription as a candidate
 _REMEMBERED = 100_000
 _FEW = 0.9  # of the subscriptions: if fewer are distinct, an index of these alone is made
@@ -157,7 +157,7 @@ class Forest:
         """For each number one that contains it, or -1."""
         equal, count = self._equal, len(self._names)
         found = np.full(count, NONE)
-        for level in range(len(self._levels)):
+        for level in (*range(len(self._samples)), WHOLE):
             left = np.flatnonzero(found < 0)
             candidates = self._spread_candidates(spread, left, level)
             others = self._spread_candidates(spread, np.setdiff1d(candidates.container, left), level)
@@ -177,22 +177,21 @@ class Forest:
         return None if self._owned is None else PatternRows(_finder(self._owned).index, self.engine.taxonomy)
 
     @cached_property
-    def _levels(self) -> list[_Level]:
-        """Samples, each much larger than the one before, if there are many containers; then all."""
+    def _samples(self) -> list[_Level]:
+        """Each much larger than the one before, if there are many containers; else none."""
         count, size = len(self._names), _SAMPLE
-        levels: list[_Level] = []
+        samples: list[_Level] = []
         order = np.random.default_rng(count).permutation(count)
         while 8 * size <= count:
             sample = np.sort(order[:size])
-            levels.append(_Level(_part(self.engine, self._number[sample]), sample))
-            if len(levels) == 1:
-                pairs = len(self._candidates(sample, levels[0]).child)
+            samples.append(_Level(_part(self.engine, self._number[sample]), sample))
+            if len(samples) == 1:
+                pairs = len(self._candidates(sample, samples[0]).child)
                 if pairs / size * count / size < _MANY:
-                    levels.clear()
-                    break
-            self._level[sample] = np.minimum(self._level[sample], len(levels))
+                    return []
+            self._level[sample] = np.minimum(self._level[sample], len(samples))
             size *= _GROWTH
-        return [*levels, _Level(self.engine, self._place)]
+        return samples
 
     @cached_property
     def _place(self) -> np.ndarray:
@@ -248,8 +247,9 @@ class Forest:
     # ------------------------------------------------------------------ candidates
 
     def candidates(self, places: np.ndarray, level: int) -> Columns:
-        """Which of a level, given by its number, match the witnesses of these."""
-        return self._candidates(places, self._levels[level])
+        """Which of a sample, or of the WHOLE, match the witnesses of these."""
+        whole = _Level(self.engine, self._place)
+        return self._candidates(places, whole if level == WHOLE else self._samples[level])
 
     def _candidates(self, places: np.ndarray, level: _Level) -> _Candidates:
         rows = self._rows[places]
@@ -302,9 +302,9 @@ class Forest:
 
 
 def find_candidates(forest: Forest, columns: Columns) -> Columns:
-    """The task of finding candidates of places; the second column has the number of the level in each row."""
+    """The task of finding candidates of places; the second column has the sample in each row, or WHOLE."""
     places, level = columns
-    return forest.candidates(places, int(level[0]) if len(level) else 0)
+    return forest.candidates(places, int(level[0]) if len(level) else WHOLE)
 
 
 def compare_pairs(forest: Forest, columns: Columns) -> Columns:

@@ -60,10 +60,14 @@ class PatternRows:
         self._step_first, self._steps = arrays["program_step_first"], arrays["program_steps"]
         self._vocabulary = len(arrays["vocabulary_start"]) - 1
         self._most_variables = int(arrays["variables"].max(initial=0))
-        self._tests = PatternTests(arrays, taxonomy)
+        self._taxonomy = taxonomy
 
     def __len__(self) -> int:
         return len(self._shape)
+
+    @cached_property
+    def _tests(self) -> PatternTests:
+        return PatternTests(self._arrays, self._taxonomy)
 
     @property
     def triples(self) -> np.ndarray:
