@@ -39,13 +39,16 @@ from tidings.storage.division import (
 )
 
 
+_READ_BY_LOOPS = (NTRIPLES, "text/turtle")  # again in less time than more bytes take to be sent
+
+
 class Forwards(NamedTuple):
     """Which events have to visit which parts: event[i], by its row, visits part[i]."""
 
     event: np.ndarray
     part: np.ndarray
     graphs: pa.Array | None = None
-    """The graphs of all events, as N-Triples, that a parser had to read, so that parts need not do that again; else null."""
+    """The graphs of all events, as N-Triples, that are dear to parse, so that parts need not do that again; else null."""
 
 
 class DividedIndex(Engine):
@@ -286,12 +289,12 @@ class DividedIndex(Engine):
 
 
 def _parsed(batch: Batch) -> pa.Array:
-    """The graphs of a batch that were no N-Triples."""
+    """The graphs of a batch that no compiled loop has read."""
     if batch.graphs is None:
         return pa.nulls(len(batch), pa.binary())
     types = batch.texts("datacontenttype").to_pylist()
     parsed = [
-        graph if graph and media_type != NTRIPLES else None
+        graph if graph and media_type not in _READ_BY_LOOPS else None
         for graph, media_type in zip(batch.graphs, types, strict=True)
     ]
     return pa.array(parsed, pa.binary())

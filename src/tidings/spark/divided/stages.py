@@ -6,8 +6,8 @@
 Both are one lineage, so the front is matched once. What is shuffled are whole Arrow batches, one to a row: a row for each
 event would be converted four times between Python and Java.
 
-A graph that stage 1 had to parse, because it was no N-Triples, is sent as N-Triples instead of its document: stage 2 reads
-these by a compiled loop, in a fraction of the time (docs/decisions/spark-two-stages.md).
+A graph that is dear to parse, such as RDF/XML, is sent as N-Triples instead of its document: stage 2 reads these by a compiled
+loop, in a fraction of the time (docs/decisions/spark-two-stages.md).
 
 A task of stage 2 gets all that visits one part, so a worker opens few parts: `repartitionById` sends a row to the task that its
 number names. A hash of the part would send 8 parts to 5 of 8 tasks.
