@@ -38,7 +38,6 @@ from tidings.storage.division import (
     taxonomy_hash,
 )
 
-
 _READ_BY_LOOPS = (NTRIPLES, "text/turtle")  # again in less time than more bytes take to be sent
 
 
