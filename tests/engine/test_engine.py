@@ -266,5 +266,3 @@ def test_ids_are_found_in_an_index_that_was_loaded(tmp_path):
     slots.write_bytes(slots.read_bytes()[:-4] + np.int32(60).tobytes())
     with pytest.raises(IndexFileError, match="id_slots.npy has values that cannot be right"):
         Engine.load(tmp_path)
-    slots.unlink()  # as in an index of version 0.1
-    assert all(id in Engine.load(tmp_path) for id in ids)
