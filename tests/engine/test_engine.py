@@ -9,6 +9,7 @@ import sys
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -243,3 +244,25 @@ def test_subscribe_many_tells_who_was_refused() -> None:
     assert [id for id, _ in refused] == ["b", ""]
     assert str(refused[0][1]) == "unknown prefix 'dcc' at 1:12; did you mean 'dc'?"
     assert subscriptions(engine, event()) == ["a", "c"]
+
+
+def test_ids_are_found_in_an_index_that_was_loaded(tmp_path):
+    engine = Engine()
+    ids = [" ", *(f"s{number} é" for number in range(50))]
+    for id in ids:
+        engine.subscribe(id, "WHERE price > 5")
+    engine.save(tmp_path)
+    loaded = Engine.load(tmp_path)
+    assert all(id in loaded for id in ids)
+    assert not any(id in loaded for id in ("", "s50 é", "s1", "\ud801"))
+    loaded.subscribe("s1 é", "WHERE price > 50")  # behind the one of the folder, which ends
+    assert loaded.unsubscribe("s2 é")
+    assert not loaded.unsubscribe("s2 é")
+    assert "s1 é" in loaded
+    assert len(loaded) == 50
+    found = loaded.publish_many([Event(attributes={"price": 6})])["subscription"].to_pylist()
+    assert sorted(found) == sorted(set(ids) - {"s1 é", "s2 é"})
+    slots = tmp_path / "subscriptions" / "id_slots.npy"
+    slots.write_bytes(slots.read_bytes()[:-4] + np.int32(60).tobytes())
+    with pytest.raises(IndexFileError, match="id_slots.npy has values that cannot be right"):
+        Engine.load(tmp_path)

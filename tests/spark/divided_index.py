@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pyoxigraph as ox
 import pytest
 
 from tidings import Engine, Event
@@ -43,9 +44,16 @@ def publish(root: Path, place: str, monkeypatch: pytest.MonkeyPatch, parts: int 
 
 
 def events(first: int, count: int) -> list[Event]:
-    """Each has a word in its graph and a number; one cannot be read."""
+    """Each has a word in its graph and a number, and every other one is RDF/XML; one cannot be read."""
     numbered = [
         replace(event, attributes={"n": int(event.id) % 10, "padding": "." * 9_000})
         for event in words(first, count)
     ]
+    numbered[::2] = [_as_rdf_xml(event) for event in numbered[::2]]
     return [*numbered, replace(BROKEN, id=f"broken {first}")]
+
+
+def _as_rdf_xml(event: Event) -> Event:
+    data = ox.serialize(ox.parse(event.data, format=ox.RdfFormat.N_TRIPLES), format=ox.RdfFormat.RDF_XML)
+    assert data is not None
+    return replace(event, datacontenttype="application/rdf+xml", data=data)

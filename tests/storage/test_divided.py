@@ -23,7 +23,7 @@ from tidings import Engine, Event
 from tidings.containment import forest
 from tidings.containment.summaries import Summaries
 from tidings.errors import IndexFileError, SubscriptionError, TidingsError
-from tidings.formats.rdf import NTRIPLES
+from tidings.formats import rdf
 from tidings.kinds.joins.schema.table import Table
 from tidings.language.parser import parse
 from tidings.language.printer import to_text
@@ -119,10 +119,12 @@ def check_one_family(seed: int, folder: Path) -> tuple[int, int]:
     engine, events = family.engine(50), family.events(10)
     expected, verdicts = answers(engine, events), answers(engine, events, every=False)
     summaries, mergers = Summaries.collect(engine, to_table(family.events(10))), 0
+    indexes = list[DividedIndex]()
     for placement in (SPLIT, MERGE, CONTAIN):
         base = folder / f"{placement.place}-{placement.merge}"
         made = divide(engine, base, placement, family.parents(engine), summaries)
         index = opened(base)
+        indexes.append(index)
         assert made == index.division
         assert len(index) == len(engine) == 50
         assert answers(index, events) == expected
@@ -140,7 +142,25 @@ def check_one_family(seed: int, folder: Path) -> tuple[int, int]:
         assert len(visits.event) == 20 or placement is not SPLIT
         mergers = made.mergers if placement is MERGE else mergers
     assert answers(engine, events) == expected  # it was only written
+    for _ in range(4):
+        for _ in range(3):
+            change_alike(family, [engine, *indexes])
+        expected = answers(engine, events)
+        for index in indexes:
+            assert answers(index, events) == expected
+            assert len(index) == len(engine)
     return sum(piece.subscriptions for piece in made.parts), mergers
+
+
+def change_alike(family: Family, engines: list[Engine]) -> None:
+    """One subscription, wherever it is, is added, replaced, expired or removed."""
+    id, until = f"s{family.rng.randrange(55)}", family.rng.choice([None, "2001-01-01", "2090-01-01"])
+    text = family.grow(id) if family.rng.random() < 0.6 else None
+    for engine in engines:
+        if text is None:
+            engine.unsubscribe(id)
+        else:
+            engine.subscribe(id, text, valid_until=until)
 
 
 @pytest.mark.parametrize("seed", [2, 3])
@@ -153,12 +173,12 @@ def test_a_divided_index_answers_as_the_undivided(seed: int, tmp_path: Path) -> 
 @pytest.mark.slow
 def test_many_divided_indexes_answer_as_the_undivided(tmp_path: Path) -> None:
     contained = mergers = 0
-    for seed in range(100, 600):
+    for seed in range(100, 2_100):
         more, merged = check_one_family(seed, tmp_path / str(seed))
         contained, mergers = contained + more, mergers + merged
         shutil.rmtree(tmp_path / str(seed))
-    assert contained > 5_000
-    assert mergers > 500
+    assert contained > 20_000
+    assert mergers > 2_000
 
 
 def test_networks_joins_operators_and_templates(tmp_path: Path) -> None:
@@ -247,7 +267,7 @@ def test_merged_subscriptions_come_and_go(tmp_path: Path) -> None:
     for topic in "abcd":
         engine.subscribe(topic, f"WHERE (?i, <urn:in>, <urn:feed>), (?i, <urn:topic>, <urn:{topic}>)")
     graph = "<urn:1> <urn:in> <urn:feed> .\n" + "".join(f"<urn:1> <urn:topic> <urn:{t}> .\n" for t in "abcd")
-    event = Event("t", datacontenttype=NTRIPLES, data=graph.encode())
+    event = Event("t", datacontenttype=rdf.NTRIPLES, data=graph.encode())
     version = versions.publish(tmp_path, engine, placement=MERGE)
     index = versions.open(tmp_path, version)
     assert isinstance(index, DividedIndex)
@@ -266,6 +286,41 @@ def test_merged_subscriptions_come_and_go(tmp_path: Path) -> None:
     saved = tmp_path / "whole"
     folded.save(saved)
     assert matched(Engine.load(saved), event) == {"c", "d", "merger 0"}
+
+
+@pytest.mark.parametrize("id", ["root", "inner", "leaf", "alone"])
+def test_a_change_at_every_position_of_the_forest(id: str, tmp_path: Path) -> None:
+    texts = {
+        "root": BROAD,
+        "inner": f"{BROAD} AND price > 1",
+        "leaf": f"{BROAD} AND price > 1 AND price < 90",
+        "alone": "WHERE price = 20",
+    }
+    model = Engine()
+    for each, text in texts.items():
+        model.subscribe(each, text)
+    version = versions.publish(tmp_path, model, placement=CONTAIN)
+    index = versions.open(tmp_path, version)
+    assert isinstance(index, DividedIndex)
+    assert [index.part_with(each) is None for each in texts] == [True, False, False, True]
+    for text, until in (
+        (None, None),
+        (texts[id], None),
+        (texts[id], "2001-01-01"),  # expired
+        ("WHERE price > 19", None),
+        (texts[id], None),
+    ):
+        index = versions.open(tmp_path, versions.append(tmp_path, [Change(id, text, until)]))
+        if text is None:
+            model.unsubscribe(id)
+        else:
+            model.subscribe(id, text, valid_until=until)
+        assert matched(index, OIL) == matched(model, OIL)
+        assert len(index) == len(model)
+    folded = versions.open(tmp_path, versions.compact(tmp_path))
+    assert isinstance(folded, DividedIndex)
+    assert matched(folded, OIL) == matched(model, OIL) == texts.keys()
+    assert [folded.part_with(each) is None for each in texts] == [True, False, False, True]
 
 
 def test_an_expired_container_routes(tmp_path: Path) -> None:
@@ -319,6 +374,35 @@ def test_an_unreadable_event_is_reported_once(place: str, tmp_path: Path) -> Non
     found = rows(opened(tmp_path / "v1"))
     assert found == rows(engine)
     assert sum(count for (*_, verdict), count in found.items() if verdict == "error") == 4
+
+
+@pytest.mark.parametrize("place", ["split", "contain"])
+def test_a_document_is_parsed_once(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    for number in range(6):
+        engine.subscribe(f"s{number}", f"WHERE (?x, <urn:p>, ?y) AND ?y > {number}")
+    events = [Event.from_rdf(f"<urn:a> <urn:p> {number} .", "turtle", id=f"e{number}") for number in range(6)]
+    table = to_table([replace(e, datacontenttype="application/n-quads") for e in events])
+    divide(engine, tmp_path / "v1", Placement(place, 2), np.array([-1, 0, 0, 0, 0, 0]))
+    expected, read, canonical = answers(engine, events), list[bytes](), rdf.canonical
+
+    def count(data: bytes, media_type: str) -> bytes:
+        read.append(data)
+        return canonical(data, media_type)
+
+    monkeypatch.setattr(rdf, "canonical", count)
+    index = opened(tmp_path / "v1")
+    assert answers(index, table) == expected  # type: ignore[arg-type]
+    assert len(read) == 6  # some events visit no part, and those that visit one are not all
+    read.clear()
+    found, visits = index.match_front(table)
+    assert visits.graphs is not None
+    for part in range(2):
+        rows = pa.array(visits.event[visits.part == part])
+        matched = index.match_part(part, table.take(rows), visits.graphs.take(rows).to_pylist())
+        found = pa.concat_tables([found, matched])
+    assert len(read) == 6
+    assert len(found) == sum(expected.values())
 
 
 def test_kinds_of_ones_own(tmp_path: Path) -> None:

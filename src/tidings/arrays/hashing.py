@@ -59,6 +59,13 @@ def hash_span(blob, low, high):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def hash_spans(blob, start, out):  # type: ignore[no-untyped-def]
+    """The hash of every span blob[start[i]:start[i + 1]]."""
+    for i in range(start.shape[0] - 1):
+        out[i] = hash_span(blob, start[i], start[i + 1])
+
+
+@compiled
 def same_bytes(a, a_low, a_high, b, b_low, b_high):  # type: ignore[no-untyped-def]
     size = a_high - a_low
     if size != b_high - b_low:

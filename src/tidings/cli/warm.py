@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.arrays import loop_cache
+from tidings.containment.forest import parents
 from tidings.dissemination.schemes import SCHEMES, Change, Server, Side, binary
 from tidings.engine.engine import Engine
 from tidings.formats.kernels.json import lines as find_lines
@@ -82,6 +83,7 @@ def _warm_patterns() -> None:
         engine.subscribe(str(number), text)
     engine.publish(Event.from_rdf(_EVENT, "turtle"), all_bindings=True)
     engine.publish(Event.from_rdf(_EVENT, "turtle"))
+    parents(engine)
     _reopened(engine)
 
 

@@ -12,14 +12,14 @@ of the subscriptions is looked through first. What has a container there is sett
 Members of a sample precede the rest, then lower numbers do.
 
 Only subscriptions that a division can move have parents, and only they are parents: their filters and patterns see every
-event.
+event. To find candidates and to compare pairs in full can be spread over processes that have the same index.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -35,31 +35,29 @@ from tidings.language.query import Query
 from tidings.model.batch import Batch
 from tidings.model.event import Event, to_table
 
-NONE = -1
+NONE = WHOLE = -1
 _EVENTS_AT_ONCE = 1 << 8  # each may have every subscription as a candidate
 _REMEMBERED = 100_000
 _FEW = 0.9  # of the subscriptions: if fewer are distinct, an index of these alone is made
 _SAMPLE, _GROWTH = 1 << 8, 16
 _MANY = 64  # containers that a subscription is expected to have, which make samples worth while
 
+Columns = tuple[np.ndarray, ...]
+Task = Callable[["Forest", Columns], Columns]
+
+
+class Spread(Protocol):
+    """Runs a task on columns: in ranges of them, in order, on forests of the same index; returns the columns of all."""
+
+    def __call__(self, task: Task, columns: Columns, /) -> Columns: ...
+
 
 def parents(engine: Engine) -> np.ndarray:
     """For each live subscription of the index, in their order, the position of one that contains it, or -1. It folds the
     index, so that positions are numbers."""
     engine.index.fold()
-    return without_circles(parents_of(engine, np.arange(len(engine.index.subscriptions))))
-
-
-def parents_of(engine: Engine, numbers: np.ndarray) -> np.ndarray:
-    """The same for some of the numbers of an index that was folded; those of all together go through `without_circles`."""
-    divisible = engine.index.divisible()[numbers]
-    equal = _first_equal(engine)
-    forest = _Forest(engine, np.unique(equal[equal >= 0]))
-    wanted = np.unique(equal[numbers[divisible]])
-    found = np.full(len(equal), NONE, dtype=np.int64)
-    found[wanted] = forest.parents(wanted)
-    chosen = np.where(divisible, found[equal[numbers]], NONE)
-    return np.where((chosen < 0) & (equal[numbers] != numbers), equal[numbers], chosen)
+    forest = Forest(engine)
+    return forest.parents(lambda task, columns: task(forest, columns))
 
 
 def without_circles(parents: np.ndarray) -> np.ndarray:
@@ -81,14 +79,15 @@ def without_circles(parents: np.ndarray) -> np.ndarray:
 def _first_equal(engine: Engine) -> np.ndarray:
     """Of each subscription that may have parents the first one that is the same: by its one row of patterns, or by its text."""
     index, patterns = engine.index, patterns_of(engine)
-    rows = single_rows(engine)
-    in_columns = None if patterns is None else PatternRows(finder_of(patterns).index, engine.taxonomy)
-    known: dict[bytes | str, int] = {}
-    found = np.full(len(index.subscriptions), NONE)
-    for number in np.flatnonzero(index.divisible()).tolist():
-        row = int(rows[number])
-        key = in_columns.key(row) if row >= 0 and in_columns else index.subscriptions.text(number)
-        found[number] = known.setdefault(key, number)
+    rows, divisible = single_rows(engine), index.divisible()
+    found = np.full(len(rows), NONE)
+    if patterns is not None:
+        numbers = np.flatnonzero(divisible & (rows >= 0))
+        in_columns = PatternRows(finder_of(patterns).index, engine.taxonomy)
+        found[numbers] = numbers[in_columns.first_equal(rows[numbers])]
+    known: dict[str, int] = {}
+    for number in np.flatnonzero(divisible & (rows < 0)).tolist():
+        found[number] = known.setdefault(index.subscriptions.text(number), number)
     return found
 
 
@@ -139,114 +138,134 @@ class _Candidates(NamedTuple):
     is_proven: np.ndarray
 
 
-class _Forest:
-    """The distinct subscriptions of an index, by their places among them; `names` are their numbers."""
+class Forest:
+    """The distinct subscriptions of an index that was folded, by their *places* among them."""
 
-    def __init__(self, engine: Engine, names: np.ndarray) -> None:
-        self._names = names
-        whole = len(names) > _FEW * len(engine.index.subscriptions)
-        self._engine = engine if whole else _part(engine, names)
-        self._number = names if whole else np.arange(len(names))  # in that engine
-        self._owned = patterns_of(self._engine)
-        self._rows = single_rows(self._engine)[self._number]
-        self._level = np.full(len(names), 1 << 10)  # of the first sample that has it
+    def __init__(self, engine: Engine) -> None:
+        self._equal = _first_equal(engine)
+        self._names = np.unique(self._equal[self._equal >= 0])  # the numbers of all places
+        whole = len(self._names) > _FEW * len(self._equal)
+        self.engine = engine if whole else _part(engine, self._names)
+        """Has the distinct ones, and perhaps others. A forest of this engine has the same places."""
+        self._number = self._names if whole else np.arange(len(self._names))  # in that engine
+        self._owned = patterns_of(self.engine)
+        self._rows = single_rows(self.engine)[self._number]
+        self._level = np.full(len(self._names), 1 << 10)  # of the first sample that has it
         self._query = lru_cache(_REMEMBERED)(self._read)
 
-    def parents(self, wanted: np.ndarray) -> np.ndarray:
-        """The parents of some, all given by their numbers in the whole."""
-        at = np.searchsorted(self._names, wanted)
-        found = np.full(len(self._names), NONE)
-        for level in self._levels:
-            left = at[found[at] < 0]
-            candidates = self._candidates(left, level)
-            others = np.setdiff1d(candidates.container, left)
-            more = self._candidates(others, level)
-            everything = _Candidates(*map(np.concatenate, zip(candidates, more, strict=True)))
-            is_left = np.zeros(len(self._names), dtype=np.bool_)
-            is_left[left] = True
-            self._choose(everything, is_left, found)
-        return np.where(found[at] >= 0, self._names[found[at]], NONE)
+    def parents(self, spread: Spread) -> np.ndarray:
+        """For each number one that contains it, or -1."""
+        equal, count = self._equal, len(self._names)
+        found = np.full(count, NONE)
+        for level in (*range(len(self._samples)), WHOLE):
+            left = np.flatnonzero(found < 0)
+            candidates = self._spread_candidates(spread, left, level)
+            others = self._spread_candidates(spread, np.setdiff1d(candidates.container, left), level)
+            everything = _Candidates(*map(np.concatenate, zip(candidates, others, strict=True)))
+            self._choose(everything, found, spread)
+        of_names = np.full(len(equal) + 1, NONE)  # with one for what has no equal
+        of_names[self._names] = np.where(found >= 0, self._names[found], NONE)
+        chosen = of_names[equal]
+        is_copy = (equal >= 0) & (equal != np.arange(len(equal)))
+        return without_circles(np.where((chosen < 0) & is_copy, equal, chosen))
+
+    def _spread_candidates(self, spread: Spread, places: np.ndarray, level: int) -> _Candidates:
+        return _Candidates(*spread(find_candidates, (places, np.full(len(places), level))))
 
     @cached_property
     def _patterns(self) -> PatternRows | None:
         return (
-            None if self._owned is None else PatternRows(finder_of(self._owned).index, self._engine.taxonomy)
+            None if self._owned is None else PatternRows(finder_of(self._owned).index, self.engine.taxonomy)
         )
 
     @cached_property
-    def _levels(self) -> list[_Level]:
-        """Samples, each much larger than the one before, if there are many containers; then all."""
+    def _samples(self) -> list[_Level]:
+        """Each much larger than the one before, if there are many containers; else none."""
         count, size = len(self._names), _SAMPLE
-        place = np.full(len(self._engine.index.subscriptions), NONE)
-        place[self._number] = np.arange(count)
-        levels: list[_Level] = []
+        samples: list[_Level] = []
         order = np.random.default_rng(count).permutation(count)
         while 8 * size <= count:
             sample = np.sort(order[:size])
-            levels.append(_Level(_part(self._engine, self._number[sample]), sample))
-            if len(levels) == 1:
-                pairs = len(self._candidates(sample, levels[0]).child)
+            samples.append(_Level(_part(self.engine, self._number[sample]), sample))
+            if len(samples) == 1:
+                pairs = len(self._candidates(sample, samples[0]).child)
                 if pairs / size * count / size < _MANY:
-                    levels.clear()
-                    break
-            self._level[sample] = np.minimum(self._level[sample], len(levels))
+                    return []
+            self._level[sample] = np.minimum(self._level[sample], len(samples))
             size *= _GROWTH
-        return [*levels, _Level(self._engine, place)]
+        return samples
+
+    @cached_property
+    def _place(self) -> np.ndarray:
+        """Of each subscription of the engine; -1 for those that have none."""
+        place = np.full(len(self.engine.index.subscriptions), NONE)
+        place[self._number] = np.arange(len(self._number))
+        return place
 
     # ------------------------------------------------------------------ the choice
 
-    def _choose(self, candidates: _Candidates, is_left: np.ndarray, found: np.ndarray) -> None:
-        """Notes a parent for each that is left and has a container."""
+    def _choose(self, candidates: _Candidates, found: np.ndarray, spread: Spread) -> None:
+        """Notes a parent for each that has none and has a container."""
         count = len(self._names)
         child, container, is_proven = candidates
         sizes = np.bincount(child, minlength=count)
-        keys = child * count + container
-        is_mutual = np.isin(container * count + child, keys)
+        is_mutual = np.isin(container * count + child, child * count + container)
         precedes = np.lexsort((np.arange(count), self._level)).argsort()
         is_above = ~is_mutual | (precedes[container] < precedes[child])
         triples = np.where(is_mutual, 0, self._triples[container])  # of equal ones the first counts
-        order = np.lexsort((precedes[container], triples, sizes[container], child))
-        order = order[is_left[child[order]]]
+        left = np.flatnonzero(found[child] < 0)
+        keys = (precedes[container], triples, sizes[container], child)
+        order = left[np.lexsort([key[left] for key in keys])]
         sure = order[(is_proven & is_above)[order]]
         first = np.unique(child[sure], return_index=True)[1]
         found[child[sure[first]]] = container[sure[first]]
-        for pair in order[found[child[order]] < 0].tolist():
-            a, b = int(container[pair]), int(child[pair])
-            if found[b] >= 0 or not (is_proven[pair] or self._contains(a, b)):
+        open = order[found[child[order]] < 0]
+        below, above = spread(compare_pairs, (child[open], container[open], is_proven[open], is_above[open]))
+        found[below[::-1]] = above[::-1]  # one whose pairs were apart may have two, of which the first counts
+
+    def compare(self, pairs: Columns) -> Iterator[tuple[int, int]]:
+        """Of pairs of a child and a candidate the first ones of which the candidate is the parent."""
+        settled = NONE
+        for child, container, is_proven, is_above in zip(*(column.tolist() for column in pairs), strict=True):
+            if child == settled or not (is_proven or self._contains(container, child)):
                 continue
-            if is_above[pair] or not self._contains(b, a):
-                found[b] = a
+            if is_above or not self._contains(child, container):
+                settled = child
+                yield child, container
 
     @cached_property
     def _triples(self) -> np.ndarray:
         if self._owned is None or self._patterns is None:
             return np.zeros(len(self._names))
-        count = len(self._engine.index.subscriptions)
+        count = len(self.engine.index.subscriptions)
         return np.bincount(self._owned.subscription, self._patterns.triples, minlength=count)[self._number]
 
     def _contains(self, a: int, b: int) -> bool:
-        return contains(self._query(a), self._query(b), self._engine.taxonomy).holds
+        return contains(self._query(a), self._query(b), self.engine.taxonomy).holds
 
     def _read(self, place: int) -> Query:
-        return self._engine.tree(self._engine.index.subscriptions.text(int(self._number[place])))
+        return self.engine.tree(self.engine.index.subscriptions.text(int(self._number[place])))
 
     # ------------------------------------------------------------------ candidates
 
-    def _candidates(self, at: np.ndarray, level: _Level) -> _Candidates:
-        """Which of a level match the witnesses of these."""
-        rows = self._rows[at]
+    def candidates(self, places: np.ndarray, level: int) -> Columns:
+        """Which of a sample, or of the WHOLE, match the witnesses of these."""
+        whole = _Level(self.engine, self._place)
+        return self._candidates(places, whole if level == WHOLE else self._samples[level])
+
+    def _candidates(self, places: np.ndarray, level: _Level) -> _Candidates:
+        rows = self._rows[places]
         in_columns = rows >= 0
         if self._patterns is not None:
             in_columns[in_columns] = self._patterns.have_witnesses(rows[in_columns])
         nothing = np.zeros(0, dtype=np.int64)
         parts = [_Candidates(nothing, nothing, nothing.astype(np.bool_))]
         parts += self._of_patterns(rows[in_columns], level)
-        parts += self._of_others(at[~in_columns], level)
+        parts += self._of_others(places[~in_columns], level)
         child, container, is_proven = map(np.concatenate, zip(*parts, strict=True))
         keep = (container >= 0) & (child != container)
         keys, first = np.unique(child[keep] * len(self._names) + container[keep], return_inverse=True)
-        proven = np.zeros(len(keys), dtype=np.bool_)
-        np.logical_or.at(proven, first, is_proven[keep])
+        proven = np.bincount(first, is_proven[keep], minlength=len(keys)) > 0
         return _Candidates(*np.divmod(keys, max(1, len(self._names))), proven)
 
     def _of_patterns(self, rows: np.ndarray, level: _Level) -> Iterator[_Candidates]:
@@ -255,15 +274,13 @@ class _Forest:
         if owned is None or self._owned is None or self._patterns is None or not len(rows):
             return
         residual = level.engine.index.way_rows[RESIDUALS].has(len(level.place))
-        place = np.full(len(self._engine.index.subscriptions), NONE)
-        place[self._number] = np.arange(len(self._names))
-        # The rows of a part are in the order that they have in the whole.
-        is_there = np.isin(self._owned.subscription, self._number[level.place[level.place >= 0]])
-        row_of = np.flatnonzero(is_there) if level.engine is not self._engine else np.arange(len(is_there))
+        row_of = np.arange(len(self._owned.subscription))
+        if level.engine is not self.engine:  # the rows of a part are in the order that they have in the whole
+            row_of = np.flatnonzero(np.isin(self._owned.subscription, self._number[level.place]))
         for found in self._patterns.containers(rows, finder_of(owned).index, row_of):
             subscription = owned.subscription[found.container]
             yield _Candidates(
-                place[self._owned.subscription[found.row]],
+                self._place[self._owned.subscription[found.row]],
                 level.place[subscription],
                 found.is_proven & ~residual[subscription],
             )
@@ -283,4 +300,16 @@ class _Forest:
             yield _Candidates(child, container, np.zeros(len(child), dtype=np.bool_))
 
     def _witness(self, place: int) -> Event | None:
-        return witness(self._query(place), self._engine.taxonomy)
+        return witness(self._query(place), self.engine.taxonomy)
+
+
+def find_candidates(forest: Forest, columns: Columns) -> Columns:
+    """The task of finding candidates of places; the second column has the sample in each row, or WHOLE."""
+    places, level = columns
+    return forest.candidates(places, int(level[0]) if len(level) else WHOLE)
+
+
+def compare_pairs(forest: Forest, columns: Columns) -> Columns:
+    """The task of comparing pairs in full."""
+    found = np.array(list(forest.compare(columns)), dtype=np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]

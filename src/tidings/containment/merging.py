@@ -125,7 +125,7 @@ class _Merger:
 
     def _tests(self, places: np.ndarray) -> Iterator[Condition]:
         """What all members test of the variables of some places."""
-        of, variable, atom = self._patterns.tests_of(self._rows)
+        of, variable, atom = self._patterns.tests.of_rows(self._rows)
         for place in places.tolist():
             is_tested = variable == ~self._columns[of, place]
             members, atoms = np.unique(np.stack((of[is_tested], atom[is_tested])), axis=1)
@@ -134,7 +134,7 @@ class _Merger:
             values, count = np.unique(atoms, return_counts=True)
             chosen = values[count == len(self._rows)].tolist()
             if not chosen and len(members) == len(self._rows):
-                weakest = self._patterns.weakest(values)
+                weakest = self._patterns.tests.weakest(values)
                 chosen = [] if weakest == NONE else [weakest]
             for each in chosen:
-                yield self._patterns.condition(each, Variable(f"v{place}"))
+                yield self._patterns.tests.condition(each, Variable(f"v{place}"))

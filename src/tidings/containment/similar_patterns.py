@@ -54,8 +54,8 @@ class TripleKeys:
 
 def _codes(patterns: PatternRows, rows: np.ndarray, of: np.ndarray, terms: np.ndarray) -> np.ndarray:
     """The terms of triples with a number for a variable that has to equal a constant, as literals have, and ANY for the others."""
-    row, variable, atom = patterns.tests_of(rows)
-    equal = patterns.is_equality(atom)
+    row, variable, atom = patterns.tests.of_rows(rows)
+    equal = patterns.tests.is_equality(atom)
     width = 1 + int(max(variable.max(initial=0), (~terms).max(initial=0)))
     tested, first = np.unique(row[equal] * width + variable[equal], return_index=True)
     atoms = np.append(atom[equal][first], 0)

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tidings.arrays.bounds import are_texts, ascends, refuse_unless
+from tidings.arrays.bounds import are_texts, ascends, refuse_unless, slots_fit
+from tidings.arrays.hashing import find_span, hash_span, make_span_table, table_size
 from tidings.arrays.vocabulary import StoredTexts, join_texts
 from tidings.engine.templates import Template
 
@@ -33,7 +34,8 @@ class Subscriptions:
         self._texts: list[str | None] = []  # None: a row of a template
         self._until = array("d")
         self._templates: list[Template] = []
-        self._numbers: dict[str, int] | None = {}
+        self._id_slots: np.ndarray | None = None  # a table of the stored ids
+        self._numbers: dict[str, int] | None = {}  # of those that are not in that table
         self._id_columns: list[pa.Array | None] = [None, None]
         self.live = bytearray()
         self.all_live = True
@@ -52,9 +54,21 @@ class Subscriptions:
         """The number of the live subscription with this id, or -1."""
         if self._numbers is None:
             # One that is live comes behind those with its id that are not.
-            self._numbers = {id: number for number, id in enumerate((*self._stored_ids, *self._ids))}
+            stored = self._stored_ids if self._id_slots is None else ()
+            first = self.stored - len(stored)
+            self._numbers = {id: number for number, id in enumerate((*stored, *self._ids), first)}
         number = self._numbers.get(id, -1)
+        if number < 0 and self._id_slots is not None:
+            number = self._find_stored(id, self._id_slots)
         return number if number >= 0 and self.live[number] else -1
+
+    def _find_stored(self, id: str, slots: np.ndarray) -> int:
+        assert isinstance(self._stored_ids, StoredTexts)
+        if not id:
+            return -1
+        text, ids = np.frombuffer(id.encode(errors="surrogatepass"), dtype=np.uint8), self._stored_ids
+        hash = np.uint64(hash_span(text, 0, len(text)))
+        return int(find_span(hash, text, 0, len(text), ids.blob, ids.start, slots))
 
     def id_list(self, numbers: Sequence[int]) -> list[str]:
         """The ids of a few."""
@@ -181,6 +195,7 @@ class Subscriptions:
         return {
             "id_blob": ids[0],
             "id_start": ids[1],
+            "id_slots": make_span_table(*ids),
             "text_blob": texts[0],
             "text_start": texts[1],
             "valid_until": self.valid_until(everyone),
@@ -194,6 +209,7 @@ class Subscriptions:
         made._stored_ids = StoredTexts(arrays["id_blob"], arrays["id_start"])
         made._stored_texts = StoredTexts(arrays["text_blob"], arrays["text_start"])
         made._stored_until, made._numbers = arrays["valid_until"], None
+        made._id_slots = arrays.get("id_slots")  # not of an index of version 0.1
         made.some_end = bool(np.min(made._stored_until, initial=ALWAYS) < ALWAYS)
         made.live = bytearray(b"\x01" * count)
         return made
@@ -207,6 +223,9 @@ def _checks(arrays: Mapping[str, np.ndarray], count: int) -> Iterator[tuple[str,
     # Texts are many and long; one that cannot be read is an error when it is requested.
     yield "id_blob", are_texts(arrays["id_blob"], arrays["id_start"])
     yield "valid_until", len(arrays["valid_until"]) == count
+    if "id_slots" in arrays:
+        slots = arrays["id_slots"]
+        yield "id_slots", len(slots) == table_size(count) and slots_fit(slots, count)
 
 
 def take_split(numbers: np.ndarray, stored: np.ndarray, recent: np.ndarray) -> np.ndarray:

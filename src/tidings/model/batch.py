@@ -46,6 +46,8 @@ class Batch:
         """The rows whose attributes could not be read; their graphs may have been."""
         self.triples: Callable[[int], Iterable[Triple]] = lambda row: ()
         """The triples of a row, where a pattern has looked at them."""
+        self.graphs: list[bytes | None] | None = None
+        """The graphs of all events as N-Triples, empty where there is none; None where nobody has read it yet."""
         self.shared: dict[str, Any] = {}
         """What finders of one kind, of the base and of the tail, read once for all of them."""
         self._attributes: dict[int, Mapping[str, Any] | None] = {}
@@ -68,6 +70,21 @@ class Batch:
                 self.refuse({row: str(error)})
                 self._attributes[row] = None
         return self._attributes[row]
+
+    def take(self, rows: np.ndarray) -> Batch:
+        """Some of the events, with what was read of them and is dear to read: attributes and graphs."""
+        taken = Batch(self.events.take(pa.array(rows)), self.every)
+        if self.graphs is not None:
+            taken.graphs = [self.graphs[row] for row in rows.tolist()]
+        if self._attributes or self.errors:
+            for place, row in enumerate(rows.tolist()):
+                if row in self._attributes:
+                    taken._attributes[place] = self._attributes[row]
+                if row in self.errors:
+                    taken.errors[place] = self.errors[row]
+                if row in self.refused:
+                    taken.refused.add(place)
+        return taken
 
     def refuse(self, errors: Mapping[int, str]) -> None:
         """Notes rows whose attributes cannot be read."""

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tidings.spark.divided.forest import publish
     from tidings.spark.joins.stream import correlate
     from tidings.spark.matching import match
     from tidings.spark.output import Batch, notifications
@@ -25,11 +26,12 @@ _HOMES = {
     "correlate": "joins.stream",
     "match": "matching",
     "notifications": "output",
+    "publish": "divided.forest",
     "register": "source",
     "run": "stream",
     "session": "settings",
 }
-__all__ = ["Batch", "Stream", "correlate", "match", "notifications", "register", "run", "session"]
+__all__ = ["Batch", "Stream", "correlate", "match", "notifications", "publish", "register", "run", "session"]
 
 
 def __getattr__(name: str) -> Any:

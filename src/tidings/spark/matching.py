@@ -29,6 +29,7 @@ from tidings.formats.sizes import read_size
 from tidings.model.envelope import arrange
 from tidings.model.notification import NOTIFICATION_SCHEMA, to_table
 from tidings.spark.code_pickle import Operators, pickle_code, unpickle_code
+from tidings.spark.divided.forest import parents
 from tidings.spark.divided.stages import match_divided
 from tidings.spark.task_index import TaskIndex
 from tidings.spark.worker_python import need_package
@@ -115,7 +116,14 @@ def _index_of(
         ) from None
     root = Path(tempfile.mkdtemp(prefix="subscriptions-", dir=local))
     table = subscriptions.select("id", "text").toArrow()
-    refused = publish_table(root, table, operators=code.operators, kinds=code.kinds, memory=memory)
+    refused = publish_table(
+        root,
+        table,
+        operators=code.operators,
+        kinds=code.kinds,
+        memory=memory,
+        forest=partial(parents, spark, root),
+    )
     if not refused:
         return root, None
     ids, reasons = (pa.array(column, pa.string()) for column in zip(*refused, strict=True))

@@ -22,6 +22,7 @@ from tidings.engine.contracts import Kind, Stateful
 from tidings.engine.engine import Engine
 from tidings.engine.pipeline import find, matched, notifications, settled
 from tidings.errors import IndexFileError
+from tidings.formats.rdf import NTRIPLES
 from tidings.kinds.operators.functions.operator import Operator
 from tidings.model.batch import Batch, check_columns
 from tidings.model.event import Event
@@ -37,12 +38,16 @@ from tidings.storage.division import (
     taxonomy_hash,
 )
 
+_READ_BY_LOOPS = (NTRIPLES, "text/turtle")  # again in less time than more bytes take to be sent
+
 
 class Forwards(NamedTuple):
     """Which events have to visit which parts: event[i], by its row, visits part[i]."""
 
     event: np.ndarray
     part: np.ndarray
+    graphs: pa.Array | None = None
+    """The graphs of all events, as N-Triples, that are dear to parse, so that parts need not do that again; else null."""
 
 
 class DividedIndex(Engine):
@@ -217,24 +222,31 @@ class DividedIndex(Engine):
         """The notifications of the front, also those of events that cannot be read, and the parts to visit: the first of
         two stages, the second being `match_part`."""
         table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
-        found, forwards, first = [NOTIFICATION_SCHEMA.empty_table()], list[Forwards](), 0
+        found, first = [NOTIFICATION_SCHEMA.empty_table()], 0
+        forwards, graphs = Forwards(np.zeros(0, np.int64), np.zeros(0, np.int64)), pa.nulls(0, pa.binary())
         with self._lock:
             for batch, notified, visits in self._front(table, False):
                 found += notified
-                forwards.append(Forwards(visits.event + first, visits.part))
+                graphs = pa.concat_arrays([graphs, _parsed(batch)])
+                event = np.concatenate([forwards.event, visits.event + first])
+                forwards = Forwards(event, np.concatenate([forwards.part, visits.part]), graphs)
                 first += len(batch)
-        nothing = Forwards(np.zeros(0, np.int64), np.zeros(0, np.int64))
-        return pa.concat_tables(found), Forwards(*map(np.concatenate, zip(nothing, *forwards, strict=True)))
+        return pa.concat_tables(found), forwards
 
-    def match_part(self, part: int, events: pa.Table | pa.RecordBatch) -> pa.Table:
-        """The notifications of a part. What it cannot read, the front reports."""
+    def match_part(
+        self, part: int, events: pa.Table | pa.RecordBatch, graphs: Sequence[bytes | None] | None = None
+    ) -> pa.Table:
+        """The notifications of a part. What it cannot read, the front reports; `graphs` are those that it has read."""
         table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
         check_columns(table)
         with self._lock:
             index = self.part(part).index.snapshot()
             found = [NOTIFICATION_SCHEMA.empty_table()]
             for first in range(0, table.num_rows, index.events_at_once):
-                found += self._in_part(part, Batch(table.slice(first, index.events_at_once)))
+                batch = Batch(table.slice(first, index.events_at_once))
+                if graphs is not None:
+                    batch.graphs = list(graphs[first : first + len(batch)])
+                found += self._in_part(part, batch)
         return pa.concat_tables(found)
 
     def _match(self, events: pa.Table, every: bool = False) -> pa.Table:
@@ -245,10 +257,7 @@ class DividedIndex(Engine):
             # Those that are open first: one that is opened may close another.
             for part in sorted(np.unique(visits.part).tolist(), key=lambda part: part not in self._parts):
                 rows = visits.event[visits.part == part]
-                if len(rows) == len(batch):
-                    found += self._in_part(part, batch)  # graphs are read once for all
-                else:
-                    found += self._in_part(part, Batch(batch.events.take(pa.array(rows)), every))
+                found += self._in_part(part, batch if len(rows) == len(batch) else batch.take(rows))
         return pa.concat_tables([*found, *failed])
 
     def _front(self, events: pa.Table, every: bool) -> Iterator[tuple[Batch, list[pa.Table], Forwards]]:
@@ -279,3 +288,15 @@ class DividedIndex(Engine):
     def _in_part(self, part: int, batch: Batch) -> Iterator[pa.Table]:
         index = self.part(part).index.snapshot()
         return notifications(batch, index, matched(batch, index))
+
+
+def _parsed(batch: Batch) -> pa.Array:
+    """The graphs of a batch that no compiled loop has read."""
+    if batch.graphs is None:
+        return pa.nulls(len(batch), pa.binary())
+    types = batch.texts("datacontenttype").to_pylist()
+    parsed = [
+        graph if graph and media_type not in _READ_BY_LOOPS else None
+        for graph, media_type in zip(batch.graphs, types, strict=True)
+    ]
+    return pa.array(parsed, pa.binary())

@@ -38,14 +38,16 @@ _EVENTS, _RUNS = 200, 3
 _PREFERRED = {"replicate": 0.9}  # what is hardly faster is not worth a division
 
 
-class Expected(NamedTuple):
-    """What an index is going to be used with: events like those of a sample, and how many bytes of it a process may have open."""
+class Known(NamedTuple):
+    """What is known of an index beside its subscriptions: the forest of containment, events like those to come, and how many bytes of it a
+    process may have open."""
 
+    parents: np.ndarray | None = None
     sample: pa.Table | None = None
     memory: int | None = None
 
 
-NOTHING_EXPECTED = Expected()
+NOTHING_KNOWN = Known()
 
 
 class Choice(NamedTuple):
@@ -78,14 +80,14 @@ class Choice(NamedTuple):
 
 
 def write_best(
-    engine: Engine, base: Path, placement: Placement, summaries: Summaries | None, expected: Expected
+    engine: Engine, base: Path, placement: Placement, summaries: Summaries | None, known: Known
 ) -> Choice:
     """Writes an engine as a base with the place that is best."""
-    sample, memory = expected
+    parents, sample, memory = known
     engine.save(base)
     size = size_of(base)
     events = made_events(engine) if sample is None else sample.slice(0, _EVENTS)
-    parents = forest.parents(engine)
+    parents = forest.parents(engine) if parents is None else parents
     contain = placement._replace(place="contain")
     aside = base.with_name(base.name + "-contain")
     shutil.rmtree(aside, ignore_errors=True)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
+from tidings.containment import forest
 from tidings.engine.contracts import Kind
 from tidings.engine.engine import BroadSubscription, EmptySubscription, Engine
 from tidings.errors import SubscriptionError, check_columns
@@ -41,9 +43,10 @@ def publish_table(
     operators: Iterable[Operator] = (),
     kinds: Iterable[Kind] = (),
     memory: int | None = None,
+    forest: Callable[[Engine], np.ndarray] = forest.parents,
 ) -> Refused:
     """Writes the index to a folder; returns ids and reasons of what it does not have. It is divided if it would need more
-    than `memory` bytes as a whole."""
+    than `memory` bytes as a whole, by what `forest` gives for it."""
     check_subscription_columns(table.column_names)
     columns = (table[name].cast(pa.string()).to_pylist() for name in ("id", "text"))
     texts, refused = _by_id(zip(*columns, strict=True))
@@ -57,7 +60,9 @@ def publish_table(
     if memory is not None and size > memory:
         # The front has its share, and vocabularies of parts overlap.
         parts = min(MAX_PARTS, 2 * math.ceil(size / memory))
-        versions.publish(root, engine, placement=Placement("auto", parts), memory=memory)
+        versions.publish(
+            root, engine, placement=Placement("auto", parts), parents=forest(engine), memory=memory
+        )
     return refused
 
 

@@ -28,6 +28,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from tidings.arrays import folders
@@ -51,7 +52,7 @@ from tidings.storage.divided_index import DividedIndex
 from tidings.storage.division import Division, check, divide, front_of, load_whole, refuse_too_large
 from tidings.storage.division import Placement as Placement
 from tidings.storage.event_log import sync, write_all
-from tidings.storage.placement_choice import NOTHING_EXPECTED, Expected, write_best
+from tidings.storage.placement_choice import NOTHING_KNOWN, Known, write_best
 from tidings.storage.renumbering import keep_numbers
 from tidings.storage.tail_changes import Change as Change
 from tidings.storage.tail_changes import NetworkChange as NetworkChange
@@ -92,13 +93,14 @@ def publish(
     *,
     at_least: int = 1,
     placement: Placement | None = None,
+    parents: np.ndarray | None = None,
     sample: pa.Table | None = None,
     memory: int | None = None,
 ) -> Version:
     """Writes the engine's subscriptions and networks as a new base and makes it the current one; its number is at
-    least `at_least`. It is divided by `placement`, or as the current one is. `sample` are events as they are expected, by which
-    subscriptions that match together are merged and placed; without it, those of the current base count. The place "auto"
-    is chosen by them, and by the bytes that one process may have open (`memory`).
+    least `at_least`. It is divided by `placement`, or as the current one is. `parents` is the forest of containment, if it is
+    known already. `sample` are events as they are expected, by which subscriptions that match together are merged and placed; without it, those of
+    the current base count. The place "auto" is chosen by them, and by the bytes that one process may have open (`memory`).
 
     Subscriptions over tables that were in the last version too, with the same text, go on with their sequences.
     """
@@ -114,7 +116,7 @@ def publish(
                 kept = keep_numbers(joins(root, version), engine)
             if not kept:
                 engine.joins.numbering = uuid.uuid4().hex
-        return _publish(root, engine, at_least, placement, Expected(sample, memory))
+        return _publish(root, engine, at_least, placement, Known(parents, sample, memory))
 
 
 def write_aside(root: str | Path, engine: Engine) -> Path:
@@ -491,7 +493,7 @@ def _publish(
     engine: Engine,
     at_least: int = 1,
     placement: Placement | None = None,
-    expected: Expected = NOTHING_EXPECTED,
+    known: Known = NOTHING_KNOWN,
 ) -> Version:
     """Of one who holds the lock."""
     base = None
@@ -500,9 +502,9 @@ def _publish(
     aside = root / "publishing"
     taken = operator_feedback.apply_feedback(root, base, engine)
     summaries = _summaries(root, base)
-    if expected.sample is not None and len(expected.sample):
-        summaries = Summaries.collect(engine, expected.sample)
-    _write(aside, engine, taken, placement or _placement(root, base), summaries, expected)
+    if known.sample is not None and len(known.sample):
+        summaries = Summaries.collect(engine, known.sample)
+    _write(aside, engine, taken, placement or _placement(root, base), summaries, known)
     return _set_current(root, aside, b"", at_least)
 
 
@@ -528,7 +530,7 @@ def _write(
     taken: dict[str, bytes],
     placement: Placement,
     summaries: Summaries | None,
-    expected: Expected = NOTHING_EXPECTED,
+    known: Known = NOTHING_KNOWN,
 ) -> None:
     """Writes a base that has no number yet."""
     shutil.rmtree(aside, ignore_errors=True)
@@ -538,9 +540,9 @@ def _write(
         else:
             check(placement)
             if placement.place == "auto":
-                write_best(engine, aside, placement, summaries, expected)
+                write_best(engine, aside, placement, summaries, known)
             else:
-                divide(engine, aside, placement, summaries=summaries)
+                divide(engine, aside, placement, known.parents, summaries)
         operator_feedback.write_applied(aside, taken)
         checksums.write(aside)
         for path in [*aside.rglob("*"), aside]:

@@ -56,9 +56,9 @@ class GraphBatch:
 
 
 def read(
-    documents: Sequence[bytes], canonical: Callable[[bytes], bytes], errors: dict[int, str]
+    documents: list[bytes], canonical: Callable[[bytes], bytes], errors: dict[int, str]
 ) -> Iterator[GraphBatch]:
-    """Chunks of N-Triples `documents`. One that is not canonical is put through `canonical`; if that fails,
+    """Chunks of N-Triples `documents`. One that is not canonical is replaced by what `canonical` makes of it; if that fails,
     the reason goes to `errors` under its row, and the graph is empty."""
     row = 0
     while row < len(documents):
@@ -66,7 +66,7 @@ def read(
         while stop < len(documents) and (size == 0 or size + len(documents[stop]) <= CHUNK_BYTES):
             size += len(documents[stop])
             stop += 1
-        chunk = list(documents[row:stop])
+        chunk = documents[row:stop]
         batch, odd = _read(row, chunk)
         if len(odd):
             for i in odd:
@@ -75,6 +75,7 @@ def read(
                 except EventError as error:
                     errors[row + int(i)] = str(error)
                     chunk[i] = b""
+            documents[row:stop] = chunk
             batch, odd = _read(row, chunk)
             assert not len(odd), "the parser's own N-Triples must be canonical"
         yield batch

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -224,7 +225,9 @@ class PatternBindings:
 def graphs_of(batch: Batch, above: Mapping[str, tuple[str, ...]]) -> list[GraphBatch]:
     """The graphs of a batch, read once for the finders of base and tail."""
     if "graphs" not in batch.shared:
-        read = graphs.read(_documents(batch), _canonical, batch.errors)
+        documents = _documents(batch)
+        batch.graphs = cast("list[bytes | None]", documents)
+        read = graphs.read(documents, _canonical, batch.errors)
         chunks = batch.shared["graphs"] = [graphs.expand(chunk, above) for chunk in read]
         starts = [chunk.first_row for chunk in chunks]
 
@@ -244,9 +247,10 @@ def _documents(batch: Batch) -> list[bytes]:
         return [b""] * len(batch)
     documents: list[bytes] = []
     types, contents = batch.texts("datacontenttype").to_pylist(), events[CONTENT].to_pylist()
-    for row, (media_type, data) in enumerate(zip(types, contents, strict=True)):
-        document = b""
-        if data and rdf.is_rdf(media_type):
+    known = batch.graphs or [None] * len(batch)
+    for row, (graph, media_type, data) in enumerate(zip(known, types, contents, strict=True)):
+        document = graph or b""
+        if graph is None and data and rdf.is_rdf(media_type):
             if isinstance(data, str):
                 data = data.encode()
             try:

@@ -24,6 +24,7 @@ from tidings.spark.divided.stages import (
     shuffled_rows,
     task_number,
     with_positions,
+    without_documents,
 )
 from tidings.spark.matching import in_log_order
 from tidings.spark.ordered_files import POSITION, REPORT, TaskFile
@@ -50,7 +51,8 @@ def _front_task(index: TaskIndex, aside: str, batches: Iterator[pa.RecordBatch])
             found, forwards = match_front(opened, batch)
             _write(file, found, carried)
             for part, rows in by_parts(forwards):
-                yield from shuffled_rows(part, task, number, carried.take(pa.array(rows)), forwarded=True)
+                visiting = without_documents(carried, forwards, rows)
+                yield from shuffled_rows(part, task, number, visiting, forwarded=True)
     report = pa.Table.from_batches([file.close(opened.learnt())])
     yield from shuffled_rows(task, task, number, report)
 

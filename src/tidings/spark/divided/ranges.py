@@ -22,7 +22,16 @@ from tidings.kinds.operators.learning import Learning
 from tidings.model.event import EVENT_SCHEMA
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark.batch_size import ChunkSize
-from tidings.spark.divided.stages import CARRIED, by_parts, match_front, match_part, to_bytes, with_positions
+from tidings.spark.divided.stages import (
+    CARRIED,
+    by_parts,
+    match_front,
+    match_part,
+    to_bytes,
+    with_graphs,
+    with_positions,
+    without_graphs,
+)
 from tidings.spark.matching import in_log_order
 from tidings.spark.task_index import TaskIndex
 from tidings.storage.event_log import EventLog, Offset, Position
@@ -108,7 +117,7 @@ def _front_task(
             events = with_positions(batch, len(chunks) * _CHUNK)
             found.add(notifications, events)
             for part, rows in by_parts(forwards):
-                yield part, (number, len(chunks), to_bytes(events.take(pa.array(rows))))
+                yield part, (number, len(chunks), to_bytes(with_graphs(events, forwards, rows)))
             errors = pc.sum(pc.equal(notifications["verdict"], "error")).as_py() or 0
             chunks.append(Chunk(batch.num_rows, errors, reached))
             is_full = found.count >= limits.answers or time.monotonic() - began >= limits.seconds
@@ -132,7 +141,7 @@ def _part_task(index: TaskIndex, limits: Limits, rows: Iterator[_Row]) -> Iterat
         found, last = _Found(), None
         for *_, chunk, piece in chunks:
             events = pa.ipc.open_stream(piece).read_all()
-            found.add(match_part(index.open(), part, events), events)
+            found.add(match_part(index.open(), part, events), without_graphs(events))
             if found.count >= limits.answers:
                 last = chunk
                 break

@@ -6,6 +6,9 @@
 Both are one lineage, so the front is matched once. What is shuffled are whole Arrow batches, one to a row: a row for each
 event would be converted four times between Python and Java.
 
+A graph that is dear to parse, such as RDF/XML, is sent as N-Triples instead of its document: stage 2 reads these by a compiled
+loop, in a fraction of the time (docs/decisions/spark-two-stages.md).
+
 A task of stage 2 gets all that visits one part, so a worker opens few parts: `repartitionById` sends a row to the task that its
 number names. A hash of the part would send 8 parts to 5 of 8 tasks.
 """
@@ -17,11 +20,13 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidings.engine.engine import Engine
+from tidings.model.batch import CONTENT
 from tidings.model.envelope import ArrangedEvents, arrange
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark.task_index import TaskIndex
@@ -40,6 +45,8 @@ _SHUFFLED_ARROW = pa.schema(
 )
 CARRIED = "\0position"
 """The column of an event's position, in streams that keep the order of their log; no event of a log has such a column."""
+GRAPH = "\0graph"
+"""The column of graphs that stage 1 has parsed, as N-Triples."""
 _PIECE_BYTES = 8 << 20  # of one row
 _ROWS = 8_192  # of notifications that are given to Java at once, as in matching.py
 
@@ -63,7 +70,7 @@ def _front_task(index: TaskIndex, batches: Iterator[pa.RecordBatch]) -> Iterator
             # To any task; in turns, so that none gets them all.
             yield from shuffled_rows(task + number, task, number, found)
             for part, rows in by_parts(forwards):
-                visiting = pa.Table.from_batches([batch.take(pa.array(rows))])
+                visiting = without_documents(pa.Table.from_batches([batch]), forwards, rows)
                 yield from shuffled_rows(part, task, number, visiting, forwarded=True)
 
 
@@ -94,8 +101,10 @@ def match_front(index: Engine, batch: pa.RecordBatch) -> tuple[pa.Table, Forward
 def match_part(index: Engine, part: int, events: pa.Table) -> pa.Table:
     """The notifications of a part."""
     assert isinstance(index, DividedIndex)
-    arranged = arrange(events.drop_columns([CARRIED]) if CARRIED in events.column_names else events)
-    return _named(arranged, index.match_part(part, arranged.events))
+    graphs = events[GRAPH].to_pylist() if GRAPH in events.column_names else None
+    given = without_graphs(events)
+    arranged = arrange(given.drop_columns([CARRIED]) if CARRIED in given.column_names else given)
+    return _named(arranged, index.match_part(part, arranged.events, graphs))
 
 
 def _named(events: ArrangedEvents, found: pa.Table) -> pa.Table:
@@ -107,6 +116,30 @@ def with_positions(batch: pa.RecordBatch, first: int) -> pa.Table:
     """The events with their positions, the first of which is given."""
     positions = pa.array(first + np.arange(batch.num_rows))
     return pa.Table.from_batches([batch]).append_column(CARRIED, positions)
+
+
+def with_graphs(events: pa.Table, forwards: Forwards, rows: np.ndarray) -> pa.Table:
+    """The events that visit a part, with the graphs that were parsed, if any of them was."""
+    taken = events.take(pa.array(rows))
+    if forwards.graphs is None:
+        return taken
+    graphs = forwards.graphs.take(pa.array(rows))
+    return taken if graphs.null_count == len(graphs) else taken.append_column(GRAPH, graphs)
+
+
+def without_graphs(events: pa.Table) -> pa.Table:
+    return events.drop_columns([GRAPH]) if GRAPH in events.column_names else events
+
+
+def without_documents(events: pa.Table, forwards: Forwards, rows: np.ndarray) -> pa.Table:
+    """The same, without the documents of these graphs. An event without an id keeps its own, which makes the id."""
+    taken = with_graphs(events, forwards, rows)
+    if GRAPH not in taken.column_names or "id" not in taken.column_names:
+        return taken
+    is_needless = pc.and_(pc.is_valid(taken[GRAPH]), pc.fill_null(pc.not_equal(taken["id"], ""), False))
+    at = taken.column_names.index(CONTENT)
+    nothing = pa.scalar(None, taken[CONTENT].type)
+    return taken.set_column(at, CONTENT, pc.if_else(is_needless, nothing, taken[CONTENT]))
 
 
 def by_parts(forwards: Forwards) -> Iterator[tuple[int, np.ndarray]]:
