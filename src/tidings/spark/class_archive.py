@@ -3,6 +3,8 @@
 The first session makes an archive while its JVM ends; later ones map it and start in half the time. Java ignores
 an archive of another build or class path, but crashes on a truncated one: an archive is kept only if its JVM
 ended well, and a session that cannot start with it deletes it and starts without.
+
+    python -m tidings.spark.class_archive    makes one before many sessions are started at once, of which each would
 """
 
 from __future__ import annotations
@@ -79,3 +81,18 @@ def _key(java: Path) -> str:
     jars = Path(pyspark.__file__).parent / "jars"
     text = f"{java}\0{java.stat().st_mtime_ns}\0{jars}\0{pyspark.__version__}\0{jars.stat().st_mtime_ns}"
     return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def main() -> None:
+    """Runs what most sessions run, a stream, so that its classes are in the archive."""
+    from tidings.spark.settings import session
+
+    if (archive := locate()) is None or archive.exists():
+        return
+    spark = session("local[1,4]", settings={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
+    stream = spark.readStream.format("rate").load().groupBy("value").count()
+    stream.writeStream.format("noop").outputMode("update").trigger(once=True).start().awaitTermination()
+
+
+if __name__ == "__main__":
+    main()
