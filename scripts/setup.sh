@@ -35,9 +35,10 @@ if ! fits .venv/bin/python; then
 fi
 
 say "installing the pinned packages"
-# PySpark comes as sources, of which pip makes a wheel to unpack; jars that are packed already need no packing for that.
-.venv/bin/python -m pip install -qq --disable-pip-version-check --no-compile \
-    --config-settings=--build-option=--compression=stored -r requirements.lock || {
+# PySpark comes as sources, of which pip makes a wheel to unpack it at once; half a gigabyte of jars need no packing for that.
+printf '[bdist_wheel]\ncompression = stored\n' >.venv/wheels.cfg
+DIST_EXTRA_CONFIG="$PWD/.venv/wheels.cfg" \
+    .venv/bin/python -m pip install -qq --disable-pip-version-check --no-compile -r requirements.lock || {
     say "the packages could not be installed; the lines above say why (no network? then see pip's settings)"
     exit 1
 }
