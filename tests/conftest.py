@@ -24,7 +24,7 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeria
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--coverage", action="store_true", help="say how many lines of the package are reached")
-    parser.addoption("--worlds", type=int, default=4, help="how many random worlds of joins are tried")
+    parser.addoption("--worlds", type=int, default=2, help="how many random worlds of joins are tried")
     parser.addoption("--rounds", type=int, default=1, help="how often each part of the service is killed")
     parser.addoption("--seed", type=int, default=1, help="of the moments when it is")
 

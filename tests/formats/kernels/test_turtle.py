@@ -424,7 +424,7 @@ def test_terms_by_chance() -> None:
 def test_half_of_the_documents_by_chance_are_plain() -> None:
     found = []
 
-    @settings(max_examples=200, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=100, deadline=None, derandomize=True, database=None)
     @given(turtle_documents())
     def count(document: bytes) -> None:
         found.append(plain_turtle(document) is not None)
