@@ -18,6 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 import pyspark
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 # Every class that cannot be archived would be remarked on, on standard output.
@@ -60,13 +61,13 @@ def java() -> Path | None:
     return Path(found).resolve() if found and Path(found).exists() else None
 
 
-def _keep(archive: Path, jvm: subprocess.Popen[bytes]) -> None:
+def _keep(archive: Path, jvm: subprocess.Popen[bytes], seconds: float = _PATIENCE) -> None:
     if (active := SparkSession.getActiveSession()) is not None:
         active.stop()
     try:
         if jvm.stdin is not None:
             jvm.stdin.close()  # the JVM ends when its input does
-        if jvm.wait(_PATIENCE) == 0:
+        if jvm.wait(seconds) == 0:
             _making(archive).rename(archive)
     except (OSError, subprocess.TimeoutExpired):
         return
@@ -84,14 +85,14 @@ def _key(java: Path) -> str:
 
 
 def main() -> None:
-    """Runs what most sessions run, a stream, so that its classes are in the archive."""
+    """Runs a small job, so that the classes of its plan are in the archive too."""
     from tidings.spark.settings import session
 
     if (archive := locate()) is None or archive.exists():
         return
     spark = session("local[1,4]", settings={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
-    stream = spark.readStream.format("rate").load().groupBy("value").count()
-    stream.writeStream.format("noop").outputMode("update").trigger(once=True).start().awaitTermination()
+    spark.range(1_000).groupBy("id").count().collect()
+    _keep(archive, SparkContext._gateway.proc, seconds=600.0)  # type: ignore[union-attr]
 
 
 if __name__ == "__main__":
