@@ -9,7 +9,7 @@ WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 # The tests start hundreds of processes, and each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test bench docs lint lock servers warm wheel clean
+.PHONY: help setup demo test bench classes docs lint lock servers warm wheel clean
 
 help:
 	@echo "make demo   run sample feeds through a service and show its page"
@@ -33,14 +33,19 @@ setup: .venv/ready
 warm: .venv/ready
 	@$(BIN)/python -m tidings.cli.warm
 
+# Before several JVMs start at once, of which each would archive Spark's classes.
+classes: .venv/ready
+	@$(WITH_JAVA) $(BIN)/python -m tidings.spark.class_archive
+
 servers:
 	@scripts/servers.sh
 
 demo: .venv/ready
 	@$(WITH_JAVA) $(BIN)/tidings demo
 
-test: .venv/ready
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint warm servers
+test:
+	@$(MAKE) --no-print-directory --jobs=2 .venv/ready servers
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint warm classes
 	@echo "== pytest"
 	@$(WITH_JAVA) scripts/test.sh
 

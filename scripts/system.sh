@@ -14,8 +14,9 @@ apt_install() {
     $as_root apt-get update -qq >&2 || true # stale lists may still do
     local package
     for package in "$@"; do
+        # Another script may be installing something at this moment.
         if $as_root env DEBIAN_FRONTEND=noninteractive \
-            apt-get install -y -qq --no-install-recommends "$package" >&2; then
+            apt-get install -y -qq -o DPkg::Lock::Timeout=300 --no-install-recommends "$package" >&2; then
             return 0
         fi
     done

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import sys
 import numpy as np
@@ -27,6 +29,7 @@ def total(numbers):
 KINDS = "i1 i2 i4 i8 u1 u2 u4 u8 f4 f8".split()
 
 
+@pytest.mark.slow
 def test_processes_take_turns(tmp_path):
     (tmp_path / "loops.py").write_text(LOOPS)
     (tmp_path / "program.py").write_text(PROGRAM)
@@ -65,6 +68,7 @@ print(first(Columns(np.full(2, 7))), sum(first.stats.cache_misses.values()))
 """
 
 
+@pytest.mark.slow
 def test_a_cache_that_names_a_class_that_is_gone_is_stale(tmp_path):
     (tmp_path / "program.py").write_text("import loops")
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

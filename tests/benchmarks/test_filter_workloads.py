@@ -47,6 +47,7 @@ def test_a_tree_sized_workload_matches_as_asked() -> None:
     assert workload.events.attribute.shape[1] == 20
 
 
+@pytest.mark.slow
 def test_depth_is_uniform_and_operators_alternate() -> None:
     workload = make(replace(A_TREE, expressions=3000))
     counts = np.bincount(depths(workload), minlength=10)
@@ -84,6 +85,7 @@ def test_more_expressions_begin_with_the_same() -> None:
     assert len(other.trees.kind) != len(few.trees.kind) or (other.trees.kind != few.trees.kind).any()
 
 
+@pytest.mark.slow
 def test_conjunctions_match_equally_often_whatever_their_number() -> None:
     for count in (10_000, 40_000):
         workload = conjunctions.make(conjunctions.Parameters(conjunctions=count, events=20))
@@ -92,6 +94,7 @@ def test_conjunctions_match_equally_often_whatever_their_number() -> None:
         assert 95 < len(matches) / 20 < 110
 
 
+@pytest.mark.slow
 def test_rules_match_ten_times_and_lines_are_short() -> None:
     workload = conjunctions.make_rules(events=100)
     assert len(workload.expressions) == 100_000

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import pytest
+
 from benchmarks import report
 from benchmarks.charts import draw
 from benchmarks.join_bars import numbered
@@ -76,6 +78,7 @@ def test_texts_are_the_rows_of_a_template() -> None:
     )
 
 
+@pytest.mark.slow
 def test_enumerations_of_schemes_are_the_deltas() -> None:
     """Enum-SJ sends every subscription the rows that it gains and loses, one message for each; with updates more,
     because what a row's coming gives its going may take."""
@@ -100,6 +103,7 @@ def test_decompositions_of_tables_around_one() -> None:
     assert len({tuple(forms for one in chosen.values() for forms in one) for chosen in found}) == 12
 
 
+@pytest.mark.slow
 def test_choices_are_delivered_to_fewer_than_relaxed_ones() -> None:
     found = {one.name: one for one in choices(False, False, 0.01)}
     best = found["Ref-SJ-Clu+, sampled"]

@@ -80,7 +80,13 @@ def wanted(small: Workload) -> set[Delta]:
     return expected(small)
 
 
-@pytest.mark.parametrize("contender", [DuckTable, DuckBuckets, DuckQueries, PostgresTable])
+@pytest.mark.parametrize(
+    "contender",
+    [
+        DuckTable,
+        *(pytest.param(one, marks=pytest.mark.slow) for one in (DuckBuckets, DuckQueries, PostgresTable)),
+    ],
+)
 def test_baselines_give_the_exact_deltas(
     contender: type[Baseline], small: Workload, wanted: set[Delta]
 ) -> None:

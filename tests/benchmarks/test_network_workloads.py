@@ -26,6 +26,7 @@ from tidings.language.query import And, Comparison, Condition, OneOf, Or
 TABLE_2 = {"1/16": (693, 34, 3, 47), "1/4": (3_081, 452, 125, 740), "1": (11_086, 4_837, 4_837, 8_588)}
 
 
+@pytest.mark.slow
 def test_the_graph_has_the_statistics_of_table_1() -> None:
     (bar,) = statistics()
     assert bar.holds, bar
@@ -37,7 +38,9 @@ def test_the_graph_has_the_statistics_of_table_1() -> None:
     assert len(np.unique(graph.source.astype(np.int64) * len(graph) + graph.target)) == len(graph.source)
 
 
-@pytest.mark.parametrize("selectivity", TABLE_2)
+@pytest.mark.parametrize(
+    "selectivity", ["1/4", *(pytest.param(one, marks=pytest.mark.slow) for one in ("1/16", "1"))]
+)
 def test_node_sets_come_near_table_2(selectivity: str) -> None:
     valid, *others = exchange(selectivity).sizes().values()
     published, *rest = TABLE_2[selectivity]
@@ -45,6 +48,7 @@ def test_node_sets_come_near_table_2(selectivity: str) -> None:
     assert all(0.7 < ours / theirs < 1.4 for ours, theirs in zip(others, rest, strict=True))
 
 
+@pytest.mark.slow
 def test_a_larger_graph_keeps_the_averages() -> None:
     one, two = make_generated(1, queries=10), make_generated(2, queries=10)
     assert len(two.graph) == 2 * len(one.graph)
@@ -82,6 +86,7 @@ def holds(condition: Condition, attributes: dict[str, str]) -> bool:
     raise AssertionError(condition)
 
 
+@pytest.mark.slow
 def test_all_algorithms_give_what_a_plain_search_gives() -> None:
     large = make_large(nodes=3000, edges=9000, component=300, queries=40)
     found = measure(large)
@@ -101,6 +106,7 @@ def test_tables_name_every_node_and_edge() -> None:
     assert list(attributes) == list(ATTRIBUTES)
 
 
+@pytest.mark.slow
 def test_the_seed_decides_everything() -> None:
     first, second = make_generated(1, queries=10), make_generated(1, queries=10)
     assert (first.graph.target == second.graph.target).all()

@@ -144,6 +144,7 @@ def test_figures_have_the_published_sizes() -> None:
     assert FIGURES[6][-1].predicates == 30_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [SMALL, UNEQUAL, replace(SMALL, zipf=None, longest=9)])
 @pytest.mark.parametrize("model", MODELS)
 def test_hindsight_proves_every_answer(parameters: Parameters, model: Model) -> None:
@@ -169,6 +170,7 @@ def test_hindsight_and_bound_beside_all_proofs(seed: int, spread: float) -> None
         assert fewest - 1e-9 <= workload.cost[needed].sum() <= 3.11 * fewest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [SMALL, UNEQUAL])
 @pytest.mark.parametrize("model", MODELS)
 def test_every_contender_decides_and_none_beats_the_bound(parameters: Parameters, model: Model) -> None:
@@ -181,6 +183,7 @@ def test_every_contender_decides_and_none_beats_the_bound(parameters: Parameters
     assert found.evaluations[SEQUENTIAL] < found.evaluations[NAIVE]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_several_at_once_decide_the_same(name: str) -> None:
     workload = make(SMALL)
@@ -191,6 +194,7 @@ def test_several_at_once_decide_the_same(name: str) -> None:
         assert many.evaluations <= one.evaluations * 1.1
 
 
+@pytest.mark.slow
 def test_printed_sub_order_is_that_of_equal_costs() -> None:
     """Chains by selectivity alone are chains by cost / (1 - selectivity) when costs are equal."""
     workload = make(SMALL)
@@ -201,6 +205,7 @@ def test_printed_sub_order_is_that_of_equal_costs() -> None:
         )
 
 
+@pytest.mark.slow
 def test_learning_comes_near_knowledge() -> None:
     workload = make(replace(SMALL, zipf=None, chances=FAR_APART))
     learner, knower, scheduler = Replay(workload, None), Replay(workload, INDEPENDENT), Adaptive()

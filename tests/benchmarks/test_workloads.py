@@ -51,6 +51,7 @@ def test_one_structure_has_exactly_the_asked_matches() -> None:
     assert len(answers("Tidings", workload)) == 20 * len(workload.publications)
 
 
+@pytest.mark.slow
 def test_texts_say_what_the_numbers_say() -> None:
     for draw in (WORKLOADS["own structures"], WORKLOADS["one structure"]):
         workload, engine = draw(), Engine()

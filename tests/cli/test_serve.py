@@ -188,14 +188,17 @@ class Serving:
         self.process.wait()
 
 
-def test_the_first_start_for_others_makes_an_admin_and_a_signal_ends_it_well(tmp_path, port):
+@pytest.mark.parametrize("matching", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_the_first_start_for_others_makes_an_admin_and_a_signal_ends_it_well(tmp_path, port, matching):
+    """While Spark starts, or while it matches."""
     served = Serving(
         "--data", tmp_path / "data", "--host", "0.0.0.0", "--port", port, "--spark", "local[1,4]"
     )
     try:
         served.until("The admin's token")
         secret = served.until("tid_").strip()
-        served.until("Events are being matched")
+        if matching:
+            served.until("Events are being matched")
         url = f"http://127.0.0.1:{port}"
         assert httpx.get(f"{url}/api/subscriptions").status_code == 401
         asked = httpx.get(f"{url}/api/subscriptions", headers={"Authorization": f"Bearer {secret}"})

@@ -9,6 +9,7 @@ from datetime import date
 
 import pytest
 
+from tests.examples import seeds
 from tests.kinds.contract.kinds import PATTERNS
 from tests.kinds.operators.cases import Case
 from tidings import Engine, Event, Out, Taxonomy, operator
@@ -286,7 +287,7 @@ def test_explaining_is_not_publishing() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::tidings.engine.engine.BroadSubscription")
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(10, 25))
 def test_explanations_by_operators_agree_with_the_definition(seed: int) -> None:
     rng = random.Random(f"explained {seed}")
     case = Case(

@@ -6,9 +6,10 @@ import random
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.language.strategies import queries
 from tidings.errors import SubscriptionError
 from tidings.formats.namespaces import XSD
@@ -37,7 +38,7 @@ from tidings.model.values import constant_view
 FIVE = Literal("5", XSD + "integer")
 
 
-@settings(max_examples=300)
+@examples(80)
 @given(queries(templates=True))
 def test_what_is_printed_parses_to_the_same_query(query: Query) -> None:
     assert parse(to_text(query)) == query
@@ -50,7 +51,7 @@ PIECES = (
 ).split()
 
 
-@settings(max_examples=500)
+@examples(150)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join) | st.text(max_size=40))
 def test_any_text_is_a_query_or_a_placed_error(text: str) -> None:
     try:
@@ -65,7 +66,7 @@ def test_any_text_is_a_query_or_a_placed_error(text: str) -> None:
         assert parse(to_text(query)) == query
 
 
-@settings(max_examples=150)
+@examples(50)
 @given(queries(), st.randoms(use_true_random=False))
 def test_damaged_texts_never_break_the_parser(query: Query, rng: random.Random) -> None:
     text = to_text(query)

@@ -6,9 +6,10 @@ import random
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.language.strategies import constants, queries
 from tidings.errors import SubscriptionError
 from tidings.language.parameters import lift, parameters, substitute
@@ -24,7 +25,7 @@ def read(shapes: Shapes, text: str) -> Query:
     return substitute(query, {str(i): from_ntriples(constant) for i, constant in enumerate(found)})  # type: ignore[misc]
 
 
-@settings(max_examples=150)
+@examples(40)
 @given(st.lists(queries(), min_size=1, max_size=3))
 def test_shapes_agree_with_the_parser(many: list[Query]) -> None:
     shapes = Shapes()
@@ -32,7 +33,7 @@ def test_shapes_agree_with_the_parser(many: list[Query]) -> None:
         assert read(shapes, to_text(query)) == query
 
 
-@settings(max_examples=150)
+@examples(40)
 @given(queries(), st.data())
 def test_texts_with_other_constants_agree_too(query: Query, data: st.DataObject) -> None:
     shapes = Shapes()
@@ -46,7 +47,7 @@ def test_texts_with_other_constants_agree_too(query: Query, data: st.DataObject)
     assert read(shapes, to_text(other)) == other
 
 
-@settings(max_examples=150)
+@examples(40)
 @given(queries())
 def test_lift_and_substitute_undo_each_other(query: Query) -> None:
     template, found = lift(query)

@@ -179,15 +179,15 @@ def test_a_tree_has_one_interval_a_class(academia: Taxonomy) -> None:
     assert includes(arrays, unheard, unheard)
 
 
-def test_a_chain_of_100_000_classes() -> None:
+def test_a_chain_of_20_000_classes() -> None:
     taxonomy = Taxonomy()
-    for depth in range(100_000):
+    for depth in range(20_000):
         taxonomy.add_class(f"c{depth}", [f"c{depth - 1}"] if depth else [])
     arrays = taxonomy.compile()
-    assert len(arrays.interval_low) == 100_000
-    assert includes(arrays, arrays.class_of["c0"], arrays.class_of["c99999"])
-    assert not includes(arrays, arrays.class_of["c99999"], arrays.class_of["c0"])
-    assert taxonomy.is_a(Iri("c99999"), "<=", "c0")
+    assert len(arrays.interval_low) == 20_000
+    assert includes(arrays, arrays.class_of["c0"], arrays.class_of["c19999"])
+    assert not includes(arrays, arrays.class_of["c19999"], arrays.class_of["c0"])
+    assert taxonomy.is_a(Iri("c19999"), "<=", "c0")
 
 
 @st.composite

@@ -7,9 +7,10 @@ import time
 
 import pytest
 import re2
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tidings.model.text_sets import TextTests
 from tidings.model.text_tests import regular_expression, text_holds
 
@@ -47,7 +48,7 @@ def alone(tests: list[tuple[str, str]], text: str) -> list[int]:
     return [number for number, (op, pattern) in enumerate(tests) if text_holds(text, op, pattern)]
 
 
-@settings(max_examples=300)
+@examples(100)
 @given(_tests, st.lists(_text, min_size=1, max_size=5))
 def test_together_as_alone(tests: list[tuple[str, str]], texts: list[str]) -> None:
     together = TextTests(tests)

@@ -17,8 +17,7 @@ WORDS = ("alpha", "beta", "gamma")
 @pytest.fixture(scope="session")
 def spark():
     # Two cores as on the smallest machine; every test shares the JVM, whose start is the dearest part.
-    # The quick compiler only: nothing here runs long enough to earn the good one.
-    spark = session("local[2,4]", settings={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
+    spark = session("local[2,4]")
     yield spark
     spark.stop()
 

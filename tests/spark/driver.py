@@ -12,10 +12,8 @@ from pathlib import Path
 
 from tidings.spark import run, session
 
-# Short lives: the quick compiler only, and no waiting for cores of a cluster that are still on their way.
+# Little memory, and no waiting for cores of a cluster that are still on their way.
 QUICK = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",

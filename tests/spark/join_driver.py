@@ -19,8 +19,7 @@ def main(root: Path, hang: bool) -> None:
         if hang and batch.id == 1:
             time.sleep(600)
 
-    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-    spark = session("local[2,4]", preload=root / "index", settings=quick)
+    spark = session("local[2,4]", preload=root / "index")
     places = root / "log", root / "index", root / "out", root / "checkpoint"
     correlate(spark, *places, on_batch=on_batch, available_now=True, max_events=100, buckets=4).wait()
     spark.stop()

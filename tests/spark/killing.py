@@ -86,7 +86,6 @@ class Serving:
 
     def start(self) -> None:
         name, value = self.mark.split("=")
-        quick = "-XX:TieredStopAtLevel=1"  # no JVM lives long enough here to earn the good compiler
         script = Path(__file__).with_name("quick_serve.py")
         command = [sys.executable, str(script), "serve", "--data", "data"]
         command += ["--port", str(self.port), "--allow-network", "127.0.0.0/8", *self.options]
@@ -97,7 +96,7 @@ class Serving:
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
-                env={**os.environ, name: value, "JDK_JAVA_OPTIONS": quick},
+                env={**os.environ, name: value},
                 start_new_session=True,
             )
 

@@ -18,6 +18,7 @@ session("local[1,4]", settings={"spark.driver.extraJavaOptions": "-XX:TieredStop
 
 def play(cache, *arguments: str) -> subprocess.CompletedProcess:
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    environment.pop("JDK_JAVA_OPTIONS", None)  # which Java remarks on
     command = [sys.executable, "-c", PROGRAM, *arguments]
     return subprocess.run(command, env=environment, cwd=cache, timeout=150, capture_output=True, text=True)
 

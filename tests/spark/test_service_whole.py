@@ -48,11 +48,16 @@ def postgresql() -> Iterator[Server]:
     server.close()
 
 
+@pytest.mark.parametrize(
+    "kinds",
+    [("driver",), pytest.param(("service", "driver", "worker", "jvm"), marks=pytest.mark.slow)],
+    ids=["one", "each"],
+)
 def test_whatever_is_killed_everything_accepted_is_told_once(
-    serving: Serving, receiver: Receiver, seed: int
+    serving: Serving, receiver: Receiver, seed: int, kinds: tuple[str, ...]
 ) -> None:
     trial = Trial(serving, receiver, seed)
-    trial.kill(*trial.killer.chance.sample(("service", "driver", "worker", "jvm"), 3))
+    trial.kill(*trial.killer.chance.sample(kinds, len(kinds)))
     trial.check()
 
 

@@ -3,6 +3,8 @@
 The first session makes an archive while its JVM ends; later ones map it and start in half the time. Java ignores
 an archive of another build or class path, but crashes on a truncated one: an archive is kept only if its JVM
 ended well, and a session that cannot start with it deletes it and starts without.
+
+    python -m tidings.spark.class_archive    makes one before many sessions are started at once, of which each would
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 import pyspark
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 # Every class that cannot be archived would be remarked on, on standard output.
@@ -58,13 +61,13 @@ def java() -> Path | None:
     return Path(found).resolve() if found and Path(found).exists() else None
 
 
-def _keep(archive: Path, jvm: subprocess.Popen[bytes]) -> None:
+def _keep(archive: Path, jvm: subprocess.Popen[bytes], seconds: float = _PATIENCE) -> None:
     if (active := SparkSession.getActiveSession()) is not None:
         active.stop()
     try:
         if jvm.stdin is not None:
             jvm.stdin.close()  # the JVM ends when its input does
-        if jvm.wait(_PATIENCE) == 0:
+        if jvm.wait(seconds) == 0:
             _making(archive).rename(archive)
     except (OSError, subprocess.TimeoutExpired):
         return
@@ -79,3 +82,18 @@ def _key(java: Path) -> str:
     jars = Path(pyspark.__file__).parent / "jars"
     text = f"{java}\0{java.stat().st_mtime_ns}\0{jars}\0{pyspark.__version__}\0{jars.stat().st_mtime_ns}"
     return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def main() -> None:
+    """Runs a small job, so that the classes of its plan are in the archive too."""
+    from tidings.spark.settings import session
+
+    if (archive := locate()) is None or archive.exists():
+        return
+    spark = session("local[1,4]", settings={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
+    spark.range(1_000).groupBy("id").count().collect()
+    _keep(archive, SparkContext._gateway.proc, seconds=600.0)  # type: ignore[union-attr]
+
+
+if __name__ == "__main__":
+    main()

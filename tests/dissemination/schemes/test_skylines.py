@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tidings.dissemination.schemes import skylines
 from tidings.dissemination.schemes.message import Bounds
 from tidings.dissemination.schemes.pairs import RangePairs
@@ -45,7 +46,7 @@ def covered(points: np.ndarray, one: tuple[int, int]) -> bool:
 
 
 @pytest.mark.parametrize("skyline", SKYLINES, ids=lambda function: function.__name__)
-@settings(deadline=None, max_examples=80)
+@examples(40)
 @given(some=subscriptions, later=subscriptions, gone=st.integers(-1, 30), at=numbers, values=rising)
 def test_a_skyline_covers_exactly_the_affected(skyline, some, later, gone, at, values) -> None:
     pairs, living = pairs_of(some, later, gone)
@@ -56,7 +57,7 @@ def test_a_skyline_covers_exactly_the_affected(skyline, some, later, gone, at, v
             assert covered(points, filtering) == affected
 
 
-@settings(deadline=None, max_examples=80)
+@examples(40)
 @given(some=subscriptions, at=numbers, values=rising)
 def test_better_skylines_have_no_more_points(some, at, values) -> None:
     pairs, _ = pairs_of(some)
@@ -64,7 +65,7 @@ def test_better_skylines_have_no_more_points(some, at, values) -> None:
     assert better <= clu <= min(tup, 2 * len(pairs.anchors))
 
 
-@settings(deadline=None, max_examples=80)
+@examples(40)
 @given(some=subscriptions, at=numbers, values=rising)
 def test_the_smallest_area_has_no_point_that_covers_another(some, at, values) -> None:
     pairs, living = pairs_of(some)
@@ -82,7 +83,7 @@ def test_the_smallest_area_has_no_point_that_covers_another(some, at, values) ->
     }
 
 
-@settings(deadline=None, max_examples=80)
+@examples(40)
 @given(some=subscriptions, later=subscriptions, gone=st.integers(-1, 30), at=numbers, values=rising)
 def test_the_index_answers_like_plain_loops(some, later, gone, at, values) -> None:
     pairs, living = pairs_of(some, later, gone)

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.formats.kernels.strategies import flawed_json, json_objects, json_paths, mutated
 from tidings.arrays import folders
 from tidings.errors import IndexFileError
@@ -117,13 +118,13 @@ def left_to_python(data: bytes, paths: list[str]) -> bool:
     return bool(odd[0])
 
 
-@settings(max_examples=200, deadline=None)
+@examples(80)
 @given(st.lists(json_objects, max_size=4), json_paths)
 def test_objects(documents: list[bytes], paths: list[str]) -> None:
     check(documents, paths)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(120)
 @given(
     st.lists(st.one_of(mutated(json_objects), flawed_json), max_size=4),
     json_paths,
@@ -357,7 +358,7 @@ def test_many_short_lines() -> None:
     assert (start == 2 * np.arange(100_000)).all()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(50)
 @given(
     st.lists(
         st.dictionaries(

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tidings.formats.kernels.lexical import LONG, NO, YES, read_instant, read_number
 from tidings.model import values
 
@@ -50,7 +51,7 @@ def blob(text: str) -> tuple[np.ndarray, int, int]:
     return np.frombuffer(b"9" + text.encode() + b"9", dtype=np.uint8), 1, 1 + len(text.encode())
 
 
-@settings(max_examples=600)
+@examples(150)
 @given(_numbers)
 @example("")
 @example(".")
@@ -86,7 +87,7 @@ def test_ordinary_numbers_are_never_left_to_others(mantissa: int, exponent: int)
     assert read_number(*blob(f"{mantissa}e{exponent}"))[0] == YES
 
 
-@settings(max_examples=600)
+@examples(150)
 @given(_instants)
 @example("2004-02-29")
 @example("2100-02-29")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks import texts
 from benchmarks.workloads import Parameters, make
+from tests.examples import examples
 from tests.formats.kernels import strategies as rdf_strategies
 from tidings.cli.warm import _EVENT
 from tidings.errors import EventError
@@ -356,7 +357,7 @@ def turtle_documents(draw: st.DrawFn) -> bytes:
     return "".join(out).encode()
 
 
-@settings(max_examples=400, deadline=None)
+@examples(120)
 @given(turtle_documents())
 @example(b"")
 def test_documents_by_chance(document: bytes) -> None:
@@ -389,7 +390,7 @@ def changed(random: Random, document: bytes) -> bytes:
     return document
 
 
-@settings(max_examples=150, deadline=None)
+@examples(40)
 @given(turtle_documents(), st.randoms(use_true_random=True))
 def test_documents_by_chance_with_bytes_changed(document: bytes, random: Random) -> None:
     for _ in range(20):
@@ -423,7 +424,7 @@ def test_terms_by_chance() -> None:
 def test_half_of_the_documents_by_chance_are_plain() -> None:
     found = []
 
-    @settings(max_examples=200, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=100, deadline=None, derandomize=True, database=None)
     @given(turtle_documents())
     def count(document: bytes) -> None:
         found.append(plain_turtle(document) is not None)

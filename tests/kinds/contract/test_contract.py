@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 import tidings.engine.index
+from tests.examples import seeds
 from tests.kinds.contract.kinds import KINDS, Kind
 from tidings import Engine, Event
 from tidings.engine.engine import BroadSubscription
 from tidings.model.taxonomy import Taxonomy
 
 Answers = Counter[tuple[str | None, str, str, tuple[tuple[str, str], ...]]]
-SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))]
+SEEDS = seeds(1, 4)
 
 pytestmark = [
     pytest.mark.parametrize("kind", KINDS, ids=str),

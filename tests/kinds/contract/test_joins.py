@@ -14,13 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.examples import seeds
 from tests.kinds.joins.cases import Change, Changes, some_inserts, some_query, some_tables
 from tidings import Engine, Event, Table
 from tidings.engine.engine import EmptySubscription
 from tidings.kinds.joins.naive import Naive
 
 pytestmark = [
-    pytest.mark.parametrize("seed", range(3)),
+    pytest.mark.parametrize("seed", seeds(1, 3)),
     pytest.mark.filterwarnings(f"ignore::{EmptySubscription.__module__}.{EmptySubscription.__name__}"),
 ]
 Answers = dict[tuple[str | None, str], Any]

@@ -6,9 +6,10 @@ from decimal import Decimal
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tidings.engine.engine import Engine
 from tidings.errors import SubscriptionError
 from tidings.kinds.filters.eventbridge import read_pattern, read_rules
@@ -371,20 +372,20 @@ EVENTS = st.one_of(
 )
 
 
-@settings(max_examples=800, deadline=None)
+@examples(200)
 @given(PATTERNS, EVENTS)
 def test_agrees_with_the_definition(pattern, event):
     assert matches(read_pattern(pattern), event) == expected(pattern, event)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(60)
 @given(PATTERNS, PATTERNS, EVENTS)
 def test_or_agrees_with_the_definition(one, other, event):
     pattern = {"c": [{"exists": False}], "$or": [one, other]}
     assert matches(read_pattern(pattern), event) == expected(pattern, event)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(20)
 @given(st.lists(PATTERNS, min_size=1, max_size=8), st.lists(EVENTS, min_size=1, max_size=8))
 def test_the_engine_agrees_with_the_definition(patterns, events):
     """Through the text of the language and the index, as the command line takes it."""

@@ -27,7 +27,7 @@ from tidings.kinds.filters.table import FilterTable
 from tidings.language.query import And, Attribute, Comparison, Condition, Exists, OneOf, Or
 
 ROOT = Path(__file__).parents[3]
-ROUNDS = 2  # for each array and kind of damage
+ROUNDS = 1  # for each array and kind of damage
 
 # Ranks, checks and flags: with any values they are an index, of other filters.
 FREE = {"scale_approximation", "scale_instants", "scale_mantissa", "scale_ordered", "row_owner", "row_way"}

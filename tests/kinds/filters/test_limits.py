@@ -71,7 +71,7 @@ def test_more_attributes_than_narrow_code_has_numbers_for() -> None:
     assert matched(index, pairs_of(index, events)) == expected
 
 
-@pytest.mark.parametrize("size", [11, 12, 13, 130, 1_000])
+@pytest.mark.parametrize("size", [11, 12, 13, 130, pytest.param(1_000, marks=pytest.mark.slow)])
 def test_many_options(size: int) -> None:
     rng = random.Random(size)
     options = tuple(number(2 * i) for i in rng.sample(range(size), size))

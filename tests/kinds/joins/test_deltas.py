@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.examples import seeds
 from tidings import Event
 from tidings.kinds.joins.deltas import Deltas, JoinSnapshot
 from tidings.model.event import to_table
@@ -58,7 +59,7 @@ def test_what_an_update_brings_and_takes_is_one_notification():
     ]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(8, 20))
 def test_runs_are_grouped_as_one_by_one(seed):
     rng, entries, sequence = random.Random(seed), [], [0, 0]
     for event in range(6):

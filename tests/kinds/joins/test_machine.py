@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from tests.examples import is_thorough
 from tidings import Engine, Event, Replica, Table
 from tidings.engine.engine import EmptySubscription
 from tidings.errors import EventError
@@ -124,5 +125,8 @@ class Story(RuleBasedStateMachine):
 
 TestStory = Story.TestCase
 TestStory.settings = settings(
-    max_examples=15, stateful_step_count=25, suppress_health_check=list(HealthCheck), deadline=None
+    max_examples=60 if is_thorough() else 8,
+    stateful_step_count=25,
+    suppress_health_check=list(HealthCheck),
+    deadline=None,
 )

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from tests.examples import seeds
 from tests.kinds.networks.networks import condition, random_event, random_twin
 from tests.kinds.networks.test_updates import change
 from tidings import Network
@@ -26,7 +27,7 @@ def ways(edges: list[tuple[str, str]], source: str, node: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(3, 6))
 def test_paths_and_frontiers(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(60):

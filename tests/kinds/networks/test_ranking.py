@@ -7,13 +7,14 @@ from itertools import islice
 
 import pytest
 
+from tests.examples import seeds
 from tests.kinds.networks.networks import random_event, random_twin
 from tests.kinds.networks.test_updates import change
 from tidings import Network
 from tidings.kinds.networks import naive
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(3, 6))
 def test_costs_are_those_of_the_definition(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(60):

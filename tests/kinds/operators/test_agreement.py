@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples, seeds
 from tests.kinds.operators import cases
 from tests.kinds.operators.cases import Case, split, verdict_of
 from tidings.kinds.operators.binding_join import Joiner, Unasked
@@ -31,11 +32,11 @@ from tidings.language.query import Call, Condition, Leaf, Query, leaves, variabl
 from tidings.model.event import Event
 
 SCHEDULERS: list[Callable[[], Scheduler]] = [Adaptive, SubOrder, Sequential, Naive]
-# Ten subscriptions and two events a case: 2,400 pairs for each scheduler.
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
-CASES = 40
-FEWER_CASES = 20
-EXAMPLES = 60
+# Ten subscriptions and two events a case.
+SEEDS = seeds(1, 8)
+CASES = 15
+FEWER_CASES = 10
+EXAMPLES = 25
 _TRUTH = {"match": 1.0, "undecided": 0.5, None: 0.0}
 
 
@@ -158,7 +159,7 @@ def test_schedulers_agree_with_the_definition(seed: int) -> None:
             assert_agrees(case, scheduler(), number % 2 == 0, solved)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(EXAMPLES)
 @given(cases.CASES, st.sampled_from(SCHEDULERS), st.booleans())
 def test_schedulers_agree_with_the_definition_on_anything(
     case: Case, scheduler: Callable[[], Scheduler], every: bool

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
+from tests.examples import examples, seeds
 from tests.kinds.operators import cases
 from tests.kinds.operators.cases import Case
 from tidings.engine.engine import Engine
@@ -18,7 +19,7 @@ from tidings.model.notification import Notification
 from tidings.model.terms import Blank, Iri, Literal, plain
 
 pytestmark = pytest.mark.filterwarnings("ignore::tidings.engine.engine.BroadSubscription")
-SEEDS, FEWER_SEEDS, EXAMPLES = 24, 6, 40
+SEEDS, FEWER_SEEDS, EXAMPLES = seeds(10, 24), seeds(3, 6), 20
 
 
 def _case(seed: object, **options: Any) -> Case:
@@ -69,20 +70,20 @@ def _text(value: object) -> str:
     return plain(value) if isinstance(value, Iri | Literal | Blank) else str(value)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_batch_is_answered_as_the_definition_says(seed: int) -> None:
     case = _case(seed)
     assert_right(case, _publish(_engine(case), case))
     assert set(case.asked.values()) <= {1}, "an evaluation is done once an event"
 
 
-@pytest.mark.parametrize("seed", range(FEWER_SEEDS))
+@pytest.mark.parametrize("seed", FEWER_SEEDS)
 def test_async_operators_and_batches_change_no_answer(seed: int) -> None:
     case = _case(seed, mixed=True)
     assert_right(case, _publish(_engine(case), case))
 
 
-@pytest.mark.parametrize("seed", range(FEWER_SEEDS))
+@pytest.mark.parametrize("seed", FEWER_SEEDS)
 def test_one_event_at_a_time_is_answered_alike(seed: int) -> None:
     case = _case(seed)
     engine = _engine(case)
@@ -92,7 +93,7 @@ def test_one_event_at_a_time_is_answered_alike(seed: int) -> None:
     assert_right(case, notifications)
 
 
-@pytest.mark.parametrize("seed", range(FEWER_SEEDS))
+@pytest.mark.parametrize("seed", FEWER_SEEDS)
 def test_all_bindings_are_told(seed: int) -> None:
     case = _case(seed, failing=0, depth=1)
     engine = _engine(case)
@@ -109,7 +110,7 @@ def test_all_bindings_are_told(seed: int) -> None:
             assert all(any(_has(solution, bindings) for bindings in mine) for solution in certain)
 
 
-@pytest.mark.parametrize("seed", range(FEWER_SEEDS))
+@pytest.mark.parametrize("seed", FEWER_SEEDS)
 def test_subscriptions_come_and_go(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     case = _case(seed, subscriptions=12)
@@ -129,7 +130,7 @@ def test_subscriptions_come_and_go(seed: int, tmp_path: Path) -> None:
             assert_right(case, _publish(engine, case), live)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(EXAMPLES)
 @given(cases.CASES)
 def test_an_engine_agrees_with_the_definition_on_anything(case: Case) -> None:
     assert_right(case, _publish(_engine(case), case))

@@ -8,8 +8,9 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
+from tests.examples import examples, seeds
 from tests.kinds.operators import cases
 from tests.kinds.operators.cases import Case
 from tests.kinds.operators.sql import load, to_sql
@@ -259,7 +260,7 @@ def test_a_join_that_would_never_end_is_in_doubt() -> None:
     assert verdict("mobPattern(?x) AND policeCarCount(?y) AND ?x + ?y > 280", says) == "match"
 
 
-@pytest.mark.parametrize("seed", range(DATABASES))
+@pytest.mark.parametrize("seed", seeds(1, DATABASES))
 def test_the_definition_agrees_with_a_database(seed: int) -> None:
     rng = random.Random(seed)
     connection = duckdb.connect()
@@ -301,7 +302,7 @@ def _truth_sql(condition: Condition, case: Case, n: int) -> str:
     return word.join(f"({_truth_sql(part, case, n)})" for part in condition.parts)
 
 
-@pytest.mark.parametrize("seed", range(WORLDS))
+@pytest.mark.parametrize("seed", seeds(15, WORLDS))
 def test_what_is_certain_holds_whatever_the_failed_would_have_said(seed: int) -> None:
     known = Case(random.Random(seed), failing=0.25)
     for world in range(4):
@@ -322,7 +323,7 @@ def _assert_stands(known: Case, other: Case, i: int, n: int) -> None:
         assert not then, known.conditions[i]
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(EXAMPLES)
 @given(cases.CASES)
 def test_the_order_of_parts_changes_no_verdict(case: Case) -> None:
     events = range(len(case.attributes))

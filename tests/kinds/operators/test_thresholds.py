@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tidings.formats.namespaces import XSD
 from tidings.kinds.operators.kernels.layout import FALSE, TRUE
 from tidings.kinds.operators.thresholds import Thresholds
@@ -66,7 +67,7 @@ def truths_of(tests: Iterable[Any], rows: list[tuple[Any, ...]]) -> list[int]:
     return [int(truth) for truth in thresholds.truths(numbers, rows)]
 
 
-@settings(max_examples=400)
+@examples(100)
 @given(st.lists(TESTS, min_size=1, max_size=5), st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=3))
 def test_many_at_once_are_told_as_one_by_one(tests: list[Any], rows: list[tuple[Any, ...]]) -> None:
     for truth, (position, op, constant) in zip(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.formats.kernels.strategies import document, texts
 from tidings import Engine, Event
 from tidings.engine.plan import check_constant
@@ -116,7 +117,7 @@ def _publish(engine: Engine, found: list[Term]) -> set[tuple[str, int]]:
     return {(row["subscription"], int(row["event"])) for row in rows}
 
 
-@settings(max_examples=150)
+@examples(50)
 @given(conditions(), st.lists(_values, min_size=1, max_size=25))
 def test_comparisons_agree_with_the_definition(some: list[Condition], found: list[Term]) -> None:
     engine = Engine()
@@ -131,7 +132,7 @@ def test_comparisons_agree_with_the_definition(some: list[Condition], found: lis
     assert _publish(engine, found) == expected
 
 
-@settings(max_examples=60)
+@examples(30)
 @given(
     st.lists(_constants.filter(lambda c: isinstance(c, Literal)), min_size=1, max_size=25),
     st.lists(_values, min_size=1, max_size=25),

@@ -83,7 +83,9 @@ def test_completion_takes_a_moment(served: Served, text: str) -> None:
         "(?a, ?b, ?c), (?d, ?e, ?f) AND ?a ISA rss:item AND ?d = 'none'",
         "(?a, ?b, ?c), (?a, ?d, 'none')",
         "(?a, <urn:p>, ?b), (?b, <urn:p>, ?c), (?c, <urn:p>, ?a)",
-        ", ".join(f"(?a{n}, <urn:p>, ?a{n * 7 % 20})" for n in range(20)),
+        pytest.param(
+            ", ".join(f"(?a{n}, <urn:p>, ?a{n * 7 % 20})" for n in range(20)), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_reason_over_a_large_graph_is_found_soon(served: Served, where: str) -> None:

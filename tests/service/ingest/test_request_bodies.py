@@ -7,9 +7,10 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tidings.errors import EventError
 from tidings.model.event import Event
 from tidings.service.ingest.request_bodies import (
@@ -408,7 +409,7 @@ bodies = st.binary() | values.map(lambda value: json.dumps(value).encode()) | st
 )  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
+@examples(50)
 @given(
     bodies,
     st.sampled_from(KINDS),

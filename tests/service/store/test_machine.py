@@ -13,6 +13,7 @@ from hypothesis import settings as profile
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from tests.examples import is_thorough
 from tests.postgresql import Server
 from tests.service.store.batches import batch, forgotten, notification_row, subscription
 from tidings.service.model import Notice, NotificationKind, State, Subscription
@@ -154,7 +155,12 @@ def test_any_sequence_of_calls(request: pytest.FixtureRequest, kind: str, made_f
     try:
         run_state_machine_as_test(
             type("Here", (Machine,), {"where": where}),
-            settings=profile(max_examples=8, stateful_step_count=25, deadline=None, phases=[Phase.generate]),
+            settings=profile(
+                max_examples=40 if is_thorough() else 5,
+                stateful_step_count=25,
+                deadline=None,
+                phases=[Phase.generate],
+            ),
         )
     finally:
         shutil.rmtree(folder)

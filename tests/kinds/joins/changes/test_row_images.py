@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tidings.kinds.joins.changes.row_images import NeedsTableRead, RowImages, canonical, typed
 from tidings.kinds.joins.schema.order_keys import ARROW
 from tidings.kinds.joins.schema.table import TYPES, Table
@@ -28,7 +29,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 ALL = Table('a"ll', {f"{kind}\n é": kind for kind in TYPES})
 
 
-@settings(max_examples=200, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(*(st.none() | VALUES[kind] for kind in TYPES)), min_size=1, max_size=20))
 def test_texts_are_those_of_the_table(rows: list[tuple[Any, ...]]) -> None:
     rows = [ALL.read(dict(zip(ALL.names, row, strict=True))) for row in rows]
@@ -36,7 +37,7 @@ def test_texts_are_those_of_the_table(rows: list[tuple[Any, ...]]) -> None:
     assert canonical(ALL, columns).to_pylist() == [ALL.text(row) for row in rows]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(*(st.none() | VALUES[kind] for kind in TYPES)), min_size=1, max_size=20))
 def test_typed_columns_hold_what_the_table_reads(rows: list[tuple[Any, ...]]) -> None:
     given = {

@@ -10,6 +10,7 @@ from itertools import islice
 import pyarrow as pa
 import pytest
 
+from tests.examples import seeds
 from tests.kinds.joins.cases import Changes, some_inserts, some_query, some_tables
 from tidings.engine.engine import Engine
 from tidings.errors import EventError
@@ -45,7 +46,7 @@ def _said(deltas: Deltas, tables) -> list[dict[str, tuple[Counter, Counter]]]:
 
 
 @pytest.mark.parametrize("few", [64, 1])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(8, 20))
 def test_as_the_definition_says(seed: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidings.kinds.joins.index.levels.RECENT", 0 if few == 1 else 1024)
     monkeypatch.setattr("tidings.kinds.joins.index.index.FEW", few)

@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 from tests.service.conftest import Served
 
 AXE = {"resultTypes": ["violations"], "iframes": False}
+DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"viewport": {"width": 375, "height": 812}, "has_touch": True, "is_mobile": True}
 LAYOUT = """() => {
   const wrong = [];
@@ -66,7 +67,7 @@ def barriers(page: Any, scheme: str, **options: Any) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("screen", ["desktop", "phone"])
+@pytest.mark.parametrize("screen", ["desktop", pytest.param("phone", marks=pytest.mark.slow)])
 def test_no_page_has_a_serious_barrier(
     house: Served, open_window: Any, paths: list[str], screen: str
 ) -> None:
@@ -81,6 +82,13 @@ def test_no_page_has_a_serious_barrier(
         page.emulate_media(color_scheme="dark")
         # Only what depends on colours; the rest is the same.
         found += barriers(page, "dark", runOnly=["color-contrast", "link-in-text-block"])
+        if screen == "desktop":  # what the narrowest screen may change
+            page.set_viewport_size(PHONE["viewport"])
+            found += page.evaluate(LAYOUT)
+            found += barriers(
+                page, "narrow", runOnly=["color-contrast", "target-size", "scrollable-region-focusable"]
+            )
+            page.set_viewport_size(DESKTOP)
         if found:
             wrong[path] = found
     assert wrong == {}
