@@ -33,6 +33,7 @@ from tidings.errors import TidingsError
 from tidings.service.model import (
     LIVING,
     SERVICE,
+    ActiveText,
     Definition,
     DefinitionKind,
     Delivery,
@@ -166,6 +167,12 @@ class Registry:
         query = select(kept.id).where(_owned_by(owner), kept.state.in_(states)).limit(max(limit, 0))
         with self._database.reading() as connection:
             return list(connection.execute(query).scalars())
+
+    def active_texts(self, ids: Sequence[str], owner: str) -> list[ActiveText]:
+        """Those of a few ids that are active and of this owner, in any order."""
+        kept = tables.subscriptions.c
+        query = select(kept.id, kept.title, kept.text).where(_owned_by(owner), kept.state == State.ACTIVE)
+        return self._all(query.where(kept.id.in_(ids)), lambda row: ActiveText(*row)) if ids else []
 
     def counts(self, owner: str | None) -> dict[State, int]:
         kept = tables.subscriptions.c
