@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 AWAITED = 0.05  # seconds
-_COMPARING = 0.015  # seconds
+_COMPARING = 0.015  # seconds of this thread: on a busy machine the answer is late rather than incomplete
 _VARIANTS, _WITNESSES = 2, 8
 _LOOKED_UP = 500  # candidates
 _OWNED = 2_000  # of one owner, of which candidates are sought where there are many
@@ -108,9 +108,10 @@ class CoverageSearch:
 
     def _compared(self, query: Query, text: str, candidates: list[ActiveText]) -> Iterator[Covering | None]:
         """Those that contain the query, short texts first: they are the more general ones. None if the time is over."""
-        engine, deadline = self._preview.engine, time.monotonic() + _COMPARING
-        for id, title, other in sorted(candidates, key=lambda one: (one.text != text, len(one.text))):
-            if time.monotonic() > deadline:
+        engine, deadline = self._preview.engine, time.thread_time() + _COMPARING
+        candidates.sort(key=lambda one: (one.text != text, len(one.text), one.text))
+        for id, title, other in candidates:
+            if time.thread_time() > deadline:
                 yield None
                 return
             with suppress(SubscriptionError):  # a prefix of it may be gone

@@ -131,7 +131,7 @@ def test_edited_in_place_after_a_comparison(service: Served, open_window: Any) -
     window.go("/subscriptions/new")
     area.fill("WHERE colour = 'red' AND weight > 20")
     expect(covered).to_have_text(
-        "“WHERE colour = 'red' AND weight > 10” already covers this: whatever matches here matches there, too."
+        "“WHERE colour = 'red' AND weight > 10” already covers this: whatever matches here matches there too."
     )
     area.fill("WHERE weight > 10 AND colour = 'red'")
     expect(covered).to_have_text("“WHERE colour = 'red' AND weight > 10” asks for the same.")

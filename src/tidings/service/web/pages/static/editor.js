@@ -91,13 +91,13 @@ function warn(text, found) {
 // Which subscriptions already match whatever matches the text. Their pages open beside this one, which has a text in it.
 function cover(names, more) {
   const made = (kind, ...parts) => { const part = document.createElement(kind); part.append(...parts); return part; };
-  const link = ({ id, title }) => Object.assign(made("a", `“${title}”`), { href: `/subscriptions/${encodeURIComponent(id)}`, target: "_blank" });
-  const too = "whatever matches here matches there, too";
+  const link = ({ id }, words) => Object.assign(made("a", words), { href: `/subscriptions/${encodeURIComponent(id)}`, target: "_blank" });
+  const too = "whatever matches here matches there too";
   covered.hidden = !names.length;
   if (names.length === 1 && !more) {
-    covered.replaceChildren(made("p", link(names[0]), names[0].same ? " asks for the same." : ` already covers this: ${too}.`));
+    covered.replaceChildren(made("p", link(names[0], `“${names[0].title}”`), names[0].same ? " asks for the same." : ` already covers this: ${too}.`));
   } else if (names.length) {
-    const items = names.map((name) => made("li", link(name), name.same ? ", which asks for the same" : ""));
+    const items = names.map((name) => made("li", link(name, name.title), name.same ? ", which asks for the same" : ""));
     const count = more ? `At least ${names.length}` : names.length;
     covered.replaceChildren(made("p", `${count} subscription${names.length === 1 ? " already covers" : "s already cover"} this: ${too}.`), made("ul", ...items));
   }
