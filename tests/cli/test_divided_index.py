@@ -1,8 +1,13 @@
 """`tidings index build --parts`: an index in parts is used like any other."""
 
+from contextlib import ExitStack
+
 import pytest
 
+from tidings.cli.run import _Run
+from tidings.cli.stream_config import StreamConfig
 from tidings.storage import versions
+from tidings.storage.part_visits import PartVisits
 
 from .conftest import tidings
 
@@ -108,3 +113,16 @@ def test_patterns_are_merged_by_a_sample(root, tmp_path):
     assert "1 event against 8 subscriptions: 1 notification" in tidings("match", "-s", root, events).stderr
     explained = tidings("explain", "-s", root, "-i", "s3", events)
     assert ", below merger 0\n" in explained.stdout
+
+
+def test_run_counts_the_visits_of_parts(tmp_path):
+    from tidings.spark.output import Batch
+
+    (tmp_path / "stream.toml").write_text("")
+    run = _Run(StreamConfig.read(tmp_path / "stream.toml"), None, ExitStack(), None)
+    run._take(Batch("q", 0, "v1+0", 20, 3, 0, tmp_path))
+    assert run._counts() == ["1 micro-batch", "20 events", "3 notifications"]
+    for number in (1, 2):
+        visits = PartVisits.from_lists([[700, 800], [2, 3], [9, 9], [1, 1]])
+        run._take(Batch("q", number, "v2+0", 1_000, 5, 0, tmp_path, visits=visits))
+    assert run._counts()[-1] == "3,000 visits of parts, 10 without a match"

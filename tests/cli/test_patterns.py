@@ -90,6 +90,11 @@ def test_mistakes_are_told(rules, events, tmp_path):
     assert "Missing option '--subscriptions'" in tidings("match", events).stderr
     assert "Missing argument 'EVENTS…'" in tidings("match", "-s", rules).stderr
     assert "Missing option" in tidings("match", "--patterns", "eventbridge").stderr
+    text = tidings("match", "--patterns", "eventbridge", "-s", "WHERE a = 1", events)
+    assert text.exit_code == 1
+    assert "'WHERE a = 1' is no file; with --patterns, -s names a file of rules" in " ".join(
+        text.stderr.split()
+    )
     assert "'regex' is not" in tidings("match", "--patterns", "regex", rules, events).stderr
     broken = tmp_path / "broken.json"
     broken.write_text("{")

@@ -175,8 +175,8 @@ def test_a_stream_replays_exactly_and_keeps_the_order_of_the_log(
         assert order == sorted(order)
     assert not any((tmp_path / "out" / ".unfinished").iterdir())
     visits = DividedIndex.forwards(versions.open(tmp_path / "index", before), to_table(EVENTS))  # type: ignore[arg-type]
-    assert batches[0].forwards == len(visits.event)
-    assert 0 < batches[0].false_positives < batches[0].forwards
+    assert batches[0].visits.forwards == len(visits.event)
+    assert 0 < batches[0].visits.false_positives < batches[0].visits.forwards
 
 
 def test_subscriptions_of_a_frame(spark: SparkSession, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tidings.spark.stream import deliver
 from tidings.spark.task_index import TaskIndex
 from tidings.storage import versions
 from tidings.storage.event_log import EventLog, Offset, Position
+from tidings.storage.part_visits import total
 
 from .test_slices import Killed, Recorded, by_event, engine, expected, matcher, written
 
@@ -91,6 +92,10 @@ def test_a_micro_batch_of_the_service_goes_on_after_the_slices_that_are_recorded
     assert order == sorted(order)
     assert sum(part.events for part in recorder.parts) == 1_231
     assert recorder.parts[-1].reached == Position(*end)
+    visits = total(part.visits for part in recorder.parts)
+    assert visits.forwards >= SPLIT.parts * 1_231, "what a slice leaves out is visited again"
+    assert len(recorder.answers()) <= sum(visits["matches"])
+    assert all(visits["opened"]) or not small
 
 
 def test_the_stream_of_the_service_with_little_memory(spark: SparkSession, tmp_path: Path) -> None:

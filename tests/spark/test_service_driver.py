@@ -34,6 +34,7 @@ from tidings.spark.output import Batch
 from tidings.spark.slices import MicroBatch, Slice
 from tidings.storage import versions
 from tidings.storage.event_log import EventLog, Offset, Position
+from tidings.storage.part_visits import PartVisits
 
 STOCKS = Table("stocks", {"symbol": "text", "per": "number"}, key=["symbol"])
 MATCHES, JOINS = "11111111-matches", "22222222-joins"
@@ -151,6 +152,19 @@ def test_a_batch_that_tells_nothing_is_recorded_too(world: World, mailbox: Mailb
     Recorder(world.data, mailbox).record_joins(world.batch(JOINS, 0, end, []))
     assert mailbox.reached() == {JOINS: end}
     assert mailbox.last() == 0
+
+
+def test_visits_of_parts_are_reported_once_a_slice_is_recorded(world: World, mailbox: Mailbox) -> None:
+    reported: list[PartVisits] = []
+    recorder, end = Recorder(world.data, mailbox, on_visits=reported.append), world.append("a")
+    world.record(recorder, MATCHES, 0, end, [])
+    assert reported == [], "an index that is not divided"
+    visits = PartVisits.from_lists([[2], [1], [3], [1]])
+    empty = NOTIFICATION_SCHEMA.empty_table(), EVENT_SCHEMA.empty_table()
+    recorder.record(
+        MicroBatch(MATCHES, 1, "v1+0", BatchRange(end, end, 1.0)), Slice(1, 0, *empty, Position(*end), visits)
+    )
+    assert reported == [visits]
 
 
 def test_two_queries_read_at_their_own_pace(world: World, mailbox: Mailbox) -> None:

@@ -236,11 +236,13 @@ def _in_order(notifications: pa.Table, portion: Portion, order: pa.Array) -> pa.
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    keys = pa.array(["\0".join(key_of(event)) for event in portion], pa.string())
-    events = pc.binary_join_element_wise(notifications["source"], notifications["event"], "\0")
+    from tidings.model.envelope import event_keys
+
+    sources, ids = (pa.array(column, pa.string()) for column in zip(*map(key_of, portion), strict=True))
+    events = event_keys(notifications["source"], notifications["event"])
     ranks = pa.table(
         {
-            "event": pc.fill_null(pc.index_in(events, keys), -1),
+            "event": pc.fill_null(pc.index_in(events, event_keys(sources, ids)), -1),
             "subscription": pc.fill_null(pc.index_in(notifications["subscription"], order), -1),
             "id": pc.fill_null(notifications["subscription"], ""),
         }

@@ -76,6 +76,7 @@ class _Run:
         self.config, self.writer, self.stack, self.memory = config, writer, stack, memory
         self.events = self.notifications = self.batches = 0
         self.version = ""
+        self.forwards = self.false_positives = 0
         self.began = time.monotonic()
         self.interrupted = False
         # Where answers go to the terminal, the status must be drawn by the same console, or they would cut it up.
@@ -192,12 +193,18 @@ class _Run:
         self.events += batch.events
         self.notifications += batch.notifications
         self.version = batch.version
+        self.forwards += batch.visits.forwards
+        self.false_positives += batch.visits.false_positives
         if self.writer is not None and (batch.notifications or batch.errors):
             self.writer.write(batch.table())
 
     def _counts(self) -> list[str]:
         counts = {"micro-batch": self.batches, "event": self.events, "notification": self.notifications}
-        return [terminal.counted(number, noun) for noun, number in counts.items()]
+        found = [terminal.counted(number, noun) for noun, number in counts.items()]
+        if self.forwards:
+            visits = terminal.counted(self.forwards, "visit")
+            found.append(f"{visits} of parts, {self.false_positives:,} without a match")
+        return found
 
     def _show(self, doing: str) -> None:
         if self.status is not None:

@@ -131,6 +131,10 @@ def load(
             )
         return versions.open(path, versions.current(path), operators=operators)
     refused: list[str] = []
+    if isinstance(path, str) and patterns:
+        raise TidingsError(
+            f"{path[:60]!r} is no file; with --patterns, -s names a file of rules: leave --patterns out to give a text"
+        )
     if isinstance(path, str):
         file = SubscriptionFile("-s", [Entry("subscription", path, 1, [(1, 0)])])
     else:

@@ -194,8 +194,22 @@ def _warnings(found: list[Mapping[str, Any] | str]) -> list[TextWarning]:
 
 
 @dataclass(frozen=True, slots=True)
+class Covering(_Answer):
+    """A subscription that contains a text; `same` if the text contains it, too."""
+
+    id: str
+    title: str
+    same: bool
+
+
+def _covering(found: list[Mapping[str, Any]] | None) -> list[Covering] | None:
+    return None if found is None else [Covering.read(one) for one in found]
+
+
+@dataclass(frozen=True, slots=True)
 class Checked(_Answer):
-    """Whether a text can be subscribed to; if not, why and where."""
+    """Whether a text can be subscribed to; if not, why and where. `covered_by` are one's own subscriptions that already
+    match whatever matches it, None if that is not known; there may be others if `covered_by_more`."""
 
     ok: bool
     kinds: list[str] = field(default_factory=list)
@@ -203,6 +217,8 @@ class Checked(_Answer):
     line: int | None = None
     column: int | None = None
     warnings: list[TextWarning] = field(default_factory=list, metadata={"convert": _warnings})
+    covered_by: list[Covering] | None = field(default=None, metadata={"convert": _covering})
+    covered_by_more: bool = False
 
     def __bool__(self) -> bool:
         return self.ok

@@ -27,7 +27,7 @@ from tidings.containment.contains import contains
 from tidings.containment.pattern_rows import PatternRows
 from tidings.containment.witness import witness
 from tidings.engine.engine import Engine
-from tidings.engine.pipeline import find
+from tidings.engine.pipeline import candidates
 from tidings.engine.plan import RESIDUALS
 from tidings.engine.segment import OwnedFinder
 from tidings.kinds.patterns.kind import PatternFinder
@@ -292,10 +292,7 @@ class Forest:
             events = [event for _, event in made if event is not None]
             places = np.array([place for place, event in made if event is not None], dtype=np.int64)
             index, batch = level.engine.index_snapshot(), Batch(to_table(events))
-            pairs = find(batch, index)
-            for checker in index.checkers:
-                if checker.name == RESIDUALS:
-                    pairs = checker.check(batch, pairs)
+            pairs = candidates(batch, index)
             child, container = places[pairs.event], level.place[pairs.subscription]
             yield _Candidates(child, container, np.zeros(len(child), dtype=np.bool_))
 

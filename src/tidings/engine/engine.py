@@ -16,7 +16,7 @@ from tidings.engine.contracts import Kind, Stateful
 from tidings.engine.explain import Explainer
 from tidings.engine.index import SubscriptionIndex, kind_folder, save_kind
 from tidings.engine.kind_registry import BUILT_IN, all_kinds, arranged
-from tidings.engine.pipeline import match, match_one
+from tidings.engine.pipeline import candidates, match, match_one, of_all_events
 from tidings.engine.plan import Plan, Planner, check_condition, make_plan
 from tidings.engine.residual import Residuals
 from tidings.engine.snapshot import Snapshot
@@ -313,6 +313,17 @@ class Engine:
     def _match(self, events: pa.Table, every: bool = False) -> pa.Table:
         """The notifications of the kinds that find and check."""
         return match(events, self._index.snapshot(), every)
+
+    def candidates(self, events: Sequence[Event]) -> list[str]:
+        """The subscriptions that each of a few events would match if the places in networks and the operators let it through:
+        none of them is called. Kinds that keep state are left out."""
+        batch = Batch(_table(events))
+        with self._lock:
+            return self._candidates(batch)
+
+    def _candidates(self, batch: Batch) -> list[str]:
+        index = self._index.snapshot()
+        return of_all_events(batch, index, candidates(batch, index))
 
     def index_snapshot(self) -> Snapshot:
         """What events are matched against now, for callers of single steps of the pipeline."""

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from tidings.engine.plan import RESIDUALS
 from tidings.engine.snapshot import Snapshot
 from tidings.model.batch import Batch, check_columns
 from tidings.model.notification import NOTIFICATION_SCHEMA, Notification, error_table, to_table
@@ -54,6 +55,25 @@ def find(batch: Batch, index: Snapshot) -> Pairs:
     pairs = Pairs.concat([finder.find(batch) for finder in index.finders])
     batch.finders_doubts = len(batch.messages)
     return pairs
+
+
+def candidates(batch: Batch, index: Snapshot) -> Pairs:
+    """The pairs that would match if the places in networks, the operators and the kinds of the user's own let them through,
+    which are not called; of subscriptions that are over, too."""
+    pairs = find(batch, index)
+    for checker in index.checkers:
+        if checker.name == RESIDUALS:
+            pairs = checker.check(batch, pairs)
+    return pairs
+
+
+def of_all_events(batch: Batch, index: Snapshot, pairs: Pairs) -> list[str]:
+    """The ids of the live subscriptions that have a pair with every event of a batch."""
+    pairs = live_and_valid(batch, index, pairs)
+    # Once, however many ways there are.
+    each = np.unique(pairs.subscription.astype(np.int64) * len(batch) + pairs.event)
+    numbers, counts = np.unique(each // len(batch), return_counts=True)
+    return index.subscriptions.id_list(numbers[counts == len(batch)].tolist())
 
 
 def live_and_valid(batch: Batch, index: Snapshot, pairs: Pairs) -> Pairs:

@@ -151,3 +151,8 @@ def _plain(value: Any) -> str:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def event_keys(sources: pa.Array | pa.ChunkedArray, ids: pa.Array | pa.ChunkedArray) -> Any:
+    """Source and id of each event joined as one text. Two pairs may give the same text; the mailbox tells them apart."""
+    return pc.binary_join_element_wise(sources, ids, "\0", null_handling="replace", null_replacement="")

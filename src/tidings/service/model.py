@@ -63,6 +63,14 @@ class Subscription:
     tags: tuple[str, ...] = ()  # words of its subscriber, in lower case
 
 
+class ActiveText(NamedTuple):
+    """What is asked by an active subscription."""
+
+    id: str
+    title: str
+    text: str
+
+
 class IndexChange(NamedTuple):
     """A change that the index has yet to apply: a text to add under an id, or None to remove the id."""
 

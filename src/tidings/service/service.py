@@ -46,6 +46,7 @@ from tidings.service.subscriptions.access_control import AccessControl
 from tidings.service.subscriptions.answerability import Answerability
 from tidings.service.subscriptions.class_search import ClassSearch
 from tidings.service.subscriptions.completion import Completer, EventVocabulary
+from tidings.service.subscriptions.coverage import CoverageSearch
 from tidings.service.subscriptions.definitions import Definitions
 from tidings.service.subscriptions.expiry import Expiry
 from tidings.service.subscriptions.lifecycle import Lifecycle
@@ -99,6 +100,8 @@ class Service:
         self.log_writer = LogWriter(self.log, self.deduplication, on_accept=self._accepted, clock=clock)
         later(self.log_writer.close)
         self.event_preview = EventPreview(settings.data / "index", self.preview, settings.memory)
+        self.coverage = CoverageSearch(self.registry, self.preview, self.event_preview)
+        later(self.coverage.close)
         self.table_rows = TableRows(
             self.registry, self.mailbox, self.index_writer, self.log_writer, clock=clock
         )
@@ -142,7 +145,9 @@ class Service:
         self.binding_types = BindingTypes(lambda: self.preview.engine, self._text_of)
         self.mailbox.on_commit(self.hub.wake)
         watchdog = Watchdog(lambda: self.stream_health.waiting(), settings.stall_after)
-        self.supervisor = Supervisor(settings, on_record=self.hub.wake, watchdog=watchdog)
+        self.supervisor = Supervisor(
+            settings, on_record=self.hub.wake, on_visits=self.metrics.visited, watchdog=watchdog
+        )
         self.feed_changes = FeedChanges()
         self.webhooks = Webhooks(
             self.registry,

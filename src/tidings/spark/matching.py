@@ -26,7 +26,7 @@ from tidings.engine.contracts import Kind
 from tidings.engine.engine import Engine
 from tidings.errors import IndexFileError, TidingsError
 from tidings.formats.sizes import read_size
-from tidings.model.envelope import arrange
+from tidings.model.envelope import arrange, event_keys
 from tidings.model.notification import NOTIFICATION_SCHEMA, to_table
 from tidings.spark.code_pickle import Operators, pickle_code, unpickle_code
 from tidings.spark.divided.forest import parents
@@ -155,8 +155,3 @@ def in_log_order(notifications: pa.Table, events: pa.Table) -> tuple[pa.Table, p
     rows = pc.index_in(wanted, value_set=known).combine_chunks()
     order = pc.array_sort_indices(rows)
     return notifications.take(order), rows.take(order)
-
-
-def event_keys(sources: pa.ChunkedArray, ids: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Source and id joined as one text. Two pairs may give the same text; the mailbox tells them apart."""
-    return pc.binary_join_element_wise(sources, ids, "\0", null_handling="replace", null_replacement="")

@@ -20,19 +20,19 @@ import pyarrow.parquet as pq
 from tidings.kinds.operators.learning import Learning
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.storage.event_log import sync
+from tidings.storage.part_visits import PartVisits
 
 POSITION = "position"
 ROWS = 4_096  # of a row group
 _READ = 1_024  # rows of a file at once
-REPORT = "file string, events long, notifications long, errors long, forwards long, false_positives long, learnt binary"
+REPORT = "file string, events long, notifications long, errors long, visits binary, learnt binary"
 REPORT_ARROW = pa.schema(
     [
         ("file", pa.string()),
         ("events", pa.int64()),
         ("notifications", pa.int64()),
         ("errors", pa.int64()),
-        ("forwards", pa.int64()),
-        ("false_positives", pa.int64()),
+        ("visits", pa.binary()),
         ("learnt", pa.binary()),
     ]
 )
@@ -40,13 +40,13 @@ REPORT_ARROW = pa.schema(
 
 class TaskFile:
     """A file of its own for each attempt of a task; there is none if there is nothing to write. `events` is how many the task
-    has read, `forwards` how many have visited a part, `false_positives` those of them without an answer there."""
+    has read, `visits` what it has visited parts of a divided index for."""
 
     def __init__(self, folder: str, name: str) -> None:
         self._path = Path(folder) / f"{name}-{uuid.uuid4().hex}.parquet"
         self._writer: pq.ParquetWriter | None = None
-        self.events = self.forwards = self.false_positives = 0
-        self._notifications = self._errors = 0
+        self.events = self._notifications = self._errors = 0
+        self.visits = PartVisits()
 
     def write(self, found: pa.Table) -> None:
         """Adds notifications; all have the same columns."""
@@ -66,8 +66,7 @@ class TaskFile:
             "events": self.events,
             "notifications": self._notifications,
             "errors": self._errors,
-            "forwards": self.forwards,
-            "false_positives": self.false_positives,
+            "visits": self.visits.to_bytes(),
             "learnt": learnt.to_bytes() if learnt else None,
         }
         return pa.RecordBatch.from_pylist([report], REPORT_ARROW)

@@ -28,13 +28,13 @@ from tidings.spark.ordered_files import REPORT, TaskFile, pieces
 from tidings.spark.task_index import TaskIndex
 from tidings.storage import versions
 from tidings.storage.event_log import sync
+from tidings.storage.part_visits import PartVisits, total
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """The result of one micro-batch. `errors` counts the events that could not be read; `learnt` is what all workers
-    have learnt of operators. With a divided index, `forwards` counts the visits of events to parts, and `false_positives` those
-    that found nothing there."""
+    have learnt of operators, `visits` counts what parts of a divided index were visited for."""
 
     query: str
     id: int
@@ -44,8 +44,7 @@ class Batch:
     errors: int
     folder: Path
     learnt: Learning = field(default_factory=Learning, repr=False)
-    forwards: int = 0
-    false_positives: int = 0
+    visits: PartVisits = field(default_factory=PartVisits, repr=False)
 
     def table(self) -> pa.Table:
         """Its notifications, in the log's order."""
@@ -94,9 +93,9 @@ def settle(
     else:
         aside.rmdir()
     sync(folder.parent)
-    counts = ("events", "notifications", "errors", "forwards", "false_positives")
-    totals = {name: sum(report.get(name, 0) for report in reports) for name in counts}
-    return Batch(query, batch, version, folder=folder, learnt=learnt or Learning(), **totals)
+    totals = {name: sum(report[name] for report in reports) for name in ("events", "notifications", "errors")}
+    visits = total(PartVisits.from_bytes(report.get("visits", b"")) for report in reports)
+    return Batch(query, batch, version, folder=folder, learnt=learnt or Learning(), visits=visits, **totals)
 
 
 def unfinished(output: Path, query: str, batch: int) -> Path:

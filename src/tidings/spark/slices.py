@@ -40,7 +40,9 @@ from tidings.spark.offsets import BatchRange
 from tidings.spark.source import limited, split
 from tidings.spark.task_index import TaskIndex
 from tidings.storage import operator_feedback, versions
+from tidings.storage.divided_index import visits_of
 from tidings.storage.event_log import EventLog, Offset, Position
+from tidings.storage.part_visits import PartVisits, total
 
 SLICE = 20_000  # answers after which a slice ends
 SLICE_SECONDS = 120.0  # and seconds: however slow an operator is, the stream is seen to make progress
@@ -54,13 +56,14 @@ _Result = TypeVar("_Result")
 
 class Slice(NamedTuple):
     """Answers to consecutive events, in the log's order, and the events that they are of. It ends at `reached`;
-    `events` and `errors` count all events and those that could not be read."""
+    `events` and `errors` count all events and those that could not be read, `visits` those of parts of a divided index."""
 
     events: int
     errors: int
     notifications: pa.Table
     notified: pa.Table
     reached: Position
+    visits: PartVisits = PartVisits()
 
 
 class MicroBatch(NamedTuple):
@@ -249,7 +252,7 @@ def _match(index: Engine, batch: pa.RecordBatch, reached: Position) -> Slice:
     notifications, rows = in_log_order(pa.Table.from_batches([found]), pa.Table.from_batches([batch]))
     errors = pc.sum(pc.equal(notifications["verdict"], "error")).as_py() or 0
     notified = pa.Table.from_batches([batch.take(pc.unique(rows))])
-    return Slice(batch.num_rows, errors, notifications, notified, reached)
+    return Slice(batch.num_rows, errors, notifications, notified, reached, visits_of(index))
 
 
 def _joined(parts: Sequence[Slice], reached: Position) -> Slice:
@@ -259,6 +262,7 @@ def _joined(parts: Sequence[Slice], reached: Position) -> Slice:
         pa.concat_tables([NOTIFICATION_SCHEMA.empty_table(), *(part.notifications for part in parts)]),
         pa.concat_tables([EVENT_SCHEMA.empty_table(), *(part.notified for part in parts)]),
         reached,
+        total(part.visits for part in parts),
     )
 
 

@@ -20,7 +20,7 @@ from tidings.arrays.bounds import ascends, refuse_unless
 from tidings.arrays.vocabulary import StoredTexts
 from tidings.engine.contracts import Kind, Stateful
 from tidings.engine.engine import Engine
-from tidings.engine.pipeline import find, matched, notifications, settled
+from tidings.engine.pipeline import candidates, find, matched, notifications, of_all_events, settled
 from tidings.errors import IndexFileError
 from tidings.formats.rdf import NTRIPLES
 from tidings.kinds.operators.functions.operator import Operator
@@ -37,6 +37,7 @@ from tidings.storage.division import (
     refuse_too_large,
     taxonomy_hash,
 )
+from tidings.storage.part_visits import PartVisits, VisitCounter
 
 _READ_BY_LOOPS = (NTRIPLES, "text/turtle")  # again in less time than more bytes take to be sent
 
@@ -83,6 +84,7 @@ class DividedIndex(Engine):
         division.end_mergers(self)
         self._texts: dict[int, tuple[StoredTexts, StoredTexts]] = {}
         self._ended: list[set[int]] = [set() for _ in division.parts]
+        self._visit_counter = VisitCounter(len(division.parts))
         self._parts: dict[int, Engine] = {}  # the one that was used last is the last one
         self._index.keeps_numbers = True
         self._index.reads = frozenset(division.reads)
@@ -193,6 +195,7 @@ class DividedIndex(Engine):
                 )
             for ended in self._ended[number]:
                 engine.index.subscriptions.end(ended)
+            self._visit_counter.opened(number)
         self._parts[number] = engine
         return engine
 
@@ -211,6 +214,11 @@ class DividedIndex(Engine):
     def open_parts(self) -> list[int]:
         """The parts that are open now, the one that was used last at the end."""
         return list(self._parts)
+
+    def visits(self) -> PartVisits:
+        """What parts were visited for since the last call."""
+        with self._lock:
+            return self._visit_counter.take()
 
     def forwards(self, events: pa.Table | pa.RecordBatch) -> Forwards:
         """The parts that events have to visit. Nothing is checked: no operator is called."""
@@ -260,6 +268,16 @@ class DividedIndex(Engine):
                 found += self._in_part(part, batch if len(rows) == len(batch) else batch.take(rows))
         return pa.concat_tables([*found, *failed])
 
+    def _candidates(self, batch: Batch) -> list[str]:
+        index = self._index.snapshot()
+        pairs = candidates(batch, index)
+        found = of_all_events(batch, index, pairs)
+        visits = np.bincount(self._visits(batch, pairs).part, minlength=len(self.division.parts))
+        for part in np.flatnonzero(visits == len(batch)).tolist():
+            index = self.part(part).index.snapshot()
+            found += of_all_events(batch, index, candidates(batch, index))
+        return found
+
     def _front(self, events: pa.Table, every: bool) -> Iterator[tuple[Batch, list[pa.Table], Forwards]]:
         """Batches, the notifications of the front with those of errors last, and the parts to visit."""
         check_columns(events)
@@ -287,7 +305,14 @@ class DividedIndex(Engine):
 
     def _in_part(self, part: int, batch: Batch) -> Iterator[pa.Table]:
         index = self.part(part).index.snapshot()
-        return notifications(batch, index, matched(batch, index))
+        pairs = matched(batch, index)
+        self._visit_counter.visited(part, len(batch), len(np.unique(pairs.event)), len(pairs))
+        return notifications(batch, index, pairs)
+
+
+def visits_of(index: Engine) -> PartVisits:
+    """What the parts of an index were visited for since the last call; nothing if it is not divided."""
+    return index.visits() if isinstance(index, DividedIndex) else PartVisits()
 
 
 def _parsed(batch: Batch) -> pa.Array:

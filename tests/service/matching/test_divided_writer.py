@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tidings import Event
+from tidings.errors import IndexFileError
 from tidings.service.matching.index_writer import IndexWriter
 from tidings.service.model import Subscription
+from tidings.service.service import Service
 from tidings.service.settings import Settings
 from tidings.service.store.database import open_registry
 from tidings.service.store.registry import Registry
@@ -43,3 +47,18 @@ def test_the_index_is_divided_as_the_service_is_started(tmp_path: Path) -> None:
         assert _started(replace(settings, parts=1), registry) is None
     finally:
         registry.close()
+
+
+def test_a_start_refuses_an_index_that_needs_more_than_the_memory(tmp_path: Path) -> None:
+    for memory, refused in ((5_000, True), (10_000_000, False)):
+        service = Service(Settings(tmp_path / "data", memory=memory))
+        try:
+            if refused:
+                with pytest.raises(
+                    IndexFileError, match=r"needs .* and 5,000 are allowed; build it with --parts"
+                ):
+                    service.start(driver=False)
+            else:
+                service.start(driver=False)
+        finally:
+            service.stop()

@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
 from tidings.service.matching import driver_settings, process_session, supervisor
 from tidings.service.matching.supervisor import DriverState, Supervisor
 from tidings.service.settings import Settings
+from tidings.storage.part_visits import PartVisits
 
 OPENING = """
 import json, os, subprocess, sys, time
@@ -141,6 +143,15 @@ def test_what_a_driver_records_is_announced_at_once(tmp_path: Path) -> None:
     one.start()
     assert announced.acquire(timeout=30)
     assert not announced.acquire(timeout=0.1), "nothing is to be delivered of a batch without notifications"
+    one.stop()
+
+
+def test_visits_of_parts_are_passed_on(tmp_path: Path) -> None:
+    visits: SimpleQueue[PartVisits] = SimpleQueue()
+    code = OPENING + "say(visits=[[3, 4], [1, 0], [9, 9], [1, 1]]); sys.stdin.read()"
+    one = Supervisor(Settings(tmp_path), on_visits=visits.put, command=(sys.executable, "-c", code))
+    one.start()
+    assert visits.get(timeout=30)["forwards"] == [3, 4]
     one.stop()
 
 

@@ -19,6 +19,7 @@ from tidings.service.model import BatchRecord, State
 from tidings.service.telemetry.metrics import Metrics, RequestMetrics
 from tidings.service.telemetry.rates import Rates
 from tidings.service.web.streaming import StreamingLayer, StreamResponse
+from tidings.storage.part_visits import PartVisits
 
 ALARMS = Path(__file__).parents[3] / "examples" / "alarms.yml"
 
@@ -50,6 +51,21 @@ def test_what_happens_is_counted() -> None:
     assert value(metrics, "tidings_publish_to_mailbox_seconds_bucket", le="0.5") == 0
     assert value(metrics, "tidings_webhook_attempts_total", outcome="failed") == 1
     assert value(metrics, "tidings_sse_listeners") == 1
+
+
+def test_visits_of_parts_are_counted_by_part() -> None:
+    metrics = Metrics()
+    assert b"tidings_part" not in metrics.text(), "no index is divided"
+    metrics.visited(PartVisits.from_lists([[10, 20], [1, 2], [30, 40], [1, 0]]))
+    metrics.visited(PartVisits.from_lists([[5, 0, 7], [5, 0, 0], [0, 0, 9], [0, 0, 1]]))
+    for name, counts in {
+        "forwards": (15, 20, 7),
+        "false_positives": (6, 2, 0),
+        "matches": (30, 40, 9),
+        "opened": (1, 0, 1),
+    }.items():
+        found = [value(metrics, f"tidings_part_{name}_total", part=str(part)) for part in range(3)]
+        assert tuple(found) == counts
 
 
 def test_alarm_rules_use_metrics_that_there_are() -> None:

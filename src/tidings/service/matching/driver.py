@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tidings.service.store.mailbox import Mailbox
     from tidings.spark import Batch, Stream
     from tidings.spark.slices import MicroBatch, Slice
+    from tidings.storage.part_visits import PartVisits
 
 FINISH_SECONDS = 10.0  # for the micro-batch under way
 END_SECONDS = 20.0  # until what does not end by itself is killed
@@ -54,7 +55,7 @@ _LIFE_SECONDS = 3.0  # between two signs of life
 
 class Recorder:
     """Writes micro-batches to the mailbox, in slices; `tidings.spark.stream.deliver` calls it. `on_record` is given
-    the query of each, and the number of its notifications."""
+    the query of each, and the number of its notifications; `on_visits` what parts of a divided index were visited for."""
 
     def __init__(
         self,
@@ -62,9 +63,10 @@ class Recorder:
         mailbox: Mailbox,
         clock: Callable[[], float] = time.time,
         on_record: Callable[[str, int], None] = lambda query, count: None,
+        on_visits: Callable[[PartVisits], None] = lambda visits: None,
     ) -> None:
         self.mailbox, self._log = mailbox, EventLog(data / "log")
-        self._clock, self._on_record = clock, on_record
+        self._clock, self._on_record, self._on_visits = clock, on_record, on_visits
         # Up to where earlier queries have answered, those that match and those that keep joins.
         self.positions: tuple[Offset | None, Offset | None] = (None, None)
         self._joins = data / "checkpoint" / "joins"
@@ -122,6 +124,8 @@ class Recorder:
         )
         self.mailbox.record(record, part.notifications, part.notified, until=until)
         self._on_record(batch.query, len(part.notifications))
+        if part.visits:
+            self._on_visits(part.visits)
 
 
 class QuietJoins:
@@ -207,7 +211,10 @@ class Driver:
                 return
             warm(str(data / "index"))  # small micro-batches are matched here
             recorder = Recorder(
-                data, mailbox, on_record=lambda query, count: self._say(recorded=count, query=query)
+                data,
+                mailbox,
+                on_record=lambda query, count: self._say(recorded=count, query=query),
+                on_visits=lambda visits: self._say(visits=visits.to_lists()),
             )
             self._run_stream(spark, recorder)
 

@@ -8,10 +8,10 @@ operators that are slow cannot take all threads of the service.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,10 +24,12 @@ from tidings.storage import versions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tidings.engine.engine import Engine
     from tidings.service.subscriptions.preview import Preview
 
 _CALLERS = 4  # at once; all but one wait
 _TRIES = 3
+_Result = TypeVar("_Result")
 
 
 class Busy(TidingsError):
@@ -82,15 +84,23 @@ class EventPreview:
         counted = found.filter(kept).group_by(["source", "event"]).aggregate([([], "count_all")])
         return {(row["source"], row["event"]): row["count_all"] for row in counted.to_pylist()}
 
+    def candidates(self, events: Sequence[Event]) -> list[str]:
+        """The subscriptions that each of these events would match if networks and operators let it through; these are not
+        called."""
+        return self._ask(lambda index: index.candidates(events))[1]
+
     def _match(self, events: Sequence[Event]) -> tuple[versions.Version, pa.RecordBatch]:
         batch = to_table(events).combine_chunks().to_batches()[0]
+        return self._ask(lambda index: index.match(batch))
+
+    def _ask(self, step: Callable[[Engine], _Result]) -> tuple[versions.Version, _Result]:
         with self._turn():
             for attempt in range(_TRIES):
                 try:
                     version = versions.current(self._index)
                     operators = self._preview.engine.operators
                     index = versions.open(self._index, version, operators=operators, memory=self._memory)
-                    return version, index.match(batch)
+                    return version, step(index)
                 except (IndexFileError, OSError):  # it was folded, or is built anew
                     if attempt == _TRIES - 1:
                         raise Busy("the index is being built anew; try again") from None

@@ -93,9 +93,12 @@ class IndexWriter:
         """Brings the index to the state of the registry; returns the refused subscriptions with the reasons. The
         index is built anew if none is complete, or if it was built with another taxonomy, other prefixes,
         networks, operators or tables. `definitions` is an engine that has the present ones, with their hash; by default they
-        are those that the settings name. Changes that come meanwhile are in the index in the end, too: nobody waits for them."""
+        are those that the settings name. Changes that come meanwhile are in the index in the end, too: nobody waits for them.
+        IndexFileError if one process needs more of the index than the memory that the settings allow."""
         with self._turn:
             refused = self._open_or_build(definitions, definitions_hash)
+            # The driver would be refused it, again and again.
+            versions.check_memory(self.root, versions.current(self.root), self._settings.memory)
             with self._news:
                 self._is_prepared = True
             return refused + self._catch_up()

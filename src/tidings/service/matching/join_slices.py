@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.model.envelope import event_keys
 from tidings.model.event import EVENT_SCHEMA
 from tidings.model.notification import NOTIFICATION_SCHEMA
-from tidings.spark.matching import event_keys
 from tidings.spark.output import Batch
 from tidings.spark.slices import Slice
 from tidings.storage.event_log import EventLog, Offset, Position

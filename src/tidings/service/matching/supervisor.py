@@ -25,6 +25,7 @@ from tidings.service.matching import driver_settings, process_session
 from tidings.service.matching.driver_settings import GO
 from tidings.service.matching.watchdog import Watchdog
 from tidings.service.settings import Settings
+from tidings.storage.part_visits import PartVisits
 
 PAUSES = (1.0, 2.0, 5.0, 15.0, 60.0)  # seconds before a next start, the more often it failed
 _WELL_AFTER = 60.0  # seconds of running after which a failure counts as the first
@@ -50,8 +51,8 @@ class DriverState:
 
 
 class Supervisor:
-    """Supervises the driver. `on_change` is called with every new state, and `on_record` whenever the driver has
-    recorded notifications, both from threads of the supervisor."""
+    """Supervises the driver. `on_change` is called with every new state, `on_record` whenever the driver has recorded
+    notifications, and `on_visits` with its visits to parts of a divided index, all from threads of the supervisor."""
 
     def __init__(
         self,
@@ -59,12 +60,13 @@ class Supervisor:
         on_change: Callable[[DriverState], None] = lambda state: None,
         *,
         on_record: Callable[[], None] = lambda: None,
+        on_visits: Callable[[PartVisits], None] = lambda visits: None,
         watchdog: Watchdog | None = None,
         command: Sequence[str] = DRIVER,
         pauses: Sequence[float] = PAUSES,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.on_change, self._on_record = on_change, on_record
+        self.on_change, self._on_record, self._on_visits = on_change, on_record, on_visits
         self._settings, self._command, self._pauses, self._clock = settings, tuple(command), pauses, clock
         self._watchdog = watchdog or Watchdog(lambda: (), settings.stall_after)
         self._state = DriverState(since=clock())
@@ -188,6 +190,8 @@ class Supervisor:
                             self._state = replace(self._state, matching=True)
                         if count:
                             self._on_record()
+                    case {"visits": list(counts)}:
+                        self._on_visits(PartVisits.from_lists(counts))
                     case {"status": "failed"}:
                         self._message = str(said.get("message", ""))
                     case {"status": "running"}:

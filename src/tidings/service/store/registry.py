@@ -33,6 +33,7 @@ from tidings.errors import TidingsError
 from tidings.service.model import (
     LIVING,
     SERVICE,
+    ActiveText,
     Definition,
     DefinitionKind,
     Delivery,
@@ -166,6 +167,14 @@ class Registry:
         query = select(kept.id).where(_owned_by(owner), kept.state.in_(states)).limit(max(limit, 0))
         with self._database.reading() as connection:
             return list(connection.execute(query).scalars())
+
+    def active_texts(self, ids: Sequence[str], owner: str) -> list[ActiveText]:
+        """Those of a few ids that are active and of this owner, in any order."""
+        kept = tables.subscriptions.c
+        query = select(kept.id, kept.title, kept.text, kept.owner, kept.state).where(kept.id.in_(ids))
+        # By ids alone: with the owner, SQLite looks through all that the owner has.
+        found = self._all(query, tuple) if ids else []
+        return [ActiveText(*texts) for *texts, of, state in found if (of, state) == (owner, State.ACTIVE)]
 
     def counts(self, owner: str | None) -> dict[State, int]:
         kept = tables.subscriptions.c

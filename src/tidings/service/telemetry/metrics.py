@@ -7,6 +7,7 @@ label.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from tidings.service.ingest.log_writer import Backlog
 from tidings.service.model import BatchRecord
 from tidings.service.telemetry.rates import Rates
 from tidings.service.web.middleware import App, Message, Receive, Scope, Send
+from tidings.storage.part_visits import PartVisits, total
 
 if TYPE_CHECKING:
     from tidings.service.matching.supervisor import DriverState
@@ -28,6 +30,13 @@ DRIVER_STATES = ("starting", "running", "failed", "stopped")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _TO_MAILBOX = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 _REQUEST = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+_OF_PARTS = {
+    "forwards": "Events that visited the part of a divided index",
+    "false_positives": "Those that match nothing there",
+    "matches": "Notifications of the part",
+    "opened": "How often a process has opened the part",
+}
 
 
 class Metrics:
@@ -69,6 +78,9 @@ class Metrics:
             buckets=_REQUEST,
             registry=self.registry,
         )
+        self.visits = PartVisits()
+        self._visiting = threading.Lock()
+        self.registry.register(_PartCollector(self))
         self.listeners = Gauge(
             "tidings_sse_listeners", "Streams of server-sent events that are open", registry=self.registry
         )
@@ -90,6 +102,11 @@ class Metrics:
         self._batch.observe(max(0.0, record.ended - record.began))
         self._notifications.inc(record.notifications)
         self.rates.add(notifications=record.notifications)
+
+    def visited(self, visits: PartVisits) -> None:
+        """Counts what parts of a divided index were visited for."""
+        with self._visiting:
+            self.visits = total([self.visits, visits])
 
     def index_rebuilt(self) -> None:
         """Counts a rebuild of an index that was lost or damaged."""
@@ -171,6 +188,22 @@ class _StateCollector(Collector):
             yield GaugeMetricFamily(
                 "tidings_log_bytes", "Size of the event log", value=float("nan") if size is None else size
             )
+
+
+class _PartCollector(Collector):
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def describe(self) -> Iterable[Metric]:
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        visits = self._metrics.visits
+        for name, about in _OF_PARTS.items() if visits else ():
+            family = CounterMetricFamily(f"tidings_part_{name}", about, labels=["part"])
+            for part, count in enumerate(visits[name]):
+                family.add_metric([str(part)], count)
+            yield family
 
 
 def _value_or_none(what: Callable[[], Any]) -> Any:

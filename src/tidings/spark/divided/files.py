@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from functools import partial
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from tidings.spark.divided.stages import (
@@ -29,6 +28,7 @@ from tidings.spark.divided.stages import (
 from tidings.spark.matching import in_log_order
 from tidings.spark.ordered_files import POSITION, REPORT, TaskFile
 from tidings.spark.task_index import TaskIndex
+from tidings.storage.part_visits import total
 
 _TASK = 1 << 40  # positions of a task of stage 1
 
@@ -61,18 +61,16 @@ def _part_task(index: TaskIndex, aside: str, batches: Iterator[pa.RecordBatch]) 
     file = TaskFile(aside, f"part-{task_number():05d}")
     for part, forwarded, piece in received(batches):
         if forwarded:
-            answered = _write(file, match_part(index.open(), part, piece), piece)
-            file.forwards += piece.num_rows
-            file.false_positives += piece.num_rows - answered
+            found, visits = match_part(index.open(), part, piece)
+            file.visits = total([file.visits, visits])
+            _write(file, found, piece)
         else:
             yield from piece.to_batches()
     yield file.close()
 
 
-def _write(file: TaskFile, found: pa.Table, events: pa.Table) -> int:
-    """Writes notifications in the order of their events; returns how many events have one."""
-    if not found.num_rows:
-        return 0
-    ordered, rows = in_log_order(found, events)
-    file.write(ordered.append_column(POSITION, events[CARRIED].take(rows)))
-    return len(pc.unique(rows))
+def _write(file: TaskFile, found: pa.Table, events: pa.Table) -> None:
+    """Writes notifications in the order of their events."""
+    if found.num_rows:
+        ordered, rows = in_log_order(found, events)
+        file.write(ordered.append_column(POSITION, events[CARRIED].take(rows)))

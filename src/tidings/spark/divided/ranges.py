@@ -35,6 +35,7 @@ from tidings.spark.divided.stages import (
 from tidings.spark.matching import in_log_order
 from tidings.spark.task_index import TaskIndex
 from tidings.storage.event_log import EventLog, Offset, Position
+from tidings.storage.part_visits import PartVisits, total
 
 _CHUNK = 1 << 32  # positions of a chunk
 
@@ -58,7 +59,8 @@ class Chunk(NamedTuple):
 
 class Answers(NamedTuple):
     """Of the front, which has `chunks`, or of a part to a range; `last` is the chunk that a part ended after before its
-    time. Both tables have positions: notifications, and the events that they are of."""
+    time. Both tables have positions: notifications, and the events that they are of. `visits` counts also what lies behind
+    that chunk: it was visited."""
 
     range: int
     notifications: bytes
@@ -66,6 +68,7 @@ class Answers(NamedTuple):
     chunks: Sequence[Chunk] = ()
     last: int | None = None
     learnt: bytes = b""
+    visits: bytes = b""
 
 
 class Answered(NamedTuple):
@@ -76,6 +79,7 @@ class Answered(NamedTuple):
     notifications: pa.Table
     notified: pa.Table
     reached: Position
+    visits: PartVisits
     learnt: Learning
 
 
@@ -138,14 +142,16 @@ def _part_task(index: TaskIndex, limits: Limits, rows: Iterator[_Row]) -> Iterat
         else:
             forwarded.append((part, *row))
     for (part, number), chunks in groupby(sorted(forwarded), key=lambda row: row[:2]):
-        found, last = _Found(), None
+        found, last, visits = _Found(), None, PartVisits()
         for *_, chunk, piece in chunks:
             events = pa.ipc.open_stream(piece).read_all()
-            found.add(match_part(index.open(), part, events), without_graphs(events))
+            notifications, visited = match_part(index.open(), part, events)
+            visits = total([visits, visited])
+            found.add(notifications, without_graphs(events))
             if found.count >= limits.answers:
                 last = chunk
                 break
-        yield Answers(number, *found.to_bytes(), last=last)
+        yield Answers(number, *found.to_bytes(), last=last, visits=visits.to_bytes())
 
 
 class _Found:
@@ -180,6 +186,7 @@ def _join(found: Sequence[Answers]) -> Answered:
         notifications.drop_columns([CARRIED]),
         notified.take(pa.array(first)).drop_columns([CARRIED]),
         Position(*chunks[-1].reached),
+        total(PartVisits.from_bytes(each.visits) for each in found),
         learnt,
     )
 

@@ -31,6 +31,7 @@ from tidings.model.envelope import ArrangedEvents, arrange
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark.task_index import TaskIndex
 from tidings.storage.divided_index import DividedIndex, Forwards
+from tidings.storage.part_visits import PartVisits
 
 SHUFFLED = "part int, task int, number int, forwarded boolean, piece binary"
 """Events that visit a part, or what stage 2 only passes on; of the batch with this number of this task of stage 1."""
@@ -76,7 +77,7 @@ def _front_task(index: TaskIndex, batches: Iterator[pa.RecordBatch]) -> Iterator
 
 def _part_task(index: TaskIndex, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for part, forwarded, piece in received(batches):
-        found = match_part(index.open(), part, piece) if forwarded else piece
+        found = match_part(index.open(), part, piece)[0] if forwarded else piece
         for first in range(0, found.num_rows, _ROWS):
             yield from found.slice(first, _ROWS).combine_chunks().to_batches()
 
@@ -98,13 +99,15 @@ def match_front(index: Engine, batch: pa.RecordBatch) -> tuple[pa.Table, Forward
     return _named(arranged, found), forwards
 
 
-def match_part(index: Engine, part: int, events: pa.Table) -> pa.Table:
-    """The notifications of a part."""
+def match_part(index: Engine, part: int, events: pa.Table) -> tuple[pa.Table, PartVisits]:
+    """The notifications of a part, and the counts of these visits."""
     assert isinstance(index, DividedIndex)
     graphs = events[GRAPH].to_pylist() if GRAPH in events.column_names else None
     given = without_graphs(events)
     arranged = arrange(given.drop_columns([CARRIED]) if CARRIED in given.column_names else given)
-    return _named(arranged, index.match_part(part, arranged.events, graphs))
+    index.visits()  # those of an attempt that has failed are not counted
+    found = index.match_part(part, arranged.events, graphs)
+    return _named(arranged, found), index.visits()
 
 
 def _named(events: ArrangedEvents, found: pa.Table) -> pa.Table:

@@ -115,6 +115,11 @@ def test_edited_in_place_after_a_comparison(service: Served, open_window: Any) -
     page.get_by_role("link", name="Edit").click()
     area = page.get_by_label("Subscription text")
     expect(area).to_have_value("WHERE colour = 'red' AND weight < 10")
+    covered = page.locator("#covered")
+    with page.expect_response("**/api/check"):
+        area.fill("WHERE colour = 'red' AND weight < 9")
+    expect(page.locator("#verdict")).to_have_text("Valid: a filter.")
+    expect(covered).to_be_hidden()  # it does not cover itself
     area.fill("WHERE colour = 'red' AND weight > 10")
     page.get_by_role("button", name="Compare").click()
     expect(page.locator(".compared .minus")).to_contain_text("A red one, 3")
@@ -123,4 +128,14 @@ def test_edited_in_place_after_a_comparison(service: Served, open_window: Any) -
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     page.get_by_role("button", name="Save changes").click()  # with the ticket that the browser has kept
     expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
+    window.go("/subscriptions/new")
+    area.fill("WHERE colour = 'red' AND weight > 20")
+    expect(covered).to_have_text(
+        "“WHERE colour = 'red' AND weight > 10” already covers this: whatever matches here matches there too."
+    )
+    area.fill("WHERE weight > 10 AND colour = 'red'")
+    expect(covered).to_have_text("“WHERE colour = 'red' AND weight > 10” asks for the same.")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    area.fill("WHERE weight > 10")
+    expect(covered).to_be_hidden()
     assert window.complaints == []

@@ -16,6 +16,7 @@ from tests.service.conftest import Running, Served
 from tidings.model.event import Event, to_table
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.service.model import BatchRecord, Notice, NotificationKind, Role
+from tidings.storage.part_visits import PartVisits
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 JSON = {"Accept": "application/json"}
@@ -42,6 +43,22 @@ def test_each_page_answers_both_as_a_page_and_as_json(service: Served, path: str
     assert data.headers["content-type"] == "application/json"
     assert isinstance(data.json(), dict)
     assert data.headers["vary"] == page.headers["vary"] == "Accept"
+
+
+def test_visits_of_the_parts_of_a_divided_index(running: Callable[..., Running]) -> None:
+    with running(parts=2, place="split") as served:
+        served.service.metrics.visited(PartVisits.from_lists([[30, 2_000], [4, 5], [60, 7], [1, 3]]))
+        first, second = served.http.get("/status", headers=JSON).json()["parts_of_index"]
+        assert (first["forwards"], first["false_positives"], second["matches"], second["opened"]) == (
+            30,
+            4,
+            7,
+            3,
+        )
+        assert (
+            '<td class="num" data-name="Visits">2,000</td>' in served.http.get("/status", headers=HTML).text
+        )
+        assert 'tidings_part_forwards_total{part="1"} 2000.0' in served.http.get("/metrics").text
 
 
 def test_the_json_of_a_page_has_its_data(service: Served) -> None:

@@ -349,10 +349,24 @@ class TextToCheck(RequestModel):
     text: Annotated[Text, Field(max_length=MAX_TEXT, examples=["WHERE topic = 'sport'"])]
 
 
+class TextToCompare(TextToCheck):
+    edited: str | None = Field(
+        default=None,
+        max_length=100,
+        description="The id of the subscription whose text it is to be; it is not named as one that covers it.",
+    )
+
+
 class TextWarning(ResponseModel):
     message: str
     start: int = Field(description="The first character that it is about, counted from 0.")
     end: int = Field(description="The character after the last one.")
+
+
+class Covering(ResponseModel):
+    id: str
+    title: str
+    same: bool = Field(description="The text contains it, too: both match the same.")
 
 
 class Checked(ResponseModel):
@@ -364,6 +378,11 @@ class Checked(ResponseModel):
     warnings: list[TextWarning] = Field(
         description="What is probably a mistake, such as an attribute that no recent event has."
     )
+    covered_by: list[Covering] | None = Field(
+        description="The caller's active subscriptions that contain a valid text: whatever matches it matches them, too. Only what"
+        " is certain is named, and no more than a few. Null if it was not found out in time; check again."
+    )
+    covered_by_more: bool = Field(description="There may be others.")
 
 
 class Reason(ResponseModel):

@@ -10,6 +10,7 @@ from fastapi import Query, Response
 from tidings.errors import SubscriptionError
 from tidings.service.model import DefinitionKind, Role
 from tidings.service.subscriptions.class_search import NamedClass
+from tidings.service.subscriptions.coverage import Coverage
 from tidings.service.web.api import models, responses
 from tidings.service.web.api.callers import CurrentCaller, problems, router
 from tidings.service.web.problems import Problem
@@ -18,11 +19,14 @@ api = router("texts")
 
 
 @api.post("/check", operation_id="check", summary="Check the text of a subscription")
-def check(caller: CurrentCaller, given: models.TextToCheck) -> models.Checked:
+def check(caller: CurrentCaller, given: models.TextToCompare) -> models.Checked:
     """A text that cannot be subscribed to is no error here: the answer says what is wrong with it, and where."""
     # A publisher sees no events of others, nor what is in them.
     about_events = caller.principal.role is not Role.PUBLISHER
     found = caller.service.preview.check(given.text, about_events=about_events)
+    covered: Coverage | None = Coverage([], False)
+    if found.ok:
+        covered = caller.service.coverage.covering(given.text, caller.principal.token, given.edited)
     return models.Checked(
         ok=found.ok,
         kinds=list(found.kinds),
@@ -30,6 +34,10 @@ def check(caller: CurrentCaller, given: models.TextToCheck) -> models.Checked:
         line=found.line,
         column=found.column,
         warnings=[models.TextWarning(**asdict(warning)) for warning in found.warnings],
+        covered_by=None
+        if covered is None
+        else [models.Covering(**each._asdict()) for each in covered.covering],
+        covered_by_more=covered is not None and covered.more,
     )
 
 

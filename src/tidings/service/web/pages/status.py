@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from tidings.errors import TidingsError
 from tidings.service.delivery.notification_json import moment as stamp
 from tidings.service.model import Role, State
 from tidings.service.telemetry.rates import Window
@@ -18,11 +19,17 @@ from tidings.service.web.pages.figures import WINDOWS, figures_of
 from tidings.service.web.pages.rendering import render
 from tidings.service.web.pages.visitor import Visiting
 from tidings.service.web.pages.wording import duration, size
+from tidings.storage import versions
+from tidings.storage.part_visits import COUNTS
 from tidings.storage.versions import Version
+
+if TYPE_CHECKING:
+    from tidings.service.service import Service
 
 pages = APIRouter()
 
 BATCHES = 10
+PARTS = 100  # that are shown
 _TAIL = 1 << 20  # bytes of changes that are counted
 
 
@@ -58,6 +65,7 @@ def show(
             for batch in service.mailbox.batches(BATCHES)
         ],
         "webhooks": _webhooks(visiting),
+        "parts_of_index": _parts(service, status["index_version"]),
     }
     return render(
         request,
@@ -113,6 +121,27 @@ def _facts(visiting: Caller, status: dict[str, Any]) -> list[tuple[str, str]]:
         ("Notifications", f"{status['notifications']:,}"),
         ("Oldest waiting", duration(status["lag_seconds"]) if status["waiting_events"] else "nothing waits"),
         ("Event log", size(log)),
+    ]
+
+
+def _parts(service: Service, version: str | None) -> list[dict[str, Any]]:
+    """The parts of a divided index, and what they were visited for since the service has started."""
+    try:
+        division = version and versions.division(service.settings.data / "index", Version.parse(version))
+    except TidingsError:  # it is being built anew
+        division = None
+    if not division:
+        return []
+    visits = service.metrics.visits
+    counts = [dict(zip(COUNTS, column, strict=True)) for column in visits.counts.T.tolist()]
+    nothing = dict.fromkeys(COUNTS, 0)
+    return [
+        {
+            "subscriptions": piece.subscriptions,
+            "size": size(piece.bytes),
+            **(counts[number] if number < len(counts) else nothing),
+        }
+        for number, piece in enumerate(division.parts[:PARTS])
     ]
 
 

@@ -19,6 +19,7 @@ const TOKENS = new RegExp(
 
 const RED_AFTER = 1500; // milliseconds without typing, after which unfinished text is wrong
 const warnings = document.getElementById("warnings");
+const covered = document.getElementById("covered");
 let wrong = null; // {start, end} of the mark
 let doubtful = []; // {start, end} of what is warned of
 
@@ -87,6 +88,21 @@ function warn(text, found) {
   warnings.hidden = !items.length;
 }
 
+// Which subscriptions already match whatever matches the text. Their pages open beside this one, which has a text in it.
+function cover(names, more) {
+  const made = (kind, ...parts) => { const part = document.createElement(kind); part.append(...parts); return part; };
+  const link = ({ id }, words) => Object.assign(made("a", words), { href: `/subscriptions/${encodeURIComponent(id)}`, target: "_blank" });
+  const too = "whatever matches here matches there too";
+  covered.hidden = !names.length;
+  if (names.length === 1 && !more) {
+    covered.replaceChildren(made("p", link(names[0], `“${names[0].title}”`), names[0].same ? " asks for the same." : ` already covers this: ${too}.`));
+  } else if (names.length) {
+    const items = names.map((name) => made("li", link(name, name.title), name.same ? ", which asks for the same" : ""));
+    const count = more ? `At least ${names.length}` : names.length;
+    covered.replaceChildren(made("p", `${count} subscription${names.length === 1 ? " already covers" : "s already cover"} this: ${too}.`), made("ul", ...items));
+  }
+}
+
 // Whether what is wrong is only that the text has not come to its end yet, where it is being written.
 function unfinished(text, found, mark) {
   if (document.activeElement !== area || area.selectionStart < text.trimEnd().length) return false;
@@ -95,25 +111,30 @@ function unfinished(text, found, mark) {
 }
 
 let asked = 0;
+let waiting = 0;
 let reddening = 0;
+let unknown = 0; // how often it was not found out what covers this text
 async function check() {
   const text = area.value;
   const number = ++asked;
   clearTimeout(reddening);
-  if (!text.trim()) { wrong = null; warn(text, []); draw(); say("idle", ""); return; }
+  if (!text.trim()) { wrong = null; warn(text, []); cover([]); draw(); say("idle", ""); return; }
   let found;
   try {
-    found = await post("/api/check", { text });
+    found = await post("/api/check", form.dataset.for ? { text, edited: form.dataset.for } : { text });
   } catch { return; }
   if (number !== asked || text !== area.value) return; // something newer is under way
   if (found.ok) {
     wrong = null;
     warn(text, found.warnings ?? []);
     say("good", `Valid: a ${(found.kinds ?? []).join(", with ")}.`);
+    cover(found.covered_by ?? [], found.covered_by_more);
     draw();
+    if (found.covered_by === null && unknown++ < 3) waiting = setTimeout(check, 1000);
     return;
   }
   warn(text, found.warnings ?? []);
+  cover([]);
   const mark = found.line ? place(text, found.line, found.column ?? 1) : null;
   const message = (found.message ?? found.detail ?? "It cannot be checked now.").replace(` at ${found.line}:${found.column}`, "");
   const refuse = () => {
@@ -128,9 +149,9 @@ async function check() {
   reddening = setTimeout(() => { if (number === asked && text === area.value) refuse(); }, RED_AFTER);
 }
 
-let waiting = 0;
 function later() {
   clearTimeout(waiting);
+  unknown = 0;
   waiting = setTimeout(check, 250);
 }
 
