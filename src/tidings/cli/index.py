@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tidings.storage.division import Division, Trees
 
 _BAR = 30  # characters of the longest
-ROOT = click.argument("root", type=click.Path(file_okay=False, path_type=Path))
+ROOT = click.argument("root", type=options.Index(file_okay=False, path_type=Path))
 
 
 @click.group()
@@ -25,6 +25,9 @@ def index() -> None:
 
     An index is a folder that streams and Spark jobs open ('tidings run', tidings.spark.match). Every change makes
     a new version, such as v3+1234, which a running stream uses from its next micro-batch on.
+
+    'build' and 'show' take an address too, such as s3://bucket/index (with the extra 'remote' and what fsspec needs for that
+    address). Each host that opens an index there fetches it once.
     """
 
 
@@ -40,7 +43,7 @@ def index() -> None:
 @options.parts
 @options.place
 def build(
-    root: Path,
+    root: Path | str,
     subscriptions: Path | str,
     patterns: str | None,
     taxonomy: Path | None,
@@ -64,11 +67,12 @@ def build(
       tidings index build data/index -s subscriptions.txt --network exchange=exchange/
       tidings index build data/index -s subscriptions.txt --tables tables.toml
       tidings index build data/index -s subscriptions.txt --parts 8 --place split
+      tidings index build s3://bucket/index -s subscriptions.txt
     """
     compiling.choose([subscriptions, taxonomy, tables, *networks])
     from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
     from tidings.storage import versions
-    from tidings.storage.division import Division, Placement
+    from tidings.storage.division import Placement
 
     engine = load(
         subscriptions,
@@ -79,11 +83,12 @@ def build(
         operators=operator_options(modules),
         tables=tables,
     )
-    options.need_folder(root, "as ROOT")
+    if isinstance(root, Path):
+        options.need_folder(root, "as ROOT")
     placement = None if parts is None else Placement(place, parts)
     version = versions.publish(root, engine, placement=placement)
     terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")
-    if (division := Division.read(root / f"v{version.base}")) is not None:
+    if (division := versions.division(root, version)) is not None:
         chosen = _reason(division) if parts is not None and place == "auto" else ""
         terminal.out.print(f"{_pieces(division)}, place {division.place}{chosen}")
 
@@ -91,7 +96,7 @@ def build(
 @index.command()
 @ROOT
 @options.operators
-def show(root: Path, modules: tuple[str, ...]) -> None:
+def show(root: Path | str, modules: tuple[str, ...]) -> None:
     """Show the versions in ROOT and the content of the current one. All of its files are read and checked.
 
     Of an index that is divided, the subscriptions and bytes of the front and of each part are drawn as bars. If it is divided by
@@ -99,18 +104,17 @@ def show(root: Path, modules: tuple[str, ...]) -> None:
     """
     compiling.choose([root])
     from tidings.cli.subscriptions import operator_options
-    from tidings.storage import versions
-    from tidings.storage.division import Division
+    from tidings.storage import remote_index, versions
 
     version = versions.current(root)
     has_checksums = versions.verify(root, version)
     engine = versions.open(root, version, operators=operator_options(modules))
-    base = root / f"v{version.base}"
-    division = Division.read(base)
-    stored = _stored(base)
-    changes = (root / f"v{version.base}.tail").read_bytes()[: version.offset].count(b"\n")
+    here = remote_index.local_root(root, *version)
+    division = versions.division(root, version)
+    stored = _stored(here / f"v{version.base}")
+    changes = (here / f"v{version.base}.tail").read_bytes()[: version.offset].count(b"\n")
     tables = engine.joins.tables.values()
-    bases = sorted(int(p.name[1:]) for p in root.glob("v*") if p.is_dir() and p.name[1:].isdecimal())
+    bases = sorted(int(p.name[1:]) for p in here.glob("v*") if p.is_dir() and p.name[1:].isdecimal())
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column()
@@ -201,7 +205,7 @@ def _bars(division: Division) -> Table:
 @click.argument("id")
 @click.argument("text")
 @options.operators
-def add(root: Path, id: str, text: str, modules: tuple[str, ...]) -> None:
+def add(root: Path | str, id: str, text: str, modules: tuple[str, ...]) -> None:
     """Add the subscription ID with TEXT to ROOT; one with the same ID is replaced.
 
     \b
@@ -229,7 +233,7 @@ def add(root: Path, id: str, text: str, modules: tuple[str, ...]) -> None:
 @ROOT
 @click.argument("id")
 @options.operators
-def remove(root: Path, id: str, modules: tuple[str, ...]) -> None:
+def remove(root: Path | str, id: str, modules: tuple[str, ...]) -> None:
     """Remove the subscription ID from ROOT."""
     compiling.choose([root])
     from tidings.cli.subscriptions import operator_options
@@ -247,7 +251,7 @@ def remove(root: Path, id: str, modules: tuple[str, ...]) -> None:
 @click.argument("name")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @options.operators
-def network(root: Path, name: str, path: Path, modules: tuple[str, ...]) -> None:
+def network(root: Path | str, name: str, path: Path, modules: tuple[str, ...]) -> None:
     """Add the network at PATH to ROOT under NAME; one with the same NAME is replaced.
 
     PATH is as for 'tidings network'. Subscriptions are placed in it with VIA NAME AT 'node'. If a network is replaced, the
@@ -271,7 +275,7 @@ def network(root: Path, name: str, path: Path, modules: tuple[str, ...]) -> None
 @index.command()
 @ROOT
 @options.operators
-def compact(root: Path, modules: tuple[str, ...]) -> None:
+def compact(root: Path | str, modules: tuple[str, ...]) -> None:
     """Rebuild the index in ROOT with all changes since it was built.
 
     Every change since the last build makes matching a little slower; after many of them this makes it fast again.

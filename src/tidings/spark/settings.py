@@ -16,6 +16,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from tidings.spark import class_archive, source
+from tidings.storage import remote_index
 
 # The environment variable by which a worker's daemon learns which index to open before its first fork.
 PRELOAD = "TIDINGS_PRELOAD"
@@ -57,14 +58,14 @@ def session(
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Starts (or gets) the session, with `format("tidings")` registered. The master is `local[N,4]` and not
-    `local[N]`: with four attempts one dead Python worker does not fail the job. `preload` is an index folder that
+    `local[N]`: with four attempts one dead Python worker does not fail the job. `preload` is an index that
     workers open at their start; `settings` override the ones here."""
     # Workers must run the interpreter that has this package.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     wanted = {**SETTINGS, **(LOCAL_SETTINGS if master.startswith("local") else {})}
     if preload is not None:
         # By the environment locally, by executorEnv on a cluster: the daemon starts before any task names an index.
-        os.environ[PRELOAD] = wanted[f"spark.executorEnv.{PRELOAD}"] = str(Path(preload).absolute())
+        os.environ[PRELOAD] = wanted[f"spark.executorEnv.{PRELOAD}"] = remote_index.absolute(preload)
     # The bridge to Java would print the traceback of every failed micro-batch that the caller is given anyway.
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     # And the server of accumulators one of its own when the JVM is gone, which the caller is told of too.
