@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pyspark
 
+from tests.spark.conftest import start
 from tests.storage.caches import own_cache
 from tidings.spark import class_archive
 from tidings.spark.settings import LOG4J
@@ -31,11 +32,6 @@ HUB = "10.77.0.1"
 _PREFIX = "tidings-"
 # What a private mount of `ip netns exec` hides from the processes inside; then the command itself.
 _HIDING = 'while [ "$1" != -- ]; do mount -t tmpfs none "$1" || exit 1; shift; done; shift; exec "$@"'
-
-
-def start(*command: str, **environment: str) -> subprocess.Popen[bytes]:
-    """A process in a group of its own."""
-    return subprocess.Popen(command, env={**os.environ, **environment}, start_new_session=True)
 
 
 def java_service(name: str, *arguments: str) -> tuple[str, ...]:

@@ -39,6 +39,9 @@ SETTINGS: dict[str, str] = {
     "spark.sql.streaming.pollingDelay": "25ms",
     # Plans here have no shuffle that adapting could mend, and each micro-batch would pay for the attempt.
     "spark.sql.adaptive.enabled": "false",
+    # A task that is repeated because its host is lost gives a part the same events, possibly in other batches. Spark
+    # would take that for other data, and fail the job.
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     # The few shuffles there are (a user's own counts) are small; 200 tasks would cost seconds.
     "spark.sql.shuffle.partitions": "4",
     # No port opened, no history kept: the stream itself reports its progress.

@@ -43,9 +43,9 @@ def sent_root(context: SparkContext, folder: Path) -> str:
     """The root, for tasks, of an index that only the driver sees: Spark sends it once to each executor on another host."""
     if str(context.master).startswith("local"):
         return str(folder)
-    archive = shutil.make_archive(str(folder), "tar", folder)
+    archive = shutil.make_archive(str(folder), "tar", folder.parent, folder.name)
     context.addArchive(f"{archive}#{folder.name}")
-    return _SENT + folder.name
+    return f"{_SENT}{folder.name}/{folder.name}"
 
 
 def _pinned(root: str) -> str:
