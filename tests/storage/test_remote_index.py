@@ -18,6 +18,7 @@ from tests.storage.caches import own_cache
 from tests.storage.http_store import fetched, served
 from tidings import Engine, Event
 from tidings.cli import main
+from tidings.cli.stream_config import StreamConfig
 from tidings.errors import IndexFileError, TidingsError
 from tidings.storage import remote_index, versions
 from tidings.storage.divided_index import DividedIndex
@@ -235,6 +236,10 @@ def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path, monkeypatch: 
         TidingsError, match="http://127.0.0.1:9/index cannot be read .* reached from this host"
     ):
         versions.current("http://127.0.0.1:9/index")
+    with pytest.raises(
+        TidingsError, match="cannot be read"
+    ):  # it may be there: a stream must not go on without it
+        versions.is_there("http://127.0.0.1:9/index", Version(1, 0))
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/none")
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
     (tmp_path / "far" / "CURRENT").write_text("1")
@@ -267,3 +272,5 @@ def test_commands_take_addresses(tmp_path: Path) -> None:
     assert "is an index, with its own taxonomy" in run("match", "-s", address, "-p", "a=b:c", str(events))
     assert "nothing can be locked at an address" in run("index", "add", address, "a", "WHERE n = 1")
     assert "holds no such index" in run("match", "-s", f"{address}/none", str(events))
+    (tmp_path / "stream.toml").write_text(f'index = "{address}"\n')
+    assert StreamConfig.read(tmp_path / "stream.toml").index == address

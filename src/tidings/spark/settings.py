@@ -42,6 +42,7 @@ SETTINGS: dict[str, str] = {
     # A task that is repeated because its host is lost gives a part the same events, possibly in other batches. Spark
     # would take that for other data, and fail the job.
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
     # The few shuffles there are (a user's own counts) are small; 200 tasks would cost seconds.
     "spark.sql.shuffle.partitions": "4",
     # No port opened, no history kept: the stream itself reports its progress.
