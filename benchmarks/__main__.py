@@ -31,6 +31,7 @@ BARS = {
     "operator-bars": "what must hold of operators and their schedulers",
     "join-bars": "what must hold of joins",
     "spark-bars": "what must hold, on Spark",
+    "host-bars": "what must hold on several hosts",
     "service-bars": "what must hold of the service",
     "stream-bars": "what must hold of the way from a post to a listener",
     "delivery-bars": "what must hold of listeners, webhooks and memory",

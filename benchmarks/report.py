@@ -49,6 +49,7 @@ BARS = (
     ("operator-bars", "What must hold of operators"),
     ("join-bars", "What must hold of joins"),
     ("spark-bars", "What must hold, on Spark"),
+    ("host-bars", "What must hold on several hosts"),
     ("service-bars", "What must hold of the service"),
     ("stream-bars", "What must hold of the way from a post to a listener"),
     ("delivery-bars", "What must hold of listeners, webhooks and memory"),

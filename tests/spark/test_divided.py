@@ -80,6 +80,32 @@ def test_a_task_of_the_second_stage_opens_one_part(
     assert sorted((row.task, row.parts) for row in used) == [(part, [part]) for part in range(8)]
 
 
+def _sent(index: TaskIndex, batches: list[pa.RecordBatch]) -> list[set[tuple[str, ...]]]:
+    """What each task of the second stage is sent by a task of the first: events, and notifications."""
+    sent: list[set[tuple[str, ...]]] = [set() for _ in range(PARTS)]
+    for row in stages._front_task(index, iter(batches)):
+        to = row.column("part")[0].as_py() % PARTS
+        for _, forwarded, piece in stages.received(iter([row])):
+            names = ("id",) if forwarded else ("event", "subscription")
+            for each in piece.select(names).to_pylist():
+                assert tuple(each.values()) not in sent[to]
+                sent[to].add(tuple(each.values()))
+    return sent
+
+
+def test_a_task_that_is_repeated_sends_to_each_task_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a host is lost, tasks of the second stage may have read the first attempt, and events come in another order."""
+    version = publish(tmp_path / "index", "contain", monkeypatch)
+    index = TaskIndex(str(tmp_path / "index"), str(version), pickle_code(()))
+    table = to_table(EVENTS)
+    (once,) = table.combine_chunks().to_batches()
+    again = table.take(list(reversed(range(len(table))))).to_batches(max_chunksize=7)
+    assert len(again) > PARTS
+    assert _sent(index, [once]) == _sent(index, again)
+
+
 def test_memory_is_looked_at_before_any_job(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

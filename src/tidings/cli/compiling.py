@@ -27,10 +27,10 @@ def choose(files: Iterable[str | Path | None]) -> None:
 
 
 def _size(files: Iterable[str | Path | None]) -> float:
-    """The bytes of files and of what folders have, as far as it matters; without end for standard input."""
+    """The bytes of files and of what folders have, as far as it matters; without end for standard input and addresses."""
     total = 0.0
     for file in map(str, filter(None, files)):
-        if file == "-":
+        if file == "-" or "://" in file.partition(" ")[0]:
             return float("inf")
         name = file if os.path.exists(file) else file.rpartition("=")[2]  # a network has a name before it
         for found in Path(name).rglob("*") if os.path.isdir(name) else [name]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from tidings.storage.division import Division, Trees
 
 _BAR = 30  # characters of the longest
-ROOT = click.argument("root", type=click.Path(file_okay=False, path_type=Path))
+ROOT = click.argument("root", type=options.Index(file_okay=False, path_type=Path))
 
 
 @click.group()
@@ -29,6 +28,9 @@ def index() -> None:
 
     An index is a folder that streams and Spark jobs open ('tidings run', tidings.spark.match). Every change makes
     a new version, such as v3+1234, which a running stream uses from its next micro-batch on.
+
+    'build' and 'show' take an address too, such as s3://bucket/index (with the extra 'remote' and what fsspec needs for that
+    address). Each host that opens an index there fetches it once.
     """
 
 
@@ -72,7 +74,7 @@ def index() -> None:
     help="How much of the index one Python process will have open, such as 1GB: a larger one is divided by --place auto.",
 )
 def build(
-    root: Path,
+    root: Path | str,
     subscriptions: Path | str,
     patterns: str | None,
     taxonomy: Path | None,
@@ -101,6 +103,7 @@ def build(
       tidings index build data/index -s subscriptions.txt --tables tables.toml
       tidings index build data/index -s subscriptions.txt --parts 8 --place split
       tidings index build data/index -s subscriptions.txt --parts 8 --sample feeds/ --memory 1GB
+      tidings index build s3://bucket/index -s subscriptions.txt
     """
     compiling.choose([subscriptions, taxonomy, tables, *networks])
     from tidings.cli.subscriptions import load, network_options, operator_options, prefix_options
@@ -120,12 +123,15 @@ def build(
         operators=operator_options(modules),
         tables=tables,
     )
-    options.need_folder(root, "as ROOT")
+    if isinstance(root, Path):
+        options.need_folder(root, "as ROOT")
     placement = None if parts is None else Placement(place, parts, merge, apart)
     version = versions.publish(root, engine, placement=placement, sample=_sample(samples), memory=memory)
     terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")
-    for line in _placed(root / f"v{version.base}"):
-        terminal.out.print(line)
+    if (division := versions.division(root, version)) is not None:
+        terminal.out.print(f"{_pieces(division)}, place {division.place}")
+    if (choice := versions.choice(root, version)) is not None:
+        terminal.out.print(choice.reason)
 
 
 def _sample(places: tuple[str, ...]) -> pa.Table | None:
@@ -140,21 +146,10 @@ def _sample(places: tuple[str, ...]) -> pa.Table | None:
     return to_table(islice(chain.from_iterable(portions), SAMPLE))
 
 
-def _placed(base: Path) -> Iterator[str]:
-    """How a base is divided, and why."""
-    from tidings.storage.division import Division
-    from tidings.storage.placement_choice import Choice
-
-    if (division := Division.read(base)) is not None:
-        yield f"{_pieces(division)}, place {division.place}"
-    if (choice := Choice.read(base)) is not None:
-        yield choice.reason
-
-
 @index.command()
 @ROOT
 @options.operators
-def show(root: Path, modules: tuple[str, ...]) -> None:
+def show(root: Path | str, modules: tuple[str, ...]) -> None:
     """Show the versions in ROOT and the content of the current one. All of its files are read and checked.
 
     Of an index that is divided, the subscriptions and bytes of the front and of each part are drawn as bars, with the share of the matches of
@@ -162,19 +157,17 @@ def show(root: Path, modules: tuple[str, ...]) -> None:
     """
     compiling.choose([root])
     from tidings.cli.subscriptions import operator_options
-    from tidings.storage import versions
-    from tidings.storage.division import Division
-    from tidings.storage.placement_choice import Choice
+    from tidings.storage import remote_index, versions
 
     version = versions.current(root)
     has_checksums = versions.verify(root, version)
     engine = versions.open(root, version, operators=operator_options(modules))
-    base = root / f"v{version.base}"
-    division = Division.read(base)
-    stored = _stored(base)
-    changes = (root / f"v{version.base}.tail").read_bytes()[: version.offset].count(b"\n")
+    here = remote_index.local_root(root, *version)
+    division = versions.division(root, version)
+    stored = _stored(here / f"v{version.base}")
+    changes = (here / f"v{version.base}.tail").read_bytes()[: version.offset].count(b"\n")
     tables = engine.joins.tables.values()
-    bases = sorted(int(p.name[1:]) for p in root.glob("v*") if p.is_dir() and p.name[1:].isdecimal())
+    bases = sorted(int(p.name[1:]) for p in here.glob("v*") if p.is_dir() and p.name[1:].isdecimal())
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column()
@@ -199,7 +192,7 @@ def show(root: Path, modules: tuple[str, ...]) -> None:
     ):
         table.add_row(name, value)
     terminal.out.print(table)
-    if (choice := Choice.read(base)) is not None:
+    if (choice := versions.choice(root, version)) is not None:
         terminal.out.print(choice.reason)
     if division is not None:
         terminal.out.print(_bars(division))
@@ -264,7 +257,7 @@ def _bars(division: Division) -> Table:
 @click.argument("id")
 @click.argument("text")
 @options.operators
-def add(root: Path, id: str, text: str, modules: tuple[str, ...]) -> None:
+def add(root: Path | str, id: str, text: str, modules: tuple[str, ...]) -> None:
     """Add the subscription ID with TEXT to ROOT; one with the same ID is replaced.
 
     \b
@@ -292,7 +285,7 @@ def add(root: Path, id: str, text: str, modules: tuple[str, ...]) -> None:
 @ROOT
 @click.argument("id")
 @options.operators
-def remove(root: Path, id: str, modules: tuple[str, ...]) -> None:
+def remove(root: Path | str, id: str, modules: tuple[str, ...]) -> None:
     """Remove the subscription ID from ROOT."""
     compiling.choose([root])
     from tidings.cli.subscriptions import operator_options
@@ -310,7 +303,7 @@ def remove(root: Path, id: str, modules: tuple[str, ...]) -> None:
 @click.argument("name")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @options.operators
-def network(root: Path, name: str, path: Path, modules: tuple[str, ...]) -> None:
+def network(root: Path | str, name: str, path: Path, modules: tuple[str, ...]) -> None:
     """Add the network at PATH to ROOT under NAME; one with the same NAME is replaced.
 
     PATH is as for 'tidings network'. Subscriptions are placed in it with VIA NAME AT 'node'. If a network is replaced, the
@@ -334,7 +327,7 @@ def network(root: Path, name: str, path: Path, modules: tuple[str, ...]) -> None
 @index.command()
 @ROOT
 @options.operators
-def compact(root: Path, modules: tuple[str, ...]) -> None:
+def compact(root: Path | str, modules: tuple[str, ...]) -> None:
     """Rebuild the index in ROOT with all changes since it was built.
 
     Every change since the last build makes matching a little slower; after many of them this makes it fast again.

@@ -36,13 +36,29 @@ class Size(click.ParamType[int]):
         return size
 
 
-class _Subscriptions(click.Path):
-    """A file or an index, as a path; or the text of one subscription, as it is."""
+class Index(click.Path):
+    """The folder of an index, as a path; or its address, as it is."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if is_address(value) else super().convert(value, param, ctx)
+
+
+class _Subscriptions(Index):
+    """A file or an index, as a path; or the text of one subscription, or the address of an index, as it is."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if " " in str(value) and not os.path.exists(value):
             return value
         return super().convert(value, param, ctx)
+
+
+def is_address(value: Any) -> bool:
+    """Whether an index is given by an address such as s3://bucket/index."""
+    if "://" not in str(value):
+        return False
+    from tidings.storage import remote_index
+
+    return remote_index.is_address(value)
 
 
 def subscriptions_of(required: bool) -> Callable[[Command], Command]:
@@ -53,7 +69,8 @@ def subscriptions_of(required: bool) -> Callable[[Command], Command]:
         type=_Subscriptions(exists=True, path_type=Path),
         metavar="FILE",
         help="The subscriptions: a text file (see 'tidings match --help'); a .csv, .parquet or .ndjson with the"
-        " columns id and text; an index; rules, with --patterns; or the text of one subscription.",
+        " columns id and text; an index, also at an address such as s3://bucket/index; rules, with --patterns; or the text of"
+        " one subscription.",
     )
 
 

@@ -113,11 +113,11 @@ class _Run:
         """Builds the index in the first run; later runs leave it to 'tidings index'."""
         from tidings.cli.subscriptions import load, operator_options
         from tidings.spark.version_pins import last_base
-        from tidings.storage import versions
+        from tidings.storage import remote_index, versions
 
         config = self.config
         self.operators = operator_options(config.operators)  # their errors are reported before Spark starts
-        if (config.index / "CURRENT").exists():
+        if remote_index.has_index(config.index):
             versions.check_memory(config.index, versions.current(config.index), self.memory)
             return
         if config.subscriptions is None:
@@ -132,7 +132,8 @@ class _Run:
             networks=config.networks,
             operators=self.operators,
         )
-        options.need_folder(config.index, DATA)
+        if isinstance(config.index, Path):
+            options.need_folder(config.index, DATA)
         # An index that was lost must not get the versions that the checkpoint has pinned.
         version = versions.publish(config.index, engine, at_least=last_base(config.checkpoint) + 1)
         terminal.note(f"{config.index} is now {version}: {len(engine):,} subscriptions")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tidings.cli.options import is_address
 from tidings.errors import TidingsError, nearest
 
 _KINDS = {str: "a text", int: "a whole number", list: "a list of texts", dict: "a table"}
@@ -32,7 +33,7 @@ _SPARK: dict[str, type] = {"master": str, "interval": str, "max_events": int, "s
 class StreamConfig:
     """The configuration of a stream: its folders, its sources, and the settings of Spark."""
 
-    index: Path
+    index: Path | str  # a folder, or an address
     log: Path
     output: Path
     checkpoint: Path
@@ -68,7 +69,9 @@ class StreamConfig:
             name: base / content[name] if name in content else data / name
             for name in ("index", "log", "output", "checkpoint")
         }
+        index = places.pop("index")
         return cls(
+            index=content["index"] if is_address(content.get("index")) else index,
             **places,
             states=data,
             subscriptions=base / content["subscriptions"] if "subscriptions" in content else None,

@@ -117,14 +117,14 @@ def load(
     tables: Path | None = None,
     entries: list[Entry] | None = None,
 ) -> Engine:
-    """An engine with the subscriptions of a file, of an index folder, or of one text. Refused ones are reported on standard
+    """An engine with the subscriptions of a file, of an index, or of one text. Refused ones are reported on standard
     error. With `patterns`, the file holds rules in that form; `networks` are the files of networks by name;
     `tables` replaces the file that the subscriptions name themselves. A caller who reads events gives `entries`, gets those
     of the file in it, and warns of likely mistakes in them itself, when it knows the events."""
     from tidings.engine.options import engine_of_files
-    from tidings.storage import versions
+    from tidings.storage import remote_index, versions
 
-    if isinstance(path, Path) and (path / "CURRENT").exists():
+    if remote_index.is_address(path) or (isinstance(path, Path) and remote_index.has_index(path)):
         if taxonomy or prefixes or patterns or networks or tables:
             raise TidingsError(
                 f"{path} is an index, with its own taxonomy, prefixes, networks and tables; leave the options out"

@@ -31,9 +31,9 @@ from tidings.model.notification import NOTIFICATION_SCHEMA, to_table
 from tidings.spark.code_pickle import Operators, pickle_code, unpickle_code
 from tidings.spark.divided.forest import parents
 from tidings.spark.divided.stages import match_divided
-from tidings.spark.task_index import TaskIndex
+from tidings.spark.task_index import TaskIndex, sent_root
 from tidings.spark.worker_python import need_package
-from tidings.storage import versions
+from tidings.storage import remote_index, versions
 from tidings.storage.subscription_table import check_subscription_columns, publish_table
 
 _PIECE = 8_192  # rows
@@ -51,9 +51,10 @@ def match(
 ) -> DataFrame:
     """The notifications that `events` cause, as NOTIFICATION_SCHEMA has them.
 
-    `index` is an index folder, then its current version counts (in a stream: current when a micro-batch begins),
-    or (folder, version); or a DataFrame with the columns `id` and `text`, a subscription a row, of which an index is built for
-    this session, in batch: a row that cannot be used gives one with verdict "error" that names the subscription and no event.
+    `index` is an index folder that all hosts see, or in batch an address such as "s3://bucket/index", of which each host fetches
+    what it needs once; then its current version counts (in a stream: current when a micro-batch begins), or (index, version).
+    Or a DataFrame with the columns `id` and `text`, a subscription a row, of which an index is built for this session, in
+    batch: a row that cannot be used gives one with verdict "error" that names the subscription and no event.
     Columns of `events` that are missing are taken as null; extra ones are attributes.
     An event that cannot be read gives one row with verdict "error" and disturbs no other.
 
@@ -74,18 +75,34 @@ def match(
                 " versions.publish, which a stream follows as it changes"
             )
         operators, kinds = tuple(operators), tuple(kinds)
-        root, refused = _index_of(index, operators, kinds, read_size(memory))
-        found = match(events, root, operators=operators, kinds=kinds, memory=memory)
+        folder, refused = _index_of(index, operators, kinds, read_size(memory))
+        found = _match(events, str(folder), "", pickle_code(operators, kinds), memory, is_sent=True)
         return found if refused is None else found.union(refused)
-    if isinstance(index, tuple):
-        root, version = Path(index[0]).absolute(), str(index[1])
-    else:
-        root, version = Path(index).absolute(), ""
-    if not root.is_dir():
-        raise IndexFileError(f"there is no index in {root}; build one with 'tidings index build'")
+    given, version = (index[0], str(index[1])) if isinstance(index, tuple) else (index, "")
+    root = remote_index.absolute(given)
+    if not remote_index.is_address(root):
+        if not os.path.isdir(root):
+            raise IndexFileError(f"there is no index in {root}; build one with 'tidings index build'")
+    elif events.isStreaming:
+        raise TidingsError(
+            f"the events are a stream, whose workers agree on a version in the folder of the index, and {root} is an address;"
+            " give a folder that all hosts see, or start the stream by tidings.spark.run"
+        )
+    return _match(events, root, version, pickle_code(operators, kinds), memory)
+
+
+def _match(
+    events: DataFrame,
+    root: str,
+    version: str,
+    pickled: bytes,
+    memory: int | str | None,
+    *,
+    is_sent: bool = False,
+) -> DataFrame:
+    """`is_sent`: the index is on the driver's host only."""
     # A column that cannot be read is an error here, not in a task.
     arrange(to_arrow_schema(events.schema, timezone="UTC").empty_table())
-    pickled = pickle_code(operators, kinds)
     now = versions.Version.parse(version) if version else versions.current(root)
     versions.check_operators(root, now, unpickle_code(pickled).operators)
     need_package(events.sparkSession)
@@ -93,7 +110,11 @@ def match(
     versions.check_memory(root, now, allowed)
     if not events.isStreaming:
         version = str(now)
-    task_index = TaskIndex(str(root), version, pickled, allowed)
+    if is_sent:
+        tasks_root = sent_root(events.sparkSession.sparkContext, Path(root))
+    else:
+        tasks_root = remote_index.exact(root, now.base)
+    task_index = TaskIndex(tasks_root, version, pickled, allowed)
     if (division := versions.division(root, now)) is not None:
         return match_divided(events, task_index, len(division.parts))
     return events.mapInArrow(partial(_match_task, task_index), from_arrow_schema(NOTIFICATION_SCHEMA))
@@ -103,7 +124,7 @@ def _index_of(
     subscriptions: DataFrame, operators: Operators, kinds: Iterable[Kind], memory: int | None
 ) -> tuple[Path, DataFrame | None]:
     """A folder with the index of a DataFrame, which Spark removes when the session ends, and notifications of what was
-    refused, if anything was. On several hosts, spark.local.dir has to be a folder that all of them see."""
+    refused, if anything was."""
     check_subscription_columns(subscriptions.columns)
     spark = subscriptions.sparkSession
     code = unpickle_code(pickle_code(operators, kinds))
@@ -111,8 +132,8 @@ def _index_of(
         local = spark.sparkContext._temp_dir
     except PySparkException:
         raise TidingsError(
-            "a session over Spark Connect has no folder here that its workers see; publish an index in one that they do,"
-            " and give that folder instead of the subscriptions"
+            "a session over Spark Connect has no folder here that its workers see; publish an index in one that they do, or at"
+            " an address, and give that instead of the subscriptions"
         ) from None
     root = Path(tempfile.mkdtemp(prefix="subscriptions-", dir=local))
     table = subscriptions.select("id", "text").toArrow()

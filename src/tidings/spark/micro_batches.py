@@ -38,7 +38,7 @@ Answer = Callable[[DataFrame, str, int, str], None]
 class MicroBatches:
     """The index by which a stream's micro-batches are answered, the code that it needs, and the trigger."""
 
-    index: Path
+    index: str | Path
     pickled: bytes
     interval: str | None = None
     available_now: bool = False
@@ -105,7 +105,7 @@ def lock_stream(spark: SparkSession, checkpoint: Path) -> StreamLock:
 class _Check:
     """Refuses a version whose subscriptions call operators that were not given, or that needs more memory than is allowed."""
 
-    def __init__(self, index: Path, pickled: bytes, memory: int | None) -> None:
+    def __init__(self, index: str | Path, pickled: bytes, memory: int | None) -> None:
         self._index, self._operators, self._memory = index, unpickle_code(pickled).operators, memory
         self._good: versions.Version | None = None
 

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from tidings.spark import class_archive, source
+from tidings.storage import remote_index
 
 # The environment variable by which a worker's daemon learns which index to open before its first fork.
 PRELOAD = "TIDINGS_PRELOAD"
@@ -38,6 +39,10 @@ SETTINGS: dict[str, str] = {
     "spark.sql.streaming.pollingDelay": "25ms",
     # Plans here have no shuffle that adapting could mend, and each micro-batch would pay for the attempt.
     "spark.sql.adaptive.enabled": "false",
+    # A task that is repeated because its host is lost gives a part the same events, possibly in other batches. Spark
+    # would take that for other data, and fail the job.
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
     # The few shuffles there are (a user's own counts) are small; 200 tasks would cost seconds.
     "spark.sql.shuffle.partitions": "4",
     # No port opened, no history kept: the stream itself reports its progress.
@@ -57,14 +62,14 @@ def session(
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Starts (or gets) the session, with `format("tidings")` registered. The master is `local[N,4]` and not
-    `local[N]`: with four attempts one dead Python worker does not fail the job. `preload` is an index folder that
+    `local[N]`: with four attempts one dead Python worker does not fail the job. `preload` is an index that
     workers open at their start; `settings` override the ones here."""
     # Workers must run the interpreter that has this package.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     wanted = {**SETTINGS, **(LOCAL_SETTINGS if master.startswith("local") else {})}
     if preload is not None:
         # By the environment locally, by executorEnv on a cluster: the daemon starts before any task names an index.
-        os.environ[PRELOAD] = wanted[f"spark.executorEnv.{PRELOAD}"] = str(Path(preload).absolute())
+        os.environ[PRELOAD] = wanted[f"spark.executorEnv.{PRELOAD}"] = remote_index.absolute(preload)
     # The bridge to Java would print the traceback of every failed micro-batch that the caller is given anyway.
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     # And the server of accumulators one of its own when the JVM is gone, which the caller is told of too.

@@ -172,7 +172,9 @@ class SliceMatcher:
         if division is not None:
             limits = Limits(self._answers, SLICE_SECONDS)
             job = answer_ranges(self._context, index, log, limits, ranges, len(division.parts))
-            return [(Slice(*found), learnt) for *found, learnt in put_together(_collect(job), len(ranges))]
+            while (answered := put_together(_collect(job), len(ranges))) is None:
+                logger.warning("a host was lost while a part of the log was matched; matching it again")
+            return [(Slice(*found), learnt) for *found, learnt in answered]
         task = partial(_task, index, log, self._answers)
         reports = _collect(self._context.parallelize(ranges, len(ranges)).mapPartitions(task))
         return [_from_report(*report) for report in reports]

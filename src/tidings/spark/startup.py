@@ -18,7 +18,7 @@ from tidings.errors import TidingsError
 _MOMENT = 0.5  # seconds
 
 
-def start_spark(master: str, index: Path, settings: Mapping[str, str] | None = None) -> Any:
+def start_spark(master: str, index: str | Path, settings: Mapping[str, str] | None = None) -> Any:
     """A session whose workers have the index open from the start."""
     need_spark()
     from tidings.spark import session

@@ -33,7 +33,7 @@ from tidings.spark.source import ChangesSource, LogSource, first_offset
 from tidings.spark.stream_handle import Stream
 from tidings.spark.task_index import TaskIndex
 from tidings.spark.worker_python import need_package
-from tidings.storage import operator_feedback, versions
+from tidings.storage import operator_feedback, remote_index, versions
 from tidings.storage.event_log import EventLog, Offset
 
 
@@ -59,23 +59,29 @@ def run(
     Spark's foreachBatch, which a replay calls again with the same rows and batch id. `on_batch` is called with
     every batch that is done. `operators` are what subscriptions call, beside those of packages that are installed on
     all hosts: operators, or modules ("package.module") and files ("path/to/file.py") of them. Without an `interval`
-    ("5 seconds") a micro-batch begins as soon as there are events. `memory` is as in `match`.
+    ("5 seconds") a micro-batch begins as soon as there are events. `index` may be an address and `memory` is as in `match`.
 
     If the index has tables, a second query keeps the joins over them: `sink` and `on_batch` are called with the batches of both,
     and each query counts its own from 0.
     """
     need_package(spark)
-    index, output, checkpoint = Path(index).absolute(), Path(output).absolute(), Path(checkpoint).absolute()
+    root, output, checkpoint = (
+        remote_index.absolute(index),
+        Path(output).absolute(),
+        Path(checkpoint).absolute(),
+    )
     pickled = pickle_code(operators, kinds)
     parquet, allowed = ParquetOutput(output, sink, on_batch), read_size(memory)
 
     def match(events: DataFrame, query: str, batch: int, version: str) -> None:
-        task_index = TaskIndex(str(index), version, pickled, allowed)
+        base = versions.Version.parse(version).base
+        task_index = TaskIndex(remote_index.exact(root, base), version, pickled, allowed)
         done = outputs.write(events, task_index, output, query=query, batch=batch)
-        operator_feedback.record(index, query, versions.Version.parse(version).base, batch, done.learnt)
+        if not remote_index.is_address(root):
+            operator_feedback.record(Path(root), query, base, batch, done.learnt)
         parquet.report(spark, done)
 
-    batches = MicroBatches(index, pickled, interval, available_now, allowed)
+    batches = MicroBatches(root, pickled, interval, available_now, allowed)
     events, changes = (
         join_stream.log_frame(spark, log, max_events, source) for source in (LogSource, ChangesSource)
     )

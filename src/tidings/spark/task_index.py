@@ -1,4 +1,4 @@
-"""The index of a task: which folder, which version of it, with what code, in how much memory.
+"""The index of a task: where it is, which version of it, with what code, in how much memory.
 
 In a stream whose plan is made once, a task does not know its version: the first task of a micro-batch pins it, and the
 other tasks, of both stages of a divided index, and any replay use the same.
@@ -6,15 +6,18 @@ other tasks, of both stages of a divided index, and any replay use the same.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark import TaskContext
+from pyspark import SparkContext, SparkFiles, TaskContext
 
 from tidings.engine.engine import Engine
 from tidings.spark import version_pins
 from tidings.spark.code_pickle import unpickle_code
 from tidings.storage import versions
+
+_SENT = "sent:"
 
 
 class TaskIndex(NamedTuple):
@@ -22,17 +25,27 @@ class TaskIndex(NamedTuple):
     the index's files one Python worker may have open."""
 
     root: str
+    """A folder that all hosts see, an address, or the name of what was sent to the hosts (`sent_root`)."""
     version: str
     pickled: bytes
     memory: int | None = None
 
     def open(self) -> Engine:
         """The index. `versions.open` keeps it open between tasks of one worker."""
-        code = unpickle_code(self.pickled)
-        number = versions.Version.parse(self.version or _pinned(self.root))
-        return versions.open(
-            self.root, number, operators=code.operators, kinds=code.kinds, memory=self.memory
-        )
+        code, root = unpickle_code(self.pickled), self.root
+        if root.startswith(_SENT):
+            root = SparkFiles.get(root.removeprefix(_SENT))
+        number = versions.Version.parse(self.version or _pinned(root))
+        return versions.open(root, number, operators=code.operators, kinds=code.kinds, memory=self.memory)
+
+
+def sent_root(context: SparkContext, folder: Path) -> str:
+    """The root, for tasks, of an index that only the driver sees: Spark sends it once to each executor on another host."""
+    if str(context.master).startswith("local"):
+        return str(folder)
+    archive = shutil.make_archive(str(folder), "tar", folder.parent, folder.name)
+    context.addArchive(f"{archive}#{folder.name}")
+    return f"{_SENT}{folder.name}/{folder.name}"
 
 
 def _pinned(root: str) -> str:

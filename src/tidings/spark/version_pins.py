@@ -47,7 +47,7 @@ def pin(folder: Path, batch: int, propose: Callable[[], str]) -> str:
     return path.read_text()
 
 
-def replace_lost(folder: Path, index: Path) -> list[int]:
+def replace_lost(folder: Path, index: str | Path) -> list[int]:
     """Replaces the pins of versions that the index no longer has by its current version; returns their batches. The
     stream must not be running."""
     lost = [int(path.name) for path in folder.glob("[0-9]*") if not _can_be_opened(path, index)]
@@ -69,7 +69,7 @@ def replace_lost(folder: Path, index: Path) -> list[int]:
     return sorted(lost)
 
 
-def _can_be_opened(pin: Path, index: Path) -> bool:
+def _can_be_opened(pin: Path, index: str | Path) -> bool:
     version = _read(pin)
     return version is not None and versions.is_there(index, version)
 

@@ -14,33 +14,49 @@ import os
 import socket
 import threading
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from tidings.errors import IndexFileError
 
-_FILE = "checksums.json"
+FILE = "checksums.json"
+Wanted = Callable[[str], bool]
+"""Which files of a base, by their names in its folder."""
 _REPORTS = "checked"
 _PIECE = 1 << 20
 
 
 def write(folder: Path) -> None:
     """Writes the checksums of all files in the folder of a base."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != _FILE)
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != FILE)
     sums = {path.relative_to(folder).as_posix(): _checksum(path) for path in files}
-    (folder / _FILE).write_text(json.dumps(sums, indent=1))
+    (folder / FILE).write_text(json.dumps(sums, indent=1))
 
 
-def verify(folder: Path, part: str = "") -> bool:
-    """Reads all files of a base, or of its subfolder `part`; IndexFileError if one is not as it was written. Returns
-    False if the base has no checksums."""
+def names(folder: Path) -> list[str]:
+    """The files that a base has; FileNotFoundError if it has no checksums."""
+    return list(_read(folder))
+
+
+def _read(folder: Path) -> dict[str, tuple[int, int]]:
     try:
-        sums = json.loads((folder / _FILE).read_text())
-        wanted = {name: (size, crc) for name, (size, crc) in sums.items() if name.startswith(part)}
+        return {
+            str(name): (size, crc) for name, (size, crc) in json.loads((folder / FILE).read_text()).items()
+        }
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, TypeError, AttributeError):
+        raise _damaged(folder / FILE, "cannot be read") from None
+
+
+def verify(folder: Path, is_wanted: Wanted = lambda name: True) -> bool:
+    """Reads all files of a base, or the wanted ones; IndexFileError if one is not as it was written. Returns False if the
+    base has no checksums."""
+    try:
+        wanted = {name: expected for name, expected in _read(folder).items() if is_wanted(name)}
     except FileNotFoundError:
         return False
-    except (OSError, ValueError, TypeError, AttributeError):
-        raise _damaged(folder / _FILE, "cannot be read") from None
     for name, expected in wanted.items():
         try:
             found = _checksum(folder / name)
@@ -64,13 +80,22 @@ def check(root: Path, base: int) -> None:
         found = ""
     except IndexFileError as error:
         found = str(error)
-    report = _report(root, base)
     with suppress(OSError):  # a folder that is read only, a full disk, a base that was dropped meanwhile
         if (root / f"v{base}").is_dir():
-            report.parent.mkdir(exist_ok=True)
-            aside = report.with_name(f".{report.name}.{os.getpid()}")
-            aside.write_text(found)
-            aside.replace(report)
+            _write_report(root, base, found)
+
+
+def report_whole(root: Path, base: int) -> None:
+    """Has no check of a base run: every file is verified when it is fetched (remote_index.py)."""
+    _write_report(root, base, "")
+
+
+def _write_report(root: Path, base: int, found: str) -> None:
+    report = _report(root, base)
+    report.parent.mkdir(exist_ok=True)
+    aside = report.with_name(f".{report.name}.{os.getpid()}")
+    aside.write_text(found)
+    aside.replace(report)
 
 
 def refuse_damaged(root: Path, base: int) -> None:

@@ -38,6 +38,7 @@ from tidings.storage.division import (
     taxonomy_hash,
 )
 from tidings.storage.part_visits import PartVisits, VisitCounter
+from tidings.storage.remote_index import need_part
 
 _READ_BY_LOOPS = (NTRIPLES, "text/turtle")  # again in less time than more bytes take to be sent
 
@@ -134,7 +135,7 @@ class DividedIndex(Engine):
     def _stored(self, part: int) -> tuple[StoredTexts, StoredTexts]:
         """The ids and the texts of a part, which need not be open."""
         if part not in self._texts:
-            arrays, _ = folders.load(part_of(self.base, part) / "subscriptions")
+            arrays, _ = folders.load(need_part(part_of(self.base, part)) / "subscriptions")
             count = self.division.parts[part].subscriptions
             for name in ("id", "text"):
                 start = arrays[f"{name}_start"]
@@ -188,11 +189,10 @@ class DividedIndex(Engine):
                 if sum(sizes[each] for each in self._parts) + sizes[number] <= self._room:
                     break
                 del self._parts[next(iter(self._parts))]
-            engine = Engine.load(part_of(self.base, number), kinds=self.own_kinds, taxonomy=self.taxonomy)
+            folder = need_part(part_of(self.base, number))
+            engine = Engine.load(folder, kinds=self.own_kinds, taxonomy=self.taxonomy)
             if len(engine) != self.division.parts[number].subscriptions:
-                raise IndexFileError(
-                    f"{part_of(self.base, number)} has others than it should; build the index anew"
-                )
+                raise IndexFileError(f"{folder} has others than it should; build the index anew")
             for ended in self._ended[number]:
                 engine.index.subscriptions.end(ended)
             self._visit_counter.opened(number)

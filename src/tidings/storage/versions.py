@@ -11,13 +11,14 @@ A version is a base and a number of bytes of its tail, so it names one state of 
 it gives the same answers today and after a crash. A base is written aside and renamed, CURRENT is replaced,
 the tail is flushed to disk before its new length is returned. Bases that are not pinned any more can be dropped. A base
 number is given once: a caller that may lose the folder keeps the last number elsewhere, and requires a higher one.
+
+What reads takes an address, such as s3://bucket/index, in place of a folder, and so does `publish` (remote_index.py).
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
-import os
 import re
 import shutil
 import threading
@@ -47,16 +48,17 @@ from tidings.kinds.operators.table import saved_calls
 from tidings.language.parser import parse
 from tidings.language.query import Call, leaves
 from tidings.language.query_json import json_calls
-from tidings.storage import checksums, operator_feedback
+from tidings.storage import checksums, operator_feedback, remote_index
 from tidings.storage.divided_index import DividedIndex
 from tidings.storage.division import Division, check, divide, front_of, load_whole, refuse_too_large
 from tidings.storage.division import Placement as Placement
-from tidings.storage.event_log import sync, write_all
-from tidings.storage.placement_choice import NOTHING_KNOWN, Known, write_best
+from tidings.storage.event_log import sync
+from tidings.storage.placement_choice import NOTHING_KNOWN, Choice, Known, write_best
 from tidings.storage.renumbering import keep_numbers
 from tidings.storage.tail_changes import Change as Change
 from tidings.storage.tail_changes import NetworkChange as NetworkChange
 from tidings.storage.tail_changes import StoredQuery, apply, from_line, to_line
+from tidings.storage.tail_file import complete_length, extend, read_bytes, read_changes
 
 
 class Code(NamedTuple):
@@ -102,8 +104,23 @@ def publish(
     known already. `sample` are events as they are expected, by which subscriptions that match together are merged and placed; without it, those of
     the current base count. The place "auto" is chosen by them, and by the bytes that one process may have open (`memory`).
 
-    Subscriptions over tables that were in the last version too, with the same text, go on with their sequences.
+    Subscriptions over tables that were in the last version too, with the same text, go on with their sequences. At an address
+    nothing can be locked: one process at a time may publish there.
     """
+    if isinstance(root, str) and remote_index.is_address(root):
+        with remote_index.working_copy(root) as here:
+            at_least = max(at_least, remote_index.last_base(root) + 1)
+            version = publish(
+                here,
+                engine,
+                at_least=at_least,
+                placement=placement,
+                parents=parents,
+                sample=sample,
+                memory=memory,
+            )
+            remote_index.upload(here, version.base, root)
+            return version
     root = Path(root)
     root.mkdir(parents=True, exist_ok=True)
     with _lock(root):
@@ -112,7 +129,8 @@ def publish(
             with suppress(TidingsError):  # of what cannot be read nothing goes on
                 version = current(root)
                 folder = _folder(root, version)
-                checksums.verify(folder, (front_of(folder) / "joins/").relative_to(folder).as_posix() + "/")
+                part = (front_of(folder) / "joins").relative_to(folder).as_posix()
+                checksums.verify(folder, lambda name: name.startswith(f"{part}/"))
                 kept = keep_numbers(joins(root, version), engine)
             if not kept:
                 engine.joins.numbering = uuid.uuid4().hex
@@ -121,7 +139,7 @@ def publish(
 
 def write_aside(root: str | Path, engine: Engine) -> Path:
     """Writes the engine as a base that has no number yet, while the current one goes on; for `switch`."""
-    root = Path(root)
+    root = remote_index.own_folder(root)
     with _lock(root):
         base = _current_base(root)
         taken = operator_feedback.apply_feedback(root, base, engine)
@@ -132,7 +150,7 @@ def write_aside(root: str | Path, engine: Engine) -> Path:
 
 def switch(root: str | Path, aside: Path, changes: Iterable[Change], *, at_least: int = 1) -> Version:
     """Makes a base that was written aside the current one. Its tail begins with changes, which were tried with it."""
-    root = Path(root)
+    root = remote_index.own_folder(root)
     with _lock(root):
         return _set_current(root, aside, b"".join(map(to_line, changes)), at_least)
 
@@ -150,7 +168,7 @@ def append(
     `operators` are those that the changes call, and `kinds` those that they are of, beside those of installed packages.
     `before_write` is called when all are found to be right, and none is written yet.
     """
-    root = Path(root)
+    root = remote_index.own_folder(root)
     with _lock(root):
         version = current(root)
         lines = [to_line(change) for change in changes]
@@ -165,7 +183,7 @@ def append(
         for line in lines:
             apply(from_line(line), trial)
         before_write()
-        _extend(_tail(root, version), version.offset, b"".join(lines))
+        extend(_tail(root, version), version.offset, b"".join(lines))
         after = Version(version.base, version.offset + sum(map(len, lines)))
         if named:
             _tried[root.resolve()] = after, networks
@@ -181,7 +199,7 @@ def set_network(
     kinds: Iterable[Kind] = (),
 ) -> Version:
     """Publishes a new base in which `network` has this name, instead of any that had it before."""
-    root = Path(root)
+    root = remote_index.own_folder(root)
     with _lock(root):
         engine = _replay_whole(root, current(root), Code.of(operators, kinds))
         engine.networks[name] = network
@@ -197,7 +215,7 @@ def compact(
     Changes go on being appended meanwhile: those that the new base does not hold are the beginning of its tail. If another base
     was published meanwhile, that one stays the current one.
     """
-    root = Path(root)
+    root = remote_index.own_folder(root)
     with _lock(root, "COMPACTING"):
         version = current(root)
         if not version.offset and not operator_feedback.has_new_feedback(root, version.base):
@@ -212,14 +230,16 @@ def compact(
             if now.base != version.base:
                 shutil.rmtree(aside)
                 return now
-            return _set_current(root, aside, _bytes(_tail(root, now), version.offset, now.offset), at_least)
+            return _set_current(
+                root, aside, read_bytes(_tail(root, now), version.offset, now.offset), at_least
+            )
 
 
 def current(root: str | Path) -> Version:
     """The newest version."""
-    root = Path(root)
+    root = remote_index.local_root(root)
     base = _current_base(root)
-    return Version(base, _complete(root / f"v{base}.tail"))
+    return Version(base, complete_length(root / f"v{base}.tail"))
 
 
 def _current_base(root: Path) -> int:
@@ -231,7 +251,7 @@ def _current_base(root: Path) -> int:
 
 def drop(root: str | Path, pinned: Iterable[Version] = ()) -> list[int]:
     """Removes the bases that are neither current nor pinned; returns their numbers."""
-    root = Path(root)
+    root = remote_index.own_folder(root)
     with _lock(root):
         kept = {current(root).base, *(version.base for version in pinned)}
         gone = [n for n in _bases(root) if n not in kept]
@@ -242,7 +262,7 @@ def drop(root: str | Path, pinned: Iterable[Version] = ()) -> list[int]:
 
 def discard(root: str | Path, damaged: int) -> None:
     """Removes a base that is damaged and not current any more, so that a reader that pinned it gets no wrong answers."""
-    root = Path(root)
+    root = remote_index.own_folder(root)
     with _lock(root):
         if current(root).base != damaged:
             _remove(root, damaged)
@@ -256,31 +276,33 @@ def last_base(root: str | Path) -> int:
 def is_there(root: str | Path, version: Version) -> bool:
     """Whether a version can be opened, as far as that is known without reading it."""
     try:
-        with _tail(Path(root), version).open("rb") as tail:
+        root = remote_index.local_root(root, *version)
+        with _tail(root, version).open("rb") as tail:
             tail.seek(max(0, version.offset - 1))
             ends = not version.offset or tail.read(1) == b"\n"
-        checksums.refuse_damaged(Path(root), version.base)
-        return ends and _folder(Path(root), version).is_dir()
+        checksums.refuse_damaged(root, version.base)
+        return ends and _folder(root, version).is_dir()
     except (OSError, IndexFileError):
         return False
 
 
 def try_open(root: str | Path, version: Version, *, operators: Iterable[Operator] = ()) -> None:
     """Opens a version without keeping it; an error says why it cannot be."""
-    root = Path(root)
+    root = remote_index.local_root(root, *version)
     checksums.refuse_damaged(root, version.base)
     index = _load(_folder(root, version), Code.of(operators, ()))
     if isinstance(index, DividedIndex):
         for number in range(len(index.division.parts)):
             index.part(number)
-    _changes(_tail(root, version), 0, version)
+    _changes(root, 0, version)
 
 
 def verify(root: str | Path, version: Version) -> bool:
     """Reads all of a version; IndexFileError if any of it is not as it was written. Returns False if its base was
     written before there were checksums."""
-    root = Path(root)
-    _changes(_tail(root, version), 0, version)
+    root = remote_index.local_root(root, *version)
+    remote_index.fetch_all_parts(root, version.base)
+    _changes(root, 0, version)
     return checksums.verify(_folder(root, version))
 
 
@@ -311,7 +333,7 @@ def open(
     published to it: they are no part of a version. The checksums of a base are looked at in a thread: once they were found to
     be wrong, on this host, its versions are refused.
     """
-    root, code = Path(root).resolve(), Code.of(operators, kinds)
+    root, code = remote_index.local_root(root, *version).resolve(), Code.of(operators, kinds)
     checksums.refuse_damaged(root, version.base)
     with _opening:
         kept = _opened.get(root)
@@ -325,13 +347,19 @@ def open(
 
 def division(root: str | Path, version: Version) -> Division | None:
     """How the base of a version is divided; None if it is not."""
-    return Division.read(_folder(Path(root), version))
+    return Division.read(_folder(remote_index.local_root(root, *version), version))
+
+
+def choice(root: str | Path, version: Version) -> Choice | None:
+    """How the place of a version's base was chosen; None if it was given."""
+    return Choice.read(_folder(remote_index.local_root(root, *version), version))
 
 
 def check_memory(root: str | Path, version: Version, memory: int | None) -> None:
     """Refuses a version of which a process needs more bytes than it is allowed; nothing is opened."""
     if memory is not None:
-        refuse_too_large(_folder(Path(root), version), division(root, version), memory)
+        root = remote_index.local_root(root, *version)
+        refuse_too_large(_folder(root, version), division(root, version), memory)
 
 
 def check_operators(
@@ -341,7 +369,7 @@ def check_operators(
 
     `since` is a version that was not refused: what they have in common is not looked at again.
     """
-    root, catalogue = Path(root), Catalogue(operators)
+    catalogue = Catalogue(operators)
     for call in calls(root, version, since=since):
         try:
             catalogue.find(call.name).check(call)
@@ -351,7 +379,7 @@ def check_operators(
 
 def calls(root: str | Path, version: Version, *, since: Version | None = None) -> list[Call]:
     """The calls of a version's subscriptions: one of each operator in the base, and those of the tail as they are."""
-    root, found, start = Path(root), list[Call](), 0
+    root, found, start = remote_index.local_root(root, *version), list[Call](), 0
     folder = _folder(root, version)
     if since is not None and since.base == version.base and since.offset <= version.offset:
         start = since.offset
@@ -360,7 +388,7 @@ def calls(root: str | Path, version: Version, *, since: Version | None = None) -
             found += saved_calls(folders.load(front_of(folder) / "operators")[0])
     with _reading(folder):
         prefixes = json.loads((front_of(folder) / "prefixes.json").read_text())
-    for change in _changes(_tail(root, version), start, version):
+    for change in _changes(root, start, version):
         text = change.text if isinstance(change, Change) else None
         if isinstance(text, StoredQuery):
             found += json_calls(text.json)
@@ -389,7 +417,7 @@ def _replay(root: Path, version: Version, kept: _Opened | None, code: Code, memo
     else:
         start, engine = 0, _load(_folder(root, version), code, memory)
         checksums.start_check(root, version.base)
-    _replay_changes(_changes(_tail(root, version), start, version), engine)
+    _replay_changes(_changes(root, start, version), engine)
     return engine
 
 
@@ -398,7 +426,7 @@ def _replay_whole(root: Path, version: Version, code: Code) -> Engine:
     checksums.check(root, version.base)
     checksums.refuse_damaged(root, version.base)
     engine = load_whole(_folder(root, version), operators=code.operators, kinds=code.kinds)
-    _replay_changes(_changes(_tail(root, version), 0, version), engine)
+    _replay_changes(_changes(root, 0, version), engine)
     return engine
 
 
@@ -422,12 +450,12 @@ def _reading(folder: Path) -> Iterator[None]:
 
 def joins(root: str | Path, version: Version) -> Joins:
     """The subscriptions over tables of a version, and no others."""
-    root = Path(root)
+    root = remote_index.local_root(root, *version)
     folder = front_of(_folder(root, version))
     with _reading(folder):
         engine = Engine(prefixes=json.loads((folder / "prefixes.json").read_text()))
         engine.joins = Joins.load(folder / "joins", engine.prefixes)
-    for change in _changes(_tail(root, version), 0, version):
+    for change in _changes(root, 0, version):
         if isinstance(change, Change):
             if isinstance(change.text, str) and engine.joins.takes(parse(change.text, engine.prefixes)):
                 _replay_changes([change], engine)
@@ -447,45 +475,14 @@ def _networks(root: Path, version: Version) -> dict[str, Network]:
     else:
         with _reading(folder := front_of(_folder(root, version))):
             start, trial = 0, Engine(networks=load_networks(folder))
-    for change in _changes(_tail(root, version), start, version):
+    for change in _changes(root, start, version):
         if isinstance(change, NetworkChange):
             apply(change, trial)
     return trial.networks
 
 
-def _changes(path: Path, start: int, version: Version) -> list[Change | NetworkChange]:
-    try:
-        data = _bytes(path, start, version.offset)
-        if start + len(data) < version.offset or (data and not data.endswith(b"\n")):
-            raise ValueError("there is no end of a change")
-        return [from_line(line) for line in data.splitlines()]
-    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
-        raise IndexFileError(
-            f"{path} cannot be read as far as {version} ({error}); build the index anew"
-        ) from None
-
-
-def _bytes(path: Path, start: int, end: int) -> bytes:
-    with path.open("rb") as tail:
-        tail.seek(start)
-        return tail.read(end - start)
-
-
-def _extend(tail: Path, offset: int, data: bytes) -> None:
-    """Writes behind the first `offset` bytes, all or none, and cuts off what a crash has left there. Room is taken first,
-    so that a full disk is noticed before readers, who look for the last end of a line, see any of it."""
-    descriptor = os.open(tail, os.O_RDWR)
-    try:
-        os.ftruncate(descriptor, offset)
-        if data:
-            os.posix_fallocate(descriptor, offset, len(data))
-            write_all(descriptor, data, offset)
-        os.fsync(descriptor)
-    except BaseException:
-        os.ftruncate(descriptor, offset)
-        raise
-    finally:
-        os.close(descriptor)
+def _changes(root: Path, start: int, version: Version) -> list[Change | NetworkChange]:
+    return read_changes(_tail(root, version), start, version.offset, version)
 
 
 def _publish(
@@ -588,22 +585,6 @@ def _folder(root: Path, version: Version) -> Path:
 
 def _tail(root: Path, version: Version) -> Path:
     return root / f"v{version.base}.tail"
-
-
-def _complete(tail: Path) -> int:
-    """The length of a tail without a line that is still being written."""
-    if not tail.exists():
-        raise IndexFileError(f"{tail} is missing; build the index anew")
-    with tail.open("rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        while end:
-            start = max(0, end - 65536)
-            file.seek(start)
-            at = file.read(end - start).rfind(b"\n")
-            if at >= 0:
-                return start + at + 1
-            end = start
-    return 0
 
 
 @contextmanager

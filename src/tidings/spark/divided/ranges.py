@@ -3,11 +3,15 @@
 A range is read in chunks of a few hundred events. Stage 1 ends it after about a slice of answers of the front, and a part
 after as many of its own: the slice then ends with the last chunk that the front and all parts have answered, and what lies
 behind it is matched again. So memory has a ceiling also where one part has very many answers.
+
+Where a range and its chunks end depends on times. If a host is lost during stage 2, its tasks of stage 1 are repeated, and other tasks of
+stage 2 have read the first attempt: the answers then do not fit each other, which is noticed by the attempt that each names.
 """
 
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
@@ -34,6 +38,7 @@ from tidings.spark.divided.stages import (
 )
 from tidings.spark.matching import in_log_order
 from tidings.spark.task_index import TaskIndex
+from tidings.storage.divided_index import DividedIndex
 from tidings.storage.event_log import EventLog, Offset, Position
 from tidings.storage.part_visits import PartVisits, total
 
@@ -65,6 +70,7 @@ class Answers(NamedTuple):
     range: int
     notifications: bytes
     notified: bytes
+    attempt: str
     chunks: Sequence[Chunk] = ()
     last: int | None = None
     learnt: bytes = b""
@@ -83,9 +89,22 @@ class Answered(NamedTuple):
     learnt: Learning
 
 
-_Row = tuple[
-    int, tuple[int, int, bytes] | Answers
-]  # for a part: events of a chunk of a range, or what is passed on
+class _Visitors(NamedTuple):
+    """The events of a chunk that visit a part."""
+
+    range: int
+    chunk: int
+    events: bytes
+
+
+class _End(NamedTuple):
+    """Told to every part, of every range: which attempt to read it has sent what was sent."""
+
+    range: int
+    attempt: str
+
+
+_Row = tuple[int, _Visitors | _End | Answers]  # for a part; answers are passed on
 
 
 def answer_ranges(
@@ -102,17 +121,22 @@ def answer_ranges(
     return rows.partitionBy(parts, int).mapPartitions(partial(_part_task, index, limits))
 
 
-def put_together(found: Sequence[Answers], ranges: int) -> list[Answered]:
-    """The answers to each range."""
-    return [_join([each for each in found if each.range == number]) for number in range(ranges)]
+def put_together(found: Sequence[Answers], ranges: int) -> list[Answered] | None:
+    """The answers to each range; None if they are of different attempts, and the job has to be run again."""
+    by_range = [[each for each in found if each.range == number] for number in range(ranges)]
+    if any(len({each.attempt for each in answers}) > 1 for answers in by_range):
+        return None
+    return [_join(answers) for answers in by_range]
 
 
 def _front_task(
     index: TaskIndex, log: str, limits: Limits, ranges: Iterator[tuple[int, Range]]
 ) -> Iterator[_Row]:
     opened = index.open()
+    parts = len(opened.division.parts) if isinstance(opened, DividedIndex) else 0
     for number, (start, end) in ranges:
         chunks, found, size = list[Chunk](), _Found(), ChunkSize(limits.answers)
+        attempt = uuid.uuid4().hex
         began = time.monotonic()
         for batch, reached in EventLog(log).pieces(Position(*start), Offset(*end), size.rows):
             at = time.monotonic()
@@ -121,7 +145,8 @@ def _front_task(
             events = with_positions(batch, len(chunks) * _CHUNK)
             found.add(notifications, events)
             for part, rows in by_parts(forwards):
-                yield part, (number, len(chunks), to_bytes(with_graphs(events, forwards, rows)))
+                visitors = to_bytes(with_graphs(events, forwards, rows))
+                yield part, _Visitors(number, len(chunks), visitors)
             errors = pc.sum(pc.equal(notifications["verdict"], "error")).as_py() or 0
             chunks.append(Chunk(batch.num_rows, errors, reached))
             is_full = found.count >= limits.answers or time.monotonic() - began >= limits.seconds
@@ -130,20 +155,25 @@ def _front_task(
         else:
             last = chunks.pop() if chunks else Chunk(0, 0, Position(*start))
             chunks.append(last._replace(reached=Position(*end)))
+        yield from ((part, _End(number, attempt)) for part in range(parts))
         learnt = opened.learnt().to_bytes()
-        yield number, Answers(number, *found.to_bytes(), chunks=chunks, learnt=learnt)
+        yield number, Answers(number, *found.to_bytes(), attempt, chunks=chunks, learnt=learnt)
 
 
 def _part_task(index: TaskIndex, limits: Limits, rows: Iterator[_Row]) -> Iterator[Answers]:
-    forwarded = list[tuple[int, int, int, bytes]]()
+    visitors, attempts = list[tuple[int, _Visitors]](), dict[int, str]()
     for part, row in rows:
         if isinstance(row, Answers):
             yield row
+        elif isinstance(row, _End):
+            attempts[row.range] = row.attempt
         else:
-            forwarded.append((part, *row))
-    for (part, number), chunks in groupby(sorted(forwarded), key=lambda row: row[:2]):
+            visitors.append((part, row))
+    for number, attempt in attempts.items():
+        yield Answers(number, b"", b"", attempt)
+    for (part, number), chunks in groupby(sorted(visitors), key=lambda row: (row[0], row[1].range)):
         found, last, visits = _Found(), None, PartVisits()
-        for *_, chunk, piece in chunks:
+        for _, (_, chunk, piece) in chunks:
             events = pa.ipc.open_stream(piece).read_all()
             notifications, visited = match_part(index.open(), part, events)
             visits = total([visits, visited])
@@ -151,7 +181,7 @@ def _part_task(index: TaskIndex, limits: Limits, rows: Iterator[_Row]) -> Iterat
             if found.count >= limits.answers:
                 last = chunk
                 break
-        yield Answers(number, *found.to_bytes(), last=last, visits=visits.to_bytes())
+        yield Answers(number, *found.to_bytes(), attempts[number], last=last, visits=visits.to_bytes())
 
 
 class _Found:

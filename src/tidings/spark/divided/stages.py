@@ -11,6 +11,9 @@ loop, in a fraction of the time (docs/decisions/spark-two-stages.md).
 
 A task of stage 2 gets all that visits one part, so a worker opens few parts: `repartitionById` sends a row to the task that its
 number names. A hash of the part would send 8 parts to 5 of 8 tasks.
+
+When a host is lost, Spark repeats those tasks of stage 1 whose rows were there, while tasks of stage 2 that are done stay done. So where a
+row goes depends on its events and on the number of its task, never on the order in which events came.
 """
 
 from __future__ import annotations
@@ -68,8 +71,8 @@ def _front_task(index: TaskIndex, batches: Iterator[pa.RecordBatch]) -> Iterator
     for number, batch in enumerate(batches):
         if batch.num_rows:
             found, forwards = match_front(opened, batch)
-            # To any task; in turns, so that none gets them all.
-            yield from shuffled_rows(task + number, task, number, found)
+            # All to one task: if this one is repeated because its host is lost, its batches may be others.
+            yield from shuffled_rows(task, task, number, found)
             for part, rows in by_parts(forwards):
                 visiting = without_documents(pa.Table.from_batches([batch]), forwards, rows)
                 yield from shuffled_rows(part, task, number, visiting, forwarded=True)

@@ -34,7 +34,7 @@ from tidings.spark.output import Batch, settle, unfinished
 from tidings.spark.source import ChangesSource, LogSource
 from tidings.spark.stream_handle import Running, Stream
 from tidings.spark.worker_python import need_package
-from tidings.storage import versions
+from tidings.storage import remote_index, versions
 from tidings.storage.division import front_of
 
 BUCKETS = 16
@@ -75,7 +75,7 @@ def correlate(
     `Replica` combines. `joined` reports joined rows instead of rows of tables. A request for a snapshot is an
     event, `Event.snapshot`, and is answered by each part with the rows as they are after its micro-batch. The
     number of `buckets` of a partition class is fixed when it first gets rows."""
-    root, folder = Path(index).absolute(), Path(checkpoint).absolute()
+    root, folder = remote_index.absolute(index), Path(checkpoint).absolute()
     batches = MicroBatches(root, pickle_code(operators, kinds), interval, available_now)
     parquet = ParquetOutput(Path(output).absolute(), sink, on_batch)
     tables = declared_tables(root)
@@ -103,9 +103,10 @@ def log_frame(spark: SparkSession, log: Folder, max_events: int, source: type[Lo
     )
 
 
-def declared_tables(index: Path) -> str:
+def declared_tables(index: str | Path) -> str:
     """The tables of the current version of an index, as JSON."""
-    facts = front_of(index / f"v{versions.current(index).base}") / "joins" / "tables.json"
+    root = remote_index.local_root(index)
+    facts = front_of(root / f"v{versions.current(root).base}") / "joins" / "tables.json"
     return json.dumps(json.loads(facts.read_text())["tables"]) if facts.exists() else NO_TABLES
 
 
