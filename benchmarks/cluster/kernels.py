@@ -45,14 +45,13 @@ class Counted(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """The index of the server by labels. An entry is of a subscription that has left if their stamps differ."""
+    """The index of the server by labels: label l has owner[start[l] : start[l] + size[l]], and room for more."""
 
-    head: np.ndarray  # label -> first entry, or -1
-    following: np.ndarray
+    start: np.ndarray
+    size: np.ndarray
+    room: np.ndarray
     owner: np.ndarray
-    stamp: np.ndarray  # entry -> the stamp of its subscription when it was entered
-    current: np.ndarray  # subscription -> its stamp; 0 if it is not in the index
-    used: np.ndarray  # [0]: how many entries there are
+    used: np.ndarray  # [0]: how much of `owner`
 
 
 @compiled
@@ -308,13 +307,30 @@ def _implied(a, b, node, patterns, value):
 
 @compiled
 def enter(s, patterns, lists):
-    """Enters a subscription into the lists of its labels."""
+    """Enters a subscription into the lists of its labels. A list that is full moves behind all others, with twice the room."""
     for j in range(patterns.first[s], patterns.first[s + 1]):
-        entry = lists.used[0]
-        lists.used[0] += 1
-        lists.owner[entry], lists.stamp[entry] = s, lists.current[s]
-        lists.following[entry] = lists.head[patterns.label[j]]
-        lists.head[patterns.label[j]] = entry
+        label = patterns.label[j]
+        size, start = lists.size[label], lists.start[label]
+        if size == lists.room[label]:
+            there = lists.used[0]
+            for i in range(size):
+                lists.owner[there + i] = lists.owner[start + i]
+            start = there
+            lists.start[label], lists.room[label] = there, max(4, 2 * size)
+            lists.used[0] += lists.room[label]
+        lists.owner[start + size] = s
+        lists.size[label] += 1
+
+
+@compiled
+def leave(s, patterns, lists):
+    for j in range(patterns.first[s], patterns.first[s + 1]):
+        label = patterns.label[j]
+        i = lists.start[label]
+        while lists.owner[i] != s:
+            i += 1
+        lists.size[label] -= 1
+        lists.owner[i] = lists.owner[lists.start[label] + lists.size[label]]
 
 
 @compiled
@@ -325,18 +341,9 @@ def check_containment(s, patterns, lists, value, counts, touched, bound_to, curs
     index contains none there, because nothing in the index contains anything else there."""
     candidates = 0
     for j in range(patterns.first[s], patterns.first[s + 1]):
-        before, entry = -1, lists.head[patterns.label[j]]
-        while entry >= 0:
-            other = lists.owner[entry]
-            if lists.stamp[entry] != lists.current[other]:  # it has left
-                entry = lists.following[entry]
-                if before < 0:
-                    lists.head[patterns.label[j]] = entry
-                else:
-                    lists.following[before] = entry
-                continue
-            candidates = _count(other, counts, touched, candidates)
-            before, entry = entry, lists.following[entry]
+        start = lists.start[patterns.label[j]]
+        for i in range(start, start + lists.size[patterns.label[j]]):
+            candidates = _count(lists.owner[i], counts, touched, candidates)
     container, found = -1, 0
     size = patterns.first[s + 1] - patterns.first[s]
     for i in range(candidates):

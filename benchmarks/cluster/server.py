@@ -45,17 +45,11 @@ class Server:
         room = len(patterns) + len(patterns) // 2 + 16
         labels = int(patterns.columns.label.max(initial=0)) + 1
         self._lists = kernels.Lists(
-            head=np.full(labels, -1, np.int64),
-            following=np.empty(0, np.int64),
-            owner=np.empty(0, np.int64),
-            stamp=np.empty(0, np.int32),
-            current=np.zeros(room, np.int32),
-            used=np.zeros(1, np.int64),
+            *(np.zeros(labels, np.int64) for _ in range(3)), np.empty(0, np.int32), np.zeros(1, np.int64)
         )
-        self._entered = np.zeros(room, np.int32)  # how often, so that stamps are never the same
         self._scratch = (
             np.zeros(room, np.int32),
-            np.empty(room, np.int64),
+            np.empty(room, np.int32),
             np.empty(VARIABLES, np.int32),
             np.empty(_LONGEST, np.int64),
             np.empty((_LONGEST, 2), np.int32),
@@ -83,22 +77,17 @@ class Server:
         return int(container), out[:found].tolist()
 
     def _enter(self, s: int) -> None:
-        columns = self.patterns.columns
-        size, used = int(columns.first[s + 1] - columns.first[s]), int(self._lists.used[0])
-        if used + size > len(self._lists.owner):
-            more = 2 * len(self._lists.owner) + (1 << 12)
-            names = ("following", "owner", "stamp")
-            self._lists = self._lists._replace(
-                **{name: np.resize(getattr(self._lists, name), more) for name in names}
-            )
-        self._entered[s] += 1
-        self._lists.current[s] = self._entered[s]
+        columns, lists = self.patterns.columns, self._lists
+        labels = columns.label[columns.first[s] : columns.first[s + 1]]
+        needed = int(lists.used[0] + (2 * lists.size[labels] + 4).sum())  # if all of them move
+        if needed > len(self._lists.owner):
+            self._lists = self._lists._replace(owner=np.resize(self._lists.owner, 2 * needed))
         kernels.enter(s, columns, self._lists)
         self.index.add(s)
 
     def _leave(self, s: int) -> None:
-        self._lists.current[s] = 0
-        self.index.discard(s)
+        kernels.leave(s, self.patterns.columns, self._lists)
+        self.index.remove(s)
 
     def _hang(self, s: int, parent: int) -> None:
         """Below a parent; children of one parent go to different nodes in turns."""
@@ -190,14 +179,10 @@ class Server:
                 self._put_below(entry, above)
 
     def _make_room(self, number: int) -> None:
-        room = len(self._entered)
-        if number < room:
-            return
-        more = np.zeros(room, np.int32)
-        self._entered = np.append(self._entered, more)
-        self._lists = self._lists._replace(current=np.append(self._lists.current, more))
         counts, touched, *search, out = self._scratch
-        self._scratch = (np.append(counts, more), np.append(touched, more), *search, np.append(out, more))  # type: ignore[assignment]
+        if number >= len(counts):
+            more = np.zeros(len(counts), np.int32)
+            self._scratch = (np.append(counts, more), np.append(touched, more), *search, np.append(out, more))  # type: ignore[assignment]
 
 
 class Pipeline:
