@@ -53,6 +53,15 @@ _STYLE = {
     "RSS cluster, no index": ("#6b7280", "D", "-"),
     "Tidings, containment": ("#2f9e6e", "v", "-"),
     "Tidings, merging": ("#0b5fa5", "o", "-"),
+    "RSS cluster, merging, 2 back-ends": ("#d1495b", "s", "--"),
+    "RSS cluster, merging, 4 back-ends": ("#d1495b", "s", "-"),
+    "Tidings, merging, 2 back-ends": ("#0b5fa5", "o", "--"),
+    "Tidings, merging, 4 back-ends": ("#0b5fa5", "o", "-"),
+    "replicate": ("#6b7280", "D", "-"),
+    "split": ("#e9a13b", "^", "-"),
+    "contain": ("#0b5fa5", "o", "-"),
+    "contain, apart": ("#0b5fa5", "o", "--"),
+    "contain, 70 % merged": ("#2f9e6e", "v", "-"),
 }
 _PUBLISHED = {"RSS cluster": "#0b5fa5", "G-ToPSS": "#d1495b"}
 _PUBLISHED = {name: style[0] for name, style in _STYLE.items()} | _PUBLISHED

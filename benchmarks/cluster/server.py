@@ -106,6 +106,15 @@ class Server:
         else:
             self._hang(entry, parent)
 
+    def deal(self, nodes: int) -> None:
+        """Spreads what is below the index over another number of nodes."""
+        self.nodes = nodes
+        self.node = {
+            s: (parent + turn) % nodes
+            for parent, siblings in self.children.items()
+            for turn, s in enumerate(siblings)
+        }
+
     # ------------------------------------------------------------------ unsubscribing
 
     def remove(self, s: int) -> None:

@@ -33,6 +33,7 @@ PRICES = 100
 _EDGES = STABLE + OTHERS
 _ROOT, _ALONE = 6, 10  # edges of a root, and of a subscription without family
 _LONGEST = 12
+_NEAR = 2_000  # subscriptions
 _ZIPF = 0.5
 _MATCHED = 0.76  # of the subscriptions to a feed, by a publication of it
 _TESTED, _CHANGING, _NAMED = 0.2, 0.2, 0.2
@@ -105,9 +106,15 @@ def make(parameters: Parameters) -> Workload:
     )
     family_feed = rng.choice(len(feeds.share), len(sizes), p=feeds.share)
     drawn = _Drawn(rng, parameters, feeds, np.repeat(family_feed, sizes), sizes)
-    order = rng.permutation(parameters.subscriptions)
+    order = _mixed(rng, sizes)
     value = np.append(np.full(parameters.nodes, NO_VALUE), np.arange(PRICES))
     return Workload(parameters, feeds, drawn.patterns(order), drawn.feed[order], value)
+
+
+def _mixed(rng: np.random.Generator, sizes: Longs) -> Longs:
+    """A random order in which a family stays within some thousand: the first n subscriptions have the overlap of all."""
+    near = np.repeat(rng.permutation(len(sizes)) * sizes.mean(), sizes) + rng.random(sizes.sum()) * _NEAR
+    return np.argsort(near)
 
 
 def _feeds(rng: np.random.Generator, parameters: Parameters) -> Feeds:

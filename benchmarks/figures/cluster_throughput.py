@@ -1,0 +1,157 @@
+"""RSS cluster, Figures 9(i) and 10: throughput by the size of the cluster, and by merge percentage.
+
+Two cores cannot show seven machines: the CPU time of an event in each stage and at each node is measured alone, and the throughput is
+that of a pipeline of them (cluster/runs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from benchmarks.bars import Bar, show
+from benchmarks.cluster import ours
+from benchmarks.cluster.node import Graphs
+from benchmarks.cluster.runs import (
+    SEEDS,
+    Points,
+    Stages,
+    containing_server,
+    cpu,
+    divided,
+    everywhere,
+    merging_server,
+    our_stages,
+    sampled,
+    stages,
+    summaries,
+)
+from benchmarks.cluster.server import Pipeline
+from benchmarks.cluster.workload import Parameters, Workload, make
+from benchmarks.measure import Figure
+from tidings.containment import forest
+from tidings.containment.summaries import Summaries as OurSummaries
+from tidings.storage.division import Placement
+
+CONTAINED, MERGED = "RSS cluster, containment", "RSS cluster, merging"
+OURS_CONTAINED, OURS_MERGED = "Tidings, containment", "Tidings, merging"
+_SIZES = (1, 2, 3, 5, 7)
+_MERGED = 70  # percent, in 9(i)
+_PERCENTAGES = (10, 30, 50, 70, 90)
+_BACK_ENDS = (2, 4)
+_PUBLICATIONS = 400
+_HOW = (
+    "Computed as 1 / the CPU time of an event in the stage that takes longest, the server or one of the back-ends, each measured alone on one machine; "
+    "messages between machines are not in it. Each line is relative to one machine with the same node. The curve is lost; what is published is read from the text."
+)
+_SEEDS = "medians of three seeds, the band is their range"
+
+
+def run(scale: float) -> Iterator[Figure]:
+    by_size = Points()
+    for seed in SEEDS:
+        _by_size(make(_parameters(scale, 500, seed)), by_size)
+    yield Figure(
+        name="cluster-9i",
+        title=f"Throughput by machines, {round(100_000 * scale):,} subscriptions, 0.5 % of them matching",
+        x_label="machines (one is the server)",
+        y_label="throughput, relative to one machine",
+        x=list(_SIZES),
+        series=by_size.medians(),
+        spread=by_size.spread(),
+        reference=f"the throughput of one machine with the same node; {_SEEDS}",
+        published="7 machines: 400 % with 70 % merging, more than 200 % with containment",
+        published_series={
+            MERGED: [4.0 if x == _SIZES[-1] else None for x in _SIZES],
+            CONTAINED: [2.0 if x == _SIZES[-1] else None for x in _SIZES],
+        },
+        note=_HOW,
+    )
+    if scale == 1:
+        _show_bar(by_size)
+    by_percentage = Points()
+    for seed in SEEDS:
+        _by_percentage(make(_parameters(scale, 1_000, seed)), by_percentage)
+    theirs = f"{MERGED}, 4 back-ends"
+    yield Figure(
+        name="cluster-10",
+        title=f"Throughput by merge percentage, {round(100_000 * scale):,} subscriptions, 1 % of them matching",
+        x_label="merge percentage",
+        y_label="throughput, relative to one machine",
+        x=list(_PERCENTAGES),
+        series=by_percentage.medians(),
+        spread=by_percentage.spread(),
+        reference=f"the throughput of one machine with the same node; {_SEEDS}",
+        published="4 times one machine at 90 % merging",
+        published_series={theirs: [4.0 if x == _PERCENTAGES[-1] else None for x in _PERCENTAGES]},
+        note=f"{_HOW} Half of the subscriptions are contained in others, so that Tidings has nothing to merge up to 50 %.",
+    )
+
+
+def _parameters(scale: float, matches: int, seed: int) -> Parameters:
+    return Parameters(subscriptions=round(100_000 * scale), matches=max(1, matches * scale), seed=seed)
+
+
+def _show_bar(by_size: Points) -> None:
+    reached = by_size.medians()[MERGED][-1]
+    what = f"{_SIZES[-1]} machines, {_MERGED} % merging, the paper's algorithms"
+    show([Bar(what, "at least 4 x one machine", f"{reached:.2f} x", reached >= 4)])
+
+
+class _Single:
+    """One machine with everything, theirs and ours, and what is asked of it."""
+
+    def __init__(self, workload: Workload) -> None:
+        edges = workload.publications(_PUBLICATIONS, seed=2)
+        self.workload, self.graphs = workload, Graphs.of(edges)
+        node = everywhere(workload)
+        node.match(self.graphs)
+        self.taken = cpu(lambda: node.match(self.graphs)) / _PUBLICATIONS
+        self.summaries = summaries(workload, node)
+        self.engine, self.events = ours.engine(workload), ours.events(workload, edges)
+        self.engine.publish_many(self.events)
+        self.our_taken = cpu(lambda: self.engine.publish_many(self.events)) / _PUBLICATIONS
+        self.parents = forest.parents(self.engine)
+        self.our_summaries = OurSummaries.collect(self.engine, ours.events(workload, sampled(workload)))
+
+    def merged(self, percentage: int, nodes: int) -> Pipeline:
+        server = merging_server(self.workload, nodes)
+        server.merge(self.summaries, round(len(self.engine) * (100 - percentage) / 100))
+        return Pipeline(server)
+
+    def our_stages(self, parts: int, percentage: int = 0) -> Stages:
+        placement = Placement("contain", parts, percentage, apart=True)
+        with divided(self.engine, placement, np.asarray(self.parents), self.our_summaries) as index:
+            return our_stages(index, self.events)
+
+
+def _by_size(workload: Workload, points: Points) -> None:
+    single = _Single(workload)
+    server = containing_server(workload, 1)
+    for size in _SIZES:
+        if size == 1:
+            for name in (CONTAINED, MERGED, OURS_CONTAINED, OURS_MERGED):
+                points.add(name, size, 1)
+            continue
+        nodes = size - 1
+        server.deal(nodes)
+        contained = stages(Pipeline(server), single.graphs)
+        merged = stages(single.merged(_MERGED, nodes), single.graphs)
+        points.add(CONTAINED, size, single.taken * contained.throughput)
+        points.add(MERGED, size, single.taken * merged.throughput)
+        points.add(OURS_CONTAINED, size, single.our_taken * single.our_stages(nodes).throughput)
+        points.add(OURS_MERGED, size, single.our_taken * single.our_stages(nodes, _MERGED).throughput)
+
+
+def _by_percentage(workload: Workload, points: Points) -> None:
+    single = _Single(workload)
+    for nodes in _BACK_ENDS:
+        ours_unmerged = single.our_stages(nodes)
+        for percentage in _PERCENTAGES:
+            merged = stages(single.merged(percentage, nodes), single.graphs)
+            points.add(f"{MERGED}, {nodes} back-ends", percentage, single.taken * merged.throughput)
+            has_to_merge = percentage > 100 * workload.parameters.overlap
+            taken = single.our_stages(nodes, percentage) if has_to_merge else ours_unmerged
+            points.add(f"{OURS_MERGED}, {nodes} back-ends", percentage, single.our_taken * taken.throughput)
+
