@@ -29,7 +29,7 @@ from tidings.storage.division import Division, Placement, divide
 
 SEEDS = (2007, 2008, 2009)
 _SAMPLED = 10  # publications of a feed, in the mean
-_RUNS = 3
+_RUNS = 2
 
 
 class Stages(NamedTuple):

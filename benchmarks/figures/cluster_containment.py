@@ -18,7 +18,7 @@ from tidings.containment import forest
 
 ALL, CHECKED, OURS = "RSS cluster, no index", "RSS cluster, containment", "Tidings, containment"
 _COUNTS = (20_000, 40_000, 60_000, 80_000, 100_000)
-_OVERLAPS = (10, 30, 50, 70, 90)
+_OVERLAPS = (10, 50, 90)
 _LAST = 1_000  # insertions of which the mean is taken
 _TEXT_ONLY = "The curve is lost; what is published is read from the text."
 

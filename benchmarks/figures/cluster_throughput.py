@@ -16,7 +16,6 @@ from benchmarks.cluster.node import Graphs
 from benchmarks.cluster.runs import (
     SEEDS,
     Points,
-    Stages,
     containing_server,
     cpu,
     divided,
@@ -27,7 +26,7 @@ from benchmarks.cluster.runs import (
     stages,
     summaries,
 )
-from benchmarks.cluster.server import Pipeline
+from benchmarks.cluster.server import Pipeline, Server
 from benchmarks.cluster.workload import Parameters, Workload, make
 from benchmarks.measure import Figure
 from tidings.containment import forest
@@ -36,7 +35,7 @@ from tidings.storage.division import Placement
 
 CONTAINED, MERGED = "RSS cluster, containment", "RSS cluster, merging"
 OURS_CONTAINED, OURS_MERGED = "Tidings, containment", "Tidings, merging"
-_SIZES = (1, 2, 3, 5, 7)
+_SIZES = (1, 3, 5, 7)
 _MERGED = 70  # percent, in 9(i)
 _PERCENTAGES = (10, 30, 50, 70, 90)
 _BACK_ENDS = (2, 4)
@@ -115,43 +114,41 @@ class _Single:
         self.parents = forest.parents(self.engine)
         self.our_summaries = OurSummaries.collect(self.engine, ours.events(workload, sampled(workload)))
 
-    def merged(self, percentage: int, nodes: int) -> Pipeline:
-        server = merging_server(self.workload, nodes)
+    def merged(self, percentage: int) -> Server:
+        server = merging_server(self.workload, 1)
         server.merge(self.summaries, round(len(self.engine) * (100 - percentage) / 100))
-        return Pipeline(server)
+        return server
 
-    def our_stages(self, parts: int, percentage: int = 0) -> Stages:
+    def speedup(self, server: Server, nodes: int) -> float:
+        """The throughput of the paper's algorithms beside that of one machine."""
+        server.deal(nodes)
+        return self.taken * stages(Pipeline(server), self.graphs).throughput
+
+    def our_speedup(self, parts: int, percentage: int = 0) -> float:
         placement = Placement("contain", parts, percentage, apart=True)
         with divided(self.engine, placement, np.asarray(self.parents), self.our_summaries) as index:
-            return our_stages(index, self.events)
+            return self.our_taken * our_stages(index, self.events).throughput
 
 
 def _by_size(workload: Workload, points: Points) -> None:
     single = _Single(workload)
-    server = containing_server(workload, 1)
-    for size in _SIZES:
-        if size == 1:
-            for name in (CONTAINED, MERGED, OURS_CONTAINED, OURS_MERGED):
-                points.add(name, size, 1)
-            continue
-        nodes = size - 1
-        server.deal(nodes)
-        contained = stages(Pipeline(server), single.graphs)
-        merged = stages(single.merged(_MERGED, nodes), single.graphs)
-        points.add(CONTAINED, size, single.taken * contained.throughput)
-        points.add(MERGED, size, single.taken * merged.throughput)
-        points.add(OURS_CONTAINED, size, single.our_taken * single.our_stages(nodes).throughput)
-        points.add(OURS_MERGED, size, single.our_taken * single.our_stages(nodes, _MERGED).throughput)
+    contained, merged = containing_server(workload, 1), single.merged(_MERGED)
+    for name in (CONTAINED, MERGED, OURS_CONTAINED, OURS_MERGED):
+        points.add(name, 1, 1)
+    for size in _SIZES[1:]:
+        points.add(CONTAINED, size, single.speedup(contained, size - 1))
+        points.add(MERGED, size, single.speedup(merged, size - 1))
+        points.add(OURS_CONTAINED, size, single.our_speedup(size - 1))
+        points.add(OURS_MERGED, size, single.our_speedup(size - 1, _MERGED))
 
 
 def _by_percentage(workload: Workload, points: Points) -> None:
     single = _Single(workload)
-    for nodes in _BACK_ENDS:
-        ours_unmerged = single.our_stages(nodes)
-        for percentage in _PERCENTAGES:
-            merged = stages(single.merged(percentage, nodes), single.graphs)
-            points.add(f"{MERGED}, {nodes} back-ends", percentage, single.taken * merged.throughput)
-            has_to_merge = percentage > 100 * workload.parameters.overlap
-            taken = single.our_stages(nodes, percentage) if has_to_merge else ours_unmerged
-            points.add(f"{OURS_MERGED}, {nodes} back-ends", percentage, single.our_taken * taken.throughput)
-
+    unmerged = {nodes: single.our_speedup(nodes) for nodes in _BACK_ENDS}
+    for percentage in _PERCENTAGES:
+        server = single.merged(percentage)
+        has_to_merge = percentage > 100 * workload.parameters.overlap
+        for nodes in _BACK_ENDS:
+            points.add(f"{MERGED}, {nodes} back-ends", percentage, single.speedup(server, nodes))
+            ours_taken = single.our_speedup(nodes, percentage) if has_to_merge else unmerged[nodes]
+            points.add(f"{OURS_MERGED}, {nodes} back-ends", percentage, ours_taken)
