@@ -30,6 +30,7 @@ FIGURES = {
 BARS = {
     "bars": "what must hold, in one process",
     "containment-bars": "what must hold of the forest of containment",
+    "cluster-bars": "what must hold of a cluster that divides subscriptions",
     "filter-bars": "what must hold of filters",
     "network-bars": "what must hold of networks; Graph constraints, Tables 1 to 3",
     "operator-bars": "what must hold of operators and their schedulers",

@@ -48,7 +48,7 @@ FIGURES = (
 BARS = (
     ("bars", "What must hold"),
     ("containment-bars", "What must hold of the forest of containment"),
-    ("cluster-bars", "What must hold of a cluster"),
+    ("cluster-bars", "What must hold of a cluster that divides subscriptions"),
     ("filter-bars", "What must hold of filters"),
     ("network-bars", "What must hold of networks"),
     ("operator-bars", "What must hold of operators"),
@@ -68,7 +68,8 @@ repeats everything; `benchmarks/workloads.py` says how publications and subscrip
 
 The contenders for patterns: **Tidings**; the **counting** algorithm of G-ToPSS, compiled the same way; an algorithm in
 the manner of **OPS** that treats every node as a variable; subscriptions tried **one by one**; and one **SPARQL** query
-for each subscription with pyoxigraph. For filters: the **interval** algorithm over posting lists, which for conjunctions
+for each subscription with pyoxigraph. For a cluster, the algorithms of **RSS cluster**: matching with constraint tables as the node, containment and merging
+on its server (`benchmarks/cluster`). For filters: the **interval** algorithm over posting lists, which for conjunctions
 is the counting of the k-index, and expressions evaluated **one by one**, both compiled. For networks: **Figure 6**
 (general) and **Figure 8** (SCC skipping) of Graph constraints, its baselines **BFS** and **index first**, and **auto**,
 which chooses. For operators, whose figures count evaluations: **naive**, **Sequential** and **Sub-Order** of the paper,

@@ -301,8 +301,14 @@ def _implied(a, b, node, patterns, value):
     if given == EQUAL:
         return holds(operator, bound, at)
     if operator == UNEQUAL:
-        return (given == UNEQUAL and at == bound) or (given == GREATER and at >= bound) or (given == LESS and at <= bound)
-    return given == operator and (at >= bound if operator == GREATER else at <= bound if operator == LESS else False)
+        return (
+            (given == UNEQUAL and at == bound)
+            or (given == GREATER and at >= bound)
+            or (given == LESS and at <= bound)
+        )
+    return given == operator and (
+        at >= bound if operator == GREATER else at <= bound if operator == LESS else False
+    )
 
 
 @compiled

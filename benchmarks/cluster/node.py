@@ -36,7 +36,9 @@ class Node:
         self.patterns = columns
         owner = np.repeat(np.arange(len(self.rows)), np.diff(columns.first))
         width = len(value) + 1
-        vertices = [np.maximum(column, -1).astype(np.int64) + 1 for column in (columns.subject, columns.object)]
+        vertices = [
+            np.maximum(column, -1).astype(np.int64) + 1 for column in (columns.subject, columns.object)
+        ]
         key = (columns.label.astype(np.int64) * width + vertices[0]) * width + vertices[1]
         unique, edge = np.unique(key, return_inverse=True)
         self.sub_edge = edge.astype(np.int32)

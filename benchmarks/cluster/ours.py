@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 
@@ -31,7 +33,10 @@ def _tables(patterns: Patterns, rows: Longs) -> list[tuple[str, pa.Table]]:
     """A template and a table of constants for each structure: which ends are variables, and which test there is."""
     columns = patterns.take(rows)
     size = np.diff(columns.first)
-    place = np.repeat(np.arange(len(rows)), size), np.arange(len(columns.label)) - np.repeat(columns.first[:-1], size)
+    place = (
+        np.repeat(np.arange(len(rows)), size),
+        np.arange(len(columns.label)) - np.repeat(columns.first[:-1], size),
+    )
     shape = np.ones((len(rows), int(size.max()), 2), np.int8)
     for end, nodes in enumerate((columns.subject, columns.object)):
         shape[(*place, np.full(len(nodes), end))] = np.minimum(nodes, 0)
@@ -39,9 +44,7 @@ def _tables(patterns: Patterns, rows: Longs) -> list[tuple[str, pa.Table]]:
     distinct, group = np.unique(keys, axis=0, return_inverse=True)
     order = np.argsort(group, kind="stable")
     bounds = np.searchsorted(group[order], np.arange(len(distinct) + 1))
-    return [
-        _table(patterns, rows[order[low:high]]) for low, high in zip(bounds[:-1], bounds[1:], strict=True)
-    ]
+    return [_table(patterns, rows[order[low:high]]) for low, high in itertools.pairwise(bounds)]
 
 
 def _table(patterns: Patterns, rows: Longs) -> tuple[str, pa.Table]:

@@ -1,8 +1,8 @@
 """Subscriptions with different numbers of edges, as arrays that can grow: mergers are added behind the subscriptions.
 
-    edges of s      subject, label and object at first[s] : first[s + 1]
-    a node          its number; -1, -2, … a variable of s; FREE a variable that stands nowhere else
-    a test of s     on -1: operator[s] and bound[s]
+edges of s      subject, label and object at first[s] : first[s + 1]
+a node          its number; -1, -2, … a variable of s; FREE a variable that stands nowhere else
+a test of s     on -1: operator[s] and bound[s]
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ class Patterns:
     def of(cls, given: list[tuple[list[Edge], int, int]]) -> Patterns:
         """Those with these edges, operators and bounds."""
         nothing = np.zeros(0, np.int32)
-        made = cls(np.zeros(1, np.int64), nothing, nothing, nothing, nothing.astype(np.int8), np.zeros(0, np.int64))
+        made = cls(
+            np.zeros(1, np.int64), nothing, nothing, nothing, nothing.astype(np.int8), np.zeros(0, np.int64)
+        )
         for edges, operator, bound in given:
             made.append(edges, operator, bound)
         return made

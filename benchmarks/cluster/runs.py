@@ -158,4 +158,3 @@ def our_stages(index: DividedIndex, events: pa.Table, runs: int = _RUNS) -> Stag
         nodes.append(cpu(lambda part=part, some=some: index.match_part(part, some), runs))  # type: ignore[misc]
     wrong = (len(forwards.event) - useful) / (count * parts)
     return Stages(front / count, tuple(taken / count for taken in nodes), len(forwards.event) / count, wrong)
-

@@ -165,9 +165,7 @@ class _Drawn:
         self._grow(rows, edges)
         score = np.where(self.reached[rows, 2:], rng.random((count, NODES - 2)), 2)
         chosen = np.argsort(score, axis=1)[:, : self.parameters.stars]
-        good = (np.take_along_axis(score, chosen, 1) < 1) & (
-            rng.random((count, 1)) < self.parameters.starred
-        )
+        good = (np.take_along_axis(score, chosen, 1) < 1) & (rng.random((count, 1)) < self.parameters.starred)
         self.star[rows[np.nonzero(good)[0]], 2 + chosen[good]] = True
         tested = rows[rng.random(count) < _TESTED]
         self.operator[tested] = np.where(rng.random(len(tested)) < 0.5, GREATER, LESS)
@@ -211,9 +209,7 @@ class _Drawn:
         row = np.concatenate([row, tested])
         item = self.feeds.name[self.feed[order][tested], 0]
         subject = np.concatenate([ends[0], item])
-        label = np.concatenate(
-            [self.feeds.label[feed, edge], np.full(len(tested), self.parameters.labels)]
-        )
+        label = np.concatenate([self.feeds.label[feed, edge], np.full(len(tested), self.parameters.labels)])
         object_ = np.concatenate([ends[1], np.full(len(tested), -1)])
         by_kind = np.lexsort((np.minimum(object_, 0), np.minimum(subject, 0), row))
         columns = (column[by_kind].astype(np.int32) for column in (subject, label, object_))

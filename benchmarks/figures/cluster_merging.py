@@ -46,9 +46,7 @@ def run(scale: float) -> Iterator[Figure]:
     for seed in SEEDS:
         count = round(100_000 * scale)
         _merge(make(Parameters(subscriptions=count, matches=max(1, 100 * scale), seed=seed)), sizes, times)
-        small = make(
-            Parameters(subscriptions=round(10_000 * scale), matches=max(1, 100 * scale), seed=seed)
-        )
+        small = make(Parameters(subscriptions=round(10_000 * scale), matches=max(1, 100 * scale), seed=seed))
         _false_positives(small, round(_PUBLICATIONS * scale), wrong)
     yield Figure(
         name="cluster-9e",

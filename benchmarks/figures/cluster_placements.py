@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.bars import Bar, show
 from benchmarks.cluster import ours
 from benchmarks.cluster.runs import SEEDS, Points, Stages, cpu, divided, our_stages, sampled
 from benchmarks.cluster.workload import Parameters, make
@@ -32,7 +31,6 @@ PLACEMENTS = {
     "contain, 70 % merged": Placement("contain", PARTS, merge=70),
 }
 _PUBLICATIONS = 1_000
-_HALF = 0.5
 _SEEDS = "medians of three seeds, the band is their range"
 
 
@@ -108,6 +106,3 @@ def run(scale: float) -> Iterator[Figure]:
         published="not measured there",
         log_x=True,
     )
-    mean = visits.medians()["contain"][RATES.index(0.01)]
-    bar = f"at most half of {PARTS} parts"
-    show([Bar("parts visited by contain, 0.01 % matching", bar, f"{mean:.2f}", mean <= _HALF * PARTS)])

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.bars import Bar, show
 from benchmarks.cluster import ours
 from benchmarks.cluster.node import Graphs
 from benchmarks.cluster.runs import (
@@ -67,8 +66,6 @@ def run(scale: float) -> Iterator[Figure]:
         },
         note=_HOW,
     )
-    if scale == 1:
-        _show_bar(by_size)
     by_percentage = Points()
     for seed in SEEDS:
         _by_percentage(make(_parameters(scale, 1_000, seed)), by_percentage)
@@ -90,12 +87,6 @@ def run(scale: float) -> Iterator[Figure]:
 
 def _parameters(scale: float, matches: int, seed: int) -> Parameters:
     return Parameters(subscriptions=round(100_000 * scale), matches=max(1, matches * scale), seed=seed)
-
-
-def _show_bar(by_size: Points) -> None:
-    reached = by_size.medians()[MERGED][-1]
-    what = f"{_SIZES[-1]} machines, {_MERGED} % merging, the paper's algorithms"
-    show([Bar(what, "at least 4 x one machine", f"{reached:.2f} x", reached >= 4)])
 
 
 class _Single:

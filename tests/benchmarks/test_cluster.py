@@ -51,9 +51,7 @@ def matches(patterns, s, publication):
 def contains(patterns, a, b):
     """By the paper's definition, with the test of a following from that of b for all numbers there are."""
     edges, others = patterns.edges(a), patterns.edges(b)
-    test, given = (
-        (int(patterns.columns.operator[s]), int(patterns.columns.bound[s])) for s in (a, b)
-    )
+    test, given = ((int(patterns.columns.operator[s]), int(patterns.columns.bound[s])) for s in (a, b))
     if len(edges) > len(others):
         return False
     for bound in mappings(edges, others):
@@ -138,7 +136,8 @@ def check_trees(server, subscriptions):
         assert not contains(server.patterns, a, b) or a in server.mergers or b in server.mergers
     for s, parent in server.parent.items():
         assert contains(server.patterns, parent, s)
-        assert s in server.children[parent] and 0 <= server.node[s] < server.nodes
+        assert s in server.children[parent]
+        assert 0 <= server.node[s] < server.nodes
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -169,9 +168,11 @@ def test_an_inner_subscription_leaves_its_children_to_its_parent():
         server.insert(s)
     assert server.parent == {0: 1, 1: 2}
     server.remove(1)
-    assert server.parent == {0: 2} and server.index == {2}
+    assert server.parent == {0: 2}
+    assert server.index == {2}
     server.remove(2)
-    assert server.parent == {} and server.index == {0}
+    assert server.parent == {}
+    assert server.index == {0}
 
 
 def test_summaries_are_replaced_by_what_they_share():
@@ -189,7 +190,8 @@ def test_summaries_that_are_left_are_not_similar():
     summaries.collect(graphs, np.array([[0, 1], [0, 2], [3, 1]]), VALUE)
     found = [summary.edges for summary in summaries.by_frequency()]
     assert sum(summary.matches for summary in summaries.by_frequency()) == 3
-    assert 1 < len(found) < 60 and any(NUMBER in edge for edges in found for edge in edges)
+    assert 1 < len(found) < 60
+    assert any(NUMBER in edge for edges in found for edge in edges)
     assert all(len(a & b) / len(a | b) <= 0.3 for a, b in combinations(found, 2))
 
 
@@ -207,7 +209,8 @@ def test_merging_and_removals_of_merged_leaves(contained):
     server.merge_if_needed(summaries, Thresholds(before - 1, before - 6))
     assert len(server.index) == before - 6
     server.merge(summaries, 0)
-    assert server.mergers and all(patterns.edges(merger) for merger in server.mergers)
+    assert server.mergers
+    assert all(patterns.edges(merger) for merger in server.mergers)
     assert as_set(Pipeline(server).filter(graphs)) == expected(patterns, left, publications)
     for s in [s for s, parent in server.parent.items() if parent in server.mergers][::2]:
         server.remove(s)
@@ -244,4 +247,5 @@ def test_the_workload_has_the_overlap_and_the_matches_that_were_asked_for():
     assert 0.6 < len(pairs) / 400 / 60 < 1.5
     assert as_set(Pipeline(server).filter(publications)) == as_set(pairs)
     sizes = np.diff(patterns.columns.first)
-    assert sizes.min() >= 6 and len(np.unique(sizes)) > 4
+    assert sizes.min() >= 6
+    assert len(np.unique(sizes)) > 4
