@@ -29,6 +29,7 @@ from tidings.storage.division import Division, Placement, divide
 
 SEEDS = (2007, 2008, 2009)
 _SAMPLED = 10  # publications of a feed, in the mean
+_LARGEST = 20_000  # sample
 _RUNS = 2
 
 
@@ -121,7 +122,7 @@ def summaries(workload: Workload, node: Node) -> Summaries:
 
 
 def sampled(workload: Workload) -> Edges:
-    return workload.publications(_SAMPLED * len(workload.feeds.share), seed=1)
+    return workload.publications(min(_LARGEST, _SAMPLED * len(workload.feeds.share)), seed=1)
 
 
 def stages(pipeline: Pipeline, graphs: Graphs, runs: int = _RUNS) -> Stages:
