@@ -16,6 +16,10 @@ FIGURES = {
     "gtopss-alternatives": "G-ToPSS 10(a), 10(b)",
     "cluster-lookup": "RSS cluster 9(a)",
     "cluster-constraints": "RSS cluster 9(b)",
+    "cluster-containment": "RSS cluster 9(c), 9(d), 9(f)",
+    "cluster-merging": "RSS cluster 9(e), 9(g), 9(h)",
+    "cluster-throughput": "RSS cluster 9(i), 10",
+    "cluster-placements": "CPU time and visited parts of replicate, split and contain",
     "filters-abe": "filters beside counting, on ABE-Gen's parameters",
     "network-selectivity": "Graph constraints 12, 13, 14",
     "network-size": "Graph constraints 15, 16",
@@ -26,6 +30,7 @@ FIGURES = {
 BARS = {
     "bars": "what must hold, in one process",
     "containment-bars": "what must hold of the forest of containment",
+    "cluster-bars": "what must hold of a cluster that divides subscriptions",
     "filter-bars": "what must hold of filters",
     "network-bars": "what must hold of networks; Graph constraints, Tables 1 to 3",
     "operator-bars": "what must hold of operators and their schedulers",

@@ -47,6 +47,21 @@ _STYLE = {
     "sent by the server": ("#0b5fa5", "o", "-"),
     "delivered to subscribers": ("#e9a13b", "^", "-"),
     "of these, rows of S": ("#2f9e6e", "v", "-"),
+    "RSS cluster": ("#d1495b", "s", "-"),
+    "RSS cluster, containment": ("#e9a13b", "^", "-"),
+    "RSS cluster, merging": ("#d1495b", "s", "-"),
+    "RSS cluster, no index": ("#6b7280", "D", "-"),
+    "Tidings, containment": ("#2f9e6e", "v", "-"),
+    "Tidings, merging": ("#0b5fa5", "o", "-"),
+    "RSS cluster, merging, 2 back-ends": ("#d1495b", "s", "--"),
+    "RSS cluster, merging, 4 back-ends": ("#d1495b", "s", "-"),
+    "Tidings, merging, 2 back-ends": ("#0b5fa5", "o", "--"),
+    "Tidings, merging, 4 back-ends": ("#0b5fa5", "o", "-"),
+    "replicate": ("#6b7280", "D", "-"),
+    "split": ("#e9a13b", "^", "-"),
+    "contain": ("#0b5fa5", "o", "-"),
+    "contain, apart": ("#0b5fa5", "o", "--"),
+    "contain, 70 % merged": ("#2f9e6e", "v", "-"),
 }
 _PUBLISHED = {"RSS cluster": "#0b5fa5", "G-ToPSS": "#d1495b"}
 _PUBLISHED = {name: style[0] for name, style in _STYLE.items()} | _PUBLISHED
@@ -79,6 +94,8 @@ def _draw_lines(figure: Figure, axes: Axes) -> None:
     for name, values in figure.series.items():
         colour, marker, line = _STYLE.get(name) or next(others)
         axes.plot(figure.x, values, color=colour, marker=marker, linestyle=line, linewidth=2, label=name)
+        if name in figure.spread:
+            axes.fill_between(figure.x, *zip(*figure.spread[name], strict=True), color=colour, alpha=0.15)
     for name, published in figure.published_series.items():
         points = [(x, y) for x, y in zip(figure.x, published, strict=True) if y is not None]
         axes.plot(

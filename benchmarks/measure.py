@@ -44,6 +44,8 @@ class Figure:
     log_y: bool = False
     note: str = ""
     seed: int = 2007
+    spread: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    """The lowest and the highest value of each point, where several seeds were run."""
 
 
 def best(

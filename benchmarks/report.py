@@ -18,6 +18,10 @@ FIGURES = (
     ("cluster-9a", "RSS cluster 9(a)"),
     ("cluster-9a-million", "beyond RSS cluster 9(a)"),
     ("cluster-9b", "RSS cluster 9(b)"),
+    *((f"cluster-9{letter}", f"RSS cluster 9({letter})") for letter in "cdefghi"),
+    ("cluster-10", "RSS cluster 10"),
+    ("cluster-placements", "beyond RSS cluster 9(i): CPU time of placements"),
+    ("cluster-visits", "beyond RSS cluster 9(i): parts visited"),
     ("filters-abe", "filters on ABE-Gen's parameters"),
     ("network-12", "Graph constraints 12"),
     ("network-13", "Graph constraints 13"),
@@ -44,6 +48,7 @@ FIGURES = (
 BARS = (
     ("bars", "What must hold"),
     ("containment-bars", "What must hold of the forest of containment"),
+    ("cluster-bars", "What must hold of a cluster that divides subscriptions"),
     ("filter-bars", "What must hold of filters"),
     ("network-bars", "What must hold of networks"),
     ("operator-bars", "What must hold of operators"),
@@ -64,7 +69,8 @@ repeats everything; `benchmarks/workloads.py` says how publications and subscrip
 
 The contenders for patterns: **Tidings**; the **counting** algorithm of G-ToPSS, compiled the same way; an algorithm in
 the manner of **OPS** that treats every node as a variable; subscriptions tried **one by one**; and one **SPARQL** query
-for each subscription with pyoxigraph. For filters: the **interval** algorithm over posting lists, which for conjunctions
+for each subscription with pyoxigraph. For a cluster, the algorithms of **RSS cluster**: matching with constraint tables as the node, containment and merging
+on its server (`benchmarks/cluster`). For filters: the **interval** algorithm over posting lists, which for conjunctions
 is the counting of the k-index, and expressions evaluated **one by one**, both compiled. For networks: **Figure 6**
 (general) and **Figure 8** (SCC skipping) of Graph constraints, its baselines **BFS** and **index first**, and **auto**,
 which chooses. For operators, whose figures count evaluations: **naive**, **Sequential** and **Sub-Order** of the paper,
@@ -153,7 +159,8 @@ def _figure(name: str, label: str, found: dict[str, Any], results: Path, page: P
     ]
     for i, x in enumerate(found["x"]):
         at = x.replace("\n", ", ") if isinstance(x, str) else f"{x:,}"
-        lines.append(f"| {at} | " + " | ".join(_value(values[i]) for values in series.values()) + " |")
+        cells = [_value(values[i]) + _range(found, name, i) for name, values in series.items()]
+        lines.append(f"| {at} | " + " | ".join(cells) + " |")
     if name.startswith("network-crossover"):
         lines += ["", _winners(found)]
     if found.get("note"):
@@ -166,6 +173,14 @@ def _value(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.4g}"
+
+
+def _range(found: dict[str, Any], series: str, i: int) -> str:
+    """The lowest and the highest value of several seeds."""
+    if series not in found.get("spread", {}):
+        return ""
+    low, high = found["spread"][series][i]
+    return f" ({_value(low)} to {_value(high)})" if low != high else ""
 
 
 def _winners(found: dict[str, Any]) -> str:
