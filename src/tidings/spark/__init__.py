@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tidings.spark.divided.building import build_index
     from tidings.spark.divided.forest import publish
     from tidings.spark.joins.stream import correlate
     from tidings.spark.matching import match
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Batch": "output",
     "Stream": "stream_handle",
+    "build_index": "divided.building",
     "correlate": "joins.stream",
     "match": "matching",
     "notifications": "output",
@@ -31,7 +33,18 @@ _HOMES = {
     "run": "stream",
     "session": "settings",
 }
-__all__ = ["Batch", "Stream", "correlate", "match", "notifications", "publish", "register", "run", "session"]
+__all__ = [
+    "Batch",
+    "Stream",
+    "build_index",
+    "correlate",
+    "match",
+    "notifications",
+    "publish",
+    "register",
+    "run",
+    "session",
+]
 
 
 def __getattr__(name: str) -> Any:

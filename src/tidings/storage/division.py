@@ -24,7 +24,7 @@ import hashlib
 import json
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ from tidings.engine.engine import BroadSubscription, Engine
 from tidings.errors import IndexFileError, TidingsError
 from tidings.kinds.operators.functions.operator import Operator
 from tidings.language.query import Query
-from tidings.storage.part_layout import contained_parts, split_parts
+from tidings.storage.part_layout import PartLayout, contained_parts, split_parts
 
 PLACES = ("split", "contain", "auto")
 MAX_PARTS = 1_000
@@ -63,6 +63,14 @@ class Piece(NamedTuple):
 
     subscriptions: int
     bytes: int
+
+
+class WrittenPart(NamedTuple):
+    """A part whose folder is written: the hashes of its ids, in the order of their numbers, and the kinds that find its
+    subscriptions."""
+
+    hashes: np.ndarray
+    reads: frozenset[str]
 
 
 class Trees(NamedTuple):
@@ -187,26 +195,51 @@ def divide(
         reads |= piece.index.used_kinds()
         piece.save(part_of(base, number))
     _write_front(engine, base, divisible, mergers)
+    part = layout.part[divisible]
     ids = index.subscriptions.id_list(np.flatnonzero(divisible).tolist())
-    folders.save(base / "ids", _sorted_ids(ids, layout.part[divisible], layout.container), {})
+    hashes = np.fromiter(map(id_hash, ids), dtype=np.uint64, count=len(ids))
+    folders.save(base / "ids", _sorted_ids(hashes, part, layout.container), {})
     folders.save(base / "routes", {"parts": layout.routes(int((~divisible).sum()) + len(mergers))}, {})
     if summaries is not None:
         summaries.save(base / "summaries")
-    counts = np.bincount(layout.part[divisible], minlength=placement.parts).tolist()
-    made = Division(
-        place,
-        taxonomy_hash(base / "front"),
-        tuple(sorted({"filters" if kind == "residuals" else kind for kind in reads})),
-        Piece(int((~divisible).sum()), size_of(base / "front") + size_of(base / "routes")),
-        tuple(Piece(count, size_of(part_of(base, number))) for number, count in enumerate(counts)),
-        None if layout.container is None else _forest_of(engine, parents, divisible, layout.container),
-        placement.merge if place == "contain" else 0,
-        placement.apart and place == "contain",
-        len(mergers),
-        layout.loads(measured[1]),
+    made = _division(base, place, int((~divisible).sum()), part, placement.parts, reads)._replace(
+        trees=None if layout.container is None else _forest_of(engine, parents, divisible, layout.container),
+        merge=placement.merge if place == "contain" else 0,
+        apart=placement.apart and place == "contain",
+        mergers=len(mergers),
+        loads=layout.loads(measured[1]),
     )
     made.write(base)
     return made
+
+
+def put_together(base: Path, front: Engine, parts: Sequence[WrittenPart]) -> Division:
+    """Makes a base of parts that were written already, and of an engine with what cannot be divided: every event visits every
+    part."""
+    front.save(base / "front")
+    part = np.repeat(np.arange(len(parts), dtype=np.int32), [len(each.hashes) for each in parts])
+    hashes = np.concatenate([np.zeros(0, np.uint64), *(each.hashes for each in parts)])
+    folders.save(base / "ids", _sorted_ids(hashes, part, None), {})
+    count = len(front.index.subscriptions)
+    folders.save(base / "routes", {"parts": PartLayout(part, len(parts)).routes(count)}, {})
+    reads = {kind for each in parts for kind in each.reads}
+    made = _division(base, "split", count, part, len(parts), reads)
+    made.write(base)
+    return made
+
+
+def _division(
+    base: Path, place: str, front: int, part: np.ndarray, parts: int, reads: Iterable[str]
+) -> Division:
+    """Of folders that are written; `part` has that of each divided subscription."""
+    counts = np.bincount(part, minlength=parts).tolist()
+    return Division(
+        place,
+        taxonomy_hash(base / "front"),
+        tuple(sorted({"filters" if kind == "residuals" else kind for kind in reads})),
+        Piece(front, size_of(base / "front") + size_of(base / "routes")),
+        tuple(Piece(count, size_of(part_of(base, number))) for number, count in enumerate(counts)),
+    )
 
 
 def _merged(
@@ -294,9 +327,8 @@ def _write_front(engine: Engine, base: Path, divided: np.ndarray, mergers: list[
     front.save(base / "front")
 
 
-def _sorted_ids(ids: list[str], part: np.ndarray, above: np.ndarray | None) -> dict[str, np.ndarray]:
+def _sorted_ids(hashes: np.ndarray, part: np.ndarray, above: np.ndarray | None) -> dict[str, np.ndarray]:
     """Where the subscription with an id is, by the hash of the id. In each part they have the order they have here."""
-    hashes = np.fromiter(map(id_hash, ids), dtype=np.uint64, count=len(ids))
     order = np.argsort(part, kind="stable")
     first = np.searchsorted(part[order], part)
     number = np.empty(len(part), dtype=np.int32)

@@ -49,7 +49,7 @@ def publish_table(
     than `memory` bytes as a whole, by what `forest` gives for it."""
     check_subscription_columns(table.column_names)
     columns = (table[name].cast(pa.string()).to_pylist() for name in ("id", "text"))
-    texts, refused = _by_id(zip(*columns, strict=True))
+    texts, refused = texts_by_id(zip(*columns, strict=True))
     engine = Engine(operators=operators, kinds=kinds)
     with warnings.catch_warnings():
         for remark in (BroadSubscription, EmptySubscription):
@@ -66,7 +66,8 @@ def publish_table(
     return refused
 
 
-def _by_id(rows: Iterable[tuple[str | None, str | None]]) -> tuple[dict[str, str], Refused]:
+def texts_by_id(rows: Iterable[tuple[str | None, str | None]]) -> tuple[dict[str, str], Refused]:
+    """The texts to use, and what cannot be used."""
     texts, refused, ambiguous = dict[str, str](), Refused(), set[str]()
     for id, text in rows:
         if not id:

@@ -137,6 +137,21 @@ def publish(
         return _publish(root, engine, at_least, placement, Known(parents, sample, memory))
 
 
+@contextmanager
+def writing_parts(root: str | Path) -> Iterator[tuple[Path, list[Version]]]:
+    """A folder for a base that several processes write together (division.put_together). It is the current one after that, and the list
+    has its version."""
+    root = Path(root)
+    root.mkdir(parents=True, exist_ok=True)
+    aside, version = root / "building", list[Version]()
+    with _lock(root, "COMPACTING"), _removing_if_it_fails(aside):
+        aside.mkdir()
+        yield aside, version
+        _seal(aside)
+        with _lock(root):
+            version.append(_set_current(root, aside, b"", 1))
+
+
 def write_aside(root: str | Path, engine: Engine) -> Path:
     """Writes the engine as a base that has no number yet, while the current one goes on; for `switch`."""
     root = remote_index.own_folder(root)
@@ -530,8 +545,7 @@ def _write(
     known: Known = NOTHING_KNOWN,
 ) -> None:
     """Writes a base that has no number yet."""
-    shutil.rmtree(aside, ignore_errors=True)
-    try:
+    with _removing_if_it_fails(aside):
         if placement.parts == 1:
             engine.save(aside)
         else:
@@ -541,12 +555,25 @@ def _write(
             else:
                 divide(engine, aside, placement, known.parents, summaries)
         operator_feedback.write_applied(aside, taken)
-        checksums.write(aside)
-        for path in [*aside.rglob("*"), aside]:
-            sync(path)
+        _seal(aside)
+
+
+@contextmanager
+def _removing_if_it_fails(aside: Path) -> Iterator[None]:
+    """A full disk needs the room."""
+    shutil.rmtree(aside, ignore_errors=True)
+    try:
+        yield
     except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)  # a full disk needs the room
+        shutil.rmtree(aside, ignore_errors=True)
         raise
+
+
+def _seal(aside: Path) -> None:
+    """Writes checksums, and everything to disk."""
+    checksums.write(aside)
+    for path in [*aside.rglob("*"), aside]:
+        sync(path)
 
 
 def _set_current(root: Path, aside: Path, tail: bytes, at_least: int) -> Version:

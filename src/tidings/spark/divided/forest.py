@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -26,7 +27,15 @@ _FEW = 1_000  # rows that are no job
 _TASKS = 4  # for each core, so that one with more to do does not keep the others waiting
 
 
-def publish(spark: SparkSession, root: str | Path, engine: Engine, placement: Placement) -> Version:
+def publish(
+    spark: SparkSession,
+    root: str | Path,
+    engine: Engine,
+    placement: Placement,
+    *,
+    sample: pa.Table | None = None,
+    memory: int | None = None,
+) -> Version:
     """Writes an engine as a new version of an index, divided, as `versions.publish` does. Which subscription contains
     which is found out by Spark's workers, who have to see the folder."""
     root = Path(root)
@@ -34,7 +43,7 @@ def publish(spark: SparkSession, root: str | Path, engine: Engine, placement: Pl
     check(placement)
     is_split = placement.parts == 1 or placement.place == "split"
     found = None if is_split else parents(spark, root, engine)
-    return versions.publish(root, engine, placement=placement, parents=found)
+    return versions.publish(root, engine, placement=placement, sample=sample, memory=memory, parents=found)
 
 
 def parents(spark: SparkSession, root: Path, engine: Engine) -> np.ndarray:
