@@ -92,7 +92,8 @@ def test_an_index_is_published_and_opened_at_an_address(scheme: str, tmp_path: P
     assert not versions.is_there(address, Version(2, 10))
 
 
-def test_a_host_fetches_each_file_once(tmp_path: Path, store: str, counts: Path, cache: Path) -> None:
+@pytest.mark.slow
+def test_a_second_process_fetches_nothing(tmp_path: Path, store: str, counts: Path, cache: Path) -> None:
     versions.publish(tmp_path / "store" / "index", engine(), placement=Placement("contain", 2))
     exact = remote_index.exact(f"{store}/index", 1)
     code = (
@@ -111,7 +112,7 @@ def test_a_host_fetches_each_file_once(tmp_path: Path, store: str, counts: Path,
 
 
 def test_a_process_fetches_the_parts_that_it_opens(tmp_path: Path, store: str, counts: Path) -> None:
-    versions.publish(tmp_path / "store" / "index", engine(), placement=Placement("split", 4))
+    versions.publish(tmp_path / "store" / "index", engine(), placement=Placement("split", 3))
     index = opened(f"{store}/index")
     assert isinstance(index, DividedIndex)
     assert not any("/part-" in path for _, path in fetched(counts))
