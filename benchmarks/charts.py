@@ -57,6 +57,8 @@ _STYLE = {
     "RSS cluster, merging, 4 back-ends": ("#d1495b", "s", "-"),
     "Tidings, merging, 2 back-ends": ("#0b5fa5", "o", "--"),
     "Tidings, merging, 4 back-ends": ("#0b5fa5", "o", "-"),
+    "Tidings, merging by a sample": ("#0b5fa5", "o", "--"),
+    "Tidings, merging by a sample, apart": ("#2f9e6e", "v", "--"),
     "replicate": ("#6b7280", "D", "-"),
     "split": ("#e9a13b", "^", "-"),
     "contain": ("#0b5fa5", "o", "-"),

@@ -24,7 +24,7 @@ from benchmarks.cluster.workload import Workload
 from benchmarks.measure import best
 from benchmarks.workloads import Edges
 from tidings import Engine
-from tidings.storage.divided_index import DividedIndex
+from tidings.storage.divided_index import DividedIndex, Forwards
 from tidings.storage.division import Division, Placement, divide
 
 SEEDS = (2007, 2008, 2009)
@@ -150,12 +150,13 @@ def divided(engine: Engine, placement: Placement, *more: object) -> Iterator[Div
 def our_stages(index: DividedIndex, events: pa.Table, runs: int = _RUNS) -> Stages:
     """Those of a divided index: events are read in each stage."""
     count, parts = events.num_rows, len(index.division.parts)
-    _, forwards = index.match_front(events)
-    front = cpu(lambda: index.match_front(events), runs)
-    nodes, useful = [], 0
+    forwarded, found = list[Forwards](), list[pa.Table]()
+    front = cpu(lambda: forwarded.append(index.forwards(events)), runs)
+    forwards, nodes, useful = forwarded[-1], [], 0
     for part in range(parts):
         some = events.take(pa.array(forwards.event[forwards.part == part]))
-        useful += len(index.match_part(part, some)["event"].unique())
-        nodes.append(cpu(lambda part=part, some=some: index.match_part(part, some), runs))  # type: ignore[misc]
+        index.part(part)  # opens it
+        nodes.append(cpu(lambda part=part, some=some: found.append(index.match_part(part, some)), runs))  # type: ignore[misc]
+        useful += len(found.pop()["event"].unique())
     wrong = (len(forwards.event) - useful) / (count * parts)
     return Stages(front / count, tuple(taken / count for taken in nodes), len(forwards.event) / count, wrong)

@@ -34,7 +34,13 @@ from tidings.storage.division import Placement
 
 THEIRS, OURS = "RSS cluster, merging", "Tidings, merging"
 PERCENTAGES = (10, 50, 70, 90, 99)
-_UNMERGED = (10, 50)  # of these, by us
+_UNMERGED = (10, 50)  # containment alone leaves as few in front
+VARIANTS = {
+    OURS: (False, False),
+    f"{OURS} by a sample": (True, False),
+    f"{OURS} by a sample, apart": (True, True),
+}
+"""Whether a sample of events says what matches together, and whether that lies in different parts."""
 BACK_ENDS = 6
 _PUBLICATIONS = 20_000
 _SEEDS = "medians of three seeds, the band is their range"
@@ -120,9 +126,10 @@ def _false_positives(workload: Workload, publications: int, wrong: Points) -> No
         server = merging_server(workload, BACK_ENDS)
         server.merge(found, round(workload.parameters.subscriptions * (100 - percentage) / 100))
         wrong.add(THEIRS, percentage, 100 * stages(Pipeline(server), graphs, 1).false_positives)
-        # Up to the overlap, containment alone leaves few enough in front.
-        if percentage not in _UNMERGED[1:]:
-            placement = Placement("contain", BACK_ENDS, percentage)
-            with divided(engine, placement, np.asarray(parents), our_summaries) as index:
-                share = our_stages(index, events, 1).false_positives
-        wrong.add(OURS, percentage, 100 * share)
+        for name, (sample, apart) in VARIANTS.items():
+            if percentage in _UNMERGED[1:]:
+                wrong.add(name, percentage, wrong.last(name))
+                continue
+            placement = Placement("contain", BACK_ENDS, percentage, apart)
+            with divided(engine, placement, np.asarray(parents), our_summaries if sample else None) as index:
+                wrong.add(name, percentage, 100 * our_stages(index, events, 1).false_positives)

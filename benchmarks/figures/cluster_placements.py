@@ -85,7 +85,7 @@ def run(scale: float) -> Iterator[Figure]:
     )
     yield Figure(
         name="cluster-placements",
-        title=f"CPU time of an event by matching subscriptions, {subscriptions:,} subscriptions, {PARTS} parts",
+        title=f"CPU time of an event, {subscriptions:,} subscriptions in {PARTS} parts",
         x_label="matching subscriptions, %",
         y_label="CPU time of all stages, relative",
         x=list(RATES),
