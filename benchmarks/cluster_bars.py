@@ -5,9 +5,13 @@ One seed each, on the workload of `cluster/workload.py`; the figures of RSS clus
 
 from __future__ import annotations
 
+import statistics
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+
+import pyarrow as pa
 
 from benchmarks.bars import Bar, show
 from benchmarks.cluster import ours
@@ -24,13 +28,16 @@ from benchmarks.cluster.runs import (
 )
 from benchmarks.cluster.server import Pipeline
 from benchmarks.cluster.workload import Parameters, make
-from benchmarks.figures.cluster_placements import PARTS, table
+from benchmarks.figures.cluster_placements import PARTS, RATES, table
 from benchmarks.measure import context, write_json
+from tidings import Engine
 from tidings.containment import forest
 from tidings.containment.merging import merge
 from tidings.containment.summaries import Summaries
 from tidings.storage.division import Placement
+from tidings.storage.placement_choice import Known, write_best
 
+_CHOICES = 5
 _BACK_ENDS = 6
 _PUBLICATIONS = 400
 
@@ -106,4 +113,34 @@ def visits(scale: float) -> Iterator[Bar]:
     )
 
 
-BARS: tuple[Callable[[float], Iterator[Bar]], ...] = (throughput, mergers, false_positives, visits)
+def chosen(scale: float) -> Iterator[Bar]:
+    """The place `auto`, with memory for the whole index and without, beside the times of all places at every match rate."""
+    count, worst = round(100_000 * scale), dict.fromkeys(("whole", "divided"), (0.0, "", 0.0))
+    for rate in RATES:
+        taken = {each.placement: each.total for each in table(count, rate)}
+        workload = make(Parameters(subscriptions=count, matches=count * rate / 100))
+        engine = ours.engine(workload)
+        sample = ours.events(workload, sampled(workload))
+        found = Summaries.collect(engine, sample)
+        choices = [_choice(engine, found, sample) for _ in range(_CHOICES)]
+        for name, places in (("whole", ("replicate", "split", "contain")), ("divided", ("split", "contain"))):
+            best = min(taken[place] for place in places)
+            ratios = [taken[min(places, key=choice.__getitem__)] / best for choice in choices]
+            worst[name] = max(worst[name], (statistics.median(ratios), f"{rate} %", max(ratios)))
+    for name, (ratio, rate, most) in worst.items():
+        yield Bar(
+            f"place auto, {count:,} subscriptions, {name}, the worst of {len(RATES)} match rates, median of {_CHOICES}",
+            "at most 1.2 x the best place",
+            f"{ratio:.2f} x at {rate} (at most {most:.2f} x)",
+            ratio <= 1.2,
+        )
+
+
+def _choice(engine: Engine, found: Summaries, sample: pa.Table) -> dict[str, float]:
+    """The microseconds by which a place is chosen."""
+    with tempfile.TemporaryDirectory() as folder:
+        known = Known(sample=sample)
+        return write_best(engine, Path(folder) / "base", Placement("auto", PARTS), found, known).microseconds
+
+
+BARS: tuple[Callable[[float], Iterator[Bar]], ...] = (throughput, mergers, false_positives, visits, chosen)
