@@ -122,14 +122,15 @@ def _false_positives(workload: Workload, publications: int, wrong: Points) -> No
     engine, events = ours.engine(workload), ours.events(workload, edges)
     parents = forest.parents(engine)
     our_summaries = OurSummaries.collect(engine, ours.events(workload, sampled(workload)))
+    shares: dict[str, float] = {}
     for percentage in PERCENTAGES:
         server = merging_server(workload, BACK_ENDS)
         server.merge(found, round(workload.parameters.subscriptions * (100 - percentage) / 100))
         wrong.add(THEIRS, percentage, 100 * stages(Pipeline(server), graphs, 1).false_positives)
         for name, (sample, apart) in VARIANTS.items():
-            if percentage in _UNMERGED[1:]:
-                wrong.add(name, percentage, wrong.last(name))
-                continue
-            placement = Placement("contain", BACK_ENDS, percentage, apart)
-            with divided(engine, placement, np.asarray(parents), our_summaries if sample else None) as index:
-                wrong.add(name, percentage, 100 * our_stages(index, events, 1).false_positives)
+            if percentage not in _UNMERGED[1:]:
+                placement = Placement("contain", BACK_ENDS, percentage, apart)
+                given = our_summaries if sample else None
+                with divided(engine, placement, np.asarray(parents), given) as index:
+                    shares[name] = 100 * our_stages(index, events, 1).false_positives
+            wrong.add(name, percentage, shares[name])
