@@ -75,8 +75,7 @@ def mergers(scale: float) -> Iterator[Bar]:
     workload = make(Parameters(subscriptions=round(100_000 * scale), matches=max(1, 100 * scale)))
     engine, count = ours.engine(workload), workload.parameters.subscriptions
     roots = forest.parents(engine) < 0
-    found = Summaries.collect(engine, ours.events(workload, sampled(workload)))
-    made = merge(engine, roots, round(count / 100), found)
+    made = merge(engine, roots, round(count / 100))
     share = (int(roots.sum()) - int((made.merger >= 0).sum()) + len(made.mergers)) / count
     yield Bar(
         f"front of {count:,} patterns, 99 % merging",

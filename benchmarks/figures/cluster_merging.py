@@ -101,7 +101,6 @@ def _merge(workload: Workload, sizes: Points, times: Points) -> None:
     found = summaries(workload, everywhere(workload))
     engine = ours.engine(workload)
     roots = forest.parents(engine) < 0
-    our_summaries = OurSummaries.collect(engine, ours.events(workload, sampled(workload)))
     for percentage in PERCENTAGES:
         end = round(count * (100 - percentage) / 100)
         server = merging_server(workload, BACK_ENDS)
@@ -110,7 +109,7 @@ def _merge(workload: Workload, sizes: Points, times: Points) -> None:
         times.add(THEIRS, percentage, time.process_time() - start)
         sizes.add(THEIRS, percentage, len(server.index))
         start = time.process_time()
-        made = merge(engine, roots, end, our_summaries)
+        made = merge(engine, roots, end)
         times.add(OURS, percentage, time.process_time() - start)
         merged = int((made.merger >= 0).sum())
         sizes.add(OURS, percentage, int(roots.sum()) - merged + len(made.mergers))

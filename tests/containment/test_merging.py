@@ -36,7 +36,7 @@ def engine_of(*texts: str) -> Engine:
 def mergers_of(
     engine: Engine, target: int, summaries: Summaries | None = None
 ) -> tuple[list[str], list[int]]:
-    found = merge(engine, np.ones(len(engine), dtype=np.bool_), target, summaries)
+    found = merge(engine, np.ones(len(engine), dtype=np.bool_), target)
     return [to_text(query) for query in found.mergers], found.merger.tolist()
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tidings.spark.code_pickle import pickle_code
-from tidings.spark.divided.ranges import Answered, Limits, _front_task, _part_task, _Visitors, put_together
+from tidings.spark.divided.ranges import Answered, Limits, _front_task, _part_task, _Visitors, join_answers
 from tidings.spark.offsets import BatchRange
 from tidings.spark.slices import MicroBatch
 from tidings.spark.stream import deliver
@@ -41,12 +41,12 @@ def answered(
         for part in range(SPLIT.parts)
         for answer in _part_task(index, limits, iter([row for row in reversed(sent) if row[0] % 3 == part]))
     ]
-    whole = put_together(found, len(ranges))
+    whole = join_answers(found, len(ranges))
     assert whole is not None
     return whole
 
 
-def test_answers_of_two_attempts_are_not_put_together(index: TaskIndex, tmp_path: Path) -> None:
+def test_answers_of_two_attempts_are_not_join_answers(index: TaskIndex, tmp_path: Path) -> None:
     """A host was lost: one task of stage 2 has read what the first attempt of stage 1 has sent, the others the second."""
     log, end = written(tmp_path / "log", [300])
     ranges, limits = [(0, (Position(*log.start()), end))], Limits(10_000, 60.0)
@@ -55,11 +55,11 @@ def test_answers_of_two_attempts_are_not_put_together(index: TaskIndex, tmp_path
         [row for row in attempt if row[0] % 3 == part] for part, attempt in enumerate([first, second, second])
     ]
     found = [answer for rows in sent for answer in _part_task(index, limits, iter(rows))]
-    assert put_together(found, 1) is None
-    assert put_together(found[:1], 1) is not None
+    assert join_answers(found, 1) is None
+    assert join_answers(found[:1], 1) is not None
     nothing_visits = [row for row in first if not isinstance(row[1], _Visitors)]
     silent = [*_part_task(index, limits, iter([nothing_visits[0]])), *found[-1:]]
-    assert put_together(silent, 1) is None
+    assert join_answers(silent, 1) is None
 
 
 @settings(max_examples=15, deadline=None)

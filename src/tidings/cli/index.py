@@ -114,6 +114,10 @@ def build(
         raise click.UsageError(
             "--merge, --apart, --sample and --memory say how an index is divided; give --parts too"
         )
+    if (merge or apart) and (place == "split" or parts == 1):
+        raise click.UsageError(
+            "--merge and --apart divide by containment; give --place contain, or leave --place out"
+        )
     engine = load(
         subscriptions,
         taxonomy,

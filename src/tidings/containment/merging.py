@@ -2,7 +2,7 @@
 
 A merger has the triples that all members have, each as general as it must be. Two places of it have the same variable if every member has
 the same term at both; a variable is tested by what all members test there, or by the weakest of their tests. So every member maps to
-it term by term, which is containment (contains.py). A merger has at least one property; it matches more than its members do, and is never reported.
+it term by term, which is containment (contains.py). A merger has a constant property, subject or object; it matches more than its members do, and is never reported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 from tidings.containment.forest import finder_of, patterns_of, single_rows
 from tidings.containment.pattern_rows import PatternRows
 from tidings.containment.similar_patterns import ANY, NONE, TripleKeys, grouped
-from tidings.containment.summaries import Summaries
 from tidings.engine.engine import Engine
 from tidings.language.query import And, Condition, Query, TriplePattern, Variable
 
@@ -29,7 +28,7 @@ class Merging(NamedTuple):
     merger: np.ndarray
 
 
-def merge(engine: Engine, roots: np.ndarray, target: int, summaries: Summaries | None = None) -> Merging:
+def merge(engine: Engine, roots: np.ndarray, target: int) -> Merging:
     """Merges some of the roots, a mask of the subscriptions of a folded index, so that at most `target` of roots and mergers are
     left, if that can be."""
     merger = np.full(len(roots), NONE)
@@ -41,12 +40,8 @@ def merge(engine: Engine, roots: np.ndarray, target: int, summaries: Summaries |
     patterns = PatternRows(finder_of(owned).index, engine.taxonomy)
     rows = row_of[numbers]
     keys = TripleKeys(patterns, rows)
-    together = np.full(len(patterns), NONE)
-    if summaries is not None:
-        summary, row = summaries.matched_rows(finder_of(owned))
-        together[row[::-1]] = summary[::-1]  # the first of several counts
     others = int(roots.sum()) - len(numbers)
-    group = grouped(keys, max(1, target - others), together[rows])
+    group = grouped(keys, max(1, target - others))
     made = [(members, _Merger(patterns, keys, rows, members)) for members in _members(group)]
     left = int(roots.sum()) - sum(len(members) - 1 for members, _ in made)
     found: list[Query] = []

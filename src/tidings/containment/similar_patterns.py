@@ -4,9 +4,8 @@ A triple of a pattern gives four keys: itself, and what is left of it if its sub
 
     (n1, p, n2)     (n1, p, *)     (*, p, n2)     (*, p, *)
 
-Patterns with a key in common can be merged. Those that a summary of publications matches together come first, then patterns with
-equal triples, then with more and more general keys. A group should be neither much larger than wanted, which would make its merger
-weak, nor so small that too many are left.
+Patterns with a key in common can be merged: first those with equal triples, then with more and more general keys. A group should be
+neither much larger than wanted, which would make its merger weak, nor so small that too many are left.
 """
 
 from __future__ import annotations
@@ -76,12 +75,11 @@ def _numbered(triples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack((*np.divmod(pairs[pair], most[1]), last)) - 1, number
 
 
-def grouped(keys: TripleKeys, target: int, together: np.ndarray) -> np.ndarray:
-    """The group of each row, or -1, so that groups and rows without one are at most `target`, if that can be. `together[row]` is the
-    summary that matches a row, or -1."""
+def grouped(keys: TripleKeys, target: int) -> np.ndarray:
+    """The group of each row, or -1, so that groups and rows without one are at most `target`, if that can be."""
     wanted, best = float(_SMALLEST), np.full(keys.count, NONE)
     while _left(best) > target and wanted <= keys.count:
-        best = min(best, _grouped(keys, wanted, target, together), key=_left)
+        best = min(best, _grouped(keys, wanted, target), key=_left)
         wanted *= _LARGER
     return best
 
@@ -90,19 +88,14 @@ def _left(group: np.ndarray) -> int:
     return int((group < 0).sum()) + int(group.max(initial=NONE)) + 1
 
 
-def _grouped(keys: TripleKeys, wanted: float, target: int, together: np.ndarray) -> np.ndarray:
+def _grouped(keys: TripleKeys, wanted: float, target: int) -> np.ndarray:
     """Groups of about the wanted size; of the more general keys no more than are needed."""
     group = np.full(keys.count, NONE)
-    summary = together[keys.row]
-    in_summary = keys.key + (summary + 1) * len(keys.codes)
     specific = keys.constants[keys.key]
-    for use, key in (
-        ((summary >= 0) & (specific > 0), in_summary),
-        (specific == 2, keys.key),
-        (specific >= 1, keys.key),
-        (specific >= 0, keys.key),
-    ):
-        label = _gather(keys.row[use], key[use], group < 0, max(_SMALLEST, wanted / 2), wanted * _FULL)
+    for constants in (2, 1, 0):
+        use = specific >= constants
+        least, full = max(_SMALLEST, wanted / 2), wanted * _FULL
+        label = _gather(keys.row[use], keys.key[use], group < 0, least, full)
         has = label >= 0
         group[has] = int(group.max(initial=NONE)) + 1 + np.unique(label[has], return_inverse=True)[1]
         if _left(group) <= target:

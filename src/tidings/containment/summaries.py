@@ -2,8 +2,8 @@
 cluster, 4.3.
 
 A graph joins the summary that it is most similar to, by the share of triples that both have (Jaccard). The intersection takes the
-place of both, and may be similar to a further one. A summary stands for subscriptions that match together: they are merged
-and placed by it. It is a statistic: answers do not depend on it.
+place of both, and may be similar to a further one. A summary stands for subscriptions that match together: they are placed by it. It
+is a statistic: answers do not depend on it.
 
 A term that one graph alone has, as every item of a feed has its own address, is written as `OWN`: otherwise no two items would
 have a triple in common.

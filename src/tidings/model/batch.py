@@ -72,7 +72,7 @@ class Batch:
         return self._attributes[row]
 
     def take(self, rows: np.ndarray) -> Batch:
-        """Some of the events, with what was read of them and is dear to read: attributes and graphs."""
+        """Some of the events, with what was read of them and is expensive to read: attributes and graphs."""
         taken = Batch(self.events.take(pa.array(rows)), self.every)
         if self.graphs is not None:
             taken.graphs = [self.graphs[row] for row in rows.tolist()]

@@ -22,6 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
+from tidings.containment import forest
 from tidings.engine.contracts import Kind
 from tidings.engine.engine import Engine
 from tidings.errors import IndexFileError, TidingsError
@@ -137,13 +138,15 @@ def _index_of(
         ) from None
     root = Path(tempfile.mkdtemp(prefix="subscriptions-", dir=local))
     table = subscriptions.select("id", "text").toArrow()
+    # Workers on other machines do not see the folder.
+    is_local = str(spark.sparkContext.master).startswith("local")
     refused = publish_table(
         root,
         table,
         operators=code.operators,
         kinds=code.kinds,
         memory=memory,
-        forest=partial(parents, spark, root),
+        forest=partial(parents, spark, root) if is_local else forest.parents,
     )
     if not refused:
         return root, None

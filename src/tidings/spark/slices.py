@@ -33,7 +33,7 @@ from tidings.kinds.operators.learning import Learning, merged
 from tidings.model.event import EVENT_SCHEMA
 from tidings.model.notification import NOTIFICATION_SCHEMA
 from tidings.spark.batch_size import BatchSize, ChunkSize
-from tidings.spark.divided.ranges import Limits, answer_ranges, put_together
+from tidings.spark.divided.ranges import Limits, answer_ranges, join_answers
 from tidings.spark.divided.stages import to_bytes
 from tidings.spark.matching import in_log_order, match_batches
 from tidings.spark.offsets import BatchRange
@@ -172,7 +172,7 @@ class SliceMatcher:
         if division is not None:
             limits = Limits(self._answers, SLICE_SECONDS)
             job = answer_ranges(self._context, index, log, limits, ranges, len(division.parts))
-            while (answered := put_together(_collect(job), len(ranges))) is None:
+            while (answered := join_answers(_collect(job), len(ranges))) is None:
                 logger.warning("a host was lost while a part of the log was matched; matching it again")
             return [(Slice(*found), learnt) for *found, learnt in answered]
         task = partial(_task, index, log, self._answers)

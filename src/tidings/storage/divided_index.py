@@ -49,7 +49,7 @@ class Forwards(NamedTuple):
     event: np.ndarray
     part: np.ndarray
     graphs: pa.Array | None = None
-    """The graphs of all events, as N-Triples, that are dear to parse, so that parts need not do that again; else null."""
+    """The graphs of all events, as N-Triples, that are expensive to parse, so that parts need not do that again; else null."""
 
 
 class DividedIndex(Engine):
@@ -222,9 +222,15 @@ class DividedIndex(Engine):
 
     def forwards(self, events: pa.Table | pa.RecordBatch) -> Forwards:
         """The parts that events have to visit. Nothing is checked: no operator is called."""
-        batch = Batch(pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events)
+        table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
+        found, index = [Forwards(np.zeros(0, np.int64), np.zeros(0, np.int64))], self._index.snapshot()
         with self._lock:
-            return self._visits(batch, find(batch, self._index.snapshot()))
+            for first in range(0, table.num_rows, index.events_at_once):
+                batch = Batch(table.slice(first, index.events_at_once))
+                visits = self._visits(batch, find(batch, index))
+                found.append(Forwards(visits.event + first, visits.part))
+        event, part = (np.concatenate([getattr(each, name) for each in found]) for name in ("event", "part"))
+        return Forwards(event, part)
 
     def match_front(self, events: pa.Table | pa.RecordBatch) -> tuple[pa.Table, Forwards]:
         """The notifications of the front, also those of events that cannot be read, and the parts to visit: the first of

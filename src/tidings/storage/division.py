@@ -170,7 +170,7 @@ def divide(
 ) -> Division:
     """Writes an engine as a divided base. `parents` has for each live subscription of the index, in their order, the
     position of one that contains it, or -1; without it, the forest of containment is made. Subscriptions that `summaries` match
-    together are merged and placed together."""
+    together are placed together."""
     check(placement)
     engine.save(base / "front")  # it folds, so that all are live
     index, place = engine.index, placement.place
@@ -183,7 +183,7 @@ def divide(
     mergers: list[Query] = []
     measured = _measured(engine, summaries)
     if place == "contain":
-        mergers, above = _merged(engine, parents, divisible & ~contained, placement.merge, summaries)
+        mergers, above = _merged(engine, parents, divisible & ~contained, placement.merge)
         divisible &= above[:count] >= 0
         layout = contained_parts(divisible, above, placement.parts, measured, apart=placement.apart)
     else:
@@ -213,7 +213,7 @@ def divide(
     return made
 
 
-def put_together(base: Path, front: Engine, parts: Sequence[WrittenPart]) -> Division:
+def assemble_base(base: Path, front: Engine, parts: Sequence[WrittenPart]) -> Division:
     """Makes a base of parts that were written already, and of an engine with what cannot be divided: every event visits every
     part."""
     front.save(base / "front")
@@ -247,7 +247,6 @@ def _merged(
     parents: np.ndarray | None,
     roots: np.ndarray,
     merge: int,
-    summaries: Summaries | None,
 ) -> tuple[list[Query], np.ndarray]:
     """Mergers, and parents in which those of merged subscriptions are mergers, numbered behind all subscriptions."""
     assert parents is not None
@@ -257,7 +256,7 @@ def _merged(
     kept = (
         count - int(roots.sum()) - int((above >= 0).sum())
     )  # what cannot be divided is no part of the front that is wanted
-    mergers, merger = merging.merge(engine, roots, round((count - kept) * (100 - merge) / 100), summaries)
+    mergers, merger = merging.merge(engine, roots, round((count - kept) * (100 - merge) / 100))
     above[merger >= 0] = count + merger[merger >= 0]
     return mergers, np.append(above, np.full(len(mergers), -1))
 

@@ -35,10 +35,10 @@ from tidings.storage.division import Placement, divide, size_of
 
 _FILE = "placement.json"
 _EVENTS, _RUNS = 200, 3
-_PREFERRED = {"replicate": 0.9}  # what is hardly faster is not worth a division
+_WHOLE = 0.9  # what is hardly faster than the whole index is not worth a division
 
 
-class Known(NamedTuple):
+class BuildFacts(NamedTuple):
     """What is known of an index beside its subscriptions: the forest of containment, events like those to come, and how many bytes of it a
     process may have open."""
 
@@ -47,16 +47,24 @@ class Known(NamedTuple):
     memory: int | None = None
 
 
-NOTHING_KNOWN = Known()
+NO_FACTS = BuildFacts()
 
 
 class Choice(NamedTuple):
-    """What was chosen, by the microseconds that an event takes with each place, and the bytes of the whole index."""
+    """What was chosen, by the microseconds that an event takes with each place, and the bytes of the whole index. The placement is
+    what was asked for: a new base is chosen for anew."""
 
     place: str
+    parts: int
+    merge: int
+    apart: bool
     microseconds: dict[str, float]
     bytes: int
     memory: int | None
+
+    @property
+    def placement(self) -> Placement:
+        return Placement("auto", self.parts, self.merge, self.apart)
 
     @property
     def reason(self) -> str:
@@ -80,13 +88,13 @@ class Choice(NamedTuple):
 
 
 def write_best(
-    engine: Engine, base: Path, placement: Placement, summaries: Summaries | None, known: Known
+    engine: Engine, base: Path, placement: Placement, summaries: Summaries | None, facts: BuildFacts
 ) -> Choice:
     """Writes an engine as a base with the place that is best."""
-    parents, sample, memory = known
+    parents, sample, memory = facts
     engine.save(base)
     size = size_of(base)
-    events = made_events(engine) if sample is None else sample.slice(0, _EVENTS)
+    events = sample.slice(0, _EVENTS) if sample is not None and len(sample) else made_events(engine)
     parents = forest.parents(engine) if parents is None else parents
     contain = placement._replace(place="contain")
     aside = base.with_name(base.name + "-contain")
@@ -104,7 +112,7 @@ def write_best(
                 for place, each in taken.items()
                 if {"replicate": size, "contain": needed}.get(place, 0) <= memory
             }
-        place = min(taken, key=lambda place: taken[place] * _PREFERRED.get(place, 1))
+        place = min(taken, key=lambda place: taken[place] * (_WHOLE if place == "replicate" else 1))
         if place != "replicate":
             shutil.rmtree(base)
         if place == "contain":
@@ -114,7 +122,8 @@ def write_best(
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     count = max(1, len(events))
-    choice = Choice(place, {name: round(1e6 * each / count, 1) for name, each in taken.items()}, size, memory)
+    times = {name: round(1e6 * each / count, 1) for name, each in taken.items()}
+    choice = Choice(place, placement.parts, placement.merge, placement.apart, times, size, memory)
     (base / _FILE).write_text(json.dumps(choice._asdict()))
     return choice
 
@@ -127,7 +136,9 @@ def _split(engine: Engine, parts: int, events: pa.Table, whole: float) -> float:
     part = Engine(taxonomy=engine.taxonomy, prefixes=engine.prefixes)
     part.index.take_over(engine.index, chosen)
     part.index.fold()
-    return parts * _time(lambda: _find(part, events)) + whole * float(1 - divisible.mean())
+    return parts * _time(lambda: _find(part, events)) + whole * float(
+        (~divisible).sum() / max(1, len(divisible))
+    )
 
 
 def _contain(index: DividedIndex, events: pa.Table) -> float:
@@ -142,8 +153,9 @@ def _contain(index: DividedIndex, events: pa.Table) -> float:
 def _find(engine: Engine, events: pa.Table) -> None:
     """Matches events, without operators and networks, which cost the same wherever subscriptions are."""
     index = engine.index_snapshot()
-    batch = Batch(events)
-    list(notifications(batch, index, find(batch, index)))
+    for first in range(0, len(events), index.events_at_once):
+        batch = Batch(events.slice(first, index.events_at_once))
+        list(notifications(batch, index, find(batch, index)))
 
 
 def _time(run: Callable[[], object]) -> float:

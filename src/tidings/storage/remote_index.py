@@ -271,7 +271,8 @@ class _Source:
             here, there = file.tell(), int(self.files.info(self.at(tail.name))["size"])
             if there > here:
                 # A server that knows no ranges gives all.
-                found = self.files.cat_file(self.at(tail.name), start=here, end=there)[here - there :]
+                found = self.files.cat_file(self.at(tail.name), start=here, end=there)
+                found = found[here:there] if len(found) > there - here else found
                 file.write(found[: found.rfind(b"\n") + 1])
                 file.flush()
                 os.fsync(file.fileno())

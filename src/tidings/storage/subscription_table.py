@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -51,9 +52,7 @@ def publish_table(
     columns = (table[name].cast(pa.string()).to_pylist() for name in ("id", "text"))
     texts, refused = texts_by_id(zip(*columns, strict=True))
     engine = Engine(operators=operators, kinds=kinds)
-    with warnings.catch_warnings():
-        for remark in (BroadSubscription, EmptySubscription):
-            warnings.simplefilter("ignore", remark)
+    with unwarned():
         refused += [(id, str(error)) for id, error in engine.subscribe_many(texts.items())]
     version = versions.publish(root, engine)
     size = size_of(root / f"v{version.base}")
@@ -63,7 +62,17 @@ def publish_table(
         versions.publish(
             root, engine, placement=Placement("auto", parts), parents=forest(engine), memory=memory
         )
+        versions.drop(root)  # the whole one would be sent to workers too
     return refused
+
+
+@contextmanager
+def unwarned() -> Iterator[None]:
+    """Suppresses warnings of broad and empty subscriptions: nobody reads them among millions."""
+    with warnings.catch_warnings():
+        for remark in (BroadSubscription, EmptySubscription):
+            warnings.simplefilter("ignore", remark)
+        yield
 
 
 def texts_by_id(rows: Iterable[tuple[str | None, str | None]]) -> tuple[dict[str, str], Refused]:

@@ -53,7 +53,7 @@ from tidings.storage.divided_index import DividedIndex
 from tidings.storage.division import Division, check, divide, front_of, load_whole, refuse_too_large
 from tidings.storage.division import Placement as Placement
 from tidings.storage.event_log import sync
-from tidings.storage.placement_choice import NOTHING_KNOWN, Choice, Known, write_best
+from tidings.storage.placement_choice import NO_FACTS, BuildFacts, Choice, write_best
 from tidings.storage.renumbering import keep_numbers
 from tidings.storage.tail_changes import Change as Change
 from tidings.storage.tail_changes import NetworkChange as NetworkChange
@@ -124,32 +124,40 @@ def publish(
     root = Path(root)
     root.mkdir(parents=True, exist_ok=True)
     with _lock(root):
-        if engine.joins.tables:
-            kept = False
-            with suppress(TidingsError):  # of what cannot be read nothing goes on
-                version = current(root)
-                folder = _folder(root, version)
-                part = (front_of(folder) / "joins").relative_to(folder).as_posix()
-                checksums.verify(folder, lambda name: name.startswith(f"{part}/"))
-                kept = keep_numbers(joins(root, version), engine)
-            if not kept:
-                engine.joins.numbering = uuid.uuid4().hex
-        return _publish(root, engine, at_least, placement, Known(parents, sample, memory))
+        _number_joins(root, engine)
+        return _publish(root, engine, at_least, placement, BuildFacts(parents, sample, memory))
 
 
-@contextmanager
-def writing_parts(root: str | Path) -> Iterator[tuple[Path, list[Version]]]:
-    """A folder for a base that several processes write together (division.put_together). It is the current one after that, and the list
-    has its version."""
-    root = Path(root)
+def _number_joins(root: Path, engine: Engine) -> None:
+    """Subscriptions over tables that the current version has too go on with their numbers."""
+    if engine.joins.tables:
+        kept = False
+        with suppress(TidingsError):  # of what cannot be read nothing goes on
+            version = current(root)
+            folder = _folder(root, version)
+            part = (front_of(folder) / "joins").relative_to(folder).as_posix()
+            checksums.verify(folder, lambda name: name.startswith(f"{part}/"))
+            kept = keep_numbers(joins(root, version), engine)
+        if not kept:
+            engine.joins.numbering = uuid.uuid4().hex
+
+
+def publish_parts(root: Path, front: Engine, write: Callable[[Path], None]) -> Version:
+    """Makes a divided base the current one that `write` writes into a folder, with this engine as its front."""
     root.mkdir(parents=True, exist_ok=True)
-    aside, version = root / "building", list[Version]()
-    with _lock(root, "COMPACTING"), _removing_if_it_fails(aside):
-        aside.mkdir()
-        yield aside, version
-        _seal(aside)
+    with _lock(root, "COMPACTING"):
+        for left in root.glob("building-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        # A task of a build that has failed may still write into its own folder.
+        aside = root / f"building-{uuid.uuid4().hex}"
+        with _removing_if_it_fails(aside):
+            aside.mkdir()
+            with _lock(root):
+                _number_joins(root, front)
+            write(aside)
+            _seal(aside)
         with _lock(root):
-            version.append(_set_current(root, aside, b"", 1))
+            return _set_current(root, aside, b"", 1)
 
 
 def write_aside(root: str | Path, engine: Engine) -> Path:
@@ -159,7 +167,7 @@ def write_aside(root: str | Path, engine: Engine) -> Path:
         base = _current_base(root)
         taken = operator_feedback.apply_feedback(root, base, engine)
     aside = root / "defining"
-    _write(aside, engine, taken, _placement(root, base), _summaries(root, base))
+    _write(aside, engine, taken, _placement(root, base), _summaries(root, base), _facts(root, base))
     return aside
 
 
@@ -239,7 +247,8 @@ def compact(
         with _lock(root):
             taken = operator_feedback.apply_feedback(root, version.base, engine)
         aside = root / "compacting"
-        _write(aside, engine, taken, _placement(root, version.base), _summaries(root, version.base))
+        base = version.base
+        _write(aside, engine, taken, _placement(root, base), _summaries(root, base), _facts(root, base))
         with _lock(root):
             now = current(root)
             if now.base != version.base:
@@ -505,28 +514,38 @@ def _publish(
     engine: Engine,
     at_least: int = 1,
     placement: Placement | None = None,
-    known: Known = NOTHING_KNOWN,
+    facts: BuildFacts = NO_FACTS,
 ) -> Version:
-    """Of one who holds the lock."""
+    """The caller holds the lock."""
     base = None
     with suppress(IndexFileError):
         base = _current_base(root)
     aside = root / "publishing"
     taken = operator_feedback.apply_feedback(root, base, engine)
     summaries = _summaries(root, base)
-    if known.sample is not None and len(known.sample):
-        summaries = Summaries.collect(engine, known.sample)
-    _write(aside, engine, taken, placement or _placement(root, base), summaries, known)
+    if facts.sample is not None and len(facts.sample):
+        summaries = Summaries.collect(engine, facts.sample)
+    _write(aside, engine, taken, placement or _placement(root, base), summaries, facts)
     return _set_current(root, aside, b"", at_least)
 
 
 def _placement(root: Path, base: int | None) -> Placement:
-    """How a base is divided; in one part if it is not, or cannot be read."""
+    """How a base is divided, or was to be; in one part if it is not, or cannot be read."""
     with suppress(IndexFileError):
+        if (choice := Choice.read(root / f"v{base}")) is not None:
+            return choice.placement
         division = Division.read(root / f"v{base}")
         if division is not None:
             return division.placement
     return Placement("split", 1)
+
+
+def _facts(root: Path, base: int | None) -> BuildFacts:
+    """The memory that a base was chosen for."""
+    with suppress(IndexFileError):
+        if (choice := Choice.read(root / f"v{base}")) is not None:
+            return BuildFacts(memory=choice.memory)
+    return NO_FACTS
 
 
 def _summaries(root: Path, base: int | None) -> Summaries | None:
@@ -542,7 +561,7 @@ def _write(
     taken: dict[str, bytes],
     placement: Placement,
     summaries: Summaries | None,
-    known: Known = NOTHING_KNOWN,
+    facts: BuildFacts = NO_FACTS,
 ) -> None:
     """Writes a base that has no number yet."""
     with _removing_if_it_fails(aside):
@@ -551,16 +570,16 @@ def _write(
         else:
             check(placement)
             if placement.place == "auto":
-                write_best(engine, aside, placement, summaries, known)
+                write_best(engine, aside, placement, summaries, facts)
             else:
-                divide(engine, aside, placement, known.parents, summaries)
+                divide(engine, aside, placement, facts.parents, summaries)
         operator_feedback.write_applied(aside, taken)
         _seal(aside)
 
 
 @contextmanager
 def _removing_if_it_fails(aside: Path) -> Iterator[None]:
-    """A full disk needs the room."""
+    """Removes the folder if writing fails, so that a full disk gets its room back."""
     shutil.rmtree(aside, ignore_errors=True)
     try:
         yield

@@ -19,7 +19,7 @@ from tidings.containment.forest import Columns, Forest, Task
 from tidings.engine.engine import Engine
 from tidings.spark.code_pickle import pickle_code, unpickle_code
 from tidings.spark.worker_python import need_package
-from tidings.storage import versions
+from tidings.storage import remote_index, versions
 from tidings.storage.division import check
 from tidings.storage.versions import Placement, Version
 
@@ -38,7 +38,7 @@ def publish(
 ) -> Version:
     """Writes an engine as a new version of an index, divided, as `versions.publish` does. Which subscription contains
     which is found out by Spark's workers, who have to see the folder."""
-    root = Path(root)
+    root = remote_index.own_folder(root)
     root.mkdir(parents=True, exist_ok=True)
     check(placement)
     is_split = placement.parts == 1 or placement.place == "split"

@@ -98,7 +98,7 @@ class _Visitors(NamedTuple):
 
 
 class _End(NamedTuple):
-    """Told to every part, of every range: which attempt to read it has sent what was sent."""
+    """Sent to every part for every range: the attempt whose rows it got."""
 
     range: int
     attempt: str
@@ -115,13 +115,13 @@ def answer_ranges(
     ranges: Sequence[Range],
     parts: int,
 ) -> RDD[Answers]:
-    """A job; its result is for `put_together`."""
+    """A job; its result is for `join_answers`."""
     numbered = context.parallelize(list(enumerate(ranges)), len(ranges))
     rows = numbered.mapPartitions(partial(_front_task, index, log, limits))
     return rows.partitionBy(parts, int).mapPartitions(partial(_part_task, index, limits))
 
 
-def put_together(found: Sequence[Answers], ranges: int) -> list[Answered] | None:
+def join_answers(found: Sequence[Answers], ranges: int) -> list[Answered] | None:
     """The answers to each range; None if they are of different attempts, and the job has to be run again."""
     by_range = [[each for each in found if each.range == number] for number in range(ranges)]
     if any(len({each.attempt for each in answers}) > 1 for answers in by_range):

@@ -6,7 +6,7 @@
 Both are one lineage, so the front is matched once. What is shuffled are whole Arrow batches, one to a row: a row for each
 event would be converted four times between Python and Java.
 
-A graph that is dear to parse, such as RDF/XML, is sent as N-Triples instead of its document: stage 2 reads these by a compiled
+A graph that is expensive to parse, such as RDF/XML, is sent as N-Triples instead of its document: stage 2 reads these by a compiled
 loop, in a fraction of the time (docs/decisions/spark-two-stages.md).
 
 A task of stage 2 gets all that visits one part, so a worker opens few parts: `repartitionById` sends a row to the task that its
@@ -142,7 +142,8 @@ def without_documents(events: pa.Table, forwards: Forwards, rows: np.ndarray) ->
     taken = with_graphs(events, forwards, rows)
     if GRAPH not in taken.column_names or "id" not in taken.column_names:
         return taken
-    is_needless = pc.and_(pc.is_valid(taken[GRAPH]), pc.fill_null(pc.not_equal(taken["id"], ""), False))
+    has_id = pc.fill_null(pc.not_equal(taken["id"].cast(pa.string()), ""), False)
+    is_needless = pc.and_(pc.is_valid(taken[GRAPH]), has_id)
     at = taken.column_names.index(CONTENT)
     nothing = pa.scalar(None, taken[CONTENT].type)
     return taken.set_column(at, CONTENT, pc.if_else(is_needless, nothing, taken[CONTENT]))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tidings.storage import versions
+from tidings.storage.division import front_of
 from tidings.storage.event_log import sync
 
 _MARK = "SEQUENCES"
@@ -41,7 +42,8 @@ def leave_sequences(folder: Path) -> None:
 
 
 def _numbering(index: Path) -> str:
-    facts = json.loads((index / f"v{versions.current(index).base}" / "joins" / "tables.json").read_text())
+    base = front_of(index / f"v{versions.current(index).base}")
+    facts = json.loads((base / "joins" / "tables.json").read_text())
     return str(facts.get("numbering", ""))
 
 
