@@ -91,8 +91,9 @@ def false_positives(scale: float) -> Iterator[Bar]:
     engine, count = ours.engine(workload), round(20_000 * scale)
     events = ours.events(workload, workload.publications(count, seed=2))
     found = Summaries.collect(engine, ours.events(workload, sampled(workload)))
-    for words, given in (("", None), (", by a sample", found)):
-        with divided(engine, Placement("contain", _BACK_ENDS, 90), forest.parents(engine), given) as index:
+    for words, given, apart in (("", None, False), (", by a sample, apart as in the paper", found, True)):
+        placement = Placement("contain", _BACK_ENDS, 90, apart)
+        with divided(engine, placement, forest.parents(engine), given) as index:
             wrong = our_stages(index, events, 1).false_positives
         yield Bar(
             f"false positives, 90 % merging{words}, {len(engine):,} subscriptions, {count:,} publications, {_BACK_ENDS} parts",

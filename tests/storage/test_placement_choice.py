@@ -67,13 +67,33 @@ def test_the_fastest_is_written(fastest: str, tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_fold_goes_on_with_the_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    published(tmp_path, 1)
-    versions.append(tmp_path, [versions.Change("s7", None)])
-    before = versions.division(tmp_path, versions.current(tmp_path))
-    after = versions.division(tmp_path, versions.compact(tmp_path))
-    assert before is not None
+    """A service begins without subscriptions, and must not stay whole for that when it has grown."""
+    monkeypatch.setattr(placement_choice, "_time", lambda run: 0.1)
+    monkeypatch.setattr(placement_choice, "_split", lambda *_: 1.0)
+    monkeypatch.setattr(placement_choice, "_contain", lambda *_: 2.0)
+    _, before = published(tmp_path, 100_000)
+    assert before.place == "replicate"
+    texts = (f"WHERE topic = 'gas' AND price > {price}" for price in range(1_000))
+    versions.append(tmp_path, [versions.Change(f"t{number}", text) for number, text in enumerate(texts)])
+    folded = versions.compact(tmp_path)
+    after = versions.choice(tmp_path, folded)
     assert after is not None
-    assert after.placement == before.placement
+    assert (after.place, after.placement, after.memory) == ("split", AUTO, 100_000)
+    division = versions.division(tmp_path, folded)
+    assert division is not None
+    assert len(division.parts) == 2
+
+
+def test_an_empty_sample_is_none(tmp_path: Path) -> None:
+    engine = engine_of(5)
+    for count in (5, 0):
+        version = versions.publish(
+            tmp_path / str(count), engine, placement=AUTO, sample=to_table([]), memory=1_000_000
+        )
+        choice = versions.choice(tmp_path / str(count), version)
+        assert choice is not None
+        assert all(taken >= 0 for taken in choice.microseconds.values())
+        engine = engine_of(0)
 
 
 def test_without_a_sample_events_are_made_of_the_subscriptions() -> None:

@@ -64,8 +64,8 @@ def index() -> None:
     "samples",
     multiple=True,
     metavar="EVENTS",
-    help="A file or folder of events like those to come, by which the place is chosen and subscriptions are merged and put into parts."
-    " May be repeated.",
+    help="A file or folder of events like those to come, by which the place is chosen and subscriptions are put into parts. May be"
+    " repeated.",
 )
 @click.option(
     "--memory",

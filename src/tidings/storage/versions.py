@@ -101,7 +101,7 @@ def publish(
 ) -> Version:
     """Writes the engine's subscriptions and networks as a new base and makes it the current one; its number is at
     least `at_least`. It is divided by `placement`, or as the current one is. `parents` is the forest of containment, if it is
-    known already. `sample` are events as they are expected, by which subscriptions that match together are merged and placed; without it, those of
+    known already. `sample` are events as they are expected, by which subscriptions that match together are put into one part; without it, those of
     the current base count. The place "auto" is chosen by them, and by the bytes that one process may have open (`memory`).
 
     Subscriptions over tables that were in the last version too, with the same text, go on with their sequences. At an address
@@ -549,7 +549,7 @@ def _facts(root: Path, base: int | None) -> BuildFacts:
 
 
 def _summaries(root: Path, base: int | None) -> Summaries | None:
-    """What a base was merged and placed by."""
+    """What the subscriptions of a base were placed by."""
     with suppress(IndexFileError):
         return Summaries.load(root / f"v{base}" / "summaries")
     return None
