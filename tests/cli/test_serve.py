@@ -199,9 +199,10 @@ def test_the_first_start_for_others_makes_an_admin_and_a_signal_ends_it_well(tmp
         secret = served.until("tid_").strip()
         if matching:
             served.until("Events are being matched")
-        url = f"http://127.0.0.1:{port}"
-        assert httpx.get(f"{url}/api/subscriptions").status_code == 401
-        asked = httpx.get(f"{url}/api/subscriptions", headers={"Authorization": f"Bearer {secret}"})
+        with httpx.Client(transport=httpx.HTTPTransport(retries=6)) as http:  # the port is opened soon
+            url = f"http://127.0.0.1:{port}"
+            assert http.get(f"{url}/api/subscriptions").status_code == 401
+            asked = http.get(f"{url}/api/subscriptions", headers={"Authorization": f"Bearer {secret}"})
         assert asked.status_code == 200, asked.text
         served.process.send_signal(signal.SIGTERM)
         served.until("Ended; the next start goes on from here.")

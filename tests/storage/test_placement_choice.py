@@ -18,6 +18,20 @@ AUTO = Placement("auto", 2)
 EVENTS = [Event("t", {"topic": topic, "price": price}) for topic in ("oil", "gas") for price in (1, 50, 99)]
 
 
+@pytest.fixture(autouse=True)
+def few_are_measured_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placement_choice, "_FEW", 0)
+
+
+def test_few_subscriptions_are_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placement_choice, "_FEW", 1_000)
+    _, choice = published(tmp_path, None)
+    assert (choice.place, choice.microseconds) == ("replicate", {})
+    assert choice.reason.endswith("bytes, and fewer than 1,000 subscriptions")
+    _, divided = published(tmp_path, choice.bytes - 1)
+    assert divided.place in ("split", "contain")
+
+
 def engine_of(count: int) -> Engine:
     engine = Engine()
     for price in range(count):

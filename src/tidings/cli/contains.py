@@ -69,7 +69,7 @@ def contains(
     Examples:
       tidings contains 'price > 10' 'price > 20 AND topic = "sport"'
       tidings contains '(?i, dc:subject, ?s)' '(?i, dc:subject, "goal"), (?i, rss:title, ?t)'
-      tidings contains -s subscriptions.txt -t taxonomy.ttl sport football
+      tidings contains -s subscriptions.txt -t taxonomy.ttl 'two wheels' football
     """
     from tidings.cli.subscriptions import SubscriptionFile, prefix_options
     from tidings.containment.texts import contains as decide

@@ -71,7 +71,7 @@ def index() -> None:
     "--memory",
     type=options.Size(least=1_000_000),
     metavar="SIZE",
-    help="How much of the index one Python process will have open, such as 1GB: a larger one is divided by --place auto.",
+    help="How much of the index one Python process will have open, such as 1GB: --place auto divides a larger one into --parts.",
 )
 def build(
     root: Path | str,
@@ -127,10 +127,11 @@ def build(
         operators=operator_options(modules),
         tables=tables,
     )
+    sample = _sample(samples)
     if isinstance(root, Path):
         options.need_folder(root, "as ROOT")
     placement = None if parts is None else Placement(place, parts, merge, apart)
-    version = versions.publish(root, engine, placement=placement, sample=_sample(samples), memory=memory)
+    version = versions.publish(root, engine, placement=placement, sample=sample, memory=memory)
     terminal.out.print(f"{root} is now {version}: {terminal.counted(len(engine), 'subscription')}")
     if (division := versions.division(root, version)) is not None:
         terminal.out.print(f"{_pieces(division)}, place {division.place}")
@@ -179,7 +180,7 @@ def show(root: Path | str, modules: tuple[str, ...]) -> None:
         ("version", f"{version}"),
         ("bases on disk", ", ".join(f"v{number}" for number in bases)),
         ("subscriptions", f"{len(engine):,}"),
-        ("of these in the base", f"{stored['subscriptions'][1]:,}"),
+        ("of these in the base", f"{stored['subscriptions'][1] - (division.mergers if division else 0):,}"),
         ("changes in the tail", f"{changes:,}"),
         ("shapes of patterns", f"{stored['shapes'][1]:,}"),
         ("classes", f"{len(engine.taxonomy):,}"),
@@ -252,7 +253,8 @@ def _bars(division: Division) -> Table:
         bar = "█" * max(1, round(_BAR * piece.bytes / most))
         subscriptions = terminal.counted(piece.subscriptions, "subscription")
         load = loads.get(name, "")
-        table.add_row(name, subscriptions, f"{piece.bytes / 1e6:,.1f} MB", bar, load)
+        size = f"{piece.bytes / 1e6:,.1f} MB" if piece.bytes >= 1e6 else f"{piece.bytes / 1e3:,.0f} kB"
+        table.add_row(name, subscriptions, size, bar, load)
     return table
 
 

@@ -381,5 +381,6 @@ def refuse_too_large(base: Path, division: Division | None, memory: int) -> None
     if room > 0:
         advice = f"build it with --parts {math.ceil(rest / room) + 1}, or allow more"
     else:
-        advice = "build it with --place split, or allow more"
+        is_split = division is not None and division.place == "split"
+        advice = "allow more" if is_split else "build it with --place split, or allow more"
     raise IndexFileError(f"{base} {what} {needed:,} bytes of memory, and {memory:,} are allowed; {advice}")

@@ -35,6 +35,7 @@ from tidings.storage.division import Placement, divide, size_of
 
 _FILE = "placement.json"
 _EVENTS, _RUNS = 200, 3
+_FEW = 1_000  # subscriptions that are not worth a division, nor the time to measure it
 _WHOLE = 0.9  # what is hardly faster than the whole index is not worth a division
 
 
@@ -69,8 +70,10 @@ class Choice(NamedTuple):
     @property
     def reason(self) -> str:
         """In one sentence."""
-        times = ", ".join(f"{place} {taken:,.0f}" for place, taken in self.microseconds.items())
         allowed = "" if self.memory is None else f" of {self.memory:,} that are allowed"
+        if not self.microseconds:
+            return f"replicate was chosen: the whole index has {self.bytes:,} bytes{allowed}, and fewer than {_FEW:,} subscriptions"
+        times = ", ".join(f"{place} {taken:,.0f}" for place, taken in self.microseconds.items())
         return f"{self.place} was chosen: the whole index has {self.bytes:,} bytes{allowed}, and one event takes, in µs: {times}"
 
     @classmethod
@@ -94,6 +97,8 @@ def write_best(
     parents, sample, memory = facts
     engine.save(base)
     size = size_of(base)
+    if len(engine) < _FEW and (memory is None or size <= memory):
+        return _chosen(base, Choice("replicate", *placement[1:], {}, size, memory))
     events = sample.slice(0, _EVENTS) if sample is not None and len(sample) else made_events(engine)
     parents = forest.parents(engine) if parents is None else parents
     contain = placement._replace(place="contain")
@@ -123,7 +128,10 @@ def write_best(
         shutil.rmtree(aside, ignore_errors=True)
     count = max(1, len(events))
     times = {name: round(1e6 * each / count, 1) for name, each in taken.items()}
-    choice = Choice(place, placement.parts, placement.merge, placement.apart, times, size, memory)
+    return _chosen(base, Choice(place, *placement[1:], times, size, memory))
+
+
+def _chosen(base: Path, choice: Choice) -> Choice:
     (base / _FILE).write_text(json.dumps(choice._asdict()))
     return choice
 
