@@ -35,7 +35,7 @@ from tidings.containment import forest
 from tidings.containment.merging import merge
 from tidings.containment.summaries import Summaries
 from tidings.storage.division import Placement
-from tidings.storage.placement_choice import Known, write_best
+from tidings.storage.placement_choice import BuildFacts, write_best
 
 _CHOICES = 5
 _BACK_ENDS = 6
@@ -140,8 +140,8 @@ def chosen(scale: float) -> Iterator[Bar]:
 def _choice(engine: Engine, found: Summaries, sample: pa.Table) -> dict[str, float]:
     """The microseconds by which a place is chosen."""
     with tempfile.TemporaryDirectory() as folder:
-        known = Known(sample=sample)
-        return write_best(engine, Path(folder) / "base", Placement("auto", PARTS), found, known).microseconds
+        facts = BuildFacts(sample=sample)
+        return write_best(engine, Path(folder) / "base", Placement("auto", PARTS), found, facts).microseconds
 
 
 BARS: tuple[Callable[[float], Iterator[Bar]], ...] = (throughput, mergers, false_positives, visits, chosen)
