@@ -567,6 +567,27 @@ def test_what_no_base_can_be_divided_into_is_refused(tmp_path: Path, monkeypatch
     assert versions.last_base(tmp_path / "index") == 0
 
 
+def test_a_base_of_before_there_were_mergers_opens(tmp_path: Path) -> None:
+    """It has no members for mergers and loads, and no table of ids beside its subscriptions."""
+    engine = Engine()
+    for price in range(20):
+        engine.subscribe(f"s{price}", f"WHERE topic = 'oil' AND price > {price}")
+    divide(engine, tmp_path, CONTAIN)
+    file = tmp_path / "division.json"
+    fields = json.loads(file.read_text())
+    file.write_text(json.dumps({n: fields[n] for n in ("place", "taxonomy", "reads", "pieces", "trees")}))
+    for manifest in tmp_path.glob("*/subscriptions/manifest.json"):
+        written = json.loads(manifest.read_text())
+        del written["arrays"]["id_slots"]
+        manifest.write_text(json.dumps(written))
+    index = opened(tmp_path)
+    assert index.division.placement == CONTAIN
+    assert matched(index, OIL) == matched(engine, OIL) != set()
+    assert index.unsubscribe("s3")
+    assert "s3" not in index
+    assert "s4" in index
+
+
 def test_damage_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     version = small(tmp_path, monkeypatch)
     assert versions.verify(tmp_path, version)
